@@ -1,0 +1,114 @@
+"""The steps of a route as one function.
+
+The hooks of a chain are called from a generated function: one after the other, no loop, no index. Its code depends only
+on how many hooks there are, so code is compiled once per shape and bound to a route's hooks by a closure (0.2 us).
+A hook that has to wait hands over (index, awaitable); `drive` awaits it in a Task and resumes at the next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from dataplane.chain.filter import EndHook, Filter, RequestHook, ResponseHook
+from dataplane.chain.reply import Reply
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+
+class Waiting:
+    """A hook's awaitable and its place: `drive` continues after it."""
+
+    __slots__ = ("awaitable", "index")
+
+    def __init__(self, index: int, awaitable: Awaitable[Any]) -> None:
+        self.index = index
+        self.awaitable = awaitable
+
+
+RequestFunction = Callable[["Exchange"], "Reply | Waiting | None"]
+ResponseFunction = Callable[["Exchange"], "Waiting | None"]
+
+
+class Chain:
+    """The finished steps of a route (or of a listener's gateway phase). Immutable; shared by routes with equal policies.
+
+    `request(exchange)` answers None (all steps passed), a Reply, or Waiting. `response` is None when no step has a
+    response hook: then the response head is not even parsed.
+    """
+
+    __slots__ = ("body", "end", "filters", "may_wait", "request", "request_hooks", "response", "response_hooks")
+
+    def __init__(self, filters: Iterable[Filter]) -> None:
+        self.filters = tuple(filters)
+        self.request_hooks: tuple[RequestHook | None, ...] = tuple(f.request for f in self.filters)
+        self.response_hooks: tuple[ResponseHook | None, ...] = tuple(f.response for f in self.filters)
+        self.end: tuple[EndHook, ...] = tuple(f.end for f in self.filters if f.end is not None)
+        self.may_wait = any(f.may_wait for f in self.filters)
+        self.body = -1 if any(f.body < 0 for f in self.filters) else max((f.body for f in self.filters), default=0)
+        self.request: RequestFunction | None = _bind(self.request_hooks, range(len(self.filters)))
+        self.response: ResponseFunction | None = _bind(self.response_hooks, range(len(self.filters) - 1, -1, -1))
+
+    def __repr__(self) -> str:
+        return f"Chain({', '.join(f.name for f in self.filters)})"
+
+
+EMPTY = Chain(())
+
+
+def _bind(hooks: tuple[Any, ...], order: Iterable[int]) -> Any:
+    """The function that calls the hooks that exist, in this order; None when there are none."""
+    used = [i for i in order if hooks[i] is not None]
+    if not used:
+        return None
+    return _maker(tuple(used))(_interrupted, *(hooks[i] for i in used))
+
+
+@cache
+def _maker(indices: tuple[int, ...]) -> Any:
+    """Compile the code of one shape: the indices of the steps that it calls, in order."""
+    names = ", ".join(f"s{i}" for i in indices)
+    body = "".join(f"  r = s{i}(x)\n  if r is not None: return interrupted(x, {i}, r)\n" for i in indices)
+    source = f"def make(interrupted, {names}):\n def run(x):\n{body}  return None\n return run\n"
+    scope: dict[str, Any] = {}
+    exec(compile(source, f"<chain {indices}>", "exec"), scope)  # the source holds only numbers of ours
+    return scope["make"]
+
+
+def _interrupted(exchange: Exchange, index: int, answer: Any) -> Any:
+    if isinstance(answer, Reply):
+        exchange.stopped = index
+        return answer
+    return Waiting(index, answer)
+
+
+async def drive(exchange: Exchange, chain: Chain, waiting: Waiting) -> Reply | None:
+    """Await the hook that waits, then run the rest of the request steps. Answers as `chain.request` does."""
+    index, answer = waiting.index, await waiting.awaitable
+    hooks = chain.request_hooks
+    while answer is None:
+        index += 1
+        if index == len(hooks):
+            return None
+        hook = hooks[index]
+        if hook is not None:
+            answer = hook(exchange)
+            if answer is not None and not isinstance(answer, Reply):
+                answer = await answer
+    exchange.stopped = index
+    return answer  # type: ignore[no-any-return]
+
+
+async def drive_response(exchange: Exchange, chain: Chain, waiting: Waiting | None, start: int) -> None:
+    """Run response hooks from step `start` outward (or after `waiting`), awaiting those that wait."""
+    if waiting is not None:
+        await waiting.awaitable
+        start = waiting.index - 1
+    for index in range(start, -1, -1):
+        hook = chain.response_hooks[index]
+        if hook is not None:
+            answer = hook(exchange)
+            if answer is not None:
+                await answer

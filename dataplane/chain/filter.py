@@ -1,0 +1,66 @@
+"""What a policy becomes on the request path: a filter with up to three hooks, and the builder that makes it.
+
+Laws of a hook
+- It may touch the exchange that it is given and nothing else of the request's life; it opens no sockets (`Env.calls`).
+- A request hook answers None (go on), a `Reply` (the request ends here), or an awaitable of one of these. Answering an
+  awaitable costs a Task, so a hook that knows the answer gives it at once.
+- A response hook may change the response head; it answers None or an awaitable of None. Response hooks run in reverse
+  order, beginning outside the step that ended the descent, also for replies that we make.
+- An end hook runs once, after the last byte, whatever happened; it answers nothing and never raises.
+- Everything that can be computed from configuration was computed by the builder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dataplane.chain.reply import Reply
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+RequestHook = Callable[["Exchange"], "Reply | Awaitable[Reply | None] | None"]
+ResponseHook = Callable[["Exchange"], "Awaitable[None] | None"]
+EndHook = Callable[["Exchange"], None]
+
+WHOLE = -1
+"""`Filter.body`: the hook needs the whole body before it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A built policy. `name` is the policy's name as in proto and API; hooks that are None cost nothing."""
+
+    name: str
+    request: RequestHook | None = None
+    response: ResponseHook | None = None
+    end: EndHook | None = None
+    may_wait: bool = False
+    body: int = 0
+    """Request body needed before the request hook: 0 none, n > 0 the first n bytes, WHOLE all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """What a builder is given beside its configuration."""
+
+    clock: Callable[[], float]
+    """Monotonic seconds."""
+    random: Callable[[], float]
+    """Uniform in [0, 1)."""
+    calls: Any = None
+    """Capability to reach other services; contract in `chain/calls`. None where there is none to reach (tests)."""
+    carryover: Any = None
+    """State that outlives a swap, keyed by policy identity (`table/carryover`)."""
+
+
+class Refused(ValueError):
+    """A builder's verdict: this policy cannot be built. The text goes into the NACK and the object's status."""
+
+
+class Builder(Protocol):
+    """Make a filter of one policy message. Raises `Refused` with what is wrong and where."""
+
+    def __call__(self, config: Any, env: Env, /) -> Filter | None: ...

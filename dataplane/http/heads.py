@@ -1,0 +1,87 @@
+"""The header block of one message, kept and edited as bytes.
+
+A block is what stands between the start line and the empty line, with its leading CRLF: every line in it begins right
+after a CRLF and ends with one (`b"\\r\\nHost: a\\r\\nAccept: */*\\r\\n"`; no header at all is `b"\\r\\n"`). Beside it
+lives its lower-case twin of the same length, so that a name is found with `bytes.find` and a value is cut from the
+original. Parsing eight headers into a list costs 1.5 us; the two or three look-ups that a route needs cost 0.1 us each.
+
+Names are passed lower-case and without a colon. Whoever passes a value has checked it (`is_value`): it is written as is.
+"""
+
+from __future__ import annotations
+
+import re
+
+is_name = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
+"""RFC 9110 5.1: a field name is a token."""
+
+is_value = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?").fullmatch
+"""RFC 9110 5.5: visible characters, inner spaces and tabs; nothing that could end a line."""
+
+
+class Head:
+    """The headers of one request or response. Attributes are public because the fast path edits them in place."""
+
+    __slots__ = ("block", "low")
+
+    def __init__(self, block: bytes, low: bytes | None = None) -> None:
+        self.block = block
+        self.low = block.lower() if low is None else low
+
+    def get(self, name: bytes) -> bytes | None:
+        """The value of the first header called `name`, without surrounding white space; None when there is none."""
+        low = self.low
+        p = low.find(b"\r\n" + name + b":")
+        if p < 0:
+            return None
+        p += len(name) + 3
+        return self.block[p : low.find(b"\r\n", p)].strip(b" \t")
+
+    def get_all(self, name: bytes) -> list[bytes]:
+        """Every value of `name`, in order."""
+        low, values, needle = self.low, [], b"\r\n" + name + b":"
+        p = low.find(needle)
+        while p >= 0:
+            q = low.find(b"\r\n", p + 2)
+            values.append(self.block[p + len(needle) : q].strip(b" \t"))
+            p = low.find(needle, q)
+        return values
+
+    def items(self) -> list[tuple[bytes, bytes]]:
+        """All headers as (lower-case name, value), in order."""
+        pairs = []
+        for line in self.block[2:-2].split(b"\r\n"):
+            name, colon, value = line.partition(b":")
+            if colon:
+                pairs.append((name.lower(), value.strip(b" \t")))
+        return pairs
+
+    def remove(self, name: bytes) -> None:
+        """Take out every header called `name`."""
+        needle = b"\r\n" + name + b":"
+        p = self.low.find(needle)
+        while p >= 0:
+            q = self.low.find(b"\r\n", p + 2)
+            self.block = self.block[:p] + self.block[q:]
+            self.low = self.low[:p] + self.low[q:]
+            p = self.low.find(needle, p)
+
+    def add(self, name: bytes, value: bytes) -> None:
+        """Append a header; one of the same name stays."""
+        line = name + b": " + value + b"\r\n"
+        self.block += line
+        self.low += line.lower()
+
+    def set(self, name: bytes, value: bytes) -> None:
+        """Make `value` the only value of `name`."""
+        self.remove(name)
+        self.add(name, value)
+
+    def append(self, lines: bytes) -> None:
+        """Append finished header lines (`b"a: 1\\r\\nb: 2\\r\\n"`), built when the configuration changed."""
+        self.block += lines
+        self.low += lines.lower()
+
+    def __repr__(self) -> str:
+        names = ", ".join(name.decode("latin-1") for name, _ in self.items())
+        return f"Head({names})"  # values may be secrets

@@ -1,0 +1,106 @@
+from gatewright.wire.v1 import policy_pb2 as _policy_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Route(_message.Message):
+    __slots__ = ("source", "rule", "rule_index", "listeners", "hostnames", "matches", "backends", "policies", "order")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    RULE_INDEX_FIELD_NUMBER: _ClassVar[int]
+    LISTENERS_FIELD_NUMBER: _ClassVar[int]
+    HOSTNAMES_FIELD_NUMBER: _ClassVar[int]
+    MATCHES_FIELD_NUMBER: _ClassVar[int]
+    BACKENDS_FIELD_NUMBER: _ClassVar[int]
+    POLICIES_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    source: _policy_pb2.ObjectRef
+    rule: str
+    rule_index: int
+    listeners: _containers.RepeatedScalarFieldContainer[str]
+    hostnames: _containers.RepeatedScalarFieldContainer[str]
+    matches: _containers.RepeatedCompositeFieldContainer[RouteMatch]
+    backends: _containers.RepeatedCompositeFieldContainer[RouteBackend]
+    policies: _containers.RepeatedCompositeFieldContainer[_policy_pb2.Policy]
+    order: str
+    def __init__(self, source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., rule: _Optional[str] = ..., rule_index: _Optional[int] = ..., listeners: _Optional[_Iterable[str]] = ..., hostnames: _Optional[_Iterable[str]] = ..., matches: _Optional[_Iterable[_Union[RouteMatch, _Mapping]]] = ..., backends: _Optional[_Iterable[_Union[RouteBackend, _Mapping]]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., order: _Optional[str] = ...) -> None: ...
+
+class RouteMatch(_message.Message):
+    __slots__ = ("path", "method", "headers", "query")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    path: PathMatch
+    method: str
+    headers: _containers.RepeatedCompositeFieldContainer[ValueMatch]
+    query: _containers.RepeatedCompositeFieldContainer[ValueMatch]
+    def __init__(self, path: _Optional[_Union[PathMatch, _Mapping]] = ..., method: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[ValueMatch, _Mapping]]] = ..., query: _Optional[_Iterable[_Union[ValueMatch, _Mapping]]] = ...) -> None: ...
+
+class PathMatch(_message.Message):
+    __slots__ = ("exact", "prefix", "regex")
+    EXACT_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    REGEX_FIELD_NUMBER: _ClassVar[int]
+    exact: str
+    prefix: str
+    regex: str
+    def __init__(self, exact: _Optional[str] = ..., prefix: _Optional[str] = ..., regex: _Optional[str] = ...) -> None: ...
+
+class ValueMatch(_message.Message):
+    __slots__ = ("name", "exact", "regex")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    EXACT_FIELD_NUMBER: _ClassVar[int]
+    REGEX_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    exact: str
+    regex: str
+    def __init__(self, name: _Optional[str] = ..., exact: _Optional[str] = ..., regex: _Optional[str] = ...) -> None: ...
+
+class RouteBackend(_message.Message):
+    __slots__ = ("weight", "backend", "invalid", "policies")
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    INVALID_FIELD_NUMBER: _ClassVar[int]
+    POLICIES_FIELD_NUMBER: _ClassVar[int]
+    weight: int
+    backend: str
+    invalid: InvalidBackend
+    policies: _containers.RepeatedCompositeFieldContainer[_policy_pb2.Policy]
+    def __init__(self, weight: _Optional[int] = ..., backend: _Optional[str] = ..., invalid: _Optional[_Union[InvalidBackend, _Mapping]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ...) -> None: ...
+
+class InvalidBackend(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    def __init__(self, reason: _Optional[str] = ...) -> None: ...
+
+class TcpRoute(_message.Message):
+    __slots__ = ("source", "listeners", "hostnames", "backends", "order")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    LISTENERS_FIELD_NUMBER: _ClassVar[int]
+    HOSTNAMES_FIELD_NUMBER: _ClassVar[int]
+    BACKENDS_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    source: _policy_pb2.ObjectRef
+    listeners: _containers.RepeatedScalarFieldContainer[str]
+    hostnames: _containers.RepeatedScalarFieldContainer[str]
+    backends: _containers.RepeatedCompositeFieldContainer[RouteBackend]
+    order: str
+    def __init__(self, source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., listeners: _Optional[_Iterable[str]] = ..., hostnames: _Optional[_Iterable[str]] = ..., backends: _Optional[_Iterable[_Union[RouteBackend, _Mapping]]] = ..., order: _Optional[str] = ...) -> None: ...
+
+class UdpRoute(_message.Message):
+    __slots__ = ("source", "listeners", "backends", "order")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    LISTENERS_FIELD_NUMBER: _ClassVar[int]
+    BACKENDS_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    source: _policy_pb2.ObjectRef
+    listeners: _containers.RepeatedScalarFieldContainer[str]
+    backends: _containers.RepeatedCompositeFieldContainer[RouteBackend]
+    order: str
+    def __init__(self, source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., listeners: _Optional[_Iterable[str]] = ..., backends: _Optional[_Iterable[_Union[RouteBackend, _Mapping]]] = ..., order: _Optional[str] = ...) -> None: ...
