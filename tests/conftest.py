@@ -1,0 +1,97 @@
+"""What every test may use, and how a run treats what is absent.
+
+`tool` finds a program that a test needs; where it is absent the test is skipped. Under `scripts/test --all`
+(GATEWRIGHT_ALL=1) nothing may be skipped: there any skip is a failure. A run ends with one line per reason for a skip.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ALL = os.environ.get("GATEWRIGHT_ALL") == "1"
+TOOL_FOLDERS = (os.environ.get("GATEWRIGHT_TOOLS"), f"{ROOT}/.tools/bin", f"{ROOT}/.venv/bin", os.environ.get("PATH"))
+TOOL_PATH = os.pathsep.join(folder for folder in TOOL_FOLDERS if folder)
+
+
+def find_tool(name: str) -> str | None:
+    """Path of a program, or None: looked for in $GATEWRIGHT_TOOLS, .tools/bin, .venv/bin and PATH, in this order."""
+    return shutil.which(name, path=TOOL_PATH)
+
+
+def need_tool(name: str) -> str:
+    """Path of a program; where it is absent the running test is skipped (under --all: fails)."""
+    path = find_tool(name)
+    if path is None:
+        pytest.skip(f"needs {name} (scripts/tools installs it)")
+    return path
+
+
+@pytest.fixture(scope="session")
+def tool() -> Callable[[str], str]:
+    """`tool("grpcurl")`: the path of a program, or a skip."""
+    return need_tool
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository."""
+    return ROOT
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        for name in marker.args:
+            need_tool(name)
+
+
+# Skips: failures under --all, else counted by reason.
+
+CollectHook = Generator[None, pytest.CollectReport, pytest.CollectReport]
+Reports = pytest.StashKey[Counter[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[Reports] = Counter()
+
+
+def _reason(report: Any) -> str:
+    """The text after "Skipped: "; pytest reports a skip as (file, line, text)."""
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ")
+
+
+def _judge(report: Any, config: pytest.Config) -> None:
+    if not report.skipped or hasattr(report, "wasxfail"):
+        return
+    if ALL:
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid}: skipped, which a full run does not allow: {_reason(report)}"
+    else:
+        config.stash[Reports][_reason(report)] += 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _judge(report, item.config)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> CollectHook:
+    report = yield
+    _judge(report, collector.config)
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    for reason, count in sorted(config.stash[Reports].items()):
+        terminalreporter.write_line(f"skipped ({count}): {reason}")
