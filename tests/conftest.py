@@ -17,7 +17,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ALL = os.environ.get("GATEWRIGHT_ALL") == "1"
-TOOL_FOLDERS = (os.environ.get("GATEWRIGHT_TOOLS"), f"{ROOT}/.tools/bin", f"{ROOT}/.venv/bin", os.environ.get("PATH"))
+OWN_FOLDERS = (os.environ.get("GATEWRIGHT_TOOLS"), f"{ROOT}/.tools/bin", f"{ROOT}/.venv/bin")
+TOOL_FOLDERS = (*OWN_FOLDERS, os.environ.get("PATH"), "/usr/sbin")
 TOOL_PATH = os.pathsep.join(folder for folder in TOOL_FOLDERS if folder)
 
 
