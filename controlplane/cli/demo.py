@@ -1,8 +1,8 @@
 """Demo upstreams: small HTTP services on loopback, so that an example answers without any other software.
 
-`gatewright up` starts this module as one child process and writes the wanted servers to its standard input, one JSON list
-a line; the newest line wins, so servers come and go with the EndpointSlices that ask for them. End of input means that
-`up` is gone (however it died) and ends the process. Nothing here is meant for production traffic.
+`gatewright up` starts this module as one child process and writes the wanted servers to its standard input, one JSON
+list a line; the newest line wins, so servers come and go with the EndpointSlices that ask for them. End of input means
+that `up` is gone (however it died) and ends the process. Nothing here is meant for production traffic.
 """
 
 from __future__ import annotations

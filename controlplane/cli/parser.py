@@ -1,0 +1,272 @@
+"""The command line of `gatewright`: every command, option, default and example in one place, and nothing heavier.
+
+Imports the standard library only, so that `gatewright version` and `--help` are instant. What a command does is in the
+module of its name; `__main__` loads that one alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from controlplane.cli import exits
+
+XDS, ADMIN = "127.0.0.1:18000", "127.0.0.1:18001"
+
+_DURATION = re.compile(r"(?:[0-9]{1,5}(?:h|ms|m|s)){1,4}")
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+def duration(text: str) -> float:
+    """Seconds from a Gateway API duration (GEP-2257: `30s`, `1m30s`, `500ms`); argparse reports the ValueError."""
+    if not _DURATION.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write 30s, 1m30s or 500ms")
+    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)(h|ms|m|s)", text))
+
+
+def address(text: str) -> str:
+    """`host:port`; port 0 takes a free one."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address; write HOST:PORT, for example 127.0.0.1:18001")
+    return text
+
+
+def count(text: str) -> int:
+    """A whole number from 0."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _controller_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("controller")
+    group.add_argument(
+        "--socket",
+        metavar="PATH",
+        help="Unix socket (mode 0600) where proxies fetch their configuration"
+        " (default: gatewright/xds.sock in $XDG_RUNTIME_DIR, or in a private folder of the temporary directory)",
+    )
+    group.add_argument(
+        "--xds",
+        metavar="ADDR",
+        type=address,
+        default=XDS,
+        help="reflection, health and client status (CSDS, redacted) over TCP (default: %(default)s)",
+    )
+    group.add_argument(
+        "--admin", metavar="ADDR", type=address, default=ADMIN, help="admin API, loopback only (default: %(default)s)"
+    )
+
+
+def _client_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--admin",
+        metavar="ADDR",
+        type=address,
+        default=ADMIN,
+        help="admin address of the controller to ask (default: %(default)s)",
+    )
+
+
+def _up(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "dir", nargs="?", metavar="DIR", default="examples/quickstart", help="folder of YAML (default: %(default)s)"
+    )
+    parser.add_argument("--quiet", "-q", action="store_true", help="do not show what proxies write to standard output")
+    group = parser.add_argument_group("proxies")
+    group.add_argument(
+        "--proxies", metavar="N", type=count, default=2, help="proxies for each Gateway (default: %(default)s)"
+    )
+    group.add_argument(
+        "--port-offset",
+        metavar="N",
+        type=count,
+        default=0,
+        help="add N to every port of the first proxy; each further proxy adds 1000 (default: %(default)s)",
+    )
+    group.add_argument("--workers", metavar="N", type=count, help="worker processes of each proxy (default: its own)")
+    _controller_options(parser)
+
+
+def _controller(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("dir", metavar="DIR", help="folder of YAML, watched for changes")
+    _controller_options(parser)
+
+
+def _proxy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="...", help="handed to the proxy as they are (see its --help)"
+    )
+
+
+def _lint(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="file, folder (recursive) or - for standard input")
+    parser.add_argument(
+        "--output", "-o", choices=("text", "json"), default="text", help="form of the report (default: %(default)s)"
+    )
+
+
+def _status(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "objects", nargs="*", metavar="OBJECT", help="only these: KIND, KIND/NAME or KIND/NAMESPACE/NAME"
+    )
+    parser.add_argument(
+        "--output", "-o", choices=("text", "json"), default="text", help="form of the report (default: %(default)s)"
+    )
+    _client_options(parser)
+
+
+def _wait(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "objects", nargs="*", metavar="OBJECT", help="KIND, KIND/NAME or KIND/NAMESPACE/NAME; none: every object"
+    )
+    parser.add_argument(
+        "--for",
+        dest="condition",
+        metavar="CONDITION",
+        help="condition that must be True (default: Programmed for a Gateway, Accepted and ResolvedRefs for others)",
+    )
+    parser.add_argument(
+        "--timeout", metavar="DURATION", type=duration, default=30.0, help="give up after this long (default: 30s)"
+    )
+    _client_options(parser)
+
+
+def _version(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--output", "-o", choices=("text", "json"), default="text", help="form of the answer (default: %(default)s)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One row of the table of commands. `module` has `run(arguments) -> int`."""
+
+    name: str
+    summary: str
+    teaches: str
+    module: str
+    options: Callable[[argparse.ArgumentParser], None]
+
+
+COMMANDS = (
+    Command(
+        "up",
+        "run everything on this machine from a folder of YAML: controller, proxies, demo servers",
+        """\
+Starts a controller, two proxies for each Gateway, and the demo servers that the folder asks for, and prints the
+addresses of all. Save a file in the folder and the proxies have the change at once. Ctrl-C stops everything.
+
+examples:
+  gatewright up                          the example that ships with the product
+  gatewright up ./gateways               your own folder
+  gatewright up --proxies 1 --quiet      one proxy, no access log on the terminal""",
+        "controlplane.cli.up",
+        _up,
+    ),
+    Command(
+        "controller",
+        "run the controller alone: a folder of YAML in, configuration for proxies out",
+        """\
+Proxies connect over a Unix socket and keep what they have when the controller goes away.
+
+examples:
+  gatewright controller ./gateways
+  gatewright controller ./gateways --socket /run/gw.sock
+  gatewright proxy --xds unix:/run/gw.sock --gateway default/web""",
+        "controlplane.cli.controller",
+        _controller,
+    ),
+    Command(
+        "proxy",
+        "run one proxy, under a controller or from a file",
+        """\
+examples:
+  gatewright proxy --xds unix:/run/gw.sock --gateway default/web
+  gatewright proxy -f config.yaml
+  gatewright proxy --help                all options of the proxy""",
+        "controlplane.cli.proxy",
+        _proxy,
+    ),
+    Command(
+        "lint",
+        "check YAML without running anything: file, line, field and cure of every problem",
+        """\
+Exit code 0: no errors (there may be warnings); 1: errors.
+
+examples:
+  gatewright lint ./gateways
+  gatewright lint route.yaml gateway.yaml
+  kubectl get httproute -o yaml | gatewright lint -
+  gatewright lint ./gateways -o json""",
+        "controlplane.cli.lint",
+        _lint,
+    ),
+    Command(
+        "status",
+        "show proxies with their acknowledged versions, and objects with their conditions",
+        """\
+examples:
+  gatewright status                      everything
+  gatewright status httproute/shop       one object
+  gatewright status gateway              one kind
+  gatewright status -o json              for scripts; the same as http://127.0.0.1:18001/api/status""",
+        "controlplane.cli.status",
+        _status,
+    ),
+    Command(
+        "wait",
+        "wait until objects have a condition, for scripts",
+        """\
+A condition counts only when it speaks of the newest content of the object.
+
+examples:
+  gatewright wait                                    until everything works
+  gatewright wait gateway/web --timeout 10s          until its proxies have acknowledged it
+  gatewright wait httproute --for Accepted""",
+        "controlplane.cli.wait",
+        _wait,
+    ),
+    Command(
+        "version", "print the version", "examples:\n  gatewright version -o json", "controlplane.cli.version", _version
+    ),
+)
+
+_EPILOG = """\
+first steps:
+  gatewright up                          run the example and follow the printed curl lines
+  gatewright lint DIR                    check your own files
+  gatewright up DIR                      run them
+  gatewright status                      see what the proxies made of them
+
+exit codes:
+""" + "\n".join(f"  {code:<4} {meaning}" for code, meaning in exits.MEANINGS)
+
+
+def build() -> argparse.ArgumentParser:
+    """The whole parser; `argparse` itself ends the program with 2 for a wrong command line, after naming the cure."""
+    parser = argparse.ArgumentParser(
+        prog="gatewright",
+        description="A gateway for agent traffic, configured with Gateway API resources.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for row in COMMANDS:
+        options = commands.add_parser(
+            row.name,
+            help=row.summary,
+            description=row.summary[0].upper() + row.summary[1:] + ".",
+            epilog=row.teaches,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            # `proxy` hands everything on, --help too.
+            add_help=row.name != "proxy",
+        )
+        row.options(options)
+    return parser

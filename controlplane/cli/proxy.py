@@ -1,0 +1,18 @@
+"""`gatewright proxy`: becomes the data plane. The two planes share no code; what is typed is handed on as it is."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+
+from controlplane.cli import children, exits
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Replaces this process, so that signals, exit code and process id are the proxy's own."""
+    if importlib.util.find_spec("dataplane") is None:
+        raise exits.Failure(exits.DEPENDENCY, "the proxy is not installed; `pip install gatewright` brings it")
+    command = children.python("dataplane", *(arguments or ["--help"]))
+    os.execv(sys.executable, command)
