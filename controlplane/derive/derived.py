@@ -1,0 +1,151 @@
+"""Derived collections: values computed from another collection, one input key at a time.
+
+A transform gets a `Context`, the input's key and its value, and answers its outputs by key. What it reads elsewhere it
+reads through the context, which notes it: when one of those readings changes, the transform runs again for that input
+key and no other. A transform must be pure: the same readings give the same outputs, in any order of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Literal, TypeVar
+
+from controlplane.derive.collection import Collection, G, GraphError, Index, K, Key, Readers, V
+
+IK = TypeVar("IK", bound=Key)
+IV = TypeVar("IV")
+
+Readings = set[tuple[Readers, Any]]  # (where the reader is registered, what it read)
+
+
+class Context:
+    """How a transform reads other collections. One per run; it dies with the run."""
+
+    __slots__ = ("_rank", "readings")
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        self.readings: Readings = set()
+
+    def fetch(self, collection: Collection[K, V], key: K) -> V | None:
+        """The value of a key, or None; either way the transform depends on that key."""
+        self._check(collection)
+        self.readings.add((collection.readers, key))
+        return collection.get(key)
+
+    def fetch_index(self, index: Index[G, K, V], group: G) -> list[tuple[K, V]]:
+        """A group's entries in key order; the transform depends on each of them. For groups that stay small."""
+        self._check(index)
+        self.readings.add((index.readers, group))
+        return index.members(group)
+
+    def count(self, index: Index[G, Any, Any], group: G) -> int:
+        """A group's size; the transform depends on the size alone. Costs nothing, also for 10,000 members."""
+        self._check(index)
+        self.readings.add((index.size_readers, group))
+        return index.size(group)
+
+    def _check(self, read: Collection[Any, Any] | Index[Any, Any, Any]) -> None:
+        if read.rank >= self._rank:
+            raise GraphError(f"{read.name} is declared after its reader: reading it would make a cycle")
+
+
+Transform = Callable[[Context, IK, IV], Mapping[K, V]]
+
+
+class Derived(Collection[K, V], Generic[IK, IV, K, V]):
+    """The outputs of one transform over all keys of its input. `runs` counts how often the transform was called."""
+
+    def __init__(self, name: str, rank: int, over: Collection[IK, IV], transform: Transform[IK, IV, K, V]) -> None:
+        super().__init__(name, rank)
+        self.runs = 0
+        self._input = over
+        self._transform = transform
+        self._dirty: set[IK] = set(over)
+        self._readings: dict[IK, Readings] = {}
+        self._outputs: dict[IK, tuple[K, ...]] = {}
+        self._owners: dict[K, IK] = {}
+        over.inputs_of.append(self)
+
+    def mark(self, key: IK) -> None:
+        self._dirty.add(key)
+
+    def settle(self) -> list[tuple[Any, Exception]]:
+        dirty, self._dirty = self._dirty, set()
+        results: dict[IK, Mapping[K, V]] = {}
+        errors: list[tuple[Any, Exception]] = []
+        for key in sorted(dirty):
+            try:
+                results[key] = self._run(key)
+            except GraphError:
+                raise
+            except Exception as error:
+                # The key keeps its last outputs, and runs again when something that it read changes: a pure transform
+                # would only fail again before that. The graph reports the error after the batch.
+                errors.append((key, error))
+        self._commit(self._reassign(results))
+        return errors
+
+    def dump(self) -> dict[str, Any]:
+        return super().dump() | {"over": self._input.name, "runs": self.runs}
+
+    def _run(self, key: IK) -> Mapping[K, V]:
+        value = self._input.get(key)
+        if value is None:
+            self._depend(key, set())
+            return {}
+        self.runs += 1
+        context = Context(self.rank)
+        try:
+            return self._transform(context, key, value)
+        finally:
+            self._depend(key, context.readings)
+
+    def _depend(self, key: IK, readings: Readings) -> None:
+        before = self._readings.get(key, set())
+        if readings == before:
+            return
+        for readers, subject in before - readings:
+            readers.drop(subject, self, key)
+        for readers, subject in readings - before:
+            readers.add(subject, self, key)
+        if readings:
+            self._readings[key] = readings
+        else:
+            del self._readings[key]
+
+    def _reassign(self, results: Mapping[IK, Mapping[K, V]]) -> dict[K, V | None]:
+        # All old outputs are given up before any new one is claimed, so that an output may move from one input key to
+        # another within a batch, in either order.
+        wanted: dict[K, V | None] = {}
+        for key in results:
+            for output in self._outputs.pop(key, ()):
+                del self._owners[output]
+                wanted[output] = None
+        for key, outputs in results.items():
+            for output, value in outputs.items():
+                owner = self._owners.setdefault(output, key)
+                if owner != key:
+                    raise GraphError(f"{self.name}: {output!r} is an output of both {owner!r} and {key!r}")
+                wanted[output] = value
+            if outputs:
+                self._outputs[key] = tuple(outputs)
+        return wanted
+
+
+class Groups(Collection[G, Literal[True]]):
+    """The groups of an index that have members: a group appears with its first entry and goes with its last."""
+
+    def __init__(self, name: str, rank: int, index: Index[G, Any, Any]) -> None:
+        super().__init__(name, rank)
+        self._index = index
+        self._dirty: set[G] = set(index)
+        index.presence_of.append(self)
+
+    def mark(self, key: G) -> None:
+        self._dirty.add(key)
+
+    def settle(self) -> list[tuple[Any, Exception]]:
+        dirty, self._dirty = self._dirty, set()
+        self._commit({group: True if self._index.size(group) else None for group in dirty})
+        return []

@@ -1,0 +1,99 @@
+"""The graph: declares collections in reading order and carries batches of changes through them.
+
+A collection may read only what was declared before it, so the order of declaration is a topological order: one pass
+over the list settles everything, each collection once a batch. Single-threaded, synchronous, no clock, no I/O; called
+by `controlplane.translate.program`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from controlplane.derive.collection import Collection, G, GraphError, Index, K, Source, V
+from controlplane.derive.derived import IK, IV, Context, Derived, Groups, Transform
+
+AnyChange = tuple[Source[Any, Any], Any, Any | None]  # Any: a batch mixes collections of different types
+C = TypeVar("C", bound=Collection[Any, Any])
+
+
+class TransformError(Exception):
+    """Transforms raised (a bug in them). The rest of the batch was applied; the keys named keep their last outputs."""
+
+    def __init__(self, failures: list[tuple[str, Any, Exception]]) -> None:
+        self.failures = failures
+        super().__init__("; ".join(f"{name}[{key!r}]: {error!r}" for name, key, error in failures))
+
+
+class Graph:
+    """Declare sources and derived collections once, then `apply` batches.
+
+    Laws: after a batch every derived value equals what its transform answers on the present inputs, as if computed from
+    scratch; the order of changes within and between batches does not matter; a transform ran only for keys whose input
+    or readings changed; a key is reported to subscribers at most once a batch, and only if its value differs.
+    """
+
+    def __init__(self) -> None:
+        self._collections: list[Collection[Any, Any]] = []
+        self._busy = False
+
+    def source(self, name: str) -> Source[Any, Any]:
+        """A collection filled from outside; annotate the variable with its key and value types."""
+        return self._declare(Source(name, len(self._collections)))
+
+    def derive(self, name: str, over: Collection[IK, IV], transform: Transform[IK, IV, K, V]) -> Derived[IK, IV, K, V]:
+        """Outputs by key for each entry of `over`. Two entries must never answer the same output key."""
+        return self._declare(Derived(name, len(self._collections), over, transform))
+
+    def map(
+        self, name: str, over: Collection[K, IV], transform: Callable[[Context, K, IV], V | None]
+    ) -> Derived[K, IV, K, V]:
+        """At most one output for each entry of `over`, under the same key; None is no output."""
+
+        def outputs(context: Context, key: K, value: IV) -> dict[K, V]:
+            output = transform(context, key, value)
+            return {} if output is None else {key: output}
+
+        return self.derive(name, over, outputs)
+
+    def groups(self, name: str, index: Index[G, Any, Any]) -> Groups[G]:
+        """The groups of an index as a collection of their own, so that something can be computed once a group."""
+        return self._declare(Groups(name, len(self._collections), index))
+
+    def apply(self, changes: Iterable[AnyChange] = ()) -> None:
+        """Apply a batch of (source, key, value or None) and settle the graph; then tell the subscribers.
+
+        Of several changes to one key the last counts. Raises `TransformError` at the end when transforms failed, and
+        `GraphError` when the graph is wrong.
+        """
+        if self._busy:
+            raise GraphError("a subscriber changed the graph while a batch was in progress")
+        self._busy = True
+        try:
+            failures = self._settle(changes)
+            for collection in self._collections:
+                collection.deliver()
+        finally:
+            self._busy = False
+        if failures:
+            raise TransformError(failures)
+
+    def runs(self) -> dict[str, int]:
+        """How often each transform has run, by collection name."""
+        return {each.name: each.runs for each in self._collections if isinstance(each, Derived)}
+
+    def dump(self) -> list[dict[str, Any]]:
+        """Every collection with its size, readers and runs, in reading order."""
+        return [collection.dump() for collection in self._collections]
+
+    def _settle(self, changes: Iterable[AnyChange]) -> list[tuple[str, Any, Exception]]:
+        for source, key, value in changes:
+            if value is None:
+                source.remove(key)
+            else:
+                source.put(key, value)
+        return [(collection.name, key, error) for collection in self._collections for key, error in collection.settle()]
+
+    def _declare(self, collection: C) -> C:
+        self._collections.append(collection)
+        return collection

@@ -1,0 +1,215 @@
+"""The laws of `controlplane.derive`: what runs, what is told, and that increments equal a computation from scratch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.derive import Change, Context, Graph, GraphError, Source, TransformError
+
+
+class Shop:
+    """A graph with every feature: prices by item, discounts by category, a report by category."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.items: Source[str, tuple[str, int]] = self.graph.source("items")  # name -> (category, price)
+        self.discounts: Source[str, int] = self.graph.source("discounts")
+        self.prices = self.graph.map("prices", self.items, self._price)
+        self.by_category = self.prices.index("category", lambda _, value: [value[0]])
+        self.categories = self.graph.groups("categories", self.by_category)
+        self.report = self.graph.map("report", self.categories, self._report)
+        self.sizes = self.graph.map("sizes", self.categories, lambda ctx, key, _: ctx.count(self.by_category, key))
+        self.letters = self.graph.derive("letters", self.items, lambda _, key, value: {(c, key): value for c in key})
+
+    def _price(self, context: Context, _: str, item: tuple[str, int]) -> tuple[str, int]:
+        category, price = item
+        return category, price - (context.fetch(self.discounts, category) or 0)
+
+    def _report(self, context: Context, category: str, _: bool) -> tuple[int, ...]:
+        return tuple(price for _, (_, price) in context.fetch_index(self.by_category, category))
+
+    def state(self) -> dict[str, Any]:
+        return {each.name: each.items() for each in (self.prices, self.report, self.sizes, self.letters)}
+
+
+def test_a_change_reaches_only_its_dependents() -> None:
+    shop = Shop()
+    shop.graph.apply((shop.items, f"i{n}", ("tea" if n % 2 else "coffee", n)) for n in range(100))
+    before = shop.graph.runs()
+    shop.graph.apply([(shop.discounts, "tea", 1)])
+    after = shop.graph.runs()
+    assert after["prices"] - before["prices"] == 50
+    assert after["report"] - before["report"] == 1
+    assert after["sizes"] == before["sizes"]
+    assert after["letters"] == before["letters"]
+
+
+def test_equal_outputs_stop_propagation() -> None:
+    shop = Shop()
+    shop.graph.apply([(shop.items, "a", ("tea", 5)), (shop.discounts, "tea", 2)])
+    told: list[Change[str, Any]] = []
+    shop.prices.subscribe(told.extend)
+    before = shop.graph.runs()
+    shop.graph.apply([(shop.items, "a", ("tea", 6)), (shop.discounts, "tea", 3)])
+    after = shop.graph.runs()
+    assert shop.prices.get("a") == ("tea", 3)
+    assert (after["prices"] - before["prices"], after["report"] - before["report"]) == (1, 0)
+    assert told == []
+
+
+def test_putting_an_equal_value_is_no_change() -> None:
+    shop = Shop()
+    shop.graph.apply([(shop.items, "a", ("tea", 5))])
+    before = shop.graph.runs()
+    shop.graph.apply([(shop.items, "a", ("tea", 5))])
+    assert shop.graph.runs() == before
+
+
+def test_a_missing_key_is_a_dependency_too() -> None:
+    shop = Shop()
+    shop.graph.apply([(shop.items, "a", ("tea", 5))])
+    shop.graph.apply([(shop.discounts, "tea", 4)])
+    assert shop.prices.get("a") == ("tea", 1)
+    shop.graph.apply([(shop.discounts, "tea", None)])
+    assert shop.prices.get("a") == ("tea", 5)
+
+
+def test_a_batch_tells_each_key_once_with_first_and_last_value() -> None:
+    shop = Shop()
+    shop.graph.apply([(shop.items, "a", ("tea", 5)), (shop.items, "b", ("tea", 1))])
+    told: list[list[Change[str, Any]]] = []
+    shop.items.subscribe(lambda changes: told.append(list(changes)))
+    shop.graph.apply(
+        [(shop.items, "b", None), (shop.items, "a", ("tea", 6)), (shop.items, "a", ("tea", 7)), (shop.items, "c", None)]
+    )
+    assert told == [[Change("a", ("tea", 5), ("tea", 7)), Change("b", ("tea", 1), None)]]
+
+
+def test_a_group_lives_as_long_as_its_members() -> None:
+    shop = Shop()
+    told: list[Change[str, Any]] = []
+    shop.categories.subscribe(told.extend)
+    shop.graph.apply([(shop.items, "a", ("tea", 5)), (shop.items, "b", ("tea", 1))])
+    shop.graph.apply([(shop.items, "a", None)])
+    shop.graph.apply([(shop.items, "b", ("coffee", 1))])
+    assert told == [Change("tea", None, True), Change("coffee", None, True), Change("tea", True, None)]
+    assert shop.report.items() == [("coffee", (1,))]
+
+
+def test_counting_a_large_group_runs_one_transform_for_one_new_member() -> None:
+    shop = Shop()
+    shop.graph.apply((shop.items, f"{n:05}", ("tea", n)) for n in range(10_000))
+    before = shop.graph.runs()
+    shop.graph.apply([(shop.items, "new", ("tea", 1))])
+    after = shop.graph.runs()
+    assert shop.sizes.get("tea") == 10_001
+    assert {name: after[name] - before[name] for name in ("prices", "sizes")} == {"prices": 1, "sizes": 1}
+
+
+def test_readings_that_are_given_up_are_forgotten() -> None:
+    shop = Shop()
+    shop.graph.apply([(shop.items, "a", ("tea", 5))])
+    shop.graph.apply([(shop.items, "a", ("coffee", 5))])
+    before = shop.graph.runs()
+    shop.graph.apply([(shop.discounts, "tea", 1)])
+    assert shop.graph.runs() == before
+    shop.graph.apply([(shop.items, "a", None)])
+    assert [row["readers"] for row in shop.graph.dump()] == [0] * len(shop.graph.dump())
+
+
+def test_an_output_may_move_between_inputs_within_a_batch() -> None:
+    graph = Graph()
+    source: Source[str, str] = graph.source("source")
+    names = graph.derive("names", source, lambda _, key, value: {value: key})
+    graph.apply([(source, "a", "x"), (source, "b", "y")])
+    graph.apply([(source, "a", "y"), (source, "b", "x")])
+    assert names.items() == [("x", "b"), ("y", "a")]
+
+
+def test_two_owners_of_an_output_are_an_error_that_names_both() -> None:
+    graph = Graph()
+    source: Source[str, str] = graph.source("source")
+    graph.derive("names", source, lambda _, key, value: {value: key})
+    with pytest.raises(GraphError, match="'x' is an output of both 'a' and 'b'"):
+        graph.apply([(source, "a", "x"), (source, "b", "x")])
+
+
+def test_reading_what_is_declared_later_is_an_error() -> None:
+    graph = Graph()
+    source: Source[str, str] = graph.source("source")
+    later: list[Any] = []
+    graph.map("early", source, lambda ctx, key, _: ctx.fetch(later[0], key))
+    later.append(graph.map("late", source, lambda _, __, value: value))
+    with pytest.raises(GraphError, match="late is declared after its reader"):
+        graph.apply([(source, "a", "x")])
+
+
+def test_a_subscriber_must_not_change_the_graph() -> None:
+    graph = Graph()
+    source: Source[str, str] = graph.source("source")
+    source.subscribe(lambda _: graph.apply([(source, "b", "y")]))
+    with pytest.raises(GraphError, match="subscriber"):
+        graph.apply([(source, "a", "x")])
+
+
+def test_a_failing_transform_keeps_its_last_outputs_and_spares_the_others() -> None:
+    graph = Graph()
+    source: Source[str, int] = graph.source("source")
+    limits: Source[str, int] = graph.source("limits")
+    inverse = graph.map("inverse", source, lambda ctx, _, value: 100 // (value + (ctx.fetch(limits, "extra") or 0)))
+    graph.apply([(source, "a", 10), (source, "b", 20)])
+    with pytest.raises(TransformError, match=r"inverse\['a'\]: ZeroDivisionError"):
+        graph.apply([(source, "a", 0), (source, "b", 50)])
+    assert inverse.items() == [("a", 10), ("b", 2)]
+    graph.apply([(limits, "extra", 50)])
+    assert inverse.items() == [("a", 2), ("b", 1)]
+
+
+def test_collections_declared_late_see_what_is_there() -> None:
+    graph = Graph()
+    source: Source[str, int] = graph.source("source")
+    graph.apply([(source, "a", 1), (source, "b", 2)])
+    odd = source.index("odd", lambda _, value: [value % 2])
+    groups = graph.groups("parity", odd)
+    doubled = graph.map("doubled", source, lambda _, __, value: value * 2)
+    graph.apply()
+    assert (groups.items(), doubled.items()) == ([(0, True), (1, True)], [("a", 2), ("b", 4)])
+
+
+NAMES = st.sampled_from(["a", "ab", "bc", "d", "cd"])
+CATEGORIES = st.sampled_from(["tea", "coffee", "mate"])
+EDIT = st.one_of(
+    st.tuples(st.just("items"), NAMES, st.one_of(st.none(), st.tuples(CATEGORIES, st.integers(0, 3)))),
+    st.tuples(st.just("discounts"), CATEGORIES, st.one_of(st.none(), st.integers(1, 3))),
+)
+HISTORY = st.lists(st.lists(EDIT, max_size=5), max_size=12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(HISTORY, st.randoms(use_true_random=False))
+def test_increments_equal_a_computation_from_scratch_in_any_order(history: Any, random: Any) -> None:
+    shop = Shop()
+    last: dict[tuple[str, str], Any] = {}
+    mirror: dict[str, tuple[int, ...]] = {}
+
+    def follow(changes: Any) -> None:
+        for key, old, new in changes:
+            assert mirror.get(key) == old
+            assert old != new
+            mirror.update({key: new}) if new is not None else mirror.pop(key)
+
+    shop.report.subscribe(follow)
+    for batch in history:
+        shop.graph.apply((getattr(shop, source), key, value) for source, key, value in batch)
+        last.update({(source, key): value for source, key, value in batch})
+    edits = list(last.items())
+    random.shuffle(edits)
+    fresh = Shop()
+    fresh.graph.apply((getattr(fresh, source), key, value) for (source, key), value in edits)
+    assert shop.state() == fresh.state()
+    assert sorted(mirror.items()) == shop.report.items()
+    assert [row["readers"] for row in shop.graph.dump()] == [row["readers"] for row in fresh.graph.dump()]
