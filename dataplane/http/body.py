@@ -1,0 +1,91 @@
+"""A request body that is held: for a step that reads it, or until there is an upstream to send it to.
+
+Bodies stream past us by default and no object like this exists. The connection that receives the body pushes pieces in
+and is told when to stop reading; steps wait for what they need; the proxy takes the pieces out when it sends them on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class TooLarge(Exception):
+    """The body is larger than whoever asked for it allows."""
+
+
+class Gone(Exception):
+    """The client went away before its body was whole."""
+
+
+class Body:
+    """Pieces in arrival order. `make_future` is the loop's; `pace()` is called after each change of `held` or `wanted`,
+    so that the connection can stop and resume reading."""
+
+    __slots__ = ("_future", "complete", "failed", "held", "make_future", "pace", "pieces", "wanted")
+
+    def __init__(self, make_future: Callable[[], Any], pace: Callable[[], None]) -> None:
+        self.pieces: list[bytes] = []
+        self.held = 0
+        self.complete = False
+        self.failed = False
+        self.make_future = make_future
+        self.pace = pace
+        self._future: Any = None
+        self.wanted = 0
+        """Bytes that somebody waits for: reading must go on until they are held."""
+
+    def push(self, data: bytes) -> None:
+        self.pieces.append(data)
+        self.held += len(data)
+        self.pace()
+        if self._future is not None and self.wanted <= self.held:
+            self._wake()
+
+    def end(self) -> None:
+        self.complete = True
+        self._wake()
+
+    def fail(self) -> None:
+        self.failed = True
+        self._wake()
+
+    def take(self) -> bytes:
+        """All that is held, removed."""
+        data = self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
+        self.pieces.clear()
+        self.held = self.wanted = 0
+        self.pace()
+        return data
+
+    def peek(self) -> bytes:
+        """All that is held, kept."""
+        if len(self.pieces) > 1:
+            self.pieces[:] = [b"".join(self.pieces)]
+        return self.pieces[0] if self.pieces else b""
+
+    async def whole(self, limit: int) -> bytes:
+        """The complete body, which stays held. Raises TooLarge above `limit` bytes, Gone when the client left."""
+        await self._wait_for(limit + 1)
+        if self.held > limit:
+            raise TooLarge
+        return self.peek()
+
+    async def prefix(self, size: int) -> bytes:
+        """The first `size` bytes, fewer when the body is shorter; they stay held. Raises Gone."""
+        await self._wait_for(size)
+        return self.peek()[:size]
+
+    async def _wait_for(self, size: int) -> None:
+        while not self.complete and self.held < size:
+            if self.failed:
+                raise Gone
+            self.wanted = size
+            self._future = self.make_future()
+            self.pace()
+            await self._future
+
+    def _wake(self) -> None:
+        future, self._future = self._future, None
+        if future is not None and not future.done():
+            future.set_result(None)

@@ -1,0 +1,101 @@
+"""Request targets and host names, made canonical once, before anything matches or decides on them.
+
+What is matched is what is sent upstream: a path that policies see differently from the origin is how `/public/../admin`
+gets past a rule. Rules: RFC 3986 section 6.2.2 (percent-encoding and dot-segment normalisation), RFC 9112 section 3.2
+(forms of the request target), RFC 9110 section 7.2 (Host).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import lru_cache
+
+_PCHAR = re.compile(rb"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/|^`{}\"<>\[\]]|%[0-9A-Fa-f]{2})*")
+"""RFC 3986 pchar and "/", and the printable characters that browsers and SDKs send raw; no backslash, "#" or bad "%"."""
+_QUERY = re.compile(rb"[\x21\x22\x24-\x7e]*")
+"""Any visible character but "#": queries are opaque to us."""
+_ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_ABSOLUTE = re.compile(rb"(https?)://([^/?#]*)([^#]*)", re.IGNORECASE)
+_REG_NAME = re.compile(rb"[a-z0-9_](?:[a-z0-9_.\-]*[a-z0-9_])?")
+_PORT = re.compile(rb"(?:6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5]?[0-9]{1,4})?")
+
+
+def canonical_path(path: bytes) -> bytes | None:
+    """The path with unreserved characters decoded, escapes in upper case and dot segments removed; None: refuse it.
+
+    Refused are characters that no path may hold, malformed escapes and an escaped NUL. "%2F" stays an escape, and empty
+    segments ("//") stay: both mean something to some origins.
+    """
+    if _PCHAR.fullmatch(path) is None:
+        return None
+    if b"%" in path:
+        path = _ESCAPE.sub(_decode_unreserved, path)
+        if b"%00" in path:
+            return None
+    return _without_dots(path) if b"/." in path else path
+
+
+def _decode_unreserved(match: re.Match[bytes]) -> bytes:
+    octet = int(match[0][1:], 16)
+    return bytes((octet,)) if octet in _UNRESERVED else match[0].upper()
+
+
+def _without_dots(path: bytes) -> bytes:
+    """RFC 3986 section 5.2.4 on an absolute path."""
+    kept: list[bytes] = []
+    segments = path.split(b"/")[1:]
+    for segment in segments:
+        if segment == b"..":
+            if kept:
+                kept.pop()
+        elif segment != b".":
+            kept.append(segment)
+    if segments[-1] in (b".", b".."):
+        kept.append(b"")
+    return b"/" + b"/".join(kept)
+
+
+def split_target(target: bytes) -> tuple[bytes, bytes] | None:
+    """Origin-form `/path?query` -> (canonical path, query); None: refuse it."""
+    path, _, query = target.partition(b"?")
+    if not path.startswith(b"/") or _QUERY.fullmatch(query) is None:
+        return None
+    canonical = canonical_path(path)
+    return None if canonical is None else (canonical, query)
+
+
+def split_absolute(target: bytes) -> tuple[bytes, bytes, bytes] | None:
+    """Absolute-form (RFC 9112 3.2.2) -> (scheme, authority, origin-form); None when it is not one."""
+    match = _ABSOLUTE.fullmatch(target)
+    if match is None:
+        return None
+    rest = match[3]
+    return match[1].lower(), match[2], rest if rest.startswith(b"/") else b"/" + rest
+
+
+@lru_cache(4096)
+def canonical_host(authority: bytes) -> bytes | None:
+    """`Host` value -> lower-case host without port and trailing dot, IPv6 in brackets; None: refuse it."""
+    low = authority.lower()
+    if low.startswith(b"["):
+        literal, bracket, port = low.partition(b"]")
+        if not bracket or (port and not port.startswith(b":")) or _PORT.fullmatch(port[1:]) is None:
+            return None
+        return _ipv6(literal[1:])
+    host, _, port = low.partition(b":")
+    if _PORT.fullmatch(port) is None:
+        return None
+    if host.endswith(b"."):
+        host = host[:-1]
+    if len(host) > 253 or _REG_NAME.fullmatch(host) is None or b".." in host:
+        return None
+    return host
+
+
+def _ipv6(literal: bytes) -> bytes | None:
+    try:
+        return b"[" + ipaddress.IPv6Address(literal.decode("ascii")).compressed.encode() + b"]"
+    except ValueError:
+        return None

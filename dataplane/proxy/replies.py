@@ -1,0 +1,72 @@
+"""Every answer that the gateway makes itself: cause -> status, public text, stable reason code. One table.
+
+Codes appear in log, metric and trace (and as `x-gatewright-reason` where a Gateway asks for it); they do not change
+meaning. Texts go to clients: they tell what the client can act on, never an address or a name of ours.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import lru_cache
+from http import HTTPStatus
+
+from dataplane.chain.reply import Reply
+
+
+def _table(*rows: tuple[str, int, str, bool]) -> dict[str, Reply]:
+    return {
+        reason: Reply(status, reason, text.encode(), close=close) for reason, status, text, close in rows
+    }
+
+
+REPLIES = _table(
+    # reason, status, text, close. Close where what follows on the connection cannot be told apart from this message.
+    ("BadRequest", 400, "bad request", True),  # RFC 9112 2.2, 3, 5, 6.3: malformed or ambiguous
+    ("BodyTooLarge", 413, "request body is too large", True),  # decisions: buffer overflow
+    ("TargetTooLong", 414, "request target is too long", True),  # RFC 9112 3
+    ("ExpectationFailed", 417, "expectation failed", True),  # RFC 9110 10.1.1
+    ("HeadersTooLarge", 431, "request headers are too large", True),  # RFC 6585 5
+    ("MethodNotImplemented", 501, "method is not implemented", True),  # RFC 9110 9.1
+    ("CodingNotImplemented", 501, "transfer coding is not implemented", True),  # RFC 9112 6.1
+    ("VersionNotSupported", 505, "http version is not supported", True),  # RFC 9110 15.6.6
+    ("RequestTimeout", 408, "request was not received in time", True),  # RFC 9110 15.5.9
+    ("ConnectNotAllowed", 405, "method not allowed", True),  # spec 2 Errors: CONNECT while unset
+    ("ListenerNotFound", 404, "listener not found", False),
+    ("RouteNotFound", 404, "route not found", False),
+    ("NoValidBackend", 500, "no valid backends", False),  # Gateway API: rule without a valid backendRef
+    ("InvalidBackend", 500, "backend does not exist", False),  # Gateway API: share of an invalid backendRef
+    ("PolicyUnusable", 503, "policy cannot be applied", False),  # architecture, A bad resource
+    ("NoEndpoints", 503, "no healthy backends", False),  # Gateway API: Service without ready endpoints
+    ("DnsFailed", 503, "backend name cannot be resolved", False),
+    ("ConnectFailed", 503, "upstream connection failed", False),
+    ("UpstreamFailed", 502, "upstream closed the connection before it answered", False),
+    ("UpstreamInvalid", 502, "upstream sent an invalid response", False),
+    ("UpgradeFailed", 502, "request upgrade failed", False),
+    ("UpstreamTimeout", 504, "upstream call timeout", False),  # decisions: per attempt
+    ("RequestDeadline", 504, "request timeout", False),  # decisions: over all attempts
+    ("InternalError", 500, "internal error", True),
+)
+
+
+def made(reason: str, detail: str = "") -> Reply:
+    """The reply for a cause; `detail` is for the log."""
+    reply = REPLIES[reason]
+    return replace(reply, detail=detail) if detail else reply
+
+
+_PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
+
+
+@lru_cache(2)
+def _date(now: int) -> bytes:
+    """RFC 9110 5.6.7."""
+    return time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(now)).encode()
+
+
+def head_of(reply: Reply) -> tuple[bytes, bytes]:
+    """Status line and header block of a reply, without `connection`."""
+    status_line = b"HTTP/1.1 %d %b" % (reply.status, _PHRASES.get(reply.status, b""))
+    content_type = b"content-type: %b\r\n" % reply.content_type if reply.body else b""
+    length = b"" if reply.status in (204, 304) else b"content-length: %d\r\n" % len(reply.body)
+    return status_line, b"\r\n" + content_type + length + b"date: " + _date(int(time.time())) + b"\r\n" + reply.headers

@@ -1,0 +1,186 @@
+"""Opens connections to endpoints, keeps idle ones no longer than is wise, and resolves names.
+
+The acting part of this room: everything else here decides. One per worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from dataplane.upstream.connection import UpstreamConnection
+from dataplane.upstream.endpoint import Endpoint
+
+CONNECT_TIMEOUT = 10.0
+IDLE_TIMEOUT = 90.0
+"""Seconds an unused upstream connection is kept."""
+SWEEP = 10.0
+KEEPALIVE = (180, 180, 9)
+"""TCP keepalive: idle seconds, seconds between probes, probes (spec 2, Keepalive)."""
+
+log = logging.getLogger("dataplane.upstream")
+
+
+class Connector:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._endpoints: set[Endpoint] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweep: asyncio.TimerHandle | None = None
+        self.opened = 0
+        self.failed = 0
+
+    def connect(self, endpoint: Endpoint, done: Callable[[UpstreamConnection | None, str], None]) -> None:
+        """Open a connection; `done(connection, "")` or `done(None, cause)` is called from the loop, never at once."""
+        task = self.loop.create_task(self._connect(endpoint, done))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, endpoint: Endpoint, done: Callable[[UpstreamConnection | None, str], None]) -> None:
+        connection = UpstreamConnection(endpoint)
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                if endpoint.unix_path:
+                    await self.loop.create_unix_connection(lambda: connection, endpoint.unix_path)  # type: ignore[type-var]
+                else:
+                    await self.loop.create_connection(lambda: connection, endpoint.address, endpoint.port)  # type: ignore[type-var]
+        except TimeoutError:
+            self.failed += 1
+            done(None, f"connect to {endpoint.label} timed out after {CONNECT_TIMEOUT:g} s")
+            return
+        except OSError as error:
+            self.failed += 1
+            done(None, f"connect to {endpoint.label} failed: {error.strerror or error}")
+            return
+        self.opened += 1
+        if not endpoint.unix_path:
+            _tune(connection.transport.get_extra_info("socket"))
+        self._endpoints.add(endpoint)
+        if self._sweep is None:
+            self._sweep = self.loop.call_later(SWEEP, self._close_unused)
+        done(connection, "")
+
+    def _close_unused(self) -> None:
+        """Close what stayed idle for a whole timeout; `idle` is a stack, so the coldest are at its bottom."""
+        now = self.loop.time()
+        for endpoint in list(self._endpoints):
+            for connection in endpoint.idle[:]:
+                if not connection.idle_since:
+                    connection.idle_since = now
+                elif now - connection.idle_since > IDLE_TIMEOUT:
+                    connection.close()
+            if endpoint.closed and not endpoint.idle:
+                self._endpoints.discard(endpoint)
+        self._sweep = self.loop.call_later(SWEEP, self._close_unused) if self._endpoints else None
+
+    async def close(self) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for endpoint in self._endpoints:
+            endpoint.close_idle()
+
+
+def _tune(sock: Any) -> None:
+    """TCP keepalive, so that an endpoint that vanished without a word is noticed."""
+    if sock is None:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in zip(("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT"), KEEPALIVE, strict=True):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+class Resolver:
+    """Host names of static backends -> endpoints, refreshed in the background.
+
+    A name is looked up when first used and then every `REFRESH` seconds while it is in use; a failed refresh keeps the
+    last good answer. Looking up never delays a request but the first.
+    """
+
+    REFRESH = 30.0
+    RETRY = 1.0
+    UNUSED = 600.0
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, make_endpoint: Callable[[str, int], Endpoint]) -> None:
+        self.loop = loop
+        self.make_endpoint = make_endpoint
+        self._names: dict[tuple[bytes, int], _Name] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def endpoints(self, host: bytes, port: int, ready: Callable[[], None]) -> tuple[Endpoint, ...] | None:
+        """What `host` resolves to, () when it does not. None: not known yet, `ready` will be called."""
+        name = self._names.get((host, port))
+        if name is None:
+            name = self._names[host, port] = _Name()
+            self._look_up(host, port, name)
+        name.used = self.loop.time()
+        if name.endpoints is None:
+            name.waiting.append(ready)
+        return name.endpoints
+
+    def _look_up(self, host: bytes, port: int, name: _Name) -> None:
+        task = self.loop.create_task(self._resolve(host, port, name))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _resolve(self, host: bytes, port: int, name: _Name) -> None:
+        try:
+            found = await self.loop.getaddrinfo(host.decode("ascii"), port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            log.warning("cannot resolve %s: %s", host.decode("latin-1"), error)
+            name.failed()
+            delay = self.RETRY
+        else:
+            name.resolved(dict.fromkeys(str(entry[4][0]) for entry in found), port, self.make_endpoint)
+            delay = self.REFRESH
+        self.loop.call_later(delay, self._refresh, host, port, name)
+
+    def _refresh(self, host: bytes, port: int, name: _Name) -> None:
+        if self.loop.time() - name.used > self.UNUSED:
+            self._names.pop((host, port), None)
+            name.drop()
+        else:
+            self._look_up(host, port, name)
+
+    async def close(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class _Name:
+    """What is known of one name."""
+
+    def __init__(self) -> None:
+        self.endpoints: tuple[Endpoint, ...] | None = None
+        self.waiting: list[Callable[[], None]] = []
+        self.used = 0.0
+
+    def resolved(self, addresses: dict[str, None], port: int, make: Callable[[str, int], Endpoint]) -> None:
+        known = {endpoint.address: endpoint for endpoint in self.endpoints or ()}
+        gone = [endpoint for address, endpoint in known.items() if address not in addresses]
+        self.endpoints = tuple(known.get(address) or make(address, port) for address in addresses)
+        for endpoint in gone:
+            endpoint.close_idle()
+        self._wake()
+
+    def failed(self) -> None:
+        """Keep the last good answer; without one, requests are refused until the name resolves."""
+        if self.endpoints is None:
+            self.endpoints = ()
+            self._wake()
+
+    def drop(self) -> None:
+        for endpoint in self.endpoints or ():
+            endpoint.close_idle()
+
+    def _wake(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for ready in waiting:
+            ready()
