@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+SETTINGS = "[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n    needs\n"
 SUITE = """
 import pytest
 
@@ -34,7 +35,7 @@ def run(root: Path, tmp_path: Path) -> list[str]:
     """A pytest command for SUITE under this repository's conftest, in a folder of its own."""
     shutil.copy(root / "tests/conftest.py", tmp_path)
     (tmp_path / "test_suite.py").write_text(SUITE)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n    needs\n")
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/some-tool").touch(0o755)
     return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)]

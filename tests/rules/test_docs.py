@@ -1,0 +1,34 @@
+"""What the documents name exists: files of the repository, and targets of links."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+
+PLACES = "gatewright|controlplane|dataplane|proto|tests|docs|scripts|benchmarks|examples|requirements"
+FILE = re.compile(rf"`((?:{PLACES}|\.ci)/[\w./-]*\w/?)`")
+"""A path in backquotes that starts at a folder of ours; one with a placeholder (`<policy>`, `*`) is not one."""
+
+LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+
+
+def missing(page: Path) -> list[str]:
+    text = page.read_text()
+    files = [name for name in FILE.findall(text) if not (ROOT / name).exists() and not (ROOT / f"{name}.py").is_file()]
+    return files + [link for link in LINK.findall(text) if not (page.parent / link).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_files_exist(page: Path) -> None:
+    assert missing(page) == []
+
+
+def test_missing_files_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("`dataplane/no_such.py`, `dataplane/exchange.py`, `docs/x/<y>.md`, [a](gone.md), [b](page.md)")
+    assert missing(page) == ["dataplane/no_such.py", "gone.md"]

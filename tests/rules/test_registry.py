@@ -1,0 +1,32 @@
+"""Every policy that the wire can carry has a filter in the registry, a page for users, and a test of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gatewright.wire.v1 import policy_pb2
+
+POLICIES = [field.name for field in policy_pb2.Policy.DESCRIPTOR.oneofs_by_name["field"].fields]
+
+
+def test_wire_has_policies() -> None:
+    assert "header_modifiers" in POLICIES
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_policy_has_a_page(root: Path, policy: str) -> None:
+    page = root / f"docs/policies/{policy}.md"
+    assert page.is_file(), f"{page} is missing"
+    assert page.read_text().startswith("# ")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_policy_has_a_test(root: Path, policy: str) -> None:
+    file = root / f"tests/policies/test_{policy}.py"
+    assert file.is_file() and "def test_" in file.read_text(), f"{file} is missing"
+
+
+def test_every_page_is_of_a_policy(root: Path) -> None:
+    assert {path.stem for path in (root / "docs/policies").glob("*.md")} <= set(POLICIES)
