@@ -1,0 +1,127 @@
+"""The published state of every Gateway: what the control plane wants its proxies to hold, now.
+
+`controlplane.app` applies batches of changes; the xDS server reads the newest snapshot of a Gateway and is told when
+there is a newer one. Old snapshots live only as long as somebody holds them, and share what did not change.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import Final
+
+from controlplane.snapshot.records import Record, make_record, version_of
+from controlplane.snapshot.resource_map import EMPTY, ResourceMap
+
+Change = tuple[str, str, str, bytes | None]
+"""(gateway "namespace/name", type URL, resource name, serialised message or None when it is gone)."""
+
+Listener = Callable[["Snapshot"], None]
+
+_WEIGHT_BYTES: Final = 16
+_WEIGHTS: Final = 1 << (8 * _WEIGHT_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All resources of one Gateway at one moment.
+
+    `sequence` counts the states of this Gateway in this process. `version` depends on the content alone: equal content
+    has the equal version on every replica and after a restart.
+    """
+
+    gateway: str
+    sequence: int = 0
+    types: Mapping[str, ResourceMap] = field(default_factory=lambda: MappingProxyType({}))
+    weight: int = 0
+
+    @property
+    def version(self) -> str:
+        """The state's version: 32 hex digits."""
+        return f"{self.weight:0{2 * _WEIGHT_BYTES}x}"
+
+    def resources(self, type_url: str) -> ResourceMap:
+        """The resources of one type (none of a type that this Gateway does not have)."""
+        return self.types.get(type_url, EMPTY)
+
+
+class Snapshots:
+    """The newest snapshot of each Gateway. Owned by one thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._newest: dict[str, Snapshot] = {}
+        self._listeners: list[Listener] = []
+
+    def gateways(self) -> tuple[str, ...]:
+        """Every Gateway that ever had a resource, sorted."""
+        return tuple(sorted(self._newest))
+
+    def newest(self, gateway: str) -> Snapshot:
+        """The state that proxies of this Gateway should hold; an empty one of sequence 0 for an unknown Gateway."""
+        return self._newest.get(gateway) or Snapshot(gateway)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Have `listener` called with each new snapshot; the answer ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def apply(self, changes: Iterable[Change]) -> tuple[Snapshot, ...]:
+        """Publish a batch; of several changes to one resource the last one counts.
+
+        Gives the new snapshots, at most one per Gateway, in the order of first mention. A change that brings the
+        bytes which are already there is no change.
+        """
+        batches: dict[str, dict[str, dict[str, bytes | None]]] = defaultdict(lambda: defaultdict(dict))
+        for gateway, type_url, name, content in changes:
+            batches[gateway][type_url][name] = content
+        now = self._clock()
+        made = [_next_state(self.newest(gateway), by_type, now) for gateway, by_type in batches.items()]
+        published = tuple(snapshot for snapshot in made if snapshot is not None)
+        self._newest.update((snapshot.gateway, snapshot) for snapshot in published)
+        for snapshot in published:
+            for listener in tuple(self._listeners):
+                listener(snapshot)
+        return published
+
+
+def _next_state(current: Snapshot, batch: Mapping[str, Mapping[str, bytes | None]], now: float) -> Snapshot | None:
+    """The state after a batch (contents by type and name), or None when the batch changes nothing."""
+    types = dict(current.types)
+    weight = current.weight
+    for type_url, contents in batch.items():
+        held = current.resources(type_url)
+        edits = _edits(held, type_url, contents, now)
+        weight += sum(_weight(type_url, record) - _weight(type_url, held.get(name)) for name, record in edits.items())
+        if edits:
+            types[type_url] = held.edited(edits)
+    if all(types.get(type_url) is current.types.get(type_url) for type_url in batch):
+        return None
+    return Snapshot(current.gateway, current.sequence + 1, MappingProxyType(types), weight % _WEIGHTS)
+
+
+def _edits(
+    held: ResourceMap, type_url: str, contents: Mapping[str, bytes | None], now: float
+) -> dict[str, Record | None]:
+    """The real changes among `contents`, as records."""
+    edits: dict[str, Record | None] = {}
+    for name, content in contents.items():
+        record = held.get(name)
+        if content is None:
+            if record is not None:
+                edits[name] = None
+        elif record is None or record.version != version_of(content):
+            edits[name] = make_record(type_url, name, content, now)
+    return edits
+
+
+def _weight(type_url: str, record: Record | None) -> int:
+    """What a record adds to the state's version. Sums do not depend on the order and change with each edit alone."""
+    if record is None:
+        return 0
+    text = f"{type_url}\0{record.name}\0{record.version}"
+    return int.from_bytes(blake2b(text.encode(), digest_size=_WEIGHT_BYTES).digest(), "big")
