@@ -1,0 +1,3 @@
+module gatewright.dev/tests/goparse
+
+go 1.21

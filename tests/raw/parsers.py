@@ -1,0 +1,121 @@
+"""Two readers of what the origin received that are not the gateway's own parser: h11, and Go's net/http.
+
+`read_h11` and `GoParser.read` answer the same: the whole requests in the bytes, and whether anything was left over.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import h11
+
+_GO = Path(__file__).parent / "goparse"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One whole request. `fields` are lower-case names with values, sorted, Host apart."""
+
+    method: bytes
+    target: bytes
+    host: bytes
+    body: bytes
+    fields: tuple[tuple[bytes, bytes], ...]
+    trailers: tuple[tuple[bytes, bytes], ...]
+
+    def values(self, name: bytes) -> list[bytes]:
+        return [v for n, v in self.fields if n == name]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """`rest`: "" when the bytes end with a request, "incomplete" or "error: ..." otherwise."""
+
+    requests: tuple[Parsed, ...]
+    rest: str
+
+
+def _sorted(pairs: Sequence[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
+    return tuple(sorted((n.lower(), v) for n, v in pairs))
+
+
+def read_h11(data: bytes) -> Reading:
+    """Every request in `data`, as h11 reads it."""
+    found: list[Parsed] = []
+    while data:
+        parser = h11.Connection(h11.SERVER, max_incomplete_event_size=1 << 20)
+        parser.receive_data(data)
+        try:
+            parsed = _one(parser)
+        except h11.RemoteProtocolError as error:
+            return Reading(tuple(found), f"error: {error}")
+        if parsed is None:
+            return Reading(tuple(found), "incomplete")
+        found.append(parsed)
+        data = parser.trailing_data[0]
+    return Reading(tuple(found), "")
+
+
+def _one(parser: h11.Connection) -> Parsed | None:
+    request: h11.Request | None = None
+    body = b""
+    while True:
+        event = parser.next_event()
+        if isinstance(event, h11.Request):
+            request = event
+        elif isinstance(event, h11.Data):
+            body += bytes(event.data)
+        elif isinstance(event, h11.EndOfMessage) and request is not None:
+            pairs = [(n, v) for n, v in request.headers if n not in (b"host", b"content-length", b"transfer-encoding")]
+            hosts = [v for n, v in request.headers if n == b"host"]
+            host = b", ".join(hosts)
+            return Parsed(request.method, request.target, host, body, _sorted(pairs), _sorted(list(event.headers)))
+        else:
+            return None
+
+
+class GoParser:
+    """Go's `http.ReadRequest` over any number of byte strings, one process for all of them."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="goparse")
+        self._binary = Path(self._folder.name) / "goparse"
+        subprocess.run(["go", "build", "-o", self._binary, "."], cwd=_GO, check=True, capture_output=True)
+
+    @staticmethod
+    def available() -> bool:
+        return shutil.which("go") is not None
+
+    def close(self) -> None:
+        self._folder.cleanup()
+
+    def read(self, inputs: Sequence[bytes]) -> list[Reading]:
+        """One reading for each input."""
+        text = b"".join(b64encode(data) + b"\n" for data in inputs)
+        out = subprocess.run([self._binary], input=text, check=True, capture_output=True).stdout
+        return [_reading(json.loads(line)) for line in out.splitlines()]
+
+
+def _reading(row: dict[str, object]) -> Reading:
+    requests = row["requests"] or []
+    assert isinstance(requests, list)
+    return Reading(tuple(_parsed(r) for r in requests), str(row["rest"]))
+
+
+def _parsed(row: dict[str, str | list[list[str]]]) -> Parsed:
+    def pairs(name: str) -> tuple[tuple[bytes, bytes], ...]:
+        return _sorted([(b64decode(n), b64decode(v)) for n, v in row[name] or []])
+
+    def text(name: str) -> bytes:
+        value = row[name]
+        assert isinstance(value, str)
+        return b64decode(value)
+
+    return Parsed(text("method"), text("target"), text("host"), text("body"), pairs("fields"), pairs("trailers"))
