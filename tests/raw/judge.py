@@ -45,19 +45,20 @@ def _answers(case: Case, talk: Conversation) -> list[str]:
 
 
 def _ending(case: Case, talk: Conversation) -> list[str]:
+    """Where the connection must stay usable, the next request shows whether anything else came (`_usable`)."""
     if case.closes and not talk.await_end():
         return ["the connection stayed open"]
-    if not talk.is_quiet():
+    if case.closes is not False and not talk.is_quiet():
         return [f"more came after the last answer: {talk.left[:80]!r}"]
-    if case.closes is False and talk.ended:
-        return ["the connection was closed"]
     return []
 
 
 def _usable(talk: Conversation) -> list[str]:
     talk.send((_PROBE,))
     answer = talk.answer()
-    return [] if answer is not None and answer.body == b"GET /probe" else [f"the next request failed: {answer}"]
+    if talk.ended or answer is None:
+        return [f"the connection was closed ({talk.ended or 'no answer'})"]
+    return [] if answer.body == b"GET /probe" else [f"the next request got {answer}"]
 
 
 def _origin(case: Case, parts: Sequence[tuple[bytes, Recorded]]) -> list[str]:
