@@ -1,0 +1,76 @@
+"""Listening sockets: what an address and port become. Used by the agent, which opens them, and by tests.
+
+No event loop here, and no decision about what to listen on. Raises OSError as the system gives it.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import sys
+
+ANY_IPV6, ANY_IPV4 = "::", "0.0.0.0"  # noqa: S104 - the API's meaning of a bind without addresses
+
+BACKLOG = 4096
+"""Connections that may wait in each socket; the system lowers it to its own limit (net.core.somaxconn)."""
+
+CAN_SHARE_PORT = sys.platform == "linux" and hasattr(socket, "SO_REUSEPORT")
+"""Several sockets on one port get the connections by turns. Other systems have the option without that meaning."""
+
+_NO_IPV6 = frozenset((errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT))
+
+
+def listen(address: str, port: int, *, shared: bool) -> socket.socket:
+    """A non-blocking listening socket. `shared`: others of ours may listen on the same port (`CAN_SHARE_PORT`)."""
+    sock = _bound(address, port, shared)
+    try:
+        sock.listen(BACKLOG)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def probe(address: str, port: int) -> int:
+    """Raise OSError when somebody else holds the port; answers the port, chosen by the system for port 0.
+
+    A shared socket would quietly join the port of another process that shares it as well (of the same user), so the
+    port is first asked for without sharing.
+    """
+    with _bound(address, port, shared=False) as sock:
+        return int(sock.getsockname()[1])
+
+
+def any_address() -> str:
+    """Where a bind without addresses listens: IPv6 and IPv4 by one socket, or IPv4 where there is no IPv6."""
+    try:
+        with _bound(ANY_IPV6, 0, shared=False):
+            return ANY_IPV6
+    except OSError as error:
+        if error.errno not in _NO_IPV6:
+            raise
+        return ANY_IPV4
+
+
+def _bound(address: str, port: int, shared: bool) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        # Connections in TIME_WAIT must not keep a restarted proxy from its port; a listener still does.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared and CAN_SHARE_PORT:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            # "::" alone takes IPv4 too; a literal IPv6 address has no IPv4 side.
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address == ANY_IPV6 else 1)
+        sock.bind((address, port))
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def host_port(address: str, port: int) -> str:
+    """As written in messages and URLs: `127.0.0.1:80`, `[::1]:80`."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
