@@ -1,0 +1,214 @@
+"""A folder of YAML as the source of objects: reads it, watches it, tells changes. The shell around `tree` and `scan`.
+
+The composition root gives it a sink. It promises: the loop is never held for more than a slice, however many files
+there are; a reading that would take objects away (an editor that renames, a file half written) must stand for `SETTLE`
+seconds before it counts, while everything else counts at once; what cannot be read keeps its last good state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+
+from controlplane.sources import scan, tree, watch
+
+log = logging.getLogger(__name__)
+
+SLICE = 0.004
+BATCH = 50  # changes told at once while there are more to read: what the sink makes of them takes time as well
+SETTLE = 0.05
+RESCAN = 10.0  # safety net: lost events, links that lead out of the folder, a folder that was replaced as a whole
+MAX_FILE = 64 * 1024 * 1024
+
+Sink = Callable[[Sequence[tree.Change]], Awaitable[None]]
+
+
+class Directory:
+    """One watched folder. `run` is its life; `synced` is set when the first reading is complete."""
+
+    def __init__(self, root: Path, state: tree.Tree, sink: Sink) -> None:
+        self._root = str(root.absolute())
+        self._tree = state
+        self._sink = sink
+        self._signatures: dict[str, scan.Signature] = {}
+        self._dirty: set[str] = set()
+        self._must_rescan = True
+        self._wake = asyncio.Event()
+        self._settling: dict[str, asyncio.TimerHandle] = {}
+        self._settled: set[str] = set()
+        self._trouble: tree.Problem | None = None
+        self._slice_end = 0.0
+        self.synced = asyncio.Event()
+        self.changed_problems: Callable[[], None] = lambda: None
+
+    def __repr__(self) -> str:
+        return f"<Directory {self._root} {self._tree!r} dirty={len(self._dirty)}>"
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether read changes are still on their way to the sink."""
+        return bool(self._dirty) or self._must_rescan
+
+    def problems(self) -> list[tree.Problem]:
+        """Everything wrong with the folder now."""
+        return ([self._trouble] if self._trouble else []) + self._tree.problems()
+
+    async def run(self) -> None:
+        """Reads and watches until cancelled."""
+        watcher = self._watch()
+        try:
+            while True:
+                await self._work()
+                self.synced.set()
+                try:
+                    async with asyncio.timeout(RESCAN):
+                        await self._wake.wait()
+                except TimeoutError:
+                    self._must_rescan = True
+                    watcher = self._rewatch(watcher)
+        finally:
+            if watcher:
+                watcher[0].stop()
+            for timer in self._settling.values():
+                timer.cancel()
+
+    # Watching
+
+    def _watch(self) -> tuple[watch.Watch, tuple[int, int]] | None:
+        """The watch and the identity of the folder that it watches; None when there is no folder."""
+        loop = asyncio.get_running_loop()
+
+        def told(paths: frozenset[str]) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and with it our interest
+                loop.call_soon_threadsafe(self._note, paths)
+
+        try:
+            status = os.stat(self._root)
+            watcher = watch.Watch(self._root, told)
+        except OSError:
+            return None
+        watcher.start()
+        return watcher, (status.st_dev, status.st_ino)
+
+    def _rewatch(
+        self, watcher: tuple[watch.Watch, tuple[int, int]] | None
+    ) -> tuple[watch.Watch, tuple[int, int]] | None:
+        try:
+            status = os.stat(self._root)
+        except OSError:
+            return watcher
+        if watcher and watcher[1] == (status.st_dev, status.st_ino):
+            return watcher
+        if watcher:
+            watcher[0].stop()
+        return self._watch()
+
+    def _note(self, paths: Iterable[str]) -> None:
+        """Sorts events: a file of ours becomes dirty; what may have moved many files asks for a scan."""
+        for path in paths:
+            relative = os.path.relpath(path, self._root).replace(os.sep, "/")
+            if any(part.startswith("..") for part in relative.split("/")):
+                self._must_rescan = True  # Kubernetes swaps ..data; also the folder itself, seen from outside
+            elif scan.is_configuration(relative):
+                self._dirty.add(relative)
+            elif not any(part.startswith(".") for part in relative.split("/")) or relative == ".":
+                self._must_rescan |= self._concerns_folder(path, relative)
+        if self._dirty or self._must_rescan:
+            self._wake.set()
+
+    def _concerns_folder(self, path: str, relative: str) -> bool:
+        return os.path.isdir(path) or any(file.startswith(f"{relative}/") for file in self._signatures)
+
+    # Reading
+
+    async def _work(self) -> None:
+        self._wake.clear()
+        self._slice_end = time.monotonic() + SLICE
+        changes: list[tree.Change] = []
+        while self.is_busy:
+            if self._must_rescan:
+                self._must_rescan = False
+                self._dirty |= await self._rescan()
+            for file in sorted(self._dirty):
+                self._dirty.discard(file)
+                changes += await self._read(file)
+                if len(changes) >= BATCH:
+                    await self._tell(changes)
+                    changes = []
+        await self._tell(changes)
+
+    async def _tell(self, changes: Sequence[tree.Change]) -> None:
+        if changes:
+            await self._sink(changes)
+        self.changed_problems()
+        await self._breathe()
+
+    async def _breathe(self) -> None:
+        await asyncio.sleep(0)
+        self._slice_end = time.monotonic() + SLICE
+
+    async def _rescan(self) -> set[str]:
+        """The files that differ from what was read. A folder that is gone keeps its last good state."""
+        try:
+            found = await asyncio.to_thread(scan.scan, self._root)
+        except OSError as error:
+            self._trouble = tree.Problem(self._root, 0, f"cannot be listed ({error.strerror}); its last state stays")
+            return set()
+        self._trouble = None
+        gone = self._tree.files - found.keys()
+        return {file for file, signature in found.items() if self._signatures.get(file) != signature} | gone
+
+    async def _read(self, file: str) -> list[tree.Change]:
+        text = self._text(file)
+        if isinstance(text, tree.Problem):
+            self._tree.unreadable(file, text.message)
+            return []
+        if text is None:
+            return self._tree.remove(file) if self._stands(file, file in self._tree.files) else []
+        staging = self._tree.stage(file, text)
+        while (staged := next(staging)) is None:
+            if time.monotonic() >= self._slice_end:
+                await self._breathe()
+        return self._tree.commit(staged) if self._stands(file, staged.loses) else []
+
+    def _text(self, file: str) -> str | tree.Problem | None:
+        """The file's text, None when it is gone, or why it cannot be read."""
+        try:
+            with open(os.path.join(self._root, file), "rb") as stream:
+                status = os.fstat(stream.fileno())
+                if status.st_size > MAX_FILE:
+                    return tree.Problem(file, 0, f"has {status.st_size} bytes, more than {MAX_FILE}; split it")
+                content = stream.read()
+        except (FileNotFoundError, NotADirectoryError):
+            self._signatures.pop(file, None)
+            return None
+        except OSError as error:
+            return tree.Problem(file, 0, f"cannot be read: {error.strerror}; its last state stays")
+        self._signatures[file] = scan.Signature(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            return tree.Problem(file, line, f"line {line} is not UTF-8 text; save the file as UTF-8")
+
+    def _stands(self, file: str, loses: bool) -> bool:
+        """Whether a reading counts now. One that loses something counts when it still stands after `SETTLE`."""
+        if not loses or not self.synced.is_set() or file in self._settled:
+            self._settled.discard(file)
+            if timer := self._settling.pop(file, None):
+                timer.cancel()
+            return True
+        if file not in self._settling:
+            self._settling[file] = asyncio.get_running_loop().call_later(SETTLE, self._settle, file)
+        return False
+
+    def _settle(self, file: str) -> None:
+        del self._settling[file]
+        self._settled.add(file)
+        self._dirty.add(file)
+        self._wake.set()

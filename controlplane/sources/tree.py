@@ -1,0 +1,268 @@
+"""What a folder of YAML holds: per file the last good state, over all files one winner for each object. Pure.
+
+`sources.directory` reads files and calls `stage` and `commit`; what comes out are changes of objects. The laws:
+
+- A text is cut at its `---` lines and every piece is decoded on its own; pieces that stand unchanged at the beginning
+  and the end of a file are not even looked at: one edit in a file of 10,000 documents decodes one document.
+- While a file has pieces in error, the objects that it held before and that its new text no longer yields stay as they
+  were: those the broken pieces name, or all of them when a piece is too broken to name one. Good pieces always apply.
+- An object that several files define comes from the first of them in sorted order; the others get a problem that
+  names both.
+- `metadata.generation` counts the contents that an object has had, as an API server would; status and formatting do not
+  count. A change is told only when the content differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gatewright.api.metadata import ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """One decoded object. `content` is compared to tell whether it changed: all but `status`."""
+
+    key: ObjectKey
+    model: Any  # one of the models of gatewright.api; this room only passes it on
+    content: object
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong in a file, for people: where (line from 1; 0: the whole file), which field, what, the cure."""
+
+    file: str
+    line: int
+    message: str
+    field: str = ""
+    object: str = ""
+    severity: str = "error"
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return ": ".join(part for part in (place, self.object, self.field, self.message) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """One piece of text, decoded. `named` are objects that the piece names but whose content is in error."""
+
+    objects: tuple[Object, ...] = ()
+    problems: tuple[Problem, ...] = ()  # lines relative to the piece, file empty
+    named: tuple[ObjectKey, ...] = ()
+    is_broken: bool = False  # in error, and too broken to name what it was about
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An object's new model, or None when it is gone."""
+
+    key: ObjectKey
+    model: Any | None
+
+
+Decode = Callable[[str], Decoded]
+WithGeneration = Callable[[Any, int], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """Last good state of one file. `kept` are objects of an older text, held because the new one has errors."""
+
+    pieces: tuple[str, ...] = ()
+    decoded: tuple[Decoded, ...] = ()
+    kept: tuple[Object, ...] = ()
+
+    def objects(self) -> Iterator[Object]:
+        for piece in self.decoded:
+            yield from piece.objects
+        yield from self.kept
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A new text of a file, decoded but not yet in force."""
+
+    file: str
+    pieces: tuple[str, ...]
+    decoded: tuple[Decoded, ...]
+    unchanged_head: int
+    unchanged_tail: int
+    loses: bool  # objects would disappear, or pieces are in error that were not: perhaps it is still being written
+
+
+@dataclass(slots=True)
+class _Claims:
+    """Who defines one object: file to its objects of this key, in order; and what was last told."""
+
+    files: dict[str, list[Object]] = field(default_factory=dict)
+    generation: int = 0
+    told: Object | None = None
+
+    def winner(self) -> Object | None:
+        return self.files[min(self.files)][0] if self.files else None
+
+
+def cut(text: str) -> tuple[str, ...]:
+    """The text's YAML documents, with their separator lines, so that joining them gives the text again.
+
+    YAML 1.2, 9.1.2: `---` at the beginning of a line always starts a document, also inside a scalar.
+    """
+    pieces, start, search = [], 0, 0
+    while (found := text.find("\n---", search)) >= 0:
+        search = found + 4
+        if search == len(text) or text[search] in " \t\r\n":
+            pieces.append(text[start : found + 1])
+            start = found + 1
+    pieces.append(text[start:])
+    return tuple(pieces)
+
+
+class Tree:
+    """The state of all files. One owner calls it; nothing here waits."""
+
+    def __init__(self, decode: Decode, with_generation: WithGeneration) -> None:
+        self._decode = decode
+        self._with_generation = with_generation
+        self._files: dict[str, _File] = {}
+        self._claims: dict[ObjectKey, _Claims] = {}
+        self._unreadable: dict[str, Problem] = {}
+        self._contested: set[ObjectKey] = set()
+        self._troubled: set[str] = set()  # files with problems of their own, so that listing them visits no others
+
+    def __repr__(self) -> str:
+        return f"<Tree files={len(self._files)} objects={len(self._claims)} contested={len(self._contested)}>"
+
+    @property
+    def files(self) -> frozenset[str]:
+        return frozenset(self._files)
+
+    def stage(self, file: str, text: str) -> Iterator[Staged | None]:
+        """Decodes what is new in `text`: yields None after each decoded piece (a good moment to let others run), then
+        the staged file."""
+        old = self._files.get(file, _File())
+        pieces = cut(text)
+        head, tail = _unchanged(old.pieces, pieces)
+        decoded = []
+        for piece in pieces[head : len(pieces) - tail]:
+            decoded.append(self._decode(piece))
+            yield None
+        whole = (*old.decoded[:head], *decoded, *old.decoded[len(old.decoded) - tail :])
+        replaced = old.decoded[head : len(old.decoded) - tail]
+        yield Staged(file, pieces, whole, head, tail, _loses(replaced, decoded))
+
+    def commit(self, staged: Staged) -> list[Change]:
+        """Puts a staged file in force and tells what changed."""
+        old = self._files.get(staged.file, _File())
+        new = _File(staged.pieces, staged.decoded, _kept(old, staged))
+        self._unreadable.pop(staged.file, None)
+        self._files[staged.file] = new
+        has_problems = any(piece.problems for piece in new.decoded)
+        (self._troubled.add if has_problems else self._troubled.discard)(staged.file)
+        head, tail = staged.unchanged_head, staged.unchanged_tail
+        gone = [*_objects(old.decoded[head : len(old.decoded) - tail]), *old.kept]
+        come = [*_objects(new.decoded[head : len(new.decoded) - tail]), *new.kept]
+        return self._claim(staged.file, gone, come)
+
+    def remove(self, file: str) -> list[Change]:
+        """The file is gone: so are its objects."""
+        self._unreadable.pop(file, None)
+        self._troubled.discard(file)
+        old = self._files.pop(file, None)
+        return self._claim(file, list(old.objects()), []) if old else []
+
+    def unreadable(self, file: str, message: str) -> None:
+        """The file is there and cannot be read: its objects stay, with a problem."""
+        self._unreadable[file] = Problem(file, 0, message)
+
+    def problems(self) -> list[Problem]:
+        """Everything wrong now, by file and line."""
+        found = list(self._unreadable.values())
+        for file in self._troubled:
+            found += _located(file, self._files[file])
+        for key in self._contested:
+            found += self._duplicates(key)
+        return sorted(found, key=lambda problem: (problem.file, problem.line))
+
+    def _claim(self, file: str, gone: Sequence[Object], come: Sequence[Object]) -> list[Change]:
+        # Only keys touched by the edit are visited. A key defined twice in one file keeps its file order: the whole
+        # list of this file is rebuilt when there is more than one.
+        touched = dict.fromkeys(item.key for item in (*gone, *come))
+        for item in gone:
+            claims = self._claims[item.key]
+            claims.files[file].remove(item)
+            if not claims.files[file]:
+                del claims.files[file]
+        for item in come:
+            self._claims.setdefault(item.key, _Claims()).files.setdefault(file, []).append(item)
+        return [change for key in touched if (change := self._settle(file, key)) is not None]
+
+    def _settle(self, file: str, key: ObjectKey) -> Change | None:
+        claims = self._claims[key]
+        if len(claims.files.get(file, ())) > 1:
+            state = self._files[file]
+            claims.files[file] = [item for item in state.objects() if item.key == key]
+        is_contested = sum(map(len, claims.files.values())) > 1
+        (self._contested.add if is_contested else self._contested.discard)(key)
+        winner = claims.winner()
+        if winner is None:
+            del self._claims[key]
+            return Change(key, None)
+        if claims.told is not None and claims.told.content == winner.content:
+            return None
+        claims.told = winner
+        claims.generation += 1
+        return Change(key, self._with_generation(winner.model, claims.generation))
+
+    def _duplicates(self, key: ObjectKey) -> Iterator[Problem]:
+        files = self._claims[key].files
+        first = min(files)
+        for file, items in files.items():
+            extra = len(items) - (file == first)
+            if extra:
+                text = f"is defined in {first} and again in {file}; the first is used: delete one of them"
+                yield Problem(file, 0, text, object=str(key))
+
+
+def _unchanged(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[int, int]:
+    """How many pieces are the same at the beginning and, of the others, at the end."""
+    shorter = min(len(old), len(new))
+    head = next((i for i in range(shorter) if old[i] != new[i]), shorter)
+    left = shorter - head
+    tail = next((i for i in range(left) if old[-1 - i] != new[-1 - i]), left)
+    return head, tail
+
+
+def _objects(decoded: Sequence[Decoded]) -> Iterator[Object]:
+    for piece in decoded:
+        yield from piece.objects
+
+
+def _loses(old: Sequence[Decoded], new: Sequence[Decoded]) -> bool:
+    in_error = any(piece.named or piece.is_broken for piece in new)
+    was_in_error = any(piece.named or piece.is_broken for piece in old)
+    before = {item.key for item in _objects(old)}
+    return (in_error and not was_in_error) or not before <= {item.key for item in _objects(new)}
+
+
+def _kept(old: _File, staged: Staged) -> tuple[Object, ...]:
+    """Objects of the old text that the new one does not yield, and that its pieces in error may have been about."""
+    named = {key for piece in staged.decoded for key in piece.named}
+    is_broken = any(piece.is_broken for piece in staged.decoded)
+    if not named and not is_broken:
+        return ()
+    new = {item.key for item in _objects(staged.decoded)}
+    candidates = {item.key: item for item in old.objects()}
+    return tuple(item for key, item in candidates.items() if key not in new and (is_broken or key in named))
+
+
+def _located(file: str, state: _File) -> Iterator[Problem]:
+    """The problems of a file with lines counted from its beginning."""
+    line = 0
+    for piece, decoded in zip(state.pieces, state.decoded, strict=True):
+        for problem in decoded.problems:
+            yield replace(problem, file=file, line=line + problem.line)
+        line += piece.count("\n")

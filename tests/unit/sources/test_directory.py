@@ -1,0 +1,233 @@
+"""`controlplane.sources.directory` on a real folder with real file-system events.
+
+Waits are for events, never for a time to pass, except where the settling time itself is the subject.
+"""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from controlplane.sources import directory, tree
+from gatewright.api.metadata import ObjectKey
+
+PATIENCE = 5.0
+
+
+def decode(text: str) -> tree.Decoded:
+    """One line `name value` is one object; a line without a value is an error."""
+    objects, problems = [], []
+    for number, line in enumerate(text.splitlines(), 1):
+        name, _, value = line.partition(" ")
+        if value:
+            objects.append(tree.Object(ObjectKey("Toy", "default", name), value, value))
+        elif name and name != "---":
+            problems.append(tree.Problem("", number, "has no value"))
+    return tree.Decoded(tuple(objects), tuple(problems), (), bool(problems))
+
+
+class Seen:
+    """A sink that remembers what it was told and can be waited on."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, str] = {}
+        self.told: list[tuple[str, str | None]] = []
+        self.batches = 0
+        self._news = asyncio.Event()
+
+    async def __call__(self, changes: Sequence[tree.Change]) -> None:
+        self.batches += 1
+        for change in changes:
+            self.told.append((change.key.name, change.model))
+            if change.model is None:
+                self.objects.pop(change.key.name, None)
+            else:
+                self.objects[change.key.name] = change.model
+        self._news.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
+
+
+@contextlib.asynccontextmanager
+async def running(root: Path) -> AsyncIterator[tuple[directory.Directory, Seen]]:
+    seen = Seen()
+    source = directory.Directory(root, tree.Tree(decode, lambda model, generation: model), seen)
+    source.changed_problems = seen._news.set
+    task = asyncio.create_task(source.run())
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await source.synced.wait()
+        yield source, seen
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_reads_what_is_there_and_ignores_what_is_not_configuration(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "a.yaml").write_text("a 1\n")
+    (tmp_path / "deep" / "b.yml").write_text("b 1\n")
+    (tmp_path / "deep" / "er" / "c.json").write_text("c 1\n")
+    (tmp_path / "README.md").write_text("no 1\n")
+    (tmp_path / ".hidden.yaml").write_text("no 1\n")
+    (tmp_path / ".git" / "d.yaml").write_text("no 1\n")
+    (tmp_path / "a.yaml~").write_text("no 1\n")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    async with running(tmp_path) as (_, seen):
+        assert seen.objects == {"a": "1", "b": "1", "c": "1"}
+
+
+async def test_an_edit_arrives_and_a_new_folder_is_watched(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a 1\n")
+    async with running(tmp_path) as (_, seen):
+        (tmp_path / "a.yaml").write_text("a 2\n")
+        await seen.until(lambda: seen.objects == {"a": "2"})
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new" / "b.yaml").write_text("b 1\n")
+        await seen.until(lambda: seen.objects == {"a": "2", "b": "1"})
+        (tmp_path / "new" / "b.yaml").write_text("b 2\n")
+        await seen.until(lambda: seen.objects == {"a": "2", "b": "2"})
+
+
+async def test_the_way_editors_save_takes_nothing_away(tmp_path: Path) -> None:
+    """vim: the old file becomes a backup, a new one is written under its name; others rename a new file over it."""
+    file = tmp_path / "a.yaml"
+    file.write_text("a 1\n")
+    async with running(tmp_path) as (_, seen):
+        seen.told.clear()
+        file.rename(tmp_path / "a.yaml~")
+        await asyncio.sleep(directory.SETTLE / 5)
+        file.write_text("a 2\n")
+        await seen.until(lambda: seen.objects == {"a": "2"})
+        (tmp_path / ".a.yaml.swp").write_text("a 3\n")
+        (tmp_path / ".a.yaml.swp").rename(file)
+        await seen.until(lambda: seen.objects == {"a": "3"})
+        assert seen.told == [("a", "2"), ("a", "3")]
+
+
+async def test_a_half_written_file_takes_nothing_away(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("a 1\n---\nb 1\n")
+    async with running(tmp_path) as (source, seen):
+        seen.told.clear()
+        for part in ("", "a 2", "a 2\n---\n"):
+            file.write_text(part)
+            await asyncio.sleep(directory.SETTLE / 5)
+        file.write_text("a 2\n---\nb 2\n")
+        await seen.until(lambda: seen.objects == {"a": "2", "b": "2"})
+        assert ("a", None) not in seen.told
+        assert ("b", None) not in seen.told
+        assert source.problems() == []
+
+
+async def test_a_deletion_that_stands_counts(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a 1\n---\nb 1\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "c.yaml").write_text("c 1\n")
+    async with running(tmp_path) as (_, seen):
+        (tmp_path / "a.yaml").write_text("a 1\n")
+        await seen.until(lambda: seen.objects == {"a": "1", "c": "1"})
+        (tmp_path / "folder").rename(tmp_path / ".folder")
+        await seen.until(lambda: seen.objects == {"a": "1"})
+        (tmp_path / "a.yaml").unlink()
+        await seen.until(lambda: seen.objects == {})
+
+
+async def test_an_error_keeps_the_last_good_state_and_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("a 1\n")
+    async with running(tmp_path) as (source, seen):
+        file.write_text("a 1\n---\nbroken\n")
+        await seen.until(lambda: bool(source.problems()))
+        assert [str(problem) for problem in source.problems()] == ["a.yaml:3: has no value"]
+        assert seen.objects == {"a": "1"}
+        file.write_text("a 2\n")
+        await seen.until(lambda: seen.objects == {"a": "2"})
+        assert source.problems() == []
+
+
+async def test_bytes_that_are_no_text_are_told_with_their_line(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_bytes(b"a 1\nb \xff\n")
+    (tmp_path / "b.yaml").write_text("c 1\n")
+    async with running(tmp_path) as (source, seen):
+        assert seen.objects == {"c": "1"}
+        assert [str(problem) for problem in source.problems()] == [
+            "a.yaml: line 2 is not UTF-8 text; save the file as UTF-8"
+        ]
+
+
+async def test_a_kubernetes_volume_is_swapped_as_one(tmp_path: Path) -> None:
+    """A ConfigMap volume: files are links into `..data`, itself a link that is replaced by a rename."""
+    for generation in ("1", "2"):
+        (tmp_path / f"..{generation}").mkdir()
+        (tmp_path / f"..{generation}" / "a.yaml").write_text(f"a {generation}\n")
+        (tmp_path / f"..{generation}" / "b.yaml").write_text(f"b {generation}\n")
+    (tmp_path / "..data").symlink_to("..1")
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).symlink_to(f"..data/{name}")
+    async with running(tmp_path) as (_, seen):
+        assert seen.objects == {"a": "1", "b": "1"}
+        seen.told.clear()
+        (tmp_path / "..data_tmp").symlink_to("..2")
+        os.replace(tmp_path / "..data_tmp", tmp_path / "..data")
+        await seen.until(lambda: seen.objects == {"a": "2", "b": "2"})
+        assert seen.told == [("a", "2"), ("b", "2")]
+
+
+async def test_a_folder_that_disappears_keeps_its_state_and_is_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory, "RESCAN", 0.05)
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a.yaml").write_text("a 1\n")
+    async with running(root) as (source, seen):
+        root.rename(tmp_path / "away")
+        await seen.until(lambda: bool(source.problems()))
+        assert "cannot be listed" in str(source.problems()[0])
+        assert seen.objects == {"a": "1"}
+        root.mkdir()
+        (root / "a.yaml").write_text("a 2\n")
+        await seen.until(lambda: seen.objects == {"a": "2"} and not source.problems())
+
+
+async def test_many_files_never_hold_the_loop(tmp_path: Path) -> None:
+    """Each decode takes real time here; the gaps that another task sees stay near a slice."""
+
+    def slow(text: str) -> tree.Decoded:
+        end = time.thread_time() + 0.0005
+        while time.thread_time() < end:
+            pass
+        return decode(text)
+
+    for number in range(200):
+        (tmp_path / f"{number}.yaml").write_text(f"n{number} 1\n")
+    seen = Seen()
+    source = directory.Directory(tmp_path, tree.Tree(slow, lambda model, generation: model), seen)
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    tasks = [asyncio.create_task(source.run()), asyncio.create_task(other())]
+    async with asyncio.timeout(PATIENCE):
+        await source.synced.wait()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert len(seen.objects) == 200
+    assert turns >= 15  # 100 ms of work in slices of 4 ms
+    assert seen.batches >= 4

@@ -1,0 +1,182 @@
+"""`controlplane.sources.tree` through its front door, with a toy language: one line `name value` makes one object.
+
+`bad NAME` is a piece in error that names its object, `!` one that names nothing.
+"""
+
+from collections.abc import Iterable
+
+from controlplane.sources import tree
+from gatewright.api.metadata import ObjectKey
+
+
+def key(name: str) -> ObjectKey:
+    return ObjectKey("Toy", "default", name)
+
+
+class Toy:
+    """Decodes the toy language and counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.decoded: list[str] = []
+
+    def __call__(self, text: str) -> tree.Decoded:
+        self.decoded.append(text)
+        lines = [(n, line.split()) for n, line in enumerate(text.splitlines(), 1) if line.strip() and line[:3] != "---"]
+        objects = [
+            tree.Object(key(words[0]), " ".join(words), words[1]) for _, words in lines if words[0] not in "!bad"
+        ]
+        named = [(n, words[1]) for n, words in lines if words[0] == "bad"]
+        broken = [n for n, words in lines if words[0] == "!"]
+        problems = [tree.Problem("", n, "is bad", object=name) for n, name in named]
+        problems += [tree.Problem("", n, "is broken") for n in broken]
+        return tree.Decoded(tuple(objects), tuple(problems), tuple(key(name) for _, name in named), bool(broken))
+
+
+def make() -> tuple[tree.Tree, Toy]:
+    toy = Toy()
+    return tree.Tree(toy, lambda model, generation: f"{model} g{generation}"), toy
+
+
+def stage(state: tree.Tree, file: str, text: str) -> tree.Staged:
+    *rest, staged = state.stage(file, text)
+    assert staged is not None
+    assert rest == [None] * len(rest)
+    return staged
+
+
+def put(state: tree.Tree, file: str, text: str) -> dict[str, str | None]:
+    return told(state.commit(stage(state, file, text)))
+
+
+def told(changes: Iterable[tree.Change]) -> dict[str, str | None]:
+    return {change.key.name: change.model for change in changes}
+
+
+def test_a_new_file_tells_its_objects() -> None:
+    state, _ = make()
+    assert put(state, "a.yaml", "one 1\n---\ntwo 2\n") == {"one": "one 1 g1", "two": "two 2 g1"}
+
+
+def test_cut_keeps_every_character_and_cuts_only_at_document_starts() -> None:
+    text = "a: 1\n---\nb: |\n  ---\n  text\n--- # comment\nc: 1\n----\n---x\n---"
+    assert tree.cut(text) == ("a: 1\n", "---\nb: |\n  ---\n  text\n", "--- # comment\nc: 1\n----\n---x\n", "---")
+    assert "".join(tree.cut(text)) == text
+
+
+def test_one_edit_decodes_one_document() -> None:
+    state, toy = make()
+    pieces = [f"name{i} {i}\n" for i in range(200)]
+    put(state, "a.yaml", "---\n".join(pieces))
+    toy.decoded.clear()
+    pieces[77] = "name77 new\n"
+    assert put(state, "a.yaml", "---\n".join(pieces)) == {"name77": "name77 new g2"}
+    assert len(toy.decoded) == 1
+
+
+def test_an_inserted_and_a_deleted_document_leave_the_others_alone() -> None:
+    state, toy = make()
+    put(state, "a.yaml", "one 1\n---\ntwo 2\n---\nthree 3\n")
+    toy.decoded.clear()
+    assert put(state, "a.yaml", "one 1\n---\nnew 0\n---\ntwo 2\n---\nthree 3\n") == {"new": "new 0 g1"}
+    assert toy.decoded == ["---\nnew 0\n"]
+    assert put(state, "a.yaml", "one 1\n---\nnew 0\n---\nthree 3\n") == {"two": None}
+
+
+def test_the_same_content_in_another_form_tells_nothing_and_keeps_the_generation() -> None:
+    state, _ = make()
+    put(state, "a.yaml", "one 1\n")
+    assert put(state, "a.yaml", "one    1   \n") == {}
+    assert put(state, "a.yaml", "one 2\n") == {"one": "one 2 g2"}
+    assert put(state, "a.yaml", "one 1\n") == {"one": "one 1 g3"}
+
+
+def test_a_removed_file_takes_its_objects_along() -> None:
+    state, _ = make()
+    put(state, "a.yaml", "one 1\n---\ntwo 2\n")
+    assert told(state.remove("a.yaml")) == {"one": None, "two": None}
+    assert state.files == frozenset()
+
+
+def test_an_object_in_error_keeps_its_last_good_content_and_the_rest_applies() -> None:
+    state, _ = make()
+    put(state, "a.yaml", "one 1\n---\ntwo 2\n---\nthree 3\n")
+    assert put(state, "a.yaml", "one 1\n---\nbad two\n---\nthree 33\n") == {"three": "three 33 g2"}
+    assert [str(problem) for problem in state.problems()] == ["a.yaml:3: two: is bad"]
+    assert put(state, "a.yaml", "one 1\n---\ntwo 22\n---\nthree 33\n") == {"two": "two 22 g2"}
+    assert state.problems() == []
+
+
+def test_a_deleted_neighbour_of_an_object_in_error_is_gone() -> None:
+    state, _ = make()
+    put(state, "a.yaml", "one 1\n---\ntwo 2\n")
+    assert put(state, "a.yaml", "bad two\n") == {"one": None}
+
+
+def test_a_broken_piece_keeps_everything_that_it_may_have_been_about() -> None:
+    state, _ = make()
+    put(state, "a.yaml", "one 1\n---\ntwo 2\n")
+    assert put(state, "a.yaml", "one 11\n---\n!\n") == {"one": "one 11 g2"}
+    assert [str(problem) for problem in state.problems()] == ["a.yaml:3: is broken"]
+    # Twice in a row: what is kept is kept on.
+    assert put(state, "a.yaml", "one 11\n---\n! !\n") == {}
+    assert put(state, "a.yaml", "one 11\n") == {"two": None}
+
+
+def test_at_a_cold_start_a_bad_piece_hides_no_good_one() -> None:
+    state, _ = make()
+    assert put(state, "a.yaml", "!\n---\none 1\n---\nbad two\n") == {"one": "one 1 g1"}
+
+
+def test_staging_says_when_something_would_be_lost() -> None:
+    state, _ = make()
+    put(state, "a.yaml", "one 1\n---\ntwo 2\n")
+    cases = {
+        "one 1\n---\ntwo 3\n": False,  # an edit
+        "one 1\n---\ntwo 2\n---\nthree 3\n": False,  # an addition
+        "one 1\n": True,  # half of it
+        "": True,  # truncated
+        "one 1\n---\n!\n": True,  # cannot be read yet
+        "two 2\n---\none 1\n": False,  # another order
+    }
+    assert {text: stage(state, "a.yaml", text).loses for text in cases} == cases
+
+
+def test_the_first_file_wins_and_the_others_are_told_about_it() -> None:
+    state, _ = make()
+    assert put(state, "b.yaml", "one b\n") == {"one": "one b g1"}
+    assert put(state, "c.yaml", "one c\n") == {}
+    assert put(state, "a.yaml", "one a\n") == {"one": "one a g2"}
+    assert [(problem.file, problem.object) for problem in state.problems()] == [
+        ("b.yaml", "Toy default/one"),
+        ("c.yaml", "Toy default/one"),
+    ]
+    assert "a.yaml and again in b.yaml" in str(state.problems()[0])
+    assert told(state.remove("a.yaml")) == {"one": "one b g3"}
+    assert told(state.remove("b.yaml")) == {"one": "one c g4"}
+    assert state.problems() == []
+
+
+def test_an_object_twice_in_one_file_is_the_first_of_them() -> None:
+    state, _ = make()
+    assert put(state, "a.yaml", "one 1\n---\none 2\n") == {"one": "one 1 g1"}
+    assert [problem.file for problem in state.problems()] == ["a.yaml"]
+    # An edit of the first alone must not make the second win.
+    assert put(state, "a.yaml", "one 3\n---\none 2\n") == {"one": "one 3 g2"}
+    assert put(state, "a.yaml", "one 3\n") == {}
+    assert state.problems() == []
+
+
+def test_an_object_that_moves_to_another_file_changes_nothing() -> None:
+    state, _ = make()
+    put(state, "a.yaml", "one 1\n")
+    assert put(state, "b.yaml", "one 1\n") == {}
+    assert told(state.remove("a.yaml")) == {}
+
+
+def test_an_unreadable_file_keeps_its_objects() -> None:
+    state, _ = make()
+    put(state, "a.yaml", "one 1\n")
+    state.unreadable("a.yaml", "cannot be read: permission denied")
+    assert [str(problem) for problem in state.problems()] == ["a.yaml: cannot be read: permission denied"]
+    assert put(state, "a.yaml", "one 1\n") == {}
+    assert state.problems() == []
