@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import tempfile
 from base64 import b64decode, b64encode
@@ -84,14 +83,10 @@ def _one(parser: h11.Connection) -> Parsed | None:
 class GoParser:
     """Go's `http.ReadRequest` over any number of byte strings, one process for all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, go: str = "go") -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="goparse")
         self._binary = Path(self._folder.name) / "goparse"
-        subprocess.run(["go", "build", "-o", self._binary, "."], cwd=_GO, check=True, capture_output=True)
-
-    @staticmethod
-    def available() -> bool:
-        return shutil.which("go") is not None
+        subprocess.run([go, "build", "-o", self._binary, "."], cwd=_GO, check=True, capture_output=True)
 
     def close(self) -> None:
         self._folder.cleanup()
