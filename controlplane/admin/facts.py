@@ -1,0 +1,121 @@
+"""What the operator may see of a running controller, and its JSON form.
+
+The composition root answers `Facts` from the rooms that know; `server` serves them. No secret value gets in here: the
+objects come without content for kinds that hold secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+Json = dict[str, Any]  # Any: JSON
+
+# Type, state and what it means; `status` prints these words.
+SYNCED, STALE, REFUSED = "Synced", "Stale", "Refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A resource that a proxy would not take, and why."""
+
+    resource: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyRow:
+    """One connected proxy. Versions are content hashes of whole states; `lag` is how long it has been behind."""
+
+    gateway: str
+    instance: str
+    wanted: str
+    acknowledged: str
+    lag_seconds: float
+    refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def state(self) -> str:
+        if self.refusals:
+            return REFUSED
+        return SYNCED if self.acknowledged == self.wanted else STALE
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRow:
+    """One object with its status, as Kubernetes would show it; `file` is where it comes from."""
+
+    kind: str
+    namespace: str
+    name: str
+    generation: int
+    file: str
+    status: Json
+
+    def matches(self, wanted: Selector) -> bool:
+        return (
+            self.kind.lower() == wanted.kind.lower()
+            and wanted.name in ("", self.name)
+            and wanted.namespace in ("", self.namespace)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemRow:
+    """Something wrong in a file of the source."""
+
+    severity: str
+    file: str
+    line: int
+    object: str
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Which objects: KIND, KIND/NAME or KIND/NAMESPACE/NAME; a kind is written in any case."""
+
+    kind: str
+    namespace: str = ""
+    name: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Selector:
+        """Raises ValueError, naming the forms."""
+        parts = text.split("/")
+        if not 1 <= len(parts) <= 3 or not all(parts):
+            raise ValueError(f"{text!r} names no object; write KIND, KIND/NAME or KIND/NAMESPACE/NAME")
+        return cls(parts[0], parts[1] if len(parts) == 3 else "", parts[-1] if len(parts) > 1 else "")
+
+
+class Facts(Protocol):
+    """The questions that the admin API asks the controller. Every answer is of this moment."""
+
+    def about(self) -> Json:
+        """Version, process id, source and readiness."""
+
+    def proxies(self) -> Sequence[ProxyRow]: ...
+
+    def objects(self) -> Iterable[ObjectRow]: ...
+
+    def problems(self) -> Sequence[ProblemRow]: ...
+
+    def notes(self) -> Sequence[str]:
+        """What is worth knowing and belongs to no object: for example that there is no Gateway at all."""
+
+    def content(self, kind: str, namespace: str, name: str) -> Json | None:
+        """The object as decoded, None when there is no such object; kinds that hold secrets without their values."""
+
+
+def status(facts: Facts, selectors: Sequence[Selector]) -> Json:
+    """The body of `/api/status`: everything, or the objects that match a selector."""
+    objects = [row for row in facts.objects() if not selectors or any(row.matches(wanted) for wanted in selectors)]
+    return {
+        "controller": facts.about(),
+        "notes": list(facts.notes()),
+        "proxies": [asdict(row) | {"state": row.state} for row in facts.proxies()],
+        "objects": [asdict(row) for row in sorted(objects, key=lambda row: (row.kind, row.namespace, row.name))],
+        "problems": [asdict(row) for row in facts.problems()],
+    }

@@ -1,0 +1,132 @@
+"""The operator's HTTP API on loopback (127.0.0.1:18001): read-only JSON, no credentials, therefore loopback only.
+
+Started by the composition root. A browser page from elsewhere must not read it through DNS rebinding: the Host header
+has to name loopback, and no CORS header is ever sent.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from controlplane.admin import facts as facts_
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+SHUTDOWN_SECONDS = 0.5
+LOCAL_NAMES = frozenset(("localhost", "localhost."))
+HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+
+INDEX = {
+    "/api/version": "version of the controller",
+    "/api/status": "proxies, objects with their conditions, problems of files; ?object=KIND/NAMESPACE/NAME selects",
+    "/api/objects": "the objects that the controller knows",
+    "/api/objects/KIND/NAMESPACE/NAME": "one object as decoded (cluster-scoped: KIND/NAME)",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address (IPv6 with or without brackets) can only mean this machine."""
+    bare = host.strip("[]").lower()
+    if bare in LOCAL_NAMES or bare.endswith(".localhost"):  # RFC 6761, 6.3
+        return True
+    try:
+        return ipaddress.ip_address(bare).is_loopback
+    except ValueError:
+        return False
+
+
+def host_of(authority: str) -> str:
+    """The host part of a Host header (RFC 9110, 7.2), without its port."""
+    if authority.startswith("["):
+        return authority.partition("]")[0] + "]"
+    return authority.partition(":")[0]
+
+
+def application(facts: facts_.Facts) -> web.Application:
+    """The API as an aiohttp application; nothing is cached, every answer is asked from `facts`."""
+
+    async def index(_: web.Request) -> web.StreamResponse:
+        return _json(INDEX)
+
+    async def version(_: web.Request) -> web.StreamResponse:
+        return _json(facts.about())
+
+    async def status(request: web.Request) -> web.StreamResponse:
+        try:
+            selectors = [facts_.Selector.parse(text) for text in request.query.getall("object", [])]
+        except ValueError as error:
+            return _json({"error": str(error)}, 400)
+        return _json(facts_.status(facts, selectors))
+
+    async def objects(request: web.Request) -> web.StreamResponse:
+        kind = request.match_info.get("kind", "").lower()
+        rows = sorted(facts.objects(), key=lambda row: (row.kind, row.namespace, row.name))
+        return _json([_listed(row) for row in rows if kind in ("", row.kind.lower())])
+
+    async def one(request: web.Request) -> web.StreamResponse:
+        parts = request.match_info
+        content = facts.content(parts["kind"], parts.get("namespace", ""), parts["name"])
+        if content is None:
+            return _json({"error": "there is no such object; /api/objects lists them"}, 404)
+        return _json(content)
+
+    app = web.Application(middlewares=[_guard])
+    app.router.add_get("/", index)
+    app.router.add_get("/api", index)
+    app.router.add_get("/api/version", version)
+    app.router.add_get("/api/status", status)
+    app.router.add_get("/api/objects", objects)
+    app.router.add_get("/api/objects/{kind}", objects)
+    app.router.add_get("/api/objects/{kind}/{name}", one)
+    app.router.add_get("/api/objects/{kind}/{namespace}/{name}", one)
+    return app
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    if not is_loopback(host_of(request.headers.get("host", ""))):
+        return _json({"error": "this API answers only when addressed as localhost, 127.0.0.1 or [::1]"}, 403)
+    try:
+        return await handler(request)
+    except web.HTTPNotFound:
+        return _json({"error": f"there is nothing at {request.path}", "known": INDEX}, 404)
+    except web.HTTPMethodNotAllowed:
+        return _json({"error": "this API is read-only; use GET"}, 405)
+
+
+def _json(body: object, status: int = 200) -> web.Response:
+    text = json.dumps(body, indent=2) + "\n"
+    return web.Response(text=text, status=status, content_type="application/json", headers=HEADERS)
+
+
+def _listed(row: facts_.ObjectRow) -> facts_.Json:
+    return {"kind": row.kind, "namespace": row.namespace, "name": row.name, "generation": row.generation}
+
+
+class Server:
+    """The listening admin API. `start` raises OSError when the address is taken."""
+
+    def __init__(self, facts: facts_.Facts, host: str, port: int) -> None:
+        if not is_loopback(host):
+            raise ValueError(f"the admin API has no credentials and listens on loopback only, not on {host}")
+        self._runner = web.AppRunner(application(facts), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+        self._host, self._port = host.strip("[]"), port
+
+    async def start(self) -> int:
+        """Listens, and gives the port (of use when 0 was asked for)."""
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._host, self._port)
+        try:
+            await site.start()
+        except OSError:
+            await self._runner.cleanup()
+            raise
+        addresses = self._runner.addresses
+        return int(addresses[0][1])
+
+    async def stop(self) -> None:
+        await self._runner.cleanup()

@@ -1,0 +1,53 @@
+"""Asks a running controller's admin API; standard library only, so that `status` and `wait` start fast."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from controlplane.cli import exits
+
+TIMEOUT = 10.0
+
+
+class Unreachable(exits.Failure):
+    """Nothing answers there (yet)."""
+
+
+def status(admin: str, objects: Sequence[str]) -> dict[str, Any]:
+    """The body of `/api/status`, for all objects or the named ones. Raises Failure with what to do about it."""
+    query = f"?{urlencode([('object', name) for name in objects])}" if objects else ""
+    code, body = _get(admin, f"/api/status{query}")
+    if code == http.client.BAD_REQUEST:
+        raise exits.Failure(exits.USAGE, str(body.get("error")))
+    if code != http.client.OK or "objects" not in body:
+        raise _stranger(admin)
+    return body
+
+
+def _get(admin: str, path: str) -> tuple[int, dict[str, Any]]:
+    host, _, port = admin.rpartition(":")
+    connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=TIMEOUT)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = json.loads(answer.read())
+    except OSError as error:
+        cure = "start one with `gatewright up`, or name its address with --admin"
+        text = f"no controller answers on {admin} ({error.strerror or error}); {cure}"
+        raise Unreachable(exits.DEPENDENCY, text) from error
+    except (http.client.HTTPException, ValueError) as error:
+        raise _stranger(admin) from error
+    finally:
+        connection.close()
+    if not isinstance(body, dict):
+        raise _stranger(admin)
+    return answer.status, body
+
+
+def _stranger(admin: str) -> exits.Failure:
+    text = f"what answers on {admin} is not a controller of ours; name its admin address with --admin"
+    return exits.Failure(exits.DEPENDENCY, text)

@@ -1,0 +1,89 @@
+"""The text form of `gatewright status`: small tables of proxies, objects and problems. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from controlplane.cli import verdicts
+
+Json = dict[str, Any]  # Any: JSON
+
+GAP = "  "
+VERSION_DIGITS = 12
+
+
+def status(body: Json) -> str:
+    """Everything a person wants to see first; the sections that have nothing to say are left out."""
+    sections = [
+        _header(body["controller"]),
+        "\n".join(f"note: {note}" for note in body["notes"]),
+        proxies(body["proxies"]),
+        objects(body["objects"]),
+        problems(body["problems"]),
+    ]
+    return "\n\n".join(section for section in sections if section)
+
+
+def _header(controller: Json) -> str:
+    return f"controller {controller['version']}, process {controller['pid']}, reading {controller['source']}"
+
+
+def proxies(rows: Sequence[Json]) -> str:
+    """One line for each proxy; below it what it refused."""
+    if not rows:
+        return "no proxies connected"
+    lines = [("PROXY", "GATEWAY", "STATE", "LAG", "VERSION")]
+    lines += [
+        (row["instance"], row["gateway"], row["state"], _lag(row), row["acknowledged"][:VERSION_DIGITS] or "-")
+        for row in rows
+    ]
+    below = {
+        number: [f"{refusal['resource']}: {refusal['message']}" for refusal in row["refusals"]]
+        for number, row in enumerate(rows, 1)
+    }
+    return _table(lines, below)
+
+
+def objects(rows: Sequence[Json]) -> str:
+    """One line for each object that has conditions; below it the conditions that are not as they should be."""
+    lines, below = [("KIND", "OBJECT", "STATE")], {}
+    for row in rows:
+        found = list(verdicts.conditions(row))
+        if not found:
+            continue
+        bad = [str(each) for each in found if not each.is_well]
+        well = dict.fromkeys(each.type for each in found if each.is_well and each.type not in verdicts.NEGATIVE)
+        name = f"{row['namespace']}/{row['name']}" if row["namespace"] else row["name"]
+        lines.append((row["kind"], name, "Problem" if bad else ", ".join(well)))
+        below[len(lines) - 1] = bad
+    others = len(rows) - len(lines) + 1
+    more = f"{others} more {'object has' if others == 1 else 'objects have'} no conditions (Services and the like)"
+    table = _table(lines, below) if len(lines) > 1 else ""
+    return "\n".join(part for part in (table, more if others else "") if part) or "no objects"
+
+
+def problems(rows: Sequence[Json]) -> str:
+    """Each problem as `severity file:line: object: field: message`."""
+    return "\n".join(problem(row) for row in rows)
+
+
+def problem(row: Json) -> str:
+    place = f"{row['file']}:{row['line']}" if row["line"] else row["file"]
+    parts = (f"{row['severity']} {place}", row["object"], row["field"], row["message"])
+    return ": ".join(part for part in parts if part)
+
+
+def _lag(row: Json) -> str:
+    return "-" if row["state"] == "Synced" else f"{row['lag_seconds']:.1f}s"
+
+
+def _table(lines: Sequence[Sequence[str]], below: dict[int, list[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(_lines(lines, widths, below))
+
+
+def _lines(lines: Sequence[Sequence[str]], widths: Sequence[int], below: dict[int, list[str]]) -> Iterator[str]:
+    for number, cells in enumerate(lines):
+        yield GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        yield from (f"    {text}" for text in below.get(number, ()))
