@@ -1,0 +1,32 @@
+"""Every module says what it is; what runs in a worker process is light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("gatewright", "controlplane", "dataplane")
+HEAVY = ("pydantic", "yaml", "grpc", "prometheus_client", "watchfiles", "aiohttp", "gatewright.api", "controlplane")
+
+
+def modules() -> list[Path]:
+    """Our own modules with something in them; generated ones aside."""
+    paths = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    return sorted(path for path in paths if "wire" not in path.parts and path.stat().st_size)
+
+
+def test_every_module_opens_with_what_it_is() -> None:
+    silent = [str(path) for path in modules() if not ast.get_docstring(ast.parse(path.read_bytes()))]
+    assert silent == []
+
+
+@pytest.mark.parametrize("module", ["dataplane.worker"])
+def test_worker_loads_nothing_heavy(module: str) -> None:
+    code = f"import sys, {module}; print(*(name for name in {HEAVY!r} if name in sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
