@@ -1,0 +1,203 @@
+"""What pydantic found, in the words of this product.
+
+Called by decoding: one Finding per error, with the path in API names, what must hold, what was given, and the near
+name of a typo. Values of Secrets are never shown.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, Union, get_args, get_origin
+
+import annotated_types
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from gatewright.api.fields import PATTERN_WORDS
+from gatewright.api.model import BROKEN_RULES, Broken
+from gatewright.api.near_names import did_you_mean, near_name
+
+Path = tuple[str | int, ...]
+
+
+class Finding(NamedTuple):
+    """One error: path in API names; `unknown_field` when the field has no business there."""
+
+    path: Path
+    message: str
+    unknown_field: bool = False
+
+
+def findings(failure: ValidationError, model: type[BaseModel], *, secret: bool = False) -> list[Finding]:
+    """All errors of `failure`, raised by validating for `model`. `secret`: show no values."""
+    found: list[Finding] = []
+    for error in failure.errors(include_url=False):
+        path: Path = tuple(error["loc"])
+        if error["type"] == BROKEN_RULES:
+            broken: list[Broken] = error["ctx"][BROKEN_RULES]
+            found += [Finding((*path, *rule.path), rule.message) for rule in broken]
+        elif error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
+            continue  # pydantic counts only the valid items; the invalid ones have errors of their own
+        elif error["type"] == "extra_forbidden":
+            parent = _model_at(model, path[:-1])
+            names = _names(parent) if parent else []
+            found.append(Finding(path, "unknown field" + did_you_mean(str(path[-1]), names, label="fields here"), True))
+        else:
+            found.append(Finding(_shown(path), _message(error, model, secret)))
+    return list(dict.fromkeys(found))
+
+
+def _message(error: Any, model: type[BaseModel], secret: bool) -> str:
+    words = _WORDS.get(error["type"])
+    limits = _Limits(_field_at(model, tuple(error["loc"])))
+    text = words(error.get("ctx", {}), limits) if words else str(error["msg"])
+    if error["type"] == "missing" or secret:
+        return text
+    near = ""
+    if error["type"] == "literal_error" and isinstance(error["input"], str):
+        meant = near_name(error["input"], _expected(error["ctx"]))
+        near = f'; did you mean "{meant}"?' if meant else ""
+    return f"{text}, got {_given(error['input'], error['type'])}{near}"
+
+
+class _Limits:
+    """The bounds declared for a field, of which pydantic reports only the broken one."""
+
+    def __init__(self, field: FieldInfo | None) -> None:
+        self._metadata = list(_constraints(field)) if field else []
+
+    def of(self, kind: type[Any], name: str) -> Any:
+        return next((getattr(item, name) for item in self._metadata if isinstance(item, kind)), None)
+
+
+def _constraints(field: FieldInfo) -> Iterator[Any]:
+    yield from field.metadata
+    for argument in get_args(field.annotation):
+        for item in getattr(argument, "__metadata__", ()):
+            yield from item.metadata if isinstance(item, FieldInfo) else (item,)
+
+
+def _number_bounds(context: Mapping[str, Any], limits: _Limits) -> str:
+    low = limits.of(annotated_types.Ge, "ge") if "ge" not in context else context["ge"]
+    high = limits.of(annotated_types.Le, "le") if "le" not in context else context["le"]
+    if low is not None and high is not None:
+        return f"must be between {low} and {high}"
+    return f"must be at least {low}" if low is not None else f"must be at most {high}"
+
+
+def _length_bounds(unit: str) -> Callable[[Mapping[str, Any], _Limits], str]:
+    def words(context: Mapping[str, Any], limits: _Limits) -> str:
+        low = context.get("min_length", limits.of(annotated_types.MinLen, "min_length"))
+        high = context.get("max_length", limits.of(annotated_types.MaxLen, "max_length"))
+        if low and high is not None:
+            return f"must have {low} to {high} {unit}"
+        return f"must have at least {low} {unit}" if high is None else f"must have at most {high} {unit}"
+
+    return words
+
+
+def _pattern(context: Mapping[str, Any], _: _Limits) -> str:
+    pattern = context["pattern"]
+    return PATTERN_WORDS.get(pattern, f"must match {pattern}")
+
+
+def _choices(context: Mapping[str, Any], _: _Limits) -> str:
+    return f"must be one of {', '.join(_expected(context))}"
+
+
+def _expected(context: Mapping[str, Any]) -> list[str]:
+    return [part.strip("'\"") for part in str(context["expected"]).replace(" or ", ", ").split(", ")]
+
+
+def _fixed(text: str) -> Callable[[Mapping[str, Any], _Limits], str]:
+    return lambda context, limits: text
+
+
+_WORDS: Final[dict[str, Callable[[Mapping[str, Any], _Limits], str]]] = {
+    "missing": _fixed("is required"),
+    "int_type": _fixed("must be an integer"),
+    "bool_type": _fixed("must be true or false"),
+    "string_type": _fixed("must be a string"),
+    "model_type": _fixed("must be an object"),
+    "model_attributes_type": _fixed("must be an object"),
+    "dict_type": _fixed("must be an object"),
+    "tuple_type": _fixed("must be a list"),
+    "greater_than_equal": _number_bounds,
+    "less_than_equal": _number_bounds,
+    "string_too_short": _length_bounds("characters"),
+    "string_too_long": _length_bounds("characters"),
+    "too_short": _length_bounds("items"),
+    "too_long": _length_bounds("items"),
+    "string_pattern_mismatch": _pattern,
+    "literal_error": _choices,
+}
+
+
+def _given(value: Any, error_type: str) -> str:
+    """The value as the user sees it; a type error names the type, because `got 80` for a text "80" says nothing."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        shown = "true" if value else "false"
+    elif isinstance(value, str):
+        shown = f'"{value[:60]}…" ({len(value)} characters)' if len(value) > 64 else f'"{value}"'
+    elif isinstance(value, int | float):
+        shown = str(value)
+    elif isinstance(value, dict):
+        shown = "an object"
+    else:
+        shown = f"{len(value)} items" if error_type in ("too_short", "too_long") else "a list"
+    if error_type == "string_type" and isinstance(value, bool | int | float):
+        return f"{shown}: put it in quotes"
+    if error_type == "int_type" and isinstance(value, str):
+        return f"{shown}: remove the quotes" if value.isdigit() else shown
+    return shown
+
+
+def _shown(path: Path) -> Path:
+    """Without what pydantic adds to a path: `[key]` after a map's bad key, names of union members."""
+    return tuple(part for part in path if part not in _ADDED)
+
+
+_ADDED: Final = frozenset({"[key]", "str", "int", "constrained-int", "constrained-str"})
+
+
+def _names(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _field(model: type[BaseModel], name: str | int) -> FieldInfo | None:
+    for attribute, field in model.model_fields.items():
+        if name in (field.alias, attribute):
+            return field
+    return None
+
+
+def _field_at(model: type[BaseModel], path: Path) -> FieldInfo | None:
+    """The field that a path ends in; for an item of a list of scalars, none."""
+    if not path or isinstance(path[-1], int):
+        return None
+    parent = _model_at(model, path[:-1])
+    return _field(parent, path[-1]) if parent else None
+
+
+def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
+    current: type[BaseModel] | None = model
+    for part in path:
+        if isinstance(part, int):
+            continue
+        field = _field(current, part) if current else None
+        current = _model_in(field.annotation) if field else None
+    return current
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model class inside `X`, `X | None`, `tuple[X, ...]`, `Annotated[...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if hasattr(annotation, "__metadata__"):
+        return _model_in(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType, tuple, list):
+        return next((found for argument in get_args(annotation) if (found := _model_in(argument))), None)
+    return None

@@ -1,0 +1,68 @@
+"""Which kinds we read, of which group and versions: one table.
+
+Called by decoding, and by sources that list and watch. A kind that stands here without a model is known and not
+supported yet: it is refused by name, because ignoring it could open what it was meant to close.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from gatewright.api.config_map import ConfigMap
+from gatewright.api.endpoint_slice import EndpointSlice
+from gatewright.api.gateway import Gateway
+from gatewright.api.gateway_backend import GatewayBackend
+from gatewright.api.gateway_class import GatewayClass
+from gatewright.api.gateway_parameters import GatewayParameters
+from gatewright.api.gateway_policy import GatewayPolicy
+from gatewright.api.http_route import HTTPRoute
+from gatewright.api.metadata import KubeObject
+from gatewright.api.names import GATEWAY_API_GROUP, GROUP, VERSION
+from gatewright.api.namespace import Namespace
+from gatewright.api.reference_grant import ReferenceGrant
+from gatewright.api.secret import Secret
+from gatewright.api.service import Service
+
+
+class KindInfo(NamedTuple):
+    """One kind. `versions` are those whose fields are alike, the preferred one first."""
+
+    kind: str
+    group: str
+    versions: tuple[str, ...]
+    plural: str
+    namespaced: bool
+    model: type[KubeObject] | None
+
+    @property
+    def api_versions(self) -> tuple[str, ...]:
+        """As written in `apiVersion`."""
+        return tuple(f"{self.group}/{version}" if self.group else version for version in self.versions)
+
+
+_KINDS: Final = (
+    KindInfo("GatewayClass", GATEWAY_API_GROUP, ("v1", "v1beta1"), "gatewayclasses", False, GatewayClass),
+    KindInfo("Gateway", GATEWAY_API_GROUP, ("v1", "v1beta1"), "gateways", True, Gateway),
+    KindInfo("HTTPRoute", GATEWAY_API_GROUP, ("v1", "v1beta1"), "httproutes", True, HTTPRoute),
+    KindInfo("ReferenceGrant", GATEWAY_API_GROUP, ("v1", "v1beta1"), "referencegrants", True, ReferenceGrant),
+    KindInfo("GRPCRoute", GATEWAY_API_GROUP, ("v1",), "grpcroutes", True, None),
+    KindInfo("TLSRoute", GATEWAY_API_GROUP, ("v1", "v1alpha3", "v1alpha2"), "tlsroutes", True, None),
+    KindInfo("TCPRoute", GATEWAY_API_GROUP, ("v1", "v1alpha2"), "tcproutes", True, None),
+    KindInfo("UDPRoute", GATEWAY_API_GROUP, ("v1", "v1alpha2"), "udproutes", True, None),
+    KindInfo("ListenerSet", GATEWAY_API_GROUP, ("v1",), "listenersets", True, None),
+    KindInfo("BackendTLSPolicy", GATEWAY_API_GROUP, ("v1", "v1alpha3"), "backendtlspolicies", True, None),
+    KindInfo("GatewayBackend", GROUP, (VERSION,), "gatewaybackends", True, GatewayBackend),
+    KindInfo("GatewayParameters", GROUP, (VERSION,), "gatewayparameters", True, GatewayParameters),
+    KindInfo("GatewayPolicy", GROUP, (VERSION,), "gatewaypolicies", True, GatewayPolicy),
+    KindInfo("Service", "", ("v1",), "services", True, Service),
+    KindInfo("Secret", "", ("v1",), "secrets", True, Secret),
+    KindInfo("ConfigMap", "", ("v1",), "configmaps", True, ConfigMap),
+    KindInfo("Namespace", "", ("v1",), "namespaces", False, Namespace),
+    KindInfo("EndpointSlice", "discovery.k8s.io", ("v1",), "endpointslices", True, EndpointSlice),
+)
+
+KINDS: Final[dict[str, KindInfo]] = {info.kind: info for info in _KINDS}
+"""Kind to its row."""
+
+OWN_GROUPS: Final = (GATEWAY_API_GROUP, GROUP)
+"""Groups in which an unknown kind is an error, not somebody else's."""

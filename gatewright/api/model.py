@@ -1,0 +1,84 @@
+"""What every model of the API is: frozen, camelCase outside, closed to unknown fields, with rules between fields.
+
+The base classes of all other models here. A model says what is valid; it reads no file and knows no other object.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, NamedTuple, Self, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+BROKEN_RULES = "broken_rules"
+"""Type of the pydantic error that carries Broken values in its context under the same name."""
+
+
+class Broken(NamedTuple):
+    """A rule that does not hold: where, in field names of the API below the model, and what must hold."""
+
+    path: tuple[str | int, ...]
+    message: str
+
+
+class Model(BaseModel):
+    """A part of an object."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, hide_input_in_errors=True)
+
+
+class RuledModel(Model):
+    """A part whose fields must agree with each other."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        """Every rule between fields that does not hold; called when each field by itself is valid."""
+        return iter(())
+
+    @model_validator(mode="after")
+    def _rules_hold(self) -> Self:
+        refuse(list(self.broken_rules()))
+        return self
+
+
+def refuse(broken: list[Broken]) -> None:
+    """Raise all broken rules as one pydantic error, if there are any."""
+    if broken:
+        raise PydanticCustomError(BROKEN_RULES, "rules between fields", {BROKEN_RULES: broken})
+
+
+def one_of(model: BaseModel, *names: str) -> Iterator[Broken]:
+    """Exactly one of the fields must be set; `names` are attribute names. `{}` counts as set."""
+    chosen = [to_camel(name) for name in names if getattr(model, name) is not None]
+    every = ", ".join(to_camel(name) for name in names)
+    if not chosen:
+        yield Broken((), f"exactly one of {every} must be set")
+    for name in chosen[1:]:
+        yield Broken((name,), f"exactly one of {every} must be set; {chosen[0]} is set already")
+
+
+_Items = TypeVar("_Items", bound=Sequence[Any])
+
+
+def unique(key: Callable[[Any], Hashable], *, field: str | None) -> AfterValidator:
+    """A validator of lists: no two items with the same `key`; `field` is the field of the item that is to blame."""
+
+    def check(items: _Items) -> _Items:
+        if len(items) < 2:
+            return items
+        counts = Counter(map(key, items))
+        if len(counts) < len(items):
+            refuse(list(_repeated(items, key, field)))
+        return items
+
+    return AfterValidator(check)
+
+
+def _repeated(items: Sequence[Any], key: Callable[[Any], Hashable], field: str | None) -> Iterator[Broken]:
+    seen: dict[Hashable, int] = {}
+    for index, item in enumerate(items):
+        first = seen.setdefault(key(item), index)
+        if first != index:
+            yield Broken((index,) if field is None else (index, field), f"must be unique; item {first} has the same")

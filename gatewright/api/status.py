@@ -1,0 +1,52 @@
+"""What objects report: conditions, and the policy status of Gateway API.
+
+Used by our three kinds' models and by whoever computes status. Users do not write it; sources drop it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gatewright.api.fields import Integer
+from gatewright.api.model import Model
+from gatewright.api.references import ParentReference
+
+_REASON = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+_CONDITION_TYPE = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+_CONTROLLER = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[A-Za-z0-9\/\-._~%!$&'()*+,;=:]+$"
+
+
+class Condition(Model):
+    """meta/v1 Condition."""
+
+    type: Annotated[str, Field(max_length=316, pattern=_CONDITION_TYPE)]
+    status: Literal["True", "False", "Unknown"]
+    reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=_REASON)]
+    message: Annotated[str, Field(max_length=32768)] = ""
+    last_transition_time: str
+    observed_generation: Annotated[Integer, Field(ge=0)] = 0
+
+
+class PolicyAncestorStatus(Model):
+    """What one ancestor (a Gateway) has to say about a policy (spec 1, GatewayPolicy)."""
+
+    ancestor_ref: ParentReference
+    controller_name: Annotated[str, Field(min_length=1, max_length=253, pattern=_CONTROLLER)]
+    conditions: Annotated[tuple[Condition, ...], Field(min_length=1, max_length=8)]
+
+
+class PolicyStatus(Model):
+    """Status of a GatewayPolicy."""
+
+    conditions: Annotated[tuple[Condition, ...], Field(max_length=8)] = ()
+    ancestors: Annotated[tuple[PolicyAncestorStatus, ...], Field(max_length=16)]
+
+
+class ConditionsStatus(Model):
+    """Status that is conditions alone (GatewayBackend, GatewayParameters)."""
+
+    conditions: Annotated[tuple[Condition, ...], Field(max_length=8)] = ()

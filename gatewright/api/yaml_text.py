@@ -1,0 +1,251 @@
+"""YAML and JSON text to plain values, and to the positions of their fields.
+
+Called by documents and standalone. Values are built from libyaml's parse events: faster than PyYAML's constructors,
+with errors for duplicate keys, a bound on nesting (libyaml's own composer overflows the stack on deep nesting), dates
+left as text as Kubernetes leaves them, and no positions kept (they are looked up in a second pass, only for text that
+has problems).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+from yaml.events import (
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+MAX_DEPTH: Final = 100
+"""Nesting of mappings and lists; the deepest thing that we read has about 20 levels."""
+
+
+class TextError(Exception):
+    """The text is not a document; line and column count from 1."""
+
+    def __init__(self, message: str, line: int, column: int = 0) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.column = column
+
+
+@dataclass(slots=True)
+class Position:
+    """Where a value begins, and where its parts do; a mapping's parts are found by key, with the key's place."""
+
+    line: int
+    column: int
+    parts: dict[str | int, Position] = field(default_factory=dict)
+
+
+def load(text: str) -> Any:
+    """The value of one document, None for an empty one. Raises TextError."""
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(text, object_pairs_hook=_json_object)
+        except json.JSONDecodeError:
+            pass  # YAML's flow style looks alike
+        except RecursionError:
+            raise TextError("is nested too deeply", 1) from None
+    return _Builder(text).document()
+
+
+def positions(text: str) -> Position | None:
+    """The positions in `text`, or None where it has none (JSON that YAML cannot read)."""
+    if text.lstrip()[:1] in ("{", "["):
+        text = text.replace("\t", " ")
+    try:
+        return _Locator(text).document()
+    except TextError:
+        return None
+
+
+def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise TextError(f'duplicate key "{twice}"', 1)
+    return value
+
+
+class _Events:
+    """The parse events of a text, one document of it."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            self._loader = _Loader(text)
+        except yaml.YAMLError as failure:
+            raise _text_error(failure) from None
+
+    def _next(self) -> Any:
+        try:
+            return self._loader.get_event()
+        except yaml.YAMLError as failure:
+            raise _text_error(failure) from None
+
+    def _first(self) -> Any:
+        """The first event of the first document, or None when there is no document."""
+        self._next()
+        event = self._next()
+        if event.__class__ is StreamEndEvent:
+            return None
+        return self._next()
+
+    def _finish(self) -> None:
+        """After the document: nothing may follow."""
+        self._next()
+        event = self._next()
+        if event.__class__ is DocumentStartEvent:
+            raise _error("a second document begins without a line ---", event)
+
+
+class _Builder(_Events):
+    """Builds values."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._anchors: dict[str, Any] = {}
+
+    def document(self) -> Any:
+        event = self._first()
+        if event is None:
+            return None
+        value = self._value(event, 0)
+        self._finish()
+        return value
+
+    def _value(self, event: Any, depth: int) -> Any:
+        kind = event.__class__
+        value: Any
+        if kind is ScalarEvent:
+            value = _scalar(event)
+        elif kind is MappingStartEvent:
+            value = self._mapping(event, depth + 1)
+        elif kind is SequenceStartEvent:
+            value = self._sequence(event, depth + 1)
+        else:
+            if event.anchor not in self._anchors:
+                raise _error(f"unknown alias *{event.anchor}", event)
+            return self._anchors[event.anchor]
+        if event.anchor is not None:
+            self._anchors[event.anchor] = value
+        return value
+
+    def _sequence(self, start: Any, depth: int) -> list[Any]:
+        if depth > MAX_DEPTH:
+            raise _error("is nested too deeply", start)
+        items: list[Any] = []
+        while (event := self._next()).__class__ is not SequenceEndEvent:
+            items.append(self._value(event, depth))
+        return items
+
+    def _mapping(self, start: Any, depth: int) -> dict[str, Any]:
+        if depth > MAX_DEPTH:
+            raise _error("is nested too deeply", start)
+        fields: dict[str, Any] = {}
+        merged: list[dict[str, Any]] = []
+        while (event := self._next()).__class__ is not MappingEndEvent:
+            if event.__class__ is not ScalarEvent:
+                raise _error("a key must be plain text", event)
+            key: str = event.value
+            value = self._value(self._next(), depth)
+            if key == "<<" and event.implicit[0]:
+                merged += _merge_sources(value, event)
+            elif key in fields:
+                raise _error(f'duplicate key "{key}"', event)
+            else:
+                fields[key] = value
+        for source in merged:
+            fields = source | fields
+        return fields
+
+
+class _Locator(_Events):
+    """Builds positions. An alias has the place where it is used, without parts."""
+
+    def document(self) -> Position | None:
+        event = self._first()
+        return None if event is None else self._position(event, event, 0)
+
+    def _position(self, start: Any, event: Any, depth: int) -> Position:
+        """The position of the value that begins with `event`; `start` is where it is said to be (its key)."""
+        if depth > MAX_DEPTH:
+            raise _error("is nested too deeply", event)
+        mark = start.start_mark
+        here = Position(mark.line + 1, mark.column + 1)
+        if event.__class__ is MappingStartEvent:
+            while (key := self._next()).__class__ is not MappingEndEvent:
+                here.parts.setdefault(getattr(key, "value", ""), self._position(key, self._next(), depth + 1))
+        elif event.__class__ is SequenceStartEvent:
+            while (item := self._next()).__class__ is not SequenceEndEvent:
+                here.parts[len(here.parts)] = self._position(item, item, depth + 1)
+        return here
+
+
+def _merge_sources(value: Any, event: Any) -> list[dict[str, Any]]:
+    sources = value if isinstance(value, list) else [value]
+    if not all(isinstance(source, dict) for source in sources):
+        raise _error("<< needs a mapping or a list of mappings", event)
+    return sources
+
+
+def _error(message: str, event: Any) -> TextError:
+    return TextError(message, event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+def _text_error(failure: yaml.YAMLError) -> TextError:
+    mark = getattr(failure, "problem_mark", None)
+    reason = getattr(failure, "problem", None) or str(failure).splitlines()[0]
+    context = getattr(failure, "context", None)
+    message = f"not YAML: {reason}" + (f" {context}" if context else "")
+    return TextError(message, mark.line + 1 if mark else 1, mark.column + 1 if mark else 0)
+
+
+# Plain scalars that are not text, by their first character. YAML 1.1 as the API server's own reader takes it, but
+# dates stay text and numbers of base 60 do not exist.
+_WORDS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"), False),
+}
+_NUMBER_START: Final = frozenset("0123456789+-.")
+_INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0b[01_]+|0|[1-9][0-9_]*)")
+_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?")
+_ODD_FLOATS: Final = {".inf": float("inf"), "-.inf": float("-inf"), "+.inf": float("inf"), ".nan": float("nan")}
+_TAGS: Final = {"tag:yaml.org,2002:str", "!"}
+
+
+def _scalar(event: Any) -> Any:
+    text: str = event.value
+    if not event.implicit[0] or event.tag is not None:
+        if event.tag is not None and event.tag not in _TAGS:
+            raise _error(f"tag {event.tag} is not allowed", event)
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] in _NUMBER_START:
+        return _number(text)
+    return text
+
+
+def _number(text: str) -> Any:
+    if _INTEGER.fullmatch(text) and len(text) < 64:
+        digits = text.replace("_", "")
+        bare = digits.lstrip("+-")
+        octal = len(bare) > 1 and bare[0] == "0" and bare[1].isdigit()
+        return int(digits, 8) if octal else int(digits, 0)
+    if _FLOAT.fullmatch(text):
+        return float(text.replace("_", ""))
+    return _ODD_FLOATS.get(text.lower(), text)
