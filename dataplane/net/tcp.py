@@ -9,7 +9,7 @@ import errno
 import socket
 import sys
 
-ANY_IPV6, ANY_IPV4 = "::", "0.0.0.0"  # noqa: S104 - the API's meaning of a bind without addresses
+ANY_IPV6, ANY_IPV4 = "::", "0.0.0.0"
 
 BACKLOG = 4096
 """Connections that may wait in each socket; the system lowers it to its own limit (net.core.somaxconn)."""

@@ -1,0 +1,402 @@
+"""Settings of a proxy process: command line and environment to one frozen value. Decided once, before anything runs.
+
+Called by the agent's entry. A worker gets its share over the link (`WorkerSettings`), so that the session key is in no
+command line and in no environment of a child. Imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import os
+import re
+import secrets
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypeVar
+
+DEFAULT_PORTS = {"admin": ("127.0.0.1", 15000), "stats": ("::", 15020), "readiness": ("::", 15021)}
+"""decisions.md, "Operation"; a listener on one of these ports is `PortUnavailable`."""
+
+DEFAULT_MINIMUM, DEFAULT_MAXIMUM = 10.0, 60.0
+"""Seconds; decisions.md, "Contract of the proxy process"."""
+
+MAX_SHUTDOWN = 31_536_000
+"""Spec 1, ShutdownSpec: seconds."""
+
+MAX_WORKERS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a page is served or a control plane is reached: `path` of a Unix socket, else host and port."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    def __str__(self) -> str:
+        if self.path:
+            return f"unix:{self.path}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """Seals sessions; the same for all workers of a proxy. Its repr shows nothing."""
+
+    value: bytes
+
+    def __repr__(self) -> str:
+        return "SessionKey(...)"
+
+
+@dataclass(frozen=True, slots=True)
+class Logging:
+    """`level` as written (`info,dataplane.http=debug`); `format`: text or json."""
+
+    level: str = "info"
+    format: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Seconds: connections are accepted for `minimum` after SIGTERM, and none is open after `maximum`."""
+
+    minimum: float = DEFAULT_MINIMUM
+    maximum: float = DEFAULT_MAXIMUM
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Addresses that the agent serves; None: off."""
+
+    admin: Address | None
+    stats: Address | None
+    readiness: Address | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that is decided before the proxy starts."""
+
+    file: Path | None
+    xds: Address | None
+    gateway: str
+    """`namespace/name`; empty without a control plane."""
+    instance: str
+    workers: int
+    port_offset: int
+    pages: Pages
+    parent_fd: int | None
+    logging: Logging
+    drain: Drain
+    session_key: SessionKey
+    warnings: tuple[str, ...] = ()
+    """What the operator should know, logged once."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What a worker is told of the settings."""
+
+    gateway: str
+    instance: str
+    workers: int
+    log_format: str
+    log_default: str
+    log_modules: dict[str, str]
+    drain: Drain
+    session_key: SessionKey
+
+    def to_link(self) -> dict[str, Any]:
+        """For `link.messages.Hello`."""
+        return {**asdict(self), "session_key": self.session_key.value.hex()}
+
+    @classmethod
+    def from_link(cls, values: Mapping[str, Any]) -> WorkerSettings:
+        """The inverse of `to_link`. Raises TypeError, KeyError or ValueError for anything else."""
+        key = SessionKey(bytes.fromhex(values["session_key"]))
+        return cls(**{**values, "session_key": key, "drain": Drain(**values["drain"])})
+
+
+class WrongSetting(Exception):
+    """A flag or variable that cannot be used; the text names it and the cure."""
+
+
+def version() -> str:
+    """Of the installed distribution; a source tree that was never installed has none."""
+    try:
+        return metadata.version("gatewright")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
+    """Settings from a command line (without program name) and the environment; flags win.
+
+    Ends the program as argparse does: 0 for `--help` and `--version`, 2 for what cannot be used.
+    """
+    parser = _parser()
+    options = parser.parse_args(argv)
+    try:
+        return _settings(options, environment)
+    except WrongSetting as wrong:
+        parser.error(str(wrong))
+
+
+def _settings(options: argparse.Namespace, environment: Mapping[str, str]) -> Settings:
+    xds = options.xds or _from(environment, "GATEWRIGHT_XDS", _remote)
+    gateway = options.gateway or _from(environment, "GATEWRIGHT_GATEWAY", _gateway)
+    if xds is None and options.file is None:
+        raise WrongSetting(
+            "nothing to serve: give -f FILE, or --xds ADDRESS with --gateway NAMESPACE/NAME"
+            " (or the variables GATEWRIGHT_XDS and GATEWRIGHT_GATEWAY)"
+        )
+    if xds is not None and not gateway:
+        raise WrongSetting("--xds needs --gateway NAMESPACE/NAME (or GATEWRIGHT_GATEWAY): whose resources to ask for")
+    session_key, warnings = _session_key(environment)
+    return Settings(
+        file=options.file,
+        xds=xds,
+        gateway=gateway or "",
+        instance=options.instance or f"{socket.gethostname()}-{os.getpid()}",
+        workers=options.workers or _cores(),
+        port_offset=options.port_offset,
+        pages=Pages(*(_page(options, name) for name in DEFAULT_PORTS)),
+        parent_fd=options.parent_fd,
+        logging=Logging(options.log_level, options.log_format),
+        drain=_drain(environment),
+        session_key=session_key,
+        warnings=warnings,
+    )
+
+
+T = TypeVar("T")
+
+
+def _from(environment: Mapping[str, str], variable: str, read: Callable[[str], T]) -> T | None:
+    """The variable's value, None when it is unset or empty."""
+    text = environment.get(variable, "")
+    if not text:
+        return None
+    try:
+        return read(text)
+    except ValueError as error:
+        raise WrongSetting(f"{variable}: {error}") from error
+
+
+def _page(options: argparse.Namespace, name: str) -> Address | None:
+    """As given; else the default with the port offset, so that two proxies on one machine need no further flags."""
+    given = getattr(options, name)
+    if given is None:
+        host, port = DEFAULT_PORTS[name]
+        return Address(host, port + options.port_offset)
+    return None if given == _OFF else given
+
+
+def _session_key(environment: Mapping[str, str]) -> tuple[SessionKey, tuple[str, ...]]:
+    given = _from(environment, "SESSION_KEY", _key)
+    if given is not None:
+        return given, ()
+    warning = (
+        "SESSION_KEY is unset: one random key was made for this proxy, so sessions end with it and no other replica"
+        " can continue them; set SESSION_KEY to 64 hex digits, for example of `openssl rand -hex 32`"
+    )
+    return SessionKey(secrets.token_bytes(32)), (warning,)
+
+
+def _drain(environment: Mapping[str, str]) -> Drain:
+    minimum = _from(environment, "CONNECTION_MIN_TERMINATION_DEADLINE", _seconds)
+    maximum = _from(environment, "TERMINATION_GRACE_PERIOD_SECONDS", _seconds)
+    if minimum is None:
+        minimum = DEFAULT_MINIMUM if maximum is None else min(DEFAULT_MINIMUM, maximum)
+    if maximum is None:
+        maximum = max(DEFAULT_MAXIMUM, minimum)
+    if minimum > maximum:
+        raise WrongSetting(
+            f"CONNECTION_MIN_TERMINATION_DEADLINE ({minimum:g} s) is more than TERMINATION_GRACE_PERIOD_SECONDS"
+            f" ({maximum:g} s); make it at most that"
+        )
+    return Drain(minimum, maximum)
+
+
+def _cores() -> int:
+    """Cores that this process may use, not those that the machine has."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(count, MAX_WORKERS))
+
+
+# Words of the command line to values. ValueError carries what is wrong and what is right.
+
+_OFF = "off"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_SECONDS = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|)")
+_UNIT = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def _remote(text: str) -> Address:
+    """`unix:/path` or `host:port`."""
+    if text.startswith("unix:"):
+        path = text.removeprefix("unix:")
+        if not path:
+            raise ValueError(f"{text!r} names no socket; write unix:/path/to/xds.sock")
+        return Address(path=path)
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"{text!r} is not an address; write HOST:PORT or unix:/path, for example 127.0.0.1:18000")
+    return Address(host, int(port))
+
+
+def _local(text: str) -> Address | str:
+    """`ip:port`, `localhost:port`, `unix:/path` or `off`."""
+    if text == _OFF:
+        return _OFF
+    address = _remote(text)
+    if address.path or address.host == "localhost":
+        return address
+    try:
+        ipaddress.ip_address(address.host)
+    except ValueError as error:
+        raise ValueError(f"{error}; write IP:PORT, localhost:PORT, unix:/path or off") from error
+    return address
+
+
+def _gateway(text: str) -> str:
+    namespace, slash, name = text.partition("/")
+    if not slash or not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
+        raise ValueError(f"{text!r} is not a Gateway; write NAMESPACE/NAME, for example default/web")
+    return text
+
+
+def _key(text: str) -> SessionKey:
+    if not re.fullmatch(r"[0-9a-fA-F]{64}", text):
+        raise ValueError(f"must be 64 hex digits, got {len(text)} characters; make one with `openssl rand -hex 32`")
+    return SessionKey(bytes.fromhex(text))
+
+
+def _seconds(text: str) -> float:
+    match = _SECONDS.fullmatch(text)
+    value = float(match[1]) * _UNIT[match[2]] if match else -1.0
+    if not 0 <= value <= MAX_SHUTDOWN:
+        raise ValueError(f"{text!r} is not a time from 0 to {MAX_SHUTDOWN} seconds; write 10, 10s or 1m")
+    return value
+
+
+def _instance(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise ValueError(f"{text!r} cannot name an instance; use lower-case letters, digits, '-' and '.'")
+    return text
+
+
+def _number(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
+            raise ValueError(f"{text!r} is not a whole number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+def _argument(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """argparse shows the text of its own error only."""
+
+    def convert(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return convert
+
+
+_EPILOG = """\
+examples:
+  gatewright-proxy -f config.yaml                                  alone, from a file; saved changes apply at once
+  gatewright-proxy --xds unix:/run/gw.sock --gateway default/web   under a controller
+  gatewright-proxy -f config.yaml --workers 1 --log-level info,dataplane.http=debug
+
+environment:
+  GATEWRIGHT_XDS, GATEWRIGHT_GATEWAY       as --xds and --gateway; the flags win
+  SESSION_KEY                              64 hex digits that seal sessions; the same for all replicas
+  CONNECTION_MIN_TERMINATION_DEADLINE      how long connections are accepted after SIGTERM (default: 10s)
+  TERMINATION_GRACE_PERIOD_SECONDS         when what is still open after SIGTERM is cut (default: 60)
+
+signals:
+  SIGTERM  not ready at once, accept for the minimum, let connections end, cut the rest at the maximum
+  SIGINT   the same without the minimum; a second signal ends the proxy at once
+
+exit codes:
+  0  ended as asked     1  the configuration cannot be read     2  wrong command line or environment
+  3  a page's port is in use
+"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gatewright-proxy",
+        description="The data plane: one agent process and as many workers as there are cores. It takes its"
+        " configuration from a file, from a controller, or from both.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"gatewright-proxy {version()}")
+    source = parser.add_argument_group("configuration")
+    source.add_argument("-f", "--file", type=Path, metavar="FILE", help="YAML or JSON file, reloaded when it changes")
+    source.add_argument(
+        "--xds", type=_argument(_remote), metavar="ADDRESS", help="control plane: unix:/path or HOST:PORT"
+    )
+    source.add_argument(
+        "--gateway", type=_argument(_gateway), metavar="NAMESPACE/NAME", help="the Gateway that this proxy serves"
+    )
+    source.add_argument(
+        "--instance",
+        type=_argument(_instance),
+        metavar="NAME",
+        help="name of this proxy among those of its Gateway (default: host name and process id)",
+    )
+    process = parser.add_argument_group("process")
+    process.add_argument(
+        "--workers",
+        type=_argument(_number(1, MAX_WORKERS)),
+        metavar="N",
+        help="serving processes (default: one per core)",
+    )
+    process.add_argument(
+        "--port-offset",
+        type=_argument(_number(0, 40000)),
+        default=0,
+        metavar="N",
+        help="add N to every port of a listener, and to the default ports below (default: 0)",
+    )
+    process.add_argument(
+        "--parent-fd",
+        type=_argument(_number(0, 2**20)),
+        metavar="FD",
+        help="reading end of a pipe; the proxy ends when its writing end is closed",
+    )
+    process.add_argument(
+        "--log-level", default="info", metavar="LEVEL", help="for example info,dataplane.http=debug (default: info)"
+    )
+    process.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="of process and access log (default: text)"
+    )
+    pages = parser.add_argument_group("pages, each IP:PORT, localhost:PORT, unix:/path or off")
+    for name, what in (
+        ("admin", "/config_dump and /logging"),
+        ("stats", "/metrics"),
+        ("readiness", "/healthz/ready"),
+    ):
+        host, port = DEFAULT_PORTS[name]
+        pages.add_argument(
+            f"--{name}",
+            type=_argument(_local),
+            metavar="ADDRESS",
+            help=f"{what} (default: {Address(host, port)})",
+        )
+    return parser

@@ -1,0 +1,137 @@
+"""What the agent and its workers say to each other. Values only; how they become bytes is `link/codec`.
+
+A worker is told in this order: `Hello`, then a whole state (`Changes`..., `StateEnd`), which it answers with `Applied`;
+then sockets for the binds that it knows; then, for ever, the differences between states. One state is under way at a
+time. Descriptors travel beside the bytes: messages whose `carries_fd` is true come with exactly one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+RESOURCE = "type.googleapis.com/gatewright.wire.v1.Resource"
+ENDPOINT = "type.googleapis.com/gatewright.wire.v1.Endpoint"
+TYPE_URLS = (ENDPOINT, RESOURCE)
+"""The types that a proxy knows, in the order in which a state brings them: endpoints before what uses them."""
+
+
+class Record(NamedTuple):
+    """One resource of a state; `value` None: it is gone. The same fields as `table.store.Change`."""
+
+    type_url: str
+    name: str
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    carries_fd: ClassVar[bool] = False
+
+
+# Agent to worker.
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Hello(Message):
+    """First. The descriptor is the region of this worker's metrics. The repr is bare: the key is secret."""
+
+    carries_fd: ClassVar[bool] = True
+    index: int
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes(Message):
+    """A part of a state; takes no effect before its `StateEnd`."""
+
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateEnd(Message):
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBind(Message):
+    """The descriptor is a listening socket for the bind with this key."""
+
+    carries_fd: ClassVar[bool] = True
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseBind(Message):
+    """Take what waits in the socket, then stop accepting; answered with `BindClosed`."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drain(Message):
+    """Go on accepting for `minimum` seconds, let connections end, then end; at `maximum` whatever is open."""
+
+    minimum: float
+    maximum: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ping(Message):
+    """Answered with `Pong` by an event loop that turns."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class DumpRequest(Message):
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogLevel(Message):
+    """New log levels: of everything, and of modules that differ."""
+
+    default: str
+    modules: dict[str, str] = field(default_factory=dict)
+
+
+# Worker to agent.
+
+
+class WantedBind(NamedTuple):
+    """Where the worker's table says that a bind listens (part of `Applied`)."""
+
+    key: str
+    port: int
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied(Message):
+    """The state took effect, but for the resources in `refused` (key -> reason)."""
+
+    number: int
+    refused: dict[str, str]
+    binds: tuple[WantedBind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BindOpened(Message):
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class BindClosed(Message):
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pong(Message):
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class DumpAnswer(Message):
+    number: int
+    dump: dict[str, Any]
