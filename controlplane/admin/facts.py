@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from gatewright.api.problem import Problem
+
 Json = dict[str, Any]  # Any: JSON
 
 # Type, state and what it means; `status` prints these words.
@@ -62,18 +64,6 @@ class ObjectRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ProblemRow:
-    """Something wrong in a file of the source."""
-
-    severity: str
-    file: str
-    line: int
-    object: str
-    field: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class Selector:
     """Which objects: KIND, KIND/NAME or KIND/NAMESPACE/NAME; a kind is written in any case."""
 
@@ -100,7 +90,7 @@ class Facts(Protocol):
 
     def objects(self) -> Iterable[ObjectRow]: ...
 
-    def problems(self) -> Sequence[ProblemRow]: ...
+    def problems(self) -> Sequence[Problem]: ...
 
     def notes(self) -> Sequence[str]:
         """What is worth knowing and belongs to no object: for example that there is no Gateway at all."""
@@ -117,5 +107,5 @@ def status(facts: Facts, selectors: Sequence[Selector]) -> Json:
         "notes": list(facts.notes()),
         "proxies": [asdict(row) | {"state": row.state} for row in facts.proxies()],
         "objects": [asdict(row) for row in sorted(objects, key=lambda row: (row.kind, row.namespace, row.name))],
-        "problems": [asdict(row) for row in facts.problems()],
+        "problems": [problem.as_json() for problem in facts.problems()],
     }

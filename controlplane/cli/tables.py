@@ -64,13 +64,13 @@ def objects(rows: Sequence[Json]) -> str:
 
 
 def problems(rows: Sequence[Json]) -> str:
-    """Each problem as `severity file:line: object: field: message`."""
+    """Each problem as `severity file:line: object: path: message`."""
     return "\n".join(problem(row) for row in rows)
 
 
 def problem(row: Json) -> str:
     place = f"{row['file']}:{row['line']}" if row["line"] else row["file"]
-    parts = (f"{row['severity']} {place}", row["object"], row["field"], row["message"])
+    parts = (f"{row['severity']} {place}", row["object"], row["path"], row["message"])
     return ": ".join(part for part in parts if part)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
 from controlplane.sources import scan, tree, watch
+from gatewright.api.problem import Problem
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ class Directory:
         self._wake = asyncio.Event()
         self._settling: dict[str, asyncio.TimerHandle] = {}
         self._settled: set[str] = set()
-        self._trouble: tree.Problem | None = None
+        self._trouble: Problem | None = None
         self._slice_end = 0.0
         self.synced = asyncio.Event()
         self.changed_problems: Callable[[], None] = lambda: None
@@ -54,7 +55,7 @@ class Directory:
         """Whether read changes are still on their way to the sink."""
         return bool(self._dirty) or self._must_rescan
 
-    def problems(self) -> list[tree.Problem]:
+    def problems(self) -> list[Problem]:
         """Everything wrong with the folder now."""
         return ([self._trouble] if self._trouble else []) + self._tree.problems()
 
@@ -157,7 +158,7 @@ class Directory:
         try:
             found = await asyncio.to_thread(scan.scan, self._root)
         except OSError as error:
-            self._trouble = tree.Problem(self._root, 0, f"cannot be listed ({error.strerror}); its last state stays")
+            self._trouble = Problem(self._root, 0, "", "", f"cannot be listed ({error.strerror}); its last state stays")
             return set()
         self._trouble = None
         gone = self._tree.files - found.keys()
@@ -165,8 +166,8 @@ class Directory:
 
     async def _read(self, file: str) -> list[tree.Change]:
         text = self._text(file)
-        if isinstance(text, tree.Problem):
-            self._tree.unreadable(file, text.message)
+        if isinstance(text, Problem):
+            self._tree.unreadable(text)
             return []
         if text is None:
             return self._tree.remove(file) if self._stands(file, file in self._tree.files) else []
@@ -176,25 +177,25 @@ class Directory:
                 await self._breathe()
         return self._tree.commit(staged) if self._stands(file, staged.loses) else []
 
-    def _text(self, file: str) -> str | tree.Problem | None:
+    def _text(self, file: str) -> str | Problem | None:
         """The file's text, None when it is gone, or why it cannot be read."""
         try:
             with open(os.path.join(self._root, file), "rb") as stream:
                 status = os.fstat(stream.fileno())
                 if status.st_size > MAX_FILE:
-                    return tree.Problem(file, 0, f"has {status.st_size} bytes, more than {MAX_FILE}; split it")
+                    return Problem(file, 0, "", "", f"has {status.st_size} bytes, more than {MAX_FILE}; split it")
                 content = stream.read()
         except (FileNotFoundError, NotADirectoryError):
             self._signatures.pop(file, None)
             return None
         except OSError as error:
-            return tree.Problem(file, 0, f"cannot be read: {error.strerror}; its last state stays")
+            return Problem(file, 0, "", "", f"cannot be read: {error.strerror}; its last state stays")
         self._signatures[file] = scan.Signature(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         try:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
-            return tree.Problem(file, line, f"line {line} is not UTF-8 text; save the file as UTF-8")
+            return Problem(file, line, "", "", "is not UTF-8 text; save the file as UTF-8")
 
     def _stands(self, file: str, loses: bool) -> bool:
         """Whether a reading counts now. One that loses something counts when it still stands after `SETTLE`."""

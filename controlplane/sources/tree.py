@@ -2,8 +2,8 @@
 
 `sources.directory` reads files and calls `stage` and `commit`; what comes out are changes of objects. The laws:
 
-- A text is cut at its `---` lines and every piece is decoded on its own; pieces that stand unchanged at the beginning
-  and the end of a file are not even looked at: one edit in a file of 10,000 documents decodes one document.
+- A text is cut at its `---` lines and every piece is decoded on its own, unless the file's last text had it too: one
+  edit in a file of 10,000 documents decodes one document.
 - While a file has pieces in error, the objects that it held before and that its new text no longer yields stay as they
   were: those the broken pieces name, or all of them when a piece is too broken to name one. Good pieces always apply.
 - An object that several files define comes from the first of them in sorted order; the others get a problem that
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gatewright.api.metadata import ObjectKey
+from gatewright.api.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,29 +32,17 @@ class Object:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Something wrong in a file, for people: where (line from 1; 0: the whole file), which field, what, the cure."""
-
-    file: str
-    line: int
-    message: str
-    field: str = ""
-    object: str = ""
-    severity: str = "error"
-
-    def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return ": ".join(part for part in (place, self.object, self.field, self.message) if part)
-
-
-@dataclass(frozen=True, slots=True)
 class Decoded:
     """One piece of text, decoded. `named` are objects that the piece names but whose content is in error."""
 
     objects: tuple[Object, ...] = ()
-    problems: tuple[Problem, ...] = ()  # lines relative to the piece, file empty
+    problems: tuple[Problem, ...] = ()  # lines counted in the piece, file empty
     named: tuple[ObjectKey, ...] = ()
     is_broken: bool = False  # in error, and too broken to name what it was about
+
+    @property
+    def is_in_error(self) -> bool:
+        return self.is_broken or bool(self.named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +59,16 @@ WithGeneration = Callable[[Any, int], Any]
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """Last good state of one file. `kept` are objects of an older text, held because the new one has errors."""
+    """Last good state of one file. `kept` are objects of an older text, held because the new one has errors.
+
+    The two counts are of pieces; they spare an edit in a big file a look at every piece.
+    """
 
     pieces: tuple[str, ...] = ()
     decoded: tuple[Decoded, ...] = ()
     kept: tuple[Object, ...] = ()
+    in_error: int = 0
+    with_problems: int = 0
 
     def objects(self) -> Iterator[Object]:
         for piece in self.decoded:
@@ -146,25 +140,31 @@ class Tree:
         old = self._files.get(file, _File())
         pieces = cut(text)
         head, tail = _unchanged(old.pieces, pieces)
+        old_tail = len(old.decoded) - tail
+        replaced = old.decoded[head:old_tail]
+        known = dict(zip(old.pieces[head:old_tail], replaced, strict=True))
         decoded = []
         for piece in pieces[head : len(pieces) - tail]:
-            decoded.append(self._decode(piece))
-            yield None
-        whole = (*old.decoded[:head], *decoded, *old.decoded[len(old.decoded) - tail :])
-        replaced = old.decoded[head : len(old.decoded) - tail]
+            if piece not in known:
+                known[piece] = self._decode(piece)
+                yield None
+            decoded.append(known[piece])
+        whole = (*old.decoded[:head], *decoded, *old.decoded[old_tail:])
         yield Staged(file, pieces, whole, head, tail, _loses(replaced, decoded))
 
     def commit(self, staged: Staged) -> list[Change]:
         """Puts a staged file in force and tells what changed."""
         old = self._files.get(staged.file, _File())
-        new = _File(staged.pieces, staged.decoded, _kept(old, staged))
+        head, tail = staged.unchanged_head, staged.unchanged_tail
+        out, into = old.decoded[head : len(old.decoded) - tail], staged.decoded[head : len(staged.decoded) - tail]
+        in_error = old.in_error + sum(piece.is_in_error for piece in into) - sum(piece.is_in_error for piece in out)
+        problems = old.with_problems + _with_problems(into) - _with_problems(out)
+        kept = _kept(old, staged) if in_error else ()
+        new = _File(staged.pieces, staged.decoded, kept, in_error, problems)
         self._unreadable.pop(staged.file, None)
         self._files[staged.file] = new
-        has_problems = any(piece.problems for piece in new.decoded)
-        (self._troubled.add if has_problems else self._troubled.discard)(staged.file)
-        head, tail = staged.unchanged_head, staged.unchanged_tail
-        gone = [*_objects(old.decoded[head : len(old.decoded) - tail]), *old.kept]
-        come = [*_objects(new.decoded[head : len(new.decoded) - tail]), *new.kept]
+        (self._troubled.add if problems else self._troubled.discard)(staged.file)
+        gone, come = [*_objects(out), *old.kept], [*_objects(into), *new.kept]
         return self._claim(staged.file, gone, come)
 
     def remove(self, file: str) -> list[Change]:
@@ -174,9 +174,9 @@ class Tree:
         old = self._files.pop(file, None)
         return self._claim(file, list(old.objects()), []) if old else []
 
-    def unreadable(self, file: str, message: str) -> None:
-        """The file is there and cannot be read: its objects stay, with a problem."""
-        self._unreadable[file] = Problem(file, 0, message)
+    def unreadable(self, problem: Problem) -> None:
+        """The problem's file is there and cannot be read: its objects stay."""
+        self._unreadable[problem.file] = problem
 
     def problems(self) -> list[Problem]:
         """Everything wrong now, by file and line."""
@@ -224,7 +224,7 @@ class Tree:
             extra = len(items) - (file == first)
             if extra:
                 text = f"is defined in {first} and again in {file}; the first is used: delete one of them"
-                yield Problem(file, 0, text, object=str(key))
+                yield Problem(file, 0, str(key), "", text)
 
 
 def _unchanged(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[int, int]:
@@ -241,9 +241,13 @@ def _objects(decoded: Sequence[Decoded]) -> Iterator[Object]:
         yield from piece.objects
 
 
+def _with_problems(decoded: Sequence[Decoded]) -> int:
+    return sum(bool(piece.problems) for piece in decoded)
+
+
 def _loses(old: Sequence[Decoded], new: Sequence[Decoded]) -> bool:
-    in_error = any(piece.named or piece.is_broken for piece in new)
-    was_in_error = any(piece.named or piece.is_broken for piece in old)
+    in_error = any(piece.is_in_error for piece in new)
+    was_in_error = any(piece.is_in_error for piece in old)
     before = {item.key for item in _objects(old)}
     return (in_error and not was_in_error) or not before <= {item.key for item in _objects(new)}
 
@@ -252,8 +256,6 @@ def _kept(old: _File, staged: Staged) -> tuple[Object, ...]:
     """Objects of the old text that the new one does not yield, and that its pieces in error may have been about."""
     named = {key for piece in staged.decoded for key in piece.named}
     is_broken = any(piece.is_broken for piece in staged.decoded)
-    if not named and not is_broken:
-        return ()
     new = {item.key for item in _objects(staged.decoded)}
     candidates = {item.key: item for item in old.objects()}
     return tuple(item for key, item in candidates.items() if key not in new and (is_broken or key in named))

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 import pytest
 
 from controlplane.admin import facts, server
+from gatewright.api.problem import Problem
 
 GATEWAY = facts.ObjectRow("Gateway", "default", "web", 2, "gateway.yaml", {"conditions": []})
 ROUTE = facts.ObjectRow("HTTPRoute", "shop", "cart", 1, "routes.yaml", {"parents": []})
@@ -29,8 +30,8 @@ class Known:
     def objects(self) -> Iterable[facts.ObjectRow]:
         return iter((ROUTE, GATEWAY))
 
-    def problems(self) -> Sequence[facts.ProblemRow]:
-        return [facts.ProblemRow("error", "a.yaml", 3, "HTTPRoute shop/cart", "spec", "is wrong")]
+    def problems(self) -> Sequence[Problem]:
+        return [Problem("a.yaml", 3, "HTTPRoute shop/cart", "spec", "is wrong")]
 
     def notes(self) -> Sequence[str]:
         return ["a note"]

@@ -14,6 +14,7 @@ import pytest
 
 from controlplane.sources import directory, tree
 from gatewright.api.metadata import ObjectKey
+from gatewright.api.problem import Problem
 
 PATIENCE = 5.0
 
@@ -26,7 +27,7 @@ def decode(text: str) -> tree.Decoded:
         if value:
             objects.append(tree.Object(ObjectKey("Toy", "default", name), value, value))
         elif name and name != "---":
-            problems.append(tree.Problem("", number, "has no value"))
+            problems.append(Problem("", number, "", "", "has no value"))
     return tree.Decoded(tuple(objects), tuple(problems), (), bool(problems))
 
 
@@ -162,7 +163,7 @@ async def test_bytes_that_are_no_text_are_told_with_their_line(tmp_path: Path) -
     async with running(tmp_path) as (source, seen):
         assert seen.objects == {"c": "1"}
         assert [str(problem) for problem in source.problems()] == [
-            "a.yaml: line 2 is not UTF-8 text; save the file as UTF-8"
+            "a.yaml:2: is not UTF-8 text; save the file as UTF-8"
         ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from controlplane.sources import tree
 from gatewright.api.metadata import ObjectKey
+from gatewright.api.problem import Problem
 
 
 def key(name: str) -> ObjectKey:
@@ -27,8 +28,8 @@ class Toy:
         ]
         named = [(n, words[1]) for n, words in lines if words[0] == "bad"]
         broken = [n for n, words in lines if words[0] == "!"]
-        problems = [tree.Problem("", n, "is bad", object=name) for n, name in named]
-        problems += [tree.Problem("", n, "is broken") for n in broken]
+        problems = [Problem("", n, name, "", "is bad") for n, name in named]
+        problems += [Problem("", n, "", "", "is broken") for n in broken]
         return tree.Decoded(tuple(objects), tuple(problems), tuple(key(name) for _, name in named), bool(broken))
 
 
@@ -176,7 +177,7 @@ def test_an_object_that_moves_to_another_file_changes_nothing() -> None:
 def test_an_unreadable_file_keeps_its_objects() -> None:
     state, _ = make()
     put(state, "a.yaml", "one 1\n")
-    state.unreadable("a.yaml", "cannot be read: permission denied")
+    state.unreadable(Problem("a.yaml", 0, "", "", "cannot be read: permission denied"))
     assert [str(problem) for problem in state.problems()] == ["a.yaml: cannot be read: permission denied"]
     assert put(state, "a.yaml", "one 1\n") == {}
     assert state.problems() == []

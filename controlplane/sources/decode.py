@@ -1,0 +1,44 @@
+"""The decoder of the directory source: what `gatewright.api.documents` makes of a piece of a file, as `tree` wants it.
+
+An object whose settings are valid but not supported yet is an object: translation refuses it with a condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controlplane.sources.tree import Decoded, Object
+from gatewright.api import documents
+from gatewright.api.metadata import KubeObject, ObjectKey
+from gatewright.api.problem import Problem
+
+
+def decode(piece: str) -> Decoded:
+    """Decodes one piece that `tree.cut` made; lines count within it."""
+    return _gathered(
+        item
+        for line, document in documents.split_documents(piece)
+        for item in documents.decode_document(document, "", line)
+    )
+
+
+def _gathered(decoded: Iterable[documents.Decoded]) -> Decoded:
+    objects: list[Object] = []
+    problems: list[Problem] = []
+    named: list[ObjectKey] = []
+    is_broken = False
+    for each in decoded:
+        problems += each.problems
+        if each.item is not None:
+            objects.append(Object(each.item.key, each.item, each.item))
+        elif each.verdict == "invalid" and each.key is not None:
+            named.append(each.key)
+        elif each.verdict == "invalid":
+            is_broken = True
+    return Decoded(tuple(objects), tuple(problems), tuple(named), is_broken)
+
+
+def with_generation(model: KubeObject, generation: int) -> KubeObject:
+    """The object as an API server would give it."""
+    metadata = model.metadata.model_copy(update={"generation": generation})
+    return model.model_copy(update={"metadata": metadata})
