@@ -1,0 +1,172 @@
+"""Which proxies are connected, what each of them holds and what it refuses.
+
+Pure bookkeeping: sessions report, conditions, `status` and CSDS read. A proxy's answer to a state replaces what it
+refused before, so a refusal ends when a later answer does not name it, or when the proxy leaves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from controlplane.xds.nacks import Refusal
+
+Listener = Callable[[str], None]
+
+NOTHING: Final = -1
+"""The sequence of a proxy that has not answered anything yet: states count from 0."""
+
+
+@dataclass(slots=True, eq=False)
+class Proxy:
+    """One connected proxy. Written by `Fleet` alone; times are the fleet's clock (wall-clock seconds)."""
+
+    node_id: str
+    gateway: str
+    address: str
+    connected_since: float
+    acknowledged: int = NOTHING
+    acknowledged_version: str = ""
+    acknowledged_at: float | None = None
+    answered: int = NOTHING
+    refused: int = NOTHING
+    refused_version: str = ""
+    refused_at: float | None = None
+    refusals: dict[str, Refusal] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Refuser:
+    """A proxy's refusal of one resource: which proxy, why, of which state."""
+
+    node_id: str
+    error: str
+    sequence: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All proxies of one Gateway at one moment."""
+
+    gateway: str
+    connected: int
+    acknowledged: tuple[int, ...]
+    answered: tuple[int, ...]
+    refusals: Mapping[str, tuple[Refuser, ...]]
+
+    def acknowledged_by(self, sequence: int) -> int:
+        """How many proxies hold the state of that sequence, or a later one, without refusing anything."""
+        return sum(held >= sequence for held in self.acknowledged)
+
+    def answered_by(self, sequence: int) -> int:
+        """How many proxies have applied that state or a later one, be it without the resources that they refuse."""
+        return sum(held >= sequence for held in self.answered)
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyStatus:
+    """A row of the list that `status` shows. `lag` counts the states published since the acknowledged one."""
+
+    node_id: str
+    gateway: str
+    address: str
+    connected_since: float
+    acknowledged_version: str
+    acknowledged_at: float | None
+    lag: int
+    refusals: tuple[Refusal, ...]
+    refused_version: str
+    refused_at: float | None
+
+
+class Fleet:
+    """The connected proxies of all Gateways. `clock` gives wall-clock seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._proxies: dict[str, list[Proxy]] = defaultdict(list)
+        self._listeners: list[Listener] = []
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Have `listener` called with the Gateway's name whenever its view changes; the answer ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    # What sessions report
+
+    def connect(self, node_id: str, gateway: str, address: str) -> Proxy:
+        """A proxy opened a stream."""
+        proxy = Proxy(node_id, gateway, address, self._clock())
+        self._proxies[gateway].append(proxy)
+        self._tell(gateway)
+        return proxy
+
+    def disconnect(self, proxy: Proxy) -> None:
+        """Its stream ended, for whatever reason."""
+        remaining = self._proxies[proxy.gateway]
+        remaining.remove(proxy)
+        if not remaining:
+            del self._proxies[proxy.gateway]
+        self._tell(proxy.gateway)
+
+    def acknowledge(self, proxy: Proxy, sequence: int, version: str) -> None:
+        """It holds this state and refuses nothing of it."""
+        proxy.acknowledged = proxy.answered = sequence
+        proxy.acknowledged_version = version
+        proxy.acknowledged_at = self._clock()
+        proxy.refusals = {}
+        self._tell(proxy.gateway)
+
+    def refuse(self, proxy: Proxy, sequence: int, version: str, refusals: Iterable[Refusal], *, complete: bool) -> None:
+        """It refuses a part of this state. `complete`: these are all, and the rest is applied."""
+        named = {refusal.key: refusal for refusal in refusals}
+        proxy.refusals = named if complete else {**proxy.refusals, **named}
+        if complete:
+            proxy.answered = sequence
+        proxy.refused, proxy.refused_version, proxy.refused_at = sequence, version, self._clock()
+        self._tell(proxy.gateway)
+
+    def _tell(self, gateway: str) -> None:
+        for listener in tuple(self._listeners):
+            listener(gateway)
+
+    # What others read
+
+    def view(self, gateway: str) -> View:
+        """The proxies of one Gateway."""
+        proxies = self._proxies.get(gateway, [])
+        refusals: dict[str, list[Refuser]] = defaultdict(list)
+        for proxy in proxies:
+            for key, refusal in proxy.refusals.items():
+                refuser = Refuser(proxy.node_id, refusal.error, proxy.refused, proxy.refused_version)
+                refusals[key].append(refuser)
+        return View(
+            gateway,
+            len(proxies),
+            tuple(proxy.acknowledged for proxy in proxies),
+            tuple(proxy.answered for proxy in proxies),
+            {key: tuple(refusers) for key, refusers in refusals.items()},
+        )
+
+    def proxies(self, newest: Callable[[str], int]) -> tuple[ProxyStatus, ...]:
+        """All proxies, by node id. `newest` gives the sequence of a Gateway's newest state."""
+        rows = (_status(proxy, newest(name)) for name, proxies in self._proxies.items() for proxy in proxies)
+        return tuple(sorted(rows, key=lambda row: (row.node_id, row.connected_since)))
+
+
+def _status(proxy: Proxy, newest: int) -> ProxyStatus:
+    return ProxyStatus(
+        proxy.node_id,
+        proxy.gateway,
+        proxy.address,
+        proxy.connected_since,
+        proxy.acknowledged_version,
+        proxy.acknowledged_at,
+        max(0, newest - max(proxy.acknowledged, 0)),
+        tuple(proxy.refusals.values()),
+        proxy.refused_version,
+        proxy.refused_at,
+    )

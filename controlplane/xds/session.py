@@ -1,0 +1,116 @@
+"""One proxy's delta ADS call: moves bytes between gRPC and the `Stream` state machine.
+
+A thin shell. Requests are read in one task and responses written in another, so that an ACK is seen while a big state
+is still being written; `write` waits for the peer's flow control, so a slow reader holds one response, not a queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final, NoReturn, Protocol
+
+import grpc
+
+from controlplane.snapshot import Snapshots
+from controlplane.xds.fleet import Fleet, Proxy
+from controlplane.xds.node import Peer, ProtocolError
+from controlplane.xds.stream import Acknowledged, Refused, Stream
+from gatewright.wire.external import discovery_pb2
+
+LOG: Final = logging.getLogger(__name__)
+
+
+class Call(Protocol):
+    """What every call offers: the part of grpc.aio's context that we use (the library is not typed)."""
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn: ...
+
+    def peer(self) -> str: ...
+
+    def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]] | None: ...
+
+
+class DeltaCall(Call, Protocol):
+    """A delta call: requests are read as messages (or `grpc.aio.EOF`), responses written as bytes."""
+
+    async def read(self) -> discovery_pb2.DeltaDiscoveryRequest: ...
+
+    async def write(self, response: bytes) -> None: ...
+
+
+class Session:
+    """A connected proxy. Made when its first request was read and allowed; `run` lasts until the call ends."""
+
+    def __init__(self, stream: Stream, snapshots: Snapshots, fleet: Fleet, peer: Peer) -> None:
+        assert stream.identity is not None  # the first request was received
+        self.stream = stream
+        self.gateway = stream.identity.gateway
+        self.proxy: Proxy = fleet.connect(stream.identity.node_id, self.gateway, peer.address)
+        self._snapshots = snapshots
+        self._fleet = fleet
+        self._wake = asyncio.Event()
+        self._closing = ""
+
+    def notify(self) -> None:
+        """There is a newer snapshot."""
+        self._wake.set()
+
+    def close(self, reason: str) -> None:
+        """End the call with UNAVAILABLE, so that the proxy tries again, here or at another replica."""
+        self._closing = reason
+        self._wake.set()
+
+    async def run(self, call: DeltaCall) -> None:
+        """Serve until the proxy ends the call, breaks the protocol or is cancelled."""
+        LOG.info("proxy %s connected from %s", self.proxy.node_id, self.proxy.address)
+        reader = asyncio.create_task(self._read(call))
+        reader.add_done_callback(lambda _: self._wake.set())
+        try:
+            await self._write(call, reader)
+        except ProtocolError as error:
+            LOG.warning("proxy %s: %s", self.proxy.node_id, error)
+            await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        finally:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)  # what it raised was raised by `_write`
+            self._fleet.disconnect(self.proxy)
+            LOG.info("proxy %s disconnected", self.proxy.node_id)
+
+    async def _read(self, call: DeltaCall) -> None:
+        while (request := await call.read()) is not grpc.aio.EOF:
+            self.stream.receive(request)
+            self._report()
+            self._wake.set()
+
+    async def _write(self, call: DeltaCall, reader: asyncio.Task[None]) -> None:
+        while not reader.done():
+            if self._closing:
+                await call.abort(grpc.StatusCode.UNAVAILABLE, self._closing)
+            response = self.stream.next_response(self._snapshots.newest(self.gateway))
+            self._report()
+            if response is not None:
+                await call.write(response)
+                continue
+            await self._pause()
+        reader.result()  # raises what ended it, if that was not the proxy's end of stream
+
+    async def _pause(self) -> None:
+        try:
+            async with asyncio.timeout(self.stream.wait()):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+        self._wake.clear()
+
+    def _report(self) -> None:
+        """Pass on to the fleet what became known."""
+        for outcome in self.stream.take_outcomes():
+            match outcome:
+                case Acknowledged(sequence, version):
+                    self._fleet.acknowledge(self.proxy, sequence, version)
+                case Refused(sequence, version, refusals, complete):
+                    for refusal in refusals:
+                        LOG.warning("proxy %s refuses %s: %s", self.proxy.node_id, refusal.key or "?", refusal.error)
+                    self._fleet.refuse(self.proxy, sequence, version, refusals, complete=complete)

@@ -1,0 +1,225 @@
+"""One delta ADS stream as a state machine: requests in, responses out, no event loop.
+
+Pure; `session` moves the bytes. Its laws:
+
+- A *state* is everything that a stream lacks of a snapshot: Endpoints, then Resources, then other types; its last
+  response alone carries `system_version_info`. A stream's first state is sent even when it is empty.
+- At most one state is unanswered. While it is, newer snapshots replace each other; afterwards the newest one is sent.
+- A state is answered when its last response is. Answers to earlier responses may come or not; a NACK to any of them
+  makes the state a refused one. What was refused is not sent again until it changes.
+- Subscriptions are taken from every request, whatever its nonce; an unknown or old nonce answers nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot
+from controlplane.xds import nacks
+from controlplane.xds.delta import Library, Part, empty_part
+from controlplane.xds.node import Identity, ProtocolError, identify
+from controlplane.xds.subscription import Subscription
+from gatewright.wire.external import discovery_pb2, node_pb2
+
+ORDER: Final = {ENDPOINT_TYPE: 0, RESOURCE_TYPE: 1}
+"""Endpoints before the resources that use them; other types follow in the order in which they were subscribed to."""
+
+OWN_AGENT: Final = "gatewright"
+SETTLE: Final = 0.1
+SETTLE_OWN: Final = 5.0
+"""Seconds to wait for the second of our two types before the first state is sent without it: that state's marker would
+tell a proxy that half a configuration is the whole. Our own agent (by `user_agent_name`) always asks for both."""
+
+MOST_TYPES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """The proxy holds this state."""
+
+    sequence: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The proxy refuses a part of this state. `complete`: it has answered all of it."""
+
+    sequence: int
+    version: str
+    refusals: tuple[nacks.Refusal, ...]
+    complete: bool
+
+
+Outcome = Acknowledged | Refused
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A state on its way: responses still to send, nonces sent, what was refused so far."""
+
+    snapshot: Snapshot
+    steps: list[tuple[Part, int]]  # the next one last
+    nonces: set[str] = field(default_factory=set)
+    marker: str = ""
+    refusals: dict[str, nacks.Refusal] = field(default_factory=dict)
+    answered: bool = False
+
+
+class Stream:
+    """One stream. `clock` gives monotonic seconds."""
+
+    def __init__(self, library: Library, clock: Callable[[], float]) -> None:
+        self._library = library
+        self._clock = clock
+        self._flight: _Flight | None = None
+        self._held = 0
+        self._outcomes: list[Outcome] = []
+        self._serial = 0
+        self._opened: float | None = None
+        self.node: node_pb2.Node | None = None
+        self.identity: Identity | None = None
+        self.subscriptions: dict[str, Subscription] = {}
+        self.refusals: dict[str, nacks.Refusal] = {}
+
+    def __repr__(self) -> str:
+        who = self.identity.node_id if self.identity else "unknown"
+        return f"<Stream {who} held={self._held} {list(self.subscriptions.values())}>"
+
+    # Requests
+
+    def receive(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
+        """Take one request in.
+
+        Raises:
+            ProtocolError: the first request has no usable node, a later one another node's id, or the type is missing.
+        """
+        self._check_node(request)
+        if not request.type_url:
+            raise ProtocolError("a request on an aggregated stream must carry a type_url")
+        self._subscribe(request)
+        if request.response_nonce:
+            self._answer(request)
+
+    def _check_node(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
+        if self.identity is None:
+            self.identity = identify(request.node)
+            self.node = request.node
+        elif request.node.id not in ("", self.identity.node_id):
+            raise ProtocolError(f"this stream belongs to {self.identity.node_id}: a stream cannot change its node")
+
+    def _subscribe(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
+        subscription = self.subscriptions.get(request.type_url)
+        if subscription is not None:
+            subscription.update(request)
+            return
+        if len(self.subscriptions) == MOST_TYPES:
+            raise ProtocolError(f"more than {MOST_TYPES} types on one stream")
+        if self._opened is None:
+            self._opened = self._clock()
+        self.subscriptions[request.type_url] = Subscription(request)
+
+    def _answer(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
+        """An ACK or NACK. It counts when it belongs to the newest state, also when that was answered before."""
+        flight = self._flight
+        if flight is None or request.response_nonce not in flight.nonces:
+            return
+        complete = request.response_nonce == flight.marker and not flight.answered
+        refused = request.HasField("error_detail")
+        if refused:
+            flight.refusals.update((refusal.key, refusal) for refusal in nacks.parse(request.error_detail.message))
+        if complete:
+            flight.answered = True
+            self._settle(flight)
+        elif refused:
+            self.refusals = {**self.refusals, **flight.refusals}
+        if complete or refused:
+            self._report(flight, complete=flight.answered)
+
+    def _settle(self, flight: _Flight) -> None:
+        self.refusals = flight.refusals
+        if "" not in flight.refusals:  # which of its resources were refused is known
+            for subscription in self.subscriptions.values():
+                subscription.settled = subscription.base
+
+    def _report(self, flight: _Flight, *, complete: bool) -> None:
+        snapshot = flight.snapshot
+        if flight.refusals:
+            refusals = tuple(flight.refusals.values())
+            self._outcomes.append(Refused(snapshot.sequence, snapshot.version, refusals, complete))
+        else:
+            self._outcomes.append(Acknowledged(snapshot.sequence, snapshot.version))
+
+    def take_outcomes(self) -> tuple[Outcome, ...]:
+        """What became known since the last call, oldest first."""
+        taken = tuple(self._outcomes)
+        self._outcomes.clear()
+        return taken
+
+    # Responses
+
+    def next_response(self, newest: Snapshot) -> bytes | None:
+        """The next bytes to send, or None when there is nothing to send now. `newest` is the Gateway's newest state."""
+        if self._flight is None or self._flight.answered:
+            self._begin(newest)
+        flight = self._flight
+        if flight is None or not flight.steps:
+            return None
+        part, index = flight.steps.pop()
+        last = not flight.steps
+        nonce = part.nonce(index)
+        flight.nonces.add(nonce)
+        if last:
+            flight.marker = nonce
+        return self._library.response(part, index, flight.snapshot.version if last else "")
+
+    def wait(self) -> float | None:
+        """Seconds after which `next_response` should be asked again although nothing happened."""
+        if self._flight is not None or self._opened is None or ORDER.keys() <= self.subscriptions.keys():
+            return None
+        return max(0.0, self._opened + self._patience() - self._clock())
+
+    def _patience(self) -> float:
+        ours = self.node is not None and self.node.user_agent_name == OWN_AGENT
+        return SETTLE_OWN if ours else SETTLE
+
+    def _begin(self, newest: Snapshot) -> None:
+        """Start to send what the stream lacks of the newest state, if it lacks anything."""
+        pending = self._opened is None or self.wait()
+        changed = newest.sequence != self._held or any(entry.dirty for entry in self.subscriptions.values())
+        if pending or not changed:
+            return
+        parts = self._parts(newest)
+        for subscription in self.subscriptions.values():
+            subscription.sent(newest.resources(subscription.type_url), newest.sequence)
+        self._held = newest.sequence
+        if parts:
+            steps = [(part, index) for part in parts for index in range(len(part.chunks))]
+            self._flight = _Flight(newest, steps[::-1])
+        else:
+            self._pass_over(newest)
+
+    def _parts(self, newest: Snapshot) -> list[Part]:
+        """What each type contributes, in order. A type never answered gets an answer, unless ours and not alone."""
+        parts: list[Part] = []
+        empty: Part | None = None
+        for subscription in sorted(
+            self.subscriptions.values(), key=lambda entry: ORDER.get(entry.type_url, len(ORDER))
+        ):
+            self._serial += 1
+            part = self._library.step(newest, subscription, self._serial)
+            if part is None and subscription.fresh:
+                empty = empty_part(newest, subscription, self._serial)
+                part = empty if subscription.type_url not in ORDER else None
+            if part is not None:
+                parts.append(part)
+        if parts or empty is None:
+            return parts
+        return [empty]
+
+    def _pass_over(self, newest: Snapshot) -> None:
+        """The newest state differs in nothing that this stream gets: it holds it without a message."""
+        if not self.refusals:
+            self._outcomes.append(Acknowledged(newest.sequence, newest.version))

@@ -1,0 +1,108 @@
+"""What one stream asked for of one type of resource, and what it has been sent of it.
+
+Pure. The rules are those of xDS, "How the client specifies what resources to return" and "Unsubscribing": a first
+request without names, or the name `*`, subscribes to everything; named subscriptions live beside that one and survive
+it; a name that does not exist is remembered; a name subscribed again is sent again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controlplane.snapshot import Difference, Record, ResourceMap
+from controlplane.snapshot.resource_map import EMPTY
+from gatewright.wire.external import discovery_pb2
+
+WILDCARD: Final = "*"
+
+
+class Subscription:
+    """One type URL of one stream. `base` is what was sent, `settled` what was sent and answered."""
+
+    __slots__ = ("_known", "_resend", "base", "base_sequence", "fresh", "names", "settled", "type_url", "wildcard")
+
+    def __init__(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
+        """Subscribe as the first request of a type on a stream says; only there initial versions count."""
+        self.type_url = request.type_url
+        subscribed = set(request.resource_names_subscribe)
+        self.wildcard = not subscribed or WILDCARD in subscribed
+        self.names = subscribed - {WILDCARD}
+        self._known: dict[str, str] = dict(request.initial_resource_versions)
+        self._resend = self.names - self._known.keys()
+        self.base: ResourceMap = EMPTY
+        self.base_sequence = 0
+        self.settled: ResourceMap = EMPTY
+        self.fresh = True
+
+    def __repr__(self) -> str:
+        asked = [WILDCARD] * self.wildcard + sorted(self.names)
+        return f"<Subscription {self.type_url.rpartition('.')[2]} {asked[:4]} base={self.base_sequence}>"
+
+    def covers(self, name: str) -> bool:
+        """Whether this stream gets the resource of that name."""
+        return self.wildcard or name in self.names
+
+    @property
+    def dirty(self) -> bool:
+        """Whether something must be sent although the snapshot is the one that was sent."""
+        return self.fresh or bool(self._resend)
+
+    @property
+    def common(self) -> bool:
+        """Whether the next difference is that between two states, hence the same for every such stream."""
+        return self.wildcard and not self._known and not self._resend
+
+    def update(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
+        """Change the subscription as a later request of this type says."""
+        for name in request.resource_names_subscribe:
+            self._subscribe(name)
+        for name in request.resource_names_unsubscribe:
+            self._unsubscribe(name)
+
+    def _subscribe(self, name: str) -> None:
+        if name != WILDCARD:
+            self.names.add(name)
+            self._resend.add(name)
+        elif not self.wildcard:
+            # The client dropped everything unnamed when it left, so everything is sent again.
+            self.wildcard = True
+            self._resend.update(known for known in self.names if known in self.base)
+            self.base, self.base_sequence = EMPTY, 0
+
+    def _unsubscribe(self, name: str) -> None:
+        if name == WILDCARD:
+            self.wildcard = False
+            self._resend &= self.names
+            return
+        self.names.discard(name)
+        if self.wildcard:
+            # Still covered: the server says so by sending it (or its absence), or the client would think it gone.
+            self._resend.add(name)
+        else:
+            self._resend.discard(name)
+
+    def difference(self, target: ResourceMap) -> Difference:
+        """What this stream lacks to hold `target`, as far as it subscribes to it."""
+        plain = target.since(self.base)
+        if self.common:
+            return plain
+        changed = {record.name: record for record in plain.changed if self._lacks(record)}
+        removed = {name for name in plain.removed if self.covers(name)}
+        removed.update(name for name in self._known if name not in target and self.covers(name))
+        for name in self._resend:
+            record = target.get(name)
+            if record is None:
+                removed.add(name)
+            else:
+                changed[name] = record
+        return Difference(tuple(changed.values()), tuple(sorted(removed)))
+
+    def _lacks(self, record: Record) -> bool:
+        return self.covers(record.name) and self._known.get(record.name) != record.version
+
+    def sent(self, target: ResourceMap, sequence: int) -> None:
+        """The difference to `target`, the state of that sequence, is on its way."""
+        self.base, self.base_sequence = target, sequence
+        self._known = {}
+        self._resend.clear()
+        self.fresh = False
