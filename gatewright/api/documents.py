@@ -18,9 +18,10 @@ from gatewright.api.errors import Finding, Path, findings
 from gatewright.api.kinds import KINDS, OWN_GROUPS, KindInfo
 from gatewright.api.metadata import KubeObject, ObjectKey
 from gatewright.api.near_names import did_you_mean
+from gatewright.api.places import Place, Subject
 from gatewright.api.problem import UNSUPPORTED, Problem, Severity, Verdict, path_text
 from gatewright.api.unsupported import LISTENER_PROTOCOLS, unsupported
-from gatewright.api.yaml_text import Position, TextError
+from gatewright.api.yaml_text import TextError
 
 DEFAULT_NAMESPACE: Final = "default"
 
@@ -86,70 +87,23 @@ def decode_document(text: str, file: str, first_line: int = 1) -> tuple[Decoded,
         return (Decoded(None, None, "invalid", (problem,), file, problem.line),)
     if value is None:
         return ()
-    return tuple(_decode_value(value, _Place(text, file, first_line), ()))
+    return tuple(_decode_value(value, Place(text, file, first_line), ()))
 
 
 def decode_object(value: dict[str, Any], source: str) -> Decoded:
     """One object that came without text, from an API server; its problems have no lines."""
-    return next(_decode_value(value, _Place(None, source, 0), (), expand=False))
+    return next(_decode_value(value, Place(None, source, 0), (), expand=False))
 
 
-class _Place:
-    """Where a document stands; finds the line of a path when somebody asks."""
-
-    def __init__(self, text: str | None, file: str, first_line: int) -> None:
-        self._text = text
-        self.file = file
-        self._first_line = first_line
-        self.line = first_line + text[: len(text) - len(text.lstrip())].count("\n") if text else 0
-        self._root: Position | None = None
-
-    def of(self, path: Path) -> tuple[int, int]:
-        """Line and column of the nearest field on `path` that stands in the text, else of the document."""
-        if self._text is None:
-            return 0, 0
-        if self._root is None:
-            self._root = yaml_text.positions(self._text) or Position(1, 0)
-        here = self._root
-        for part in path:
-            below = here.parts.get(part) or next(
-                (here.parts[name] for name in names.NEUTRAL_OF.get(str(part), ()) if name in here.parts), None
-            )
-            if below is None:
-                break
-            here = below
-        return self._first_line + here.line - 1, here.column
-
-
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """The object under examination: where it stands in the document, and how problems call it."""
-
-    place: _Place
-    path: Path
-    name: str
-
-    def problem(self, path: Path, message: str, severity: Severity = "error", *, unsupported: bool = False) -> Problem:
-        line, column = self.place.of((*self.path, *path))
-        return Problem(
-            self.place.file, line, self.name, path_text(path), message, severity, column, unsupported=unsupported
-        )
-
-    def refused(self, message: str, path: Path = (), severity: Severity = "error") -> Decoded:
-        """The outcome when the object cannot be told at all."""
-        problem = self.problem(path, message, severity)
-        return Decoded(None, None, "invalid", (problem,), self.place.file, self.place.line)
-
-
-def _decode_value(value: Any, place: _Place, path: Path, *, expand: bool = True) -> Iterator[Decoded]:
-    subject = _Subject(place, path, "")
+def _decode_value(value: Any, place: Place, path: Path, *, expand: bool = True) -> Iterator[Decoded]:
+    subject = Subject(place, path, "")
     if not isinstance(value, dict):
-        yield subject.refused("must be an object with apiVersion and kind")
+        yield _refused(subject, "must be an object with apiVersion and kind")
         return
     api_version, kind = value.get("apiVersion"), value.get("kind")
     for name, given in (("apiVersion", api_version), ("kind", kind)):
         if not isinstance(given, str) or not given:
-            yield subject.refused("is required" if given is None else "must be a string", (name,))
+            yield _refused(subject, "is required" if given is None else "must be a string", (name,))
             return
     assert isinstance(api_version, str) and isinstance(kind, str)
     if expand and kind.endswith("List") and isinstance(value.get("items"), list):
@@ -163,6 +117,11 @@ def _decode_value(value: Any, place: _Place, path: Path, *, expand: bool = True)
         yield _decode_known(value, info, subject)
 
 
+def _refused(subject: Subject, message: str, path: Path = ()) -> Decoded:
+    """The outcome when it cannot even be told what the object is."""
+    return Decoded(None, None, "invalid", (subject.problem(path, message),), subject.place.file, subject.place.line)
+
+
 def _list_item(item: Any, api_version: str, kind: str) -> Any:
     """An item of a typed list (`HTTPRouteList`) may leave out what the list says."""
     if isinstance(item, dict) and kind != "List" and "kind" not in item:
@@ -170,24 +129,24 @@ def _list_item(item: Any, api_version: str, kind: str) -> Any:
     return item
 
 
-def _unknown(api_version: str, kind: str, subject: _Subject) -> Decoded:
+def _unknown(api_version: str, kind: str, subject: Subject) -> Decoded:
     group = api_version.rpartition("/")[0]
     if group not in OWN_GROUPS:
         owner = KINDS.get(kind)
         if owner is not None and owner.group == group:
-            return subject.refused(f"{kind} is read in version {' or '.join(owner.api_versions)}", ("apiVersion",))
+            return _refused(subject, f"{kind} is read in version {' or '.join(owner.api_versions)}", ("apiVersion",))
         note = subject.problem((), f"{api_version} {kind} is not ours: skipped", "info")
         return Decoded(None, None, "valid", (note,), subject.place.file, subject.place.line)
     of_group = [info for info in KINDS.values() if info.group == group]
     known = next((info for info in of_group if info.kind == kind), None)
     if known is not None:
         versions = " or ".join(known.api_versions)
-        return subject.refused(f'unknown version "{api_version}" of {kind}; known: {versions}', ("apiVersion",))
+        return _refused(subject, f'unknown version "{api_version}" of {kind}; known: {versions}', ("apiVersion",))
     near = did_you_mean(kind, [info.kind for info in of_group])
-    return subject.refused(f'unknown kind "{kind}" of {api_version}{near}', ("kind",))
+    return _refused(subject, f'unknown kind "{kind}" of {api_version}{near}', ("kind",))
 
 
-def _decode_known(value: dict[str, Any], info: KindInfo, subject: _Subject) -> Decoded:
+def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> Decoded:
     key = _key_of(value, info)
     subject = replace(subject, name=str(key) if key else info.kind)
     if info.model is None:
@@ -209,7 +168,7 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: _Subject) -> D
     return _judged(item, problems, subject)
 
 
-def _judged(item: KubeObject, problems: list[Problem], subject: _Subject) -> Decoded:
+def _judged(item: KubeObject, problems: list[Problem], subject: Subject) -> Decoded:
     refused = unsupported(item)
     problems += [subject.problem(path, message, unsupported=True) for path, message in refused]
     if item.kind == "Gateway":
@@ -218,7 +177,7 @@ def _judged(item: KubeObject, problems: list[Problem], subject: _Subject) -> Dec
     return Decoded(item.key, item, verdict, tuple(problems), subject.place.file, subject.place.line)
 
 
-def _waiting_listeners(item: KubeObject, subject: _Subject) -> Iterator[Problem]:
+def _waiting_listeners(item: KubeObject, subject: Subject) -> Iterator[Problem]:
     """Listeners whose protocol is a matter of their status, not of the Gateway."""
     listeners = getattr(item, "spec").listeners  # noqa: B009 - only a Gateway comes here
     for index, listener in enumerate(listeners):
@@ -227,7 +186,7 @@ def _waiting_listeners(item: KubeObject, subject: _Subject) -> Iterator[Problem]
             yield subject.problem(("spec", "listeners", index, "protocol"), message, "warning", unsupported=True)
 
 
-def _both(conflict: names.BothSpellings, subject: _Subject) -> Problem:
+def _both(conflict: names.BothSpellings, subject: Subject) -> Problem:
     message = f"is the same as {path_text(conflict.canonical)}: set only one of them"
     return subject.problem(conflict.neutral, message)
 

@@ -1,7 +1,8 @@
 """What pydantic found, in the words of this product.
 
 Called by decoding: one Finding per error, with the path in API names, what must hold, what was given, and the near
-name of a typo. Values of Secrets are never shown.
+name of a typo. Values of Secrets, and of fields without
+repr, are never shown.
 """
 
 from __future__ import annotations
@@ -50,9 +51,10 @@ def findings(failure: ValidationError, model: type[BaseModel], *, secret: bool =
 
 def _message(error: Any, model: type[BaseModel], secret: bool) -> str:
     words = _WORDS.get(error["type"])
-    limits = _Limits(_field_at(model, tuple(error["loc"])))
+    field = _field_at(model, tuple(error["loc"]))
+    limits = _Limits(field)
     text = words(error.get("ctx", {}), limits) if words else str(error["msg"])
-    if error["type"] == "missing" or secret:
+    if error["type"] == "missing" or secret or (field is not None and field.repr is False):
         return text
     near = ""
     if error["type"] == "literal_error" and isinstance(error["input"], str):

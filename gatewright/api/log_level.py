@@ -27,8 +27,10 @@ class LogLevels:
     modules: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def parse_log_level(text: str, known_modules: Collection[str]) -> LogLevels:
+def parse_log_level(text: str, known_modules: Collection[str] | None) -> LogLevels:
     """Read comma-separated parts, each a level or `module=level`; the last of equal parts wins.
+
+    `known_modules` None: the caller cannot know the modules (lint, for another process); any name passes.
 
     Raises ValueError naming the part, with the near names, for an unknown level or module.
     """
@@ -39,7 +41,7 @@ def parse_log_level(text: str, known_modules: Collection[str]) -> LogLevels:
         if not equals:
             default = _level(module)
             continue
-        if module not in known_modules:
+        if known_modules is not None and module not in known_modules:
             raise ValueError(f'unknown module "{module}"{did_you_mean(module, known_modules)}')
         modules[module] = _level(level)
     return LogLevels(default, MappingProxyType(modules))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
-from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from gatewright.api import duration
@@ -94,7 +93,7 @@ def lower(model: object, message: _MessageT) -> _MessageT:
     return message
 
 
-def _assign(message: Message, field: FieldDescriptor, value: Any) -> None:
+def _assign(message: Message, field: Any, value: Any) -> None:  # a FieldDescriptor, of whichever implementation
     if field.is_repeated:
         target = getattr(message, field.name)
         if field.message_type is None:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from gatewright.api.metadata import KubeObject
+from gatewright.api.model import Model
 from gatewright.api.problem import UNSUPPORTED
 
-# Kind to paths of its fields, "[]" for any item. The comment says what waits for it.
+# Kind (or "Standalone", the file) to paths of its fields, "[]" for any item. The comment says what waits for it.
 FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "GatewayClass": (
         "spec.parametersRef",  # provisioning
@@ -55,6 +56,46 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
         "spec.podDisruptionBudget",
         "spec.horizontalPodAutoscaler",
     ),
+    "Standalone": (
+        "config.dynamicForwardProxy",  # agent backends
+        "frontendPolicies",  # policies
+        "binds[].listeners[].tls",  # TLS
+        "binds[].listeners[].policies",  # policies
+        "binds[].listeners[].tcpRoutes",  # TCP
+        "binds[].listeners[].routes[].backends[].mcp",  # agent backends
+        "binds[].listeners[].routes[].backends[].ai",
+        "binds[].listeners[].routes[].backends[].a2a",
+        "binds[].listeners[].routes[].backends[].aws",
+        "binds[].listeners[].routes[].backends[].dynamicForwardProxy",
+        "binds[].listeners[].routes[].backends[].policies",  # policies, as all that follow
+        "binds[].listeners[].routes[].policies.transformation",
+        "binds[].listeners[].routes[].policies.extProc",
+        "binds[].listeners[].routes[].policies.extAuthz",
+        "binds[].listeners[].routes[].policies.rateLimit",
+        "binds[].listeners[].routes[].policies.cors",
+        "binds[].listeners[].routes[].policies.csrf",
+        "binds[].listeners[].routes[].policies.hostRewrite",
+        "binds[].listeners[].routes[].policies.authorization",
+        "binds[].listeners[].routes[].policies.jwtAuthentication",
+        "binds[].listeners[].routes[].policies.basicAuthentication",
+        "binds[].listeners[].routes[].policies.apiKeyAuthentication",
+        "binds[].listeners[].routes[].policies.directResponse",
+        "binds[].listeners[].routes[].policies.buffer",
+        "binds[].listeners[].routes[].policies.tcp",
+        "binds[].listeners[].routes[].policies.tls",
+        "binds[].listeners[].routes[].policies.http",
+        "binds[].listeners[].routes[].policies.tunnel",
+        "binds[].listeners[].routes[].policies.auth",
+        "binds[].listeners[].routes[].policies.ai",
+        "binds[].listeners[].routes[].policies.mcp",
+        "binds[].listeners[].routes[].policies.health",
+        "backends[].mcp",
+        "backends[].ai",
+        "backends[].a2a",
+        "backends[].aws",
+        "backends[].dynamicForwardProxy",
+        "backends[].policies",
+    ),
     "GatewayBackend": (
         "spec.a2a",  # agent backends
         "spec.ai",
@@ -87,8 +128,13 @@ class _Step(NamedTuple):
 
 def unsupported(item: KubeObject) -> tuple[Unsupported, ...]:
     """Every set field of `item` that cannot be honoured yet."""
-    steps = _TREES.get(item.kind)
-    return tuple(_found(item, steps, ())) if steps else ()
+    return unsupported_fields(item.kind, item)
+
+
+def unsupported_fields(kind: str, value: Model) -> tuple[Unsupported, ...]:
+    """As `unsupported`, for a value that is no Kubernetes object: the row `kind` of FIELDS counts."""
+    steps = _TREES.get(kind)
+    return tuple(_found(value, steps, ())) if steps else ()
 
 
 def _found(value: Any, steps: tuple[_Step, ...], path: tuple[str | int, ...]) -> Iterator[Unsupported]:
