@@ -1,0 +1,57 @@
+"""Who holds a port: the process behind a listening socket, read from /proc, for the message of a bind that failed.
+
+Best effort: another user's process, or a system without /proc, leaves the holder unnamed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+_LISTEN = "0A"
+
+
+def describe(port: int) -> str:
+    """`pid 12 (nginx -g daemon off;)`, or `another process` when it cannot be seen."""
+    inodes = {f"socket:[{inode}]" for inode in _listening(port)}
+    for pid in _pids() if inodes else ():
+        if _has_socket(pid, inodes):
+            return f"pid {pid} ({_command(pid)})"
+    return "another process"
+
+
+def _listening(port: int) -> Iterator[str]:
+    """Inodes of the sockets that listen on the port."""
+    for table in _TABLES:
+        try:
+            lines = Path(table).read_text().splitlines()[1:]
+        except OSError:
+            continue  # no such table on this system
+        for line in lines:
+            columns = line.split()
+            if columns[3] == _LISTEN and int(columns[1].rpartition(":")[2], 16) == port:
+                yield columns[9]
+
+
+def _pids() -> list[str]:
+    try:
+        return [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+
+
+def _has_socket(pid: str, sockets: set[str]) -> bool:
+    try:
+        return any(os.readlink(entry.path) in sockets for entry in os.scandir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False  # another user's process, or one that has just ended
+
+
+def _command(pid: str) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return "ended"
+    return b" ".join(words).decode("utf-8", "replace")[:120]

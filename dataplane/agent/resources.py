@@ -1,0 +1,141 @@
+"""The agent's last good state: one table of resources from two sources, and what changed for the workers. Pure.
+
+Neither source removes the other's keys. Where both have a key, the control plane's resource is in effect (decisions.md:
+typed fields win over `rawConfig`) and the file's comes back when that one goes. A port that both claim stays with the
+source that has it; the other's bind is held back, with an error naming both, until the port is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from google.protobuf.message import DecodeError
+
+from dataplane.link.messages import RESOURCE, TYPE_URLS, Record
+from gatewright.wire.v1 import bind_pb2, resource_pb2
+
+XDS, FILE = "xds", "file"
+SOURCES = (XDS, FILE)
+"""First wins."""
+
+Key = tuple[str, str]
+"""Type URL and name."""
+
+BIND_PREFIX = "bind/"
+
+
+class Resources:
+    """The table. `update` and `conflicts` are for the sources, `whole` fills a new worker."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, dict[Key, bytes]] = {source: {} for source in SOURCES}
+        self._effective: dict[Key, bytes] = {}
+        self._binds: dict[tuple[str, Key], bind_pb2.Bind] = {}
+        self._held_back: dict[tuple[str, Key], str] = {}
+
+    def update(self, source: str, records: Iterable[Record]) -> list[Record]:
+        """Take a source's changes; answers what changes for workers, in the same order."""
+        touched: dict[Key, None] = {}
+        for record in records:
+            key = (record.type_url, record.name)
+            self._set(source, key, record.value)
+            touched[key] = None
+        for key in self._share_ports():
+            touched.setdefault(key, None)
+        return [Record(*key, value) for key, value in self._settle(touched)]
+
+    def replace(self, source: str, records: Iterable[Record]) -> list[Record]:
+        """As `update`, with everything that the source has now: what it does not name any more is gone."""
+        wanted = list(records)
+        names = {(record.type_url, record.name) for record in wanted}
+        gone = [Record(*key, None) for key in self._given[source] if key not in names]
+        return self.update(source, [*wanted, *gone])
+
+    def conflicts(self, source: str) -> dict[str, str]:
+        """Name -> reason of the source's resources that are held back now."""
+        return {key[1]: reason for (owner, key), reason in self._held_back.items() if owner == source}
+
+    def whole(self) -> Iterator[Record]:
+        """Everything in effect, endpoints before what uses them."""
+        for type_url in TYPE_URLS:
+            for (kind, name), value in self._effective.items():
+                if kind == type_url:
+                    yield Record(kind, name, value)
+
+    def source_of(self, name: str) -> str:
+        """Which source's resource of this name is in effect; empty for none."""
+        key = (RESOURCE, name)
+        return next((source for source in SOURCES if self._counts(source, key)), "")
+
+    def count(self, source: str) -> int:
+        """Resources that the source gave."""
+        return len(self._given[source])
+
+    def _set(self, source: str, key: Key, value: bytes | None) -> None:
+        given = self._given[source]
+        if value is None:
+            given.pop(key, None)
+        else:
+            given[key] = value
+        if key[0] == RESOURCE and key[1].startswith(BIND_PREFIX):
+            bind = None if value is None else _bind_of(value)
+            if bind is None:
+                self._binds.pop((source, key), None)
+            else:
+                self._binds[source, key] = bind
+
+    def _share_ports(self) -> set[Key]:
+        """Decide which binds are held back; answers those for which that changed."""
+        before = self._held_back
+        granted: dict[tuple[str, Key], bind_pb2.Bind] = {}
+        held_back: dict[tuple[str, Key], str] = {}
+        # Who has a port keeps it; among newcomers the order of the sources decides.
+        for claim in sorted(self._binds, key=self._turn):
+            bind = self._binds[claim]
+            rival = next((c for c, other in granted.items() if c[0] != claim[0] and _overlap(bind, other)), None)
+            if rival is None or rival[1] == claim[1]:
+                granted[claim] = bind
+            else:
+                held_back[claim] = (
+                    f"port {bind.port} is claimed by {claim[1][1]} ({claim[0]}) and by {rival[1][1]} ({rival[0]}),"
+                    f" which has it; change one of them"
+                )
+        self._held_back = held_back
+        return {claim[1] for claim in before.keys() ^ held_back.keys()}
+
+    def _turn(self, claim: tuple[str, Key]) -> tuple[bool, int, Key]:
+        source, key = claim
+        is_newcomer = claim in self._held_back or key not in self._effective
+        return is_newcomer, SOURCES.index(source), key
+
+    def _counts(self, source: str, key: Key) -> bool:
+        return key in self._given[source] and (source, key) not in self._held_back
+
+    def _settle(self, keys: Iterable[Key]) -> Iterator[tuple[Key, bytes | None]]:
+        """Bring `keys` up to date; yields those whose value in effect is another now."""
+        for key in keys:
+            value = next((self._given[source][key] for source in SOURCES if self._counts(source, key)), None)
+            if value == self._effective.get(key):
+                continue
+            if value is None:
+                del self._effective[key]
+            else:
+                self._effective[key] = value
+            yield key, value
+
+
+def _bind_of(value: bytes) -> bind_pb2.Bind | None:
+    """The bind in a resource; None when it cannot be read (the workers refuse it, with the reason)."""
+    resource = resource_pb2.Resource()
+    try:
+        resource.ParseFromString(value)
+    except DecodeError:
+        return None
+    return resource.bind if resource.HasField("bind") else None
+
+
+def _overlap(one: bind_pb2.Bind, other: bind_pb2.Bind) -> bool:
+    """Whether both cannot listen: the same port, and a common address or "every address"."""
+    if one.port != other.port:
+        return False
+    return not one.addresses or not other.addresses or not set(one.addresses).isdisjoint(other.addresses)

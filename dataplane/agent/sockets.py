@@ -1,0 +1,122 @@
+"""The listening sockets of a proxy: one per worker, bind and address, opened here and kept while the bind exists.
+
+Kept, because the system resets the connections that wait in a socket when its last holder closes it: a worker that
+dies loses what is in its hands, never what waits for it. Opens nothing but sockets and tells nobody but its caller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from dataplane.agent import holders
+from dataplane.link.messages import WantedBind
+from dataplane.net import tcp
+
+log = logging.getLogger("sockets")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """One address of a bind. `port` is the port as configured, without the proxy's offset."""
+
+    bind: str
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What has to happen so that the wanted binds are those that listen."""
+
+    close: tuple[Place, ...]
+    open: tuple[Place, ...]
+
+
+class Sockets:
+    """All sockets of one proxy. `offset` is added to every port."""
+
+    def __init__(self, workers: int, offset: int) -> None:
+        self._workers, self._offset = workers, offset
+        self._open: dict[Place, list[socket.socket]] = {}
+        self._any_address = tcp.any_address()
+
+    def difference(self, wanted: Iterable[WantedBind]) -> Difference:
+        """Compare with what listens now."""
+        places = {place for bind in wanted for place in self._places(bind)}
+        return Difference(tuple(sorted(self._open.keys() - places)), tuple(sorted(places - self._open.keys())))
+
+    def open(self, place: Place, source: str) -> str:
+        """Listen there. Answers why not, or nothing; both are logged."""
+        at = self._at(place)
+        try:
+            self._open[place] = self._listen(place)
+        except OSError as error:
+            reason = self._reason(place, error)
+            log.error("bind failed: %s", reason, extra={"fields": {"bind": place.bind, "address": at, "source": source}})
+            return reason
+        log.info("bind opened", extra={"fields": {"bind": place.bind, "address": at, "source": source}})
+        return ""
+
+    def close(self, place: Place, source: str) -> None:
+        """Give up our copies; a worker that still has its own goes on accepting until it closes that."""
+        for sock in {id(sock): sock for sock in self._open.pop(place)}.values():
+            sock.close()
+        fields = {"bind": place.bind, "address": self._at(place), "source": source}
+        log.info("bind closed", extra={"fields": fields})
+
+    def release(self) -> None:
+        """Give up all copies, when the proxy drains: workers close theirs when they accept no more."""
+        for sockets in self._open.values():
+            for sock in sockets:
+                sock.close()
+        self._open.clear()
+
+    def of_worker(self, index: int) -> list[tuple[str, int]]:
+        """(bind key, descriptor) of every socket for this worker."""
+        return [(place.bind, sockets[index].fileno()) for place, sockets in sorted(self._open.items())]
+
+    def of_bind(self, bind: str, index: int) -> list[int]:
+        """Descriptors of this worker's sockets of one bind."""
+        return [sockets[index].fileno() for place, sockets in sorted(self._open.items()) if place.bind == bind]
+
+    def listening(self) -> Mapping[str, list[str]]:
+        """Bind key -> addresses, as people write them."""
+        found: dict[str, list[str]] = {}
+        for place in sorted(self._open):
+            found.setdefault(place.bind, []).append(self._at(place))
+        return found
+
+    def _places(self, bind: WantedBind) -> list[Place]:
+        return [Place(bind.key, address, bind.port) for address in bind.addresses or (self._any_address,)]
+
+    def _at(self, place: Place) -> str:
+        return tcp.host_port(place.address, place.port + self._offset)
+
+    def _listen(self, place: Place) -> list[socket.socket]:
+        port = tcp.probe(place.address, place.port + self._offset)
+        if not tcp.CAN_SHARE_PORT:
+            return [tcp.listen(place.address, port, shared=False)] * self._workers
+        with contextlib.ExitStack() as undo:
+            sockets = [undo.enter_context(tcp.listen(place.address, port, shared=True)) for _ in range(self._workers)]
+            undo.pop_all()
+        return sockets
+
+    def _reason(self, place: Place, error: OSError) -> str:
+        port = place.port + self._offset
+        at = tcp.host_port(place.address, port)
+        cure = _CURES.get(error.errno or 0, "")
+        if error.errno == errno.EADDRINUSE:
+            return f"{at} is in use by {holders.describe(port)}; stop it or choose another port"
+        return f"cannot listen on {at}: {error.strerror or error}{cure}"
+
+
+_CURES = {
+    errno.EACCES: "; ports below 1024 need the capability CAP_NET_BIND_SERVICE, or choose a higher one",
+    errno.EADDRNOTAVAIL: "; no interface of this machine has that address",
+    errno.EMFILE: "; raise the limit of open files (ulimit -n)",
+}

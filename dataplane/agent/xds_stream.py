@@ -1,0 +1,174 @@
+"""Our side of the delta xDS conversation as a state machine: responses in, requests and whole states out. Pure.
+
+Laws
+- Both types are subscribed to with the wildcard when a stream opens, with the versions of what is held, so that the
+  control plane sends differences and removals only.
+- The parts of a state are kept until the response that carries `system_version_info`; a state is applied as a whole.
+- No response is answered before its state is applied: an ACK means that all workers serve it. The answer to the last
+  one names every resource that is still refused, also of earlier states (the control plane's conditions live on it).
+- The version of a refused resource is not recorded: after a reconnect it is sent again.
+- What a broken stream left half is forgotten; it comes again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dataplane.link.messages import TYPE_URLS, Record
+from gatewright.wire.external import discovery_pb2, node_pb2
+
+METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+WILDCARD = "*"
+USER_AGENT = "gatewright"
+WIRE_REVISION = 1
+"""The newest revision of `Resource` whose fields this proxy reads."""
+
+INVALID_ARGUMENT = 3
+"""google.rpc.Code of a NACK."""
+
+MAX_NAME = 4096
+MAX_REFUSALS = 500
+"""Named in one NACK; the rest is counted."""
+
+Request = discovery_pb2.DeltaDiscoveryRequest
+Response = discovery_pb2.DeltaDiscoveryResponse
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A whole difference to the state before, to be applied at once."""
+
+    version: str
+    records: tuple[Record, ...]
+
+
+@dataclass(slots=True)
+class _Part:
+    """A response that is not answered yet."""
+
+    type_url: str
+    nonce: str
+    names: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Incoming:
+    """The state that is being received: the last word on each resource, in order."""
+
+    parts: list[_Part] = field(default_factory=list)
+    records: dict[tuple[str, str], Record] = field(default_factory=dict)
+    versions: dict[tuple[str, str], str] = field(default_factory=dict)
+    wrong: dict[tuple[str, str], str] = field(default_factory=dict)
+
+
+class XdsStream:
+    """The conversation of one proxy, over all the streams that it opens one after the other."""
+
+    def __init__(self, gateway: str, instance: str, version: str) -> None:
+        self._node = _node(gateway, instance, version)
+        self._accepted: dict[str, dict[str, str]] = {type_url: {} for type_url in TYPE_URLS}
+        self._unreadable: dict[tuple[str, str], str] = {}
+        self._incoming = _Incoming()
+
+    def open(self) -> list[Request]:
+        """The first requests of a new stream."""
+        self._incoming = _Incoming()
+        first, *others = (self._subscription(type_url) for type_url in TYPE_URLS)
+        first.node.CopyFrom(self._node)
+        return [first, *others]
+
+    def receive(self, response: Response) -> State | Request | None:
+        """Take a response: None while the state is not whole, the state when it is, or an answer to send at once.
+
+        The answer is the refusal of a type that was not subscribed to.
+        """
+        if response.type_url not in self._accepted:
+            return _answer(response.type_url, response.nonce, {"": f"unknown type {response.type_url[:200]!r}"})
+        self._collect(response)
+        if not response.system_version_info:
+            return None
+        incoming = self._incoming
+        records = tuple(record for key, record in incoming.records.items() if key not in incoming.wrong)
+        return State(response.system_version_info, records)
+
+    def answer(self, refused: Mapping[str, str]) -> list[Request]:
+        """Answers to every response of the state. `refused`: name -> reason of all that workers refuse by now."""
+        incoming, self._incoming = self._incoming, _Incoming()
+        self._record(incoming, refused)
+        still = {**refused, **{name: reason for (_, name), reason in self._unreadable.items()}}
+        requests = []
+        for part in incoming.parts:
+            named = still if part is incoming.parts[-1] else {name: still[name] for name in part.names if name in still}
+            requests.append(_answer(part.type_url, part.nonce, named))
+        return requests
+
+    def _subscription(self, type_url: str) -> Request:
+        return Request(
+            type_url=type_url,
+            resource_names_subscribe=[WILDCARD],
+            initial_resource_versions=self._accepted[type_url],
+        )
+
+    def _collect(self, response: Response) -> None:
+        incoming, type_url = self._incoming, response.type_url
+        names: dict[str, None] = {}
+        for resource in response.resources:
+            key = (type_url, resource.name)
+            wrong = "sent twice in one response" if resource.name in names else _wrong(resource, type_url)
+            names[resource.name] = None
+            incoming.wrong.pop(key, None)
+            if wrong:
+                incoming.wrong[key] = wrong
+            incoming.records.pop(key, None)
+            incoming.records[key] = Record(type_url, resource.name, resource.resource.value)
+            incoming.versions[key] = resource.version
+        for name in response.removed_resources:
+            key = (type_url, name)
+            names[name] = None
+            incoming.wrong.pop(key, None)
+            incoming.records.pop(key, None)
+            incoming.records[key] = Record(type_url, name, None)
+        incoming.parts.append(_Part(type_url, response.nonce, tuple(names)))
+
+    def _record(self, incoming: _Incoming, refused: Mapping[str, str]) -> None:
+        for key, record in incoming.records.items():
+            accepted = self._accepted[record.type_url]
+            self._unreadable.pop(key, None)
+            if record.value is None:
+                accepted.pop(record.name, None)
+            elif key in incoming.wrong:
+                self._unreadable[key] = incoming.wrong[key]
+            elif record.name not in refused:
+                accepted[record.name] = incoming.versions[key]
+
+
+def _wrong(resource: discovery_pb2.Resource, type_url: str) -> str:
+    """Why a resource cannot be taken, or empty."""
+    if not 0 < len(resource.name) <= MAX_NAME:
+        return f"the name of a resource has 1 to {MAX_NAME} characters"
+    if resource.resource.type_url != type_url:
+        return f"is of type {resource.resource.type_url[:200]!r} in a response of type {type_url!r}"
+    return ""
+
+
+def _answer(type_url: str, nonce: str, refused: Mapping[str, str]) -> Request:
+    """An ACK, or a NACK whose message is a JSON array of {key, error}."""
+    request = Request(type_url=type_url, response_nonce=nonce)
+    if refused:
+        rows = [{"key": key, "error": reason} for key, reason in sorted(refused.items())[:MAX_REFUSALS]]
+        if len(refused) > MAX_REFUSALS:
+            rows.append({"key": "", "error": f"and {len(refused) - MAX_REFUSALS} more"})
+        request.error_detail.code = INVALID_ARGUMENT
+        request.error_detail.message = json.dumps(rows)
+    return request
+
+
+def _node(gateway: str, instance: str, version: str) -> node_pb2.Node:
+    """architecture.md, "The wire": `node.id` = namespace/gateway/instance, `node.cluster` = namespace/gateway."""
+    node = node_pb2.Node(
+        id=f"{gateway}/{instance}", cluster=gateway, user_agent_name=USER_AGENT, user_agent_version=version
+    )
+    node.metadata["wire_revision"] = WIRE_REVISION
+    return node

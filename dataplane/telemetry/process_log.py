@@ -1,0 +1,109 @@
+"""The process log: what the proxy says about itself, on standard error, as text or JSON lines. Access logs are elsewhere.
+
+Agent and workers call `configure` once and `set_levels` when levels change; everybody else uses `logging.getLogger` with
+one of `MODULES` and gives fields by `extra={"fields": {...}}`. It never raises into the caller for a closed terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+MODULES = (
+    "dataplane",
+    "dataplane.agent",
+    "dataplane.backends",
+    "dataplane.filters",
+    "dataplane.http",
+    "dataplane.proxy",
+    "dataplane.server",
+    "dataplane.table",
+    "dataplane.telemetry",
+    "dataplane.upstream",
+    "dataplane.worker",
+    "files",
+    "sockets",
+    "workers",
+    "xds",
+)
+"""Names that a level may be set for (`logging.level`), and the loggers that there are."""
+
+OFF = logging.CRITICAL + 10
+_LEVELS = {"off": OFF, "error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO, "debug": logging.DEBUG}
+_NAMES = {number: name for name, number in _LEVELS.items()} | {logging.CRITICAL: "error"}
+
+
+def configure(form: str, process: str) -> None:
+    """Log to standard error in this form (`text` or `json`). `process` is who speaks: `agent`, `worker 0`."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_FORMATTERS[form](process))
+    logging.getLogger().handlers[:] = [handler]
+    logging.raiseExceptions = False  # a reader that went away is no reason to write tracebacks to nobody
+
+
+def set_levels(default: str, modules: Mapping[str, str]) -> None:
+    """Levels of `gatewright.api.log_level.LEVELS`: of everything, and of the modules that differ."""
+    logging.getLogger().setLevel(_LEVELS[default])
+    for name in MODULES:
+        logging.getLogger(name).setLevel(_LEVELS[modules[name]] if name in modules else logging.NOTSET)
+    # Libraries speak of their own affairs: only what went wrong, unless everything is wanted.
+    for library in ("asyncio", "grpc", "watchfiles"):
+        logging.getLogger(library).setLevel(max(logging.WARNING, _LEVELS[default]))
+
+
+def _time(record: logging.LogRecord) -> str:
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z"
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
+    fields = getattr(record, "fields", None)
+    return fields if isinstance(fields, Mapping) else {}
+
+
+class _Text(logging.Formatter):
+    """`2026-11-21T13:00:00.000Z info  workers: worker 1 is back pid=12 [agent]`."""
+
+    def __init__(self, process: str) -> None:
+        super().__init__()
+        self._process = process
+
+    def format(self, record: logging.LogRecord) -> str:
+        level = _NAMES.get(record.levelno, "info")
+        fields = "".join(f" {name}={_text_value(value)}" for name, value in _fields(record).items())
+        line = f"{_time(record)} {level:<5} {record.name}: {record.getMessage()}{fields} [{self._process}]"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def _text_value(value: Any) -> str:
+    text = str(value)
+    return json.dumps(text) if not text or any(c in text for c in ' "=\n') else text
+
+
+class _Json(logging.Formatter):
+    """One object a line: time, level, module, process, message, then the fields."""
+
+    def __init__(self, process: str) -> None:
+        super().__init__()
+        self._process = process
+
+    def format(self, record: logging.LogRecord) -> str:
+        row: dict[str, Any] = {
+            "time": _time(record),
+            "level": _NAMES.get(record.levelno, "info"),
+            "module": record.name,
+            "process": self._process,
+            "message": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            row["exception"] = self.formatException(record.exc_info)
+        return json.dumps(row, default=str)
+
+
+_FORMATTERS: dict[str, type[_Text | _Json]] = {"text": _Text, "json": _Json}
