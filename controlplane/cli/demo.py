@@ -119,7 +119,7 @@ class Demos:
         runner = web.AppRunner(application(server), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
         await runner.setup()
         try:
-            await web.TCPSite(runner, server.address, server.port, shutdown_timeout=SHUTDOWN_SECONDS).start()
+            await web.TCPSite(runner, server.address, server.port).start()
         except OSError as error:
             await runner.cleanup()
             self._say(f"cannot start {server}: {error.strerror or error}")

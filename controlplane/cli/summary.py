@@ -1,0 +1,120 @@
+"""What `gatewright up` tells about the objects it runs: demo servers that they ask for, addresses, lines to try. Pure.
+
+Reads models of `gatewright.api`; starts nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from controlplane.cli.demo import KINDS, Server
+from gatewright.api.endpoint_slice import EndpointSlice
+from gatewright.api.gateway import Gateway
+from gatewright.api.http_route import HTTPRoute, HTTPRouteMatch
+from gatewright.api.metadata import KubeObject, ObjectKey
+
+DEMO_ANNOTATION = "gatewright.dev/demo"
+LOOPBACK = "127.0.0.1"
+CURLS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One listener as people reach it, on the first proxy."""
+
+    gateway: ObjectKey
+    listener: str
+    port: int
+    hostname: str
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}"
+
+
+def demos(objects: Iterable[KubeObject]) -> tuple[frozenset[Server], list[str]]:
+    """The demo servers that EndpointSlices ask for, and what is wrong with what they ask."""
+    servers: set[Server] = set()
+    complaints: list[str] = []
+    for item in objects:
+        kind = item.metadata.annotations.get(DEMO_ANNOTATION)
+        if kind is None or not isinstance(item, EndpointSlice) or item.address_type == "FQDN":
+            continue
+        if kind not in KINDS:
+            known = ", ".join(sorted(KINDS))
+            complaints.append(f"{item.key}: there is no demo server {kind!r}; annotation {DEMO_ANNOTATION}: {known}")
+            continue
+        for server in _servers(kind, item):
+            if ipaddress.ip_address(server.address).is_loopback:
+                servers.add(server)
+            else:
+                complaints.append(f"{item.key}: {server.address} is not loopback; demo servers run on this machine")
+    return frozenset(servers), complaints
+
+
+def _servers(kind: str, item: EndpointSlice) -> Iterator[Server]:
+    service = item.service_name or item.metadata.name
+    for endpoint in item.endpoints:
+        for address in endpoint.addresses:
+            for port in item.ports:
+                if port.port is not None:
+                    yield Server(kind, service, address, port.port)
+
+
+def doors(gateways: Iterable[Gateway], offset: int) -> list[Door]:
+    """Every HTTP listener, as the proxy with this offset opens it."""
+    return [
+        Door(gateway.key, listener.name, listener.port + offset, listener.hostname or "")
+        for gateway in gateways
+        for listener in gateway.spec.listeners
+        if listener.protocol == "HTTP"
+    ]
+
+
+def curls(gateways: Iterable[Gateway], routes: Sequence[HTTPRoute], offset: int) -> list[str]:
+    """Up to three command lines that reach different routes, or else different rules; loopback is all they need."""
+    of_gateway: dict[tuple[str, str], list[Door]] = {}
+    for door in doors(gateways, offset):
+        of_gateway.setdefault((door.gateway.namespace, door.gateway.name), []).append(door)
+    # One line for each route first, then their further rules.
+    by_route = [list(dict.fromkeys(_lines(route, of_gateway))) for route in routes]
+    longest = max(map(len, by_route), default=0)
+    ranked = [lines[rank] for rank in range(longest) for lines in by_route if rank < len(lines)]
+    return list(dict.fromkeys(ranked))[:CURLS]
+
+
+def _lines(route: HTTPRoute, of_gateway: Mapping[tuple[str, str], Sequence[Door]]) -> Iterator[str]:
+    found = [
+        door
+        for parent in route.spec.parent_refs
+        for door in of_gateway.get((parent.namespace or route.metadata.namespace or "", parent.name), ())
+        if parent.section_name in (None, door.listener)
+    ]
+    for rule in route.spec.rules:
+        for match in rule.matches[:1] or (HTTPRouteMatch(),):
+            if found and _is_literal(match):
+                yield _line(found[0], route.spec.hostnames, match)
+
+
+def _is_literal(match: HTTPRouteMatch) -> bool:
+    """A regular expression does not say what to ask for."""
+    types = {match.path.type, *(header.type for header in match.headers), *(each.type for each in match.query_params)}
+    return "RegularExpression" not in types
+
+
+def _line(door: Door, hostnames: Sequence[str], match: HTTPRouteMatch) -> str:
+    host = (hostnames[0] if hostnames else door.hostname).replace("*", "www")
+    query = urlencode([(parameter.name, parameter.value) for parameter in match.query_params])
+    words = ["curl", "-i"]
+    if match.method not in (None, "GET"):
+        words += ["-X", str(match.method)]
+    headers = [("host", host)] if host else []
+    headers += [(header.name, header.value) for header in match.headers]
+    for name, value in headers:
+        words += ["-H", f"{name}: {value}"]
+    words.append(f"{door.url}{match.path.value}" + (f"?{query}" if query else ""))
+    return shlex.join(words)

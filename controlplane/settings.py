@@ -1,0 +1,48 @@
+"""Where one controller reads from and listens. Made by the command line, read by the composition root."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+SOCKET_NAME = "xds.sock"
+FOLDER = "gatewright"
+
+
+class UnsafeFolder(Exception):
+    """The folder for the socket belongs to somebody else, or others may write to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Port 0 takes a free port."""
+
+    directory: Path
+    socket: Path
+    xds: tuple[str, int] = ("127.0.0.1", 18000)
+    admin: tuple[str, int] = ("127.0.0.1", 18001)
+
+
+def address(text: str) -> tuple[str, int]:
+    """`127.0.0.1:18000` or `[::1]:18000` to host and port; the command line has checked the form."""
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def default_socket(environment: Mapping[str, str]) -> Path:
+    """The socket that controller and proxies of one user agree on without being told.
+
+    Makes its folder, for this user alone. Raises UnsafeFolder when the folder in the shared temporary directory was
+    made by somebody else, who could put a socket of his own there.
+    """
+    runtime = environment.get("XDG_RUNTIME_DIR")
+    folder = Path(runtime) / FOLDER if runtime else Path(tempfile.gettempdir()) / f"{FOLDER}-{os.getuid()}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise UnsafeFolder(f"{folder} is not a folder of this user alone; name another socket with --socket")
+    return folder / SOCKET_NAME

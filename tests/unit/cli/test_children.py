@@ -1,0 +1,65 @@
+"""Child processes with a Python line each: output, stopping, and the lifeline."""
+
+import asyncio
+import io
+import os
+import signal
+import sys
+import time
+
+from controlplane.cli import children
+
+
+def command(code: str, name: str = "child", **more: object) -> children.Command:
+    return children.Command(name, [sys.executable, "-c", code], dict(os.environ), **more)  # type: ignore[arg-type]
+
+
+async def test_output_comes_in_whole_lines_with_a_prefix() -> None:
+    stream = io.BytesIO()
+    code = "import sys; sys.stdout.write('one\\ntwo\\nthr'); sys.stdout.flush(); sys.stdout.write('ee')"
+    child = await children.start(command(code), children.Output(stream))
+    assert await child.ended() == 0
+    await children.stop([child], 1.0)
+    assert stream.getvalue() == b"[child] one\n[child] two\n[child] three\n"
+
+
+async def test_quiet_keeps_standard_error() -> None:
+    stream = io.BytesIO()
+    code = "import sys; print('access log'); print('a complaint', file=sys.stderr)"
+    child = await children.start(command(code), children.Output(stream, quiet=True))
+    await child.ended()
+    await children.stop([child], 1.0)
+    assert stream.getvalue() == b"[child] a complaint\n"
+
+
+async def test_stop_is_gentle_first() -> None:
+    stream = io.BytesIO()
+    gentle = "import signal, sys; signal.signal(15, lambda *_: sys.exit(5)); print('up', flush=True); signal.pause()"
+    stubborn = "import signal; signal.signal(15, signal.SIG_IGN); print('up', flush=True)\nwhile 1: signal.pause()"
+    both = [await children.start(command(code), children.Output(stream)) for code in (gentle, stubborn)]
+    async with asyncio.timeout(10):
+        while stream.getvalue().count(b"up") < 2:
+            await asyncio.sleep(0.01)
+    await children.stop(both, 0.2)
+    assert [await child.ended() for child in both] == [5, -signal.SIGKILL]
+
+
+async def test_a_child_can_be_spoken_to() -> None:
+    stream = io.BytesIO()
+    child = await children.start(command("print(input())", speaks=True), children.Output(stream))
+    await child.say(b"hello\n")
+    await child.ended()
+    await child.say(b"nobody listens\n")
+    await children.stop([child], 1.0)
+    assert stream.getvalue() == b"[child] hello\n"
+
+
+async def test_the_lifeline_ends_with_its_holder() -> None:
+    lifeline = children.Lifeline()
+    code = f"import os; os.read({lifeline.reading}, 1); raise SystemExit(9)"
+    child = await children.start(command(code, pass_fds=(lifeline.reading,)), children.Output(io.BytesIO()))
+    begin = time.monotonic()
+    lifeline.cut()
+    assert await child.ended() == 9
+    assert time.monotonic() - begin < 5
+    await children.stop([child], 1.0)

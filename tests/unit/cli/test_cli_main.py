@@ -1,0 +1,84 @@
+"""The command line from outside: codes, texts, and what is (not) loaded."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from controlplane.cli import __main__ as cli
+from controlplane.cli import exits, parser
+
+
+def test_without_a_command_the_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == exits.USAGE
+    text = capsys.readouterr().out
+    assert "gatewright up" in text
+    for code, meaning in exits.MEANINGS:
+        assert f"{code:<4} {meaning}" in text
+
+
+@pytest.mark.parametrize("command", [row.name for row in parser.COMMANDS if row.name != "proxy"])
+def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main([command, "--help"])
+    assert end.value.code == 0
+    assert f"\n  gatewright {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["stauts"], "invalid choice: 'stauts'"),
+        (["lint"], "PATH"),
+        (["status", "--admin", "18001"], "write HOST:PORT"),
+        (["wait", "--timeout", "soon"], "write 30s, 1m30s or 500ms"),
+        (["up", "--proxies", "-1"], "--proxies"),
+        (["up", "--port-offset", "many"], "is not a whole number"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_2_and_the_cure(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(arguments)
+    assert end.value.code == exits.USAGE
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30.0), ("1m30s", 90.0), ("500ms", 0.5), ("2h", 7200.0)])
+def test_durations(text: str, seconds: float) -> None:
+    assert parser.duration(text) == seconds
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["version"]) == cli.main(["--version"]) == exits.OK
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+    assert first.startswith("gatewright ")
+
+
+def test_nothing_heavy_is_loaded_for_version() -> None:
+    code = (
+        "import sys; from controlplane.cli.__main__ import main; main(['version']);"
+        "print([m for m in ('pydantic', 'grpc', 'aiohttp', 'yaml', 'watchfiles', 'asyncio') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_status_and_wait_of_a_controller_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["status", "--admin", "127.0.0.1:1"]) == exits.DEPENDENCY
+    assert "start one with `gatewright up`" in capsys.readouterr().err
+    assert cli.main(["wait", "--admin", "127.0.0.1:1", "--timeout", "10ms"]) == exits.CONFIG
+    assert "no controller answers on 127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_the_proxy_gets_its_own_command_line(tmp_path: Path) -> None:
+    """`proxy` becomes `python -m dataplane`: seen with a data plane of one line."""
+    (tmp_path / "dataplane").mkdir()
+    (tmp_path / "dataplane" / "__init__.py").touch()
+    (tmp_path / "dataplane" / "__main__.py").write_text("import sys; print(sys.argv[1:]); sys.exit(7)")
+    command = [sys.executable, "-m", "controlplane.cli", "proxy", "-f", "config.yaml", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, cwd=tmp_path, check=False)
+    assert (done.stdout.strip(), done.returncode) == ("['-f', 'config.yaml', '--help']", 7)

@@ -1,0 +1,80 @@
+"""The demo servers over HTTP, and their wanted state over standard input."""
+
+import json
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+
+import aiohttp
+
+from controlplane.cli import demo
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def test_echo_says_what_arrived_and_streams() -> None:
+    said: list[str] = []
+    server = demo.Server("echo", "shop", "127.0.0.1", free_port())
+    demos = demo.Demos(said.append)
+    await demos.apply(frozenset((server,)))
+    url = f"http://127.0.0.1:{server.port}"
+    async with aiohttp.ClientSession() as session:
+        async with session.post(f"{url}/a%20b?c=1", data="hello", headers={"x-one": "1", "X-Two": "2"}) as answer:
+            body = await answer.json()
+            assert answer.headers["x-demo-service"] == "shop"
+        async with session.get(f"{url}/sse?events=3&interval=0") as answer:
+            stream = await answer.text()
+        async with session.get(f"{url}/sse?events=many") as answer:
+            assert answer.status == 400
+    await demos.stop()
+    assert (body["service"], body["method"], body["path"], body["body"]) == ("shop", "POST", "/a%20b?c=1", "hello")
+    assert (body["headers"]["x-one"], body["headers"]["x-two"]) == ("1", "2")
+    assert stream.count("event: tick\n") == 3
+    assert stream.endswith("\n\n")
+    assert said == [f"serving {server}", f"stopped {server}"]
+
+
+async def test_a_taken_port_is_said_and_the_others_serve() -> None:
+    said: list[str] = []
+    demos = demo.Demos(said.append)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        blocked = demo.Server("echo", "a", "127.0.0.1", taken.getsockname()[1])
+        free = demo.Server("sse", "b", "127.0.0.1", free_port())
+        await demos.apply(frozenset((blocked, free)))
+    await demos.stop()
+    assert said[0].startswith(f"cannot start {blocked}: ")
+    assert said[1:] == [f"serving {free}", f"stopped {free}"]
+
+
+def test_the_process_follows_its_input_and_ends_with_it() -> None:
+    first, second = (demo.Server("echo", name, "127.0.0.1", free_port()) for name in ("one", "two"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "controlplane.cli.demo"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    said: Callable[[], str] = lambda: process.stdout.readline().decode().strip()  # type: ignore[union-attr] # noqa: E731
+    try:
+        process.stdin.write(demo.encode(frozenset((first,))))
+        process.stdin.flush()
+        assert said() == f"serving {first}"
+        with urllib.request.urlopen(f"http://127.0.0.1:{first.port}/x", timeout=5) as answer:
+            assert json.load(answer)["service"] == "one"
+        process.stdin.write(demo.encode(frozenset((second,))))
+        process.stdin.flush()
+        assert [said(), said()] == [f"stopped {first}", f"serving {second}"]
+        process.stdin.close()
+        assert said() == f"stopped {second}"
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

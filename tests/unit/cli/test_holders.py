@@ -1,0 +1,37 @@
+"""Who holds a port, on this machine and on a made-up /proc."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from controlplane.cli import holders
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_this_process_is_found(family: int, address: str) -> None:
+    with socket.socket(family) as listening:
+        listening.bind((address, 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        holder = holders.holder_of(port)
+        assert holder is not None
+        assert holder.pid == os.getpid()
+        assert "python" in holder.command
+        assert f"process {os.getpid()}" in holders.describe(port)
+    assert holders.describe(port) == ""
+
+
+def test_a_long_command_is_cut_and_an_unreadable_process_is_not_said(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    line = "0: 0100007F:1F90 00000000:0000 0A 0:0 0:0 0 0 0 77 1\n"
+    (tmp_path / "net" / "tcp").write_text("header\n" + line)
+    assert holders.holder_of(8080, tmp_path) is None
+    (tmp_path / "42" / "fd").mkdir(parents=True)
+    (tmp_path / "42" / "fd" / "3").symlink_to("socket:[77]")
+    (tmp_path / "42" / "cmdline").write_bytes(b"server\0" + b"x" * 200)
+    assert holders.holder_of(8080, tmp_path) == holders.Holder(42, "server " + "x" * 90 + "...")
+    assert holders.holder_of(8081, tmp_path) is None

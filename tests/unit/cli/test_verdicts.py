@@ -1,0 +1,138 @@
+"""`verdicts`, `tables` and `wait.lacking` over literal rows of `/api/status`."""
+
+from typing import Any
+
+import pytest
+
+from controlplane.cli import tables, verdicts, wait
+
+Row = dict[str, Any]
+
+
+def condition(kind: str, status: str = "True", generation: int = 3, reason: str = "Why", message: str = "") -> Row:
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "observedGeneration": generation,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+
+
+def row(kind: str, status: Row | None, name: str = "web", namespace: str = "default") -> Row:
+    return {"kind": kind, "namespace": namespace, "name": name, "generation": 3, "file": "a.yaml", "status": status}
+
+
+def parents(*conditions: Row, name: str = "web") -> Row:
+    return {"parentRef": {"name": name, "namespace": "default"}, "conditions": list(conditions)}
+
+
+GOOD_GATEWAY = row(
+    "Gateway",
+    {
+        "conditions": [condition("Accepted"), condition("Programmed")],
+        "listeners": [{"name": "http", "conditions": [condition("Conflicted", "False"), condition("Programmed")]}],
+    },
+)
+WAITING_GATEWAY = row("Gateway", {"conditions": [condition("Accepted"), condition("Programmed", generation=2)]})
+GOOD_ROUTE = row("HTTPRoute", {"parents": [parents(condition("Accepted"), condition("ResolvedRefs"))]}, "shop")
+BAD_ROUTE = row(
+    "HTTPRoute",
+    {
+        "parents": [
+            parents(condition("Accepted"), condition("ResolvedRefs")),
+            parents(condition("Accepted"), condition("ResolvedRefs", "False", 3, "BackendNotFound", "no x"), name="b"),
+        ]
+    },
+    "cart",
+)
+LONELY_ROUTE = row("HTTPRoute", {"parents": []}, "lonely")
+SERVICE = row("Service", None, "shop")
+
+
+@pytest.mark.parametrize(
+    ("subject", "wanted", "text"),
+    [
+        (GOOD_GATEWAY, None, None),
+        (WAITING_GATEWAY, None, "Programmed not yet known"),
+        (GOOD_ROUTE, None, None),
+        (BAD_ROUTE, None, "parent default/b: ResolvedRefs=False BackendNotFound: no x"),
+        (BAD_ROUTE, "Accepted", None),
+        (LONELY_ROUTE, None, "has no condition Accepted"),
+        (GOOD_ROUTE, "Programmed", "has no condition Programmed"),
+        (SERVICE, None, None),
+    ],
+)
+def test_what_an_object_lacks(subject: Row, wanted: str | None, text: str | None) -> None:
+    assert verdicts.missing(subject, wanted) == text
+
+
+def test_a_negative_condition_is_well_when_false() -> None:
+    states = {each.type: each.is_well for each in verdicts.conditions(GOOD_GATEWAY)}
+    assert states == {"Accepted": True, "Programmed": True, "Conflicted": True}
+
+
+@pytest.mark.parametrize(
+    ("rows", "names", "wanted", "lines"),
+    [
+        ([GOOD_GATEWAY, GOOD_ROUTE, SERVICE], [], None, []),
+        ([GOOD_GATEWAY, GOOD_ROUTE, SERVICE], [], "Programmed", []),
+        ([], [], None, ["there are no objects"]),
+        ([GOOD_ROUTE], ["httproute/shop"], "Programmed", ["HTTPRoute default/shop: has no condition Programmed"]),
+        ([GOOD_ROUTE], ["httproute/shop", "gateway"], None, ["gateway: there is no such object"]),
+        ([GOOD_ROUTE], ["HTTPRoute/default/shop"], None, []),
+        ([LONELY_ROUTE], [], None, ["HTTPRoute default/lonely: has no condition Accepted"]),
+    ],
+)
+def test_what_wait_waits_for(rows: list[Row], names: list[str], wanted: str | None, lines: list[str]) -> None:
+    assert wait.lacking(rows, names, wanted) == lines
+
+
+def test_the_status_table() -> None:
+    proxy = {"gateway": "default/web", "wanted": "aa", "lag_seconds": 1.25}
+    body = {
+        "controller": {"version": "1.0", "pid": 7, "source": "/etc/gw"},
+        "notes": ["a note"],
+        "proxies": [
+            {**proxy, "instance": "proxy-1", "acknowledged": "aabbccddeeff0011", "state": "Synced", "refusals": []},
+            {
+                **proxy,
+                "instance": "proxy-2",
+                "acknowledged": "",
+                "state": "Refused",
+                "refusals": [{"resource": "route/default/cart/0", "message": "unknown field"}],
+            },
+        ],
+        "objects": [GOOD_GATEWAY, BAD_ROUTE, SERVICE],
+        "problems": [
+            {
+                "severity": "error",
+                "file": "a.yaml",
+                "line": 7,
+                "object": "HTTPRoute x/y",
+                "path": "spec",
+                "message": "m",
+            }
+        ],
+    }
+    assert (
+        tables.status(body)
+        == """\
+controller 1.0, process 7, reading /etc/gw
+
+note: a note
+
+PROXY    GATEWAY      STATE    LAG   VERSION
+proxy-1  default/web  Synced   -     aabbccddeeff
+proxy-2  default/web  Refused  1.2s  -
+    route/default/cart/0: unknown field
+
+KIND       OBJECT        STATE
+Gateway    default/web   Accepted, Programmed
+HTTPRoute  default/cart  Problem
+    parent default/b: ResolvedRefs=False BackendNotFound: no x
+1 more object has no conditions (Services and the like)
+
+error a.yaml:7: HTTPRoute x/y: spec: m"""
+    )
