@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
 
 CLOSE = "close"
 """Script step: close the connection."""
@@ -96,7 +99,7 @@ class Origin:
     def script(self, target: bytes) -> Script:
         return self.scripts.get(target.partition(b"?")[0], plain)
 
-    def _run(self, work):  # type: ignore[no-untyped-def]
+    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
     async def _stop(self) -> None:

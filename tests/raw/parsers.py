@@ -12,6 +12,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import h11
 
@@ -98,19 +99,13 @@ class GoParser:
         return [_reading(json.loads(line)) for line in out.splitlines()]
 
 
-def _reading(row: dict[str, object]) -> Reading:
-    requests = row["requests"] or []
-    assert isinstance(requests, list)
-    return Reading(tuple(_parsed(r) for r in requests), str(row["rest"]))
+def _reading(row: dict[str, Any]) -> Reading:
+    return Reading(tuple(_parsed(r) for r in row["requests"]), row["rest"])
 
 
-def _parsed(row: dict[str, str | list[list[str]]]) -> Parsed:
-    def pairs(name: str) -> tuple[tuple[bytes, bytes], ...]:
-        return _sorted([(b64decode(n), b64decode(v)) for n, v in row[name] or []])
-
-    def text(name: str) -> bytes:
-        value = row[name]
-        assert isinstance(value, str)
-        return b64decode(value)
-
-    return Parsed(text("method"), text("target"), text("host"), text("body"), pairs("fields"), pairs("trailers"))
+def _parsed(row: dict[str, Any]) -> Parsed:
+    method, target, host, body = (b64decode(row[name]) for name in ("method", "target", "host", "body"))
+    fields, trailers = (
+        _sorted([(b64decode(name), b64decode(value)) for name, value in row[kind]]) for kind in ("fields", "trailers")
+    )
+    return Parsed(method, target, host, body, fields, trailers)

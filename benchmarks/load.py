@@ -1,0 +1,143 @@
+"""Load and what it cost: `wrk` against a proxy, the backend's own counts, CPU time of the proxy's process tree."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import resource
+import socket
+import subprocess
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks import cpu
+from benchmarks.machine import LOAD_CORE, OUT, Process, find, free_port
+from benchmarks.proxies import HOST
+
+HEADERS = (
+    f"Host: {HOST}",
+    "User-Agent: bench-client/1.0 (linux; x86_64)",
+    "Accept: */*",
+    "Accept-Encoding: gzip, deflate",
+    "Authorization: Bearer sk-0123456789abcdef0123456789abcdef",
+    "X-Request-Id: 7f3e1c2a-9b1d-4e57-8a0f-2d3c4b5a6978",
+    "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+)
+_UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6, "m": 6e7}
+
+
+class LoadFailed(RuntimeError):
+    """Requests failed: the figures would mean nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What `wrk` sends."""
+
+    target: str
+    connections: int
+    body: int = 0
+    """Bytes of a POST body, 0 for GET."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run of one proxy. `microseconds`: CPU per unit (request or event)."""
+
+    units: int
+    microseconds: float
+    per_second: float
+    p50: float
+    p99: float
+    foreign: float
+    """Cores that something else kept busy meanwhile: a noisy round."""
+
+    def as_json(self) -> dict[str, float]:
+        return asdict(self)
+
+
+class Backend:
+    """The C backend, compiled on first use."""
+
+    def __init__(self) -> None:
+        OUT.mkdir(exist_ok=True)
+        source = Path(__file__).with_name("backend.c")
+        binary = OUT / "backend"
+        subprocess.run([find("cc"), "-O2", "-o", str(binary), str(source)], check=True)
+        self.port = free_port()
+        self.process = Process("backend", [str(binary), str(self.port)], LOAD_CORE)
+        self.process.await_port(self.port)
+
+    def counts(self) -> tuple[int, int]:
+        """Requests answered and events sent since it started."""
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        client.request("GET", "/counts")
+        requests, events = client.getresponse().read().split()
+        client.close()
+        return int(requests), int(events)
+
+
+def measure(proxy: Process, port: int, backend: Backend, shape: Shape, seconds: float, events: bool = False) -> Sample:
+    """Run load for `seconds` and read what it cost. Raises LoadFailed when requests failed."""
+    counts, spent, busy = backend.counts(), cpu.nanoseconds(proxy.pid), cpu.busy()
+    ours = cpu.nanoseconds(backend.process.pid)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.monotonic()
+    output = wrk(port, shape, seconds)
+    elapsed = time.monotonic() - started
+    spent = cpu.nanoseconds(proxy.pid) - spent
+    ours = cpu.nanoseconds(backend.process.pid) - ours
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    loading = (after.ru_utime + after.ru_stime - children.ru_utime - children.ru_stime) * 1e9
+    foreign = (cpu.busy() - busy - spent - ours - loading) / 1e9 / elapsed
+    units = backend.counts()[events] - counts[events]
+    if not units:
+        raise LoadFailed(f"{proxy.name}: nothing reached the backend\n{output}")
+    p50, p99 = (_microseconds(output, share) for share in ("50", "99"))
+    return Sample(units, spent / units / 1e3, units / elapsed, p50, p99, max(foreign, 0.0))
+
+
+def wrk(port: int, shape: Shape, seconds: float) -> str:
+    """Run wrk on the load core. Raises LoadFailed when an answer was missing or not 2xx."""
+    command = ["taskset", "-c", str(LOAD_CORE), find("wrk"), "-t1", f"-c{shape.connections}", f"-d{seconds:g}s"]
+    command += ["--latency", "--timeout", "10s"]
+    for header in HEADERS:
+        command += ["-H", header]
+    if shape.body:
+        command += ["-s", str(_post_script(shape.body))]
+    output = subprocess.run([*command, f"http://127.0.0.1:{port}{shape.target}"], capture_output=True, text=True).stdout
+    problems = re.findall(r"(Socket errors.*|Non-2xx.*)", output)
+    if problems or "requests in" not in output:
+        raise LoadFailed(f"port {port}: {'; '.join(problems) or output}")
+    return output
+
+
+def _post_script(length: int) -> Path:
+    path = OUT / f"post_{length}.lua"
+    path.write_text(f'wrk.method = "POST"\nwrk.body = string.rep("x", {length})\n')
+    return path
+
+
+def _microseconds(output: str, share: str) -> float:
+    found = re.search(rf"{share}%\s+([0-9.]+)(us|ms|s|m)", output)
+    return float(found[1]) * _UNITS[found[2]] if found else 0.0
+
+
+def idle_kib(proxy: Process, port: int, target: str, connections: int) -> float:
+    """Resident KiB per idle keep-alive connection that has had one request."""
+    request = f"GET {target} HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
+    before = cpu.resident_kib(proxy.pid)
+    held = []
+    for _ in range(connections):
+        client = socket.create_connection(("127.0.0.1", port), 5)
+        client.sendall(request)
+        answer = client.recv(4096)
+        if b" 200 " not in answer[:20]:
+            raise LoadFailed(f"{proxy.name}: {answer[:60]!r}")
+        held.append(client)
+    time.sleep(0.2)
+    grown = cpu.resident_kib(proxy.pid) - before
+    for client in held:
+        client.close()
+    return grown / connections

@@ -1,0 +1,200 @@
+"""The proxies under test: the same 1,000 routes, `x-forwarded-for`, buffered access log and metrics on all sides.
+
+Everything else stays at the defaults each one ships with, apart from keep-alive limits (raised where a default would
+close connections in the middle of a run), one worker, and buffering switched off for event streams in nginx, which
+would otherwise hold events back.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import OUT, ROOT, find, free_port
+
+HOSTS = 100
+PREFIXES = 10
+HOST = "h57.example"
+"""The host that the load asks for."""
+TARGET = "/api/v7/items?x=1"
+STREAM = "/api/v7/sse"
+
+
+def routes() -> dict[str, list[str]]:
+    """1,000 routes: host -> path prefixes."""
+    return {f"h{host}.example": [f"/api/v{prefix}/" for prefix in range(PREFIXES)] for host in range(HOSTS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How to start a proxy that listens on `port`."""
+
+    command: list[str]
+    port: int
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+Starter = Callable[[int], Launch]
+"""Backend port -> launch."""
+
+
+def _write(name: str, text: str) -> Path:
+    OUT.mkdir(exist_ok=True)
+    path = OUT / name
+    path.write_text(text)
+    return path
+
+
+# --- nginx
+
+
+def nginx(backend_port: int) -> Launch:
+    port = free_port()
+    servers = "".join(_nginx_server(host, prefixes, port) for host, prefixes in routes().items())
+    temporary = " ".join(f"{name}_temp_path {OUT}/nginx_{name};" for name in ("proxy", "fastcgi", "uwsgi", "scgi"))
+    path = _write(
+        "nginx.conf",
+        f"""worker_processes 1; daemon off; master_process off; pid {OUT}/nginx.pid; error_log {OUT}/nginx_error.log;
+events {{ worker_connections 16384; }}
+http {{
+  client_body_temp_path {OUT}/nginx_body; {temporary}
+  server_names_hash_max_size 4096; keepalive_requests 100000000; keepalive_timeout 600s;
+  log_format line '$remote_addr "$request" $status $body_bytes_sent $request_time "$http_user_agent"';
+  access_log {OUT}/nginx_access.log line buffer=64k flush=1s;
+  upstream backend {{ server 127.0.0.1:{backend_port}; keepalive 128; keepalive_requests 100000000; }}
+  proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host;
+  proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+{servers}}}
+""",
+    )
+    return Launch([find("nginx"), "-c", str(path)], port)
+
+
+def _nginx_server(host: str, prefixes: list[str], port: int) -> str:
+    places = "".join(f"    location {prefix} {{ proxy_pass http://backend; }}\n" for prefix in prefixes)
+    stream = f"    location {STREAM} {{ proxy_pass http://backend; proxy_buffering off; }}\n"
+    return f"  server {{ listen 127.0.0.1:{port} backlog=8192; server_name {host};\n{places}{stream}  }}\n".replace(
+        " backlog=8192", " backlog=8192" if host == "h0.example" else ""
+    )
+
+
+# --- Envoy
+
+_TYPE = "type.googleapis.com/envoy.extensions"
+
+
+def envoy(backend_port: int) -> Launch:
+    port = free_port()
+    path = _write("envoy.json", json.dumps(_envoy_file(port, free_port(), backend_port)))
+    command = [find("envoy"), "-c", str(path), "--concurrency", "1", "-l", "warning", "--disable-hot-restart"]
+    return Launch(command, port)
+
+
+def _address(port: int) -> dict[str, Any]:
+    return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+
+
+def _envoy_file(port: int, admin_port: int, backend_port: int) -> dict[str, Any]:
+    log = {"@type": f"{_TYPE}.access_loggers.file.v3.FileAccessLog", "path": f"{OUT}/envoy_access.log"}
+    router = {"@type": f"{_TYPE}.filters.http.router.v3.Router"}
+    manager = {
+        "@type": f"{_TYPE}.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "http",
+        "use_remote_address": True,  # appends the peer to x-forwarded-for
+        "access_log": [{"name": "file", "typed_config": log}],
+        "route_config": {"virtual_hosts": [_envoy_host(*pair) for pair in routes().items()]},
+        "http_filters": [{"name": "envoy.filters.http.router", "typed_config": router}],
+    }
+    chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
+    endpoint = {"endpoint": {"address": _address(backend_port)}}
+    cluster = {
+        "name": "backend",
+        "type": "STATIC",
+        "load_assignment": {"cluster_name": "backend", "endpoints": [{"lb_endpoints": [endpoint]}]},
+    }
+    listener = {"name": "http", "address": _address(port), "filter_chains": [chain]}
+    return {
+        "admin": {"address": _address(admin_port)},
+        "static_resources": {"listeners": [listener], "clusters": [cluster]},
+    }
+
+
+def _envoy_host(host: str, prefixes: list[str]) -> dict[str, Any]:
+    rows = [{"match": {"prefix": prefix}, "route": {"cluster": "backend", "timeout": "0s"}} for prefix in prefixes]
+    return {"name": host, "domains": [host, f"{host}:*"], "routes": rows}
+
+
+# --- aiohttp
+
+
+def aiohttp(backend_port: int) -> Launch:
+    port = free_port()
+    table = _write("aiohttp_routes.json", json.dumps(routes()))
+    script = str(ROOT / "benchmarks" / "peers" / "aiohttp_proxy.py")
+    log = str(OUT / "aiohttp_access.log")
+    return Launch([sys.executable, script, str(port), str(backend_port), str(table), log], port)
+
+
+# --- the product
+
+
+def gatewright(backend_port: int, module: str = "dataplane") -> Launch:
+    port = free_port()
+    name = f"{module.rpartition('.')[2]}.json"
+    path = _write(name, json.dumps(_gatewright_file(port, backend_port)))
+    return Launch([sys.executable, "-m", module, "-f", str(path)], port, {"SESSION_KEY": "00" * 32})
+
+
+def gatewright_general(backend_port: int) -> Launch:
+    """The same with one step in every route that waits and does nothing: the general path."""
+    return gatewright(backend_port, "benchmarks.general_path")
+
+
+def _gatewright_file(port: int, backend_port: int) -> dict[str, Any]:
+    rows = [
+        {
+            "name": f"{host}-{number}",
+            "hostnames": [host],
+            "matches": [{"path": {"type": "PathPrefix", "value": prefix}}],
+            "backends": [{"host": f"127.0.0.1:{backend_port}"}],
+        }
+        for host, prefixes in routes().items()
+        for number, prefix in enumerate(prefixes)
+    ]
+    config = {
+        "workers": 1,
+        "adminAddr": f"127.0.0.1:{free_port()}",
+        "statsAddr": f"127.0.0.1:{free_port()}",
+        "readinessAddr": f"127.0.0.1:{free_port()}",
+    }
+    listener = {"name": "http", "protocol": "HTTP", "routes": rows}
+    return {"config": config, "binds": [{"port": port, "listeners": [listener]}]}
+
+
+# --- any other
+
+
+def other(command: str) -> Starter:
+    """`--against COMMAND`: "{port}" and "{backend}" in it are replaced; it must route every host and path."""
+
+    def start(backend_port: int) -> Launch:
+        port = free_port()
+        return Launch(shlex.split(command.replace("{port}", str(port)).replace("{backend}", str(backend_port))), port)
+
+    return start
+
+
+PRODUCT = "gatewright"
+GENERAL = "gatewright-general"
+STARTERS: dict[str, Starter] = {
+    PRODUCT: gatewright,
+    GENERAL: gatewright_general,
+    "nginx": nginx,
+    "envoy": envoy,
+    "aiohttp": aiohttp,
+}
