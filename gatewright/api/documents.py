@@ -18,6 +18,7 @@ from gatewright.api.errors import Finding, Path, findings
 from gatewright.api.kinds import KINDS, OWN_GROUPS, KindInfo
 from gatewright.api.metadata import KubeObject, ObjectKey
 from gatewright.api.near_names import did_you_mean
+from gatewright.api.nulls import without_nulls
 from gatewright.api.places import Place, Subject
 from gatewright.api.problem import UNSUPPORTED, Problem, Severity, Verdict, path_text
 from gatewright.api.unsupported import LISTENER_PROTOCOLS, unsupported
@@ -218,7 +219,7 @@ def _validate(document: dict[str, Any], model: type[KubeObject]) -> tuple[KubeOb
     except ValidationError:
         pass
     # Null means absent, as in Kubernetes. Only now, because nulls are rare and a walk is not free.
-    document = _without_nulls(document)
+    document = without_nulls(document)
     unknown: list[Finding] = []
     while True:
         try:
@@ -231,14 +232,6 @@ def _validate(document: dict[str, Any], model: type[KubeObject]) -> tuple[KubeOb
         unknown += extra
         for finding in extra:
             document = _without(document, finding.path)
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_nulls(part) for name, part in value.items() if part is not None}
-    if isinstance(value, list):
-        return [_without_nulls(part) for part in value]
-    return value
 
 
 def _without(value: Any, path: Path) -> Any:

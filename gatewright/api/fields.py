@@ -27,6 +27,8 @@ HEADER_NAME_PATTERN: Final = r"^[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+$"
 HEADER_VALUE_PATTERN: Final = r"^[^\x00-\x08\x0a-\x1f\x7f]*$"
 # Not in the CRDs: a space or line break would end the request target.
 PATH_TEXT_PATTERN: Final = r"^[^\x00-\x20\x7f]*$"
+GATEWAY_NAME_PATTERN: Final = r"^[^/]+/[^/]+$"
+SESSION_KEY_PATTERN: Final = r"^[0-9a-fA-F]{64}$"
 
 PATTERN_WORDS: Final[dict[str, str]] = {
     SUBDOMAIN_PATTERN: "must be lower-case letters, digits, - and ., and start and end with a letter or digit",
@@ -37,6 +39,8 @@ PATTERN_WORDS: Final[dict[str, str]] = {
     HEADER_NAME_PATTERN: "must be a header name: letters, digits and !#$%&'*+-.^_`|~",
     HEADER_VALUE_PATTERN: "must not contain line breaks or other control characters",
     PATH_TEXT_PATTERN: "must not contain spaces or control characters",
+    GATEWAY_NAME_PATTERN: "must be NAMESPACE/NAME",
+    SESSION_KEY_PATTERN: "must be 64 hexadecimal digits",
     duration.PATTERN: "must be a duration such as 500ms, 3s, 5m or 1h30m",
 }
 """What a pattern means, for error messages; a pattern without words is shown itself."""
