@@ -1,0 +1,165 @@
+"""What backendRefs can lead to: ports of Services and GatewayBackends, and their wire form.
+
+Routes read the views made here, not the objects, so that a label on a Service translates nothing again. Backends are
+computed once, however many Gateways use them; the program sends them only to Gateways with a route that does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from controlplane.derive import Collection, Context, Groups
+from controlplane.translate import wire
+from controlplane.translate.conditions import Condition
+from controlplane.translate.keys import BackendKey, ObjectKey
+from controlplane.translate.references import Permission, permitted
+from gatewright.api.names import GROUP
+from gatewright.api.references import BackendObjectReference
+from gatewright.api.service import Service
+from gatewright.wire.v1 import backend_pb2
+
+# Application protocols that the proxy speaks upstream: HTTP/1.1 in plain text, and upgrades from it.
+APP_PROTOCOLS = frozenset({"", "http", "kubernetes.io/ws"})
+
+
+@dataclass(frozen=True, slots=True)
+class PortView:
+    """A port of a Service."""
+
+    port: int
+    name: str
+    target: int | None
+    """The target port's number; None when it is a name, which EndpointSlices have resolved."""
+    protocol: str
+    app_protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceView:
+    """A Service as routes see it."""
+
+    external: bool
+    ports: tuple[PortView, ...]
+
+    def port(self, number: int | None) -> PortView | None:
+        return next((port for port in self.ports if port.port == number), None)
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayBackendView:
+    """A GatewayBackend as routes see it: where it leads, or why it cannot be used."""
+
+    host: str = ""
+    port: int = 0
+    unix_path: str = ""
+    refused: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    """The collections that a backendRef is resolved with."""
+
+    services: Collection[ObjectKey, ServiceView]
+    gateway_backends: Collection[ObjectKey, GatewayBackendView]
+    granted: Groups[Permission]
+
+
+@dataclass(frozen=True, slots=True)
+class Referrer:
+    """Who names a backend."""
+
+    group: str
+    kind: str
+    namespace: str
+
+
+def service_view(service: Service) -> ServiceView:
+    ports = tuple(
+        PortView(
+            port.port,
+            port.name or "",
+            port.target_port if isinstance(port.target_port, int) else None,
+            port.protocol,
+            port.app_protocol or "",
+        )
+        for port in service.spec.ports
+    )
+    return ServiceView(external=service.spec.type == "ExternalName", ports=ports)
+
+
+def resolve(
+    context: Context, backends: Backends, referrer: Referrer, reference: BackendObjectReference
+) -> BackendKey | Condition:
+    """The backend that a reference means, or the `ResolvedRefs` condition that says why there is none.
+
+    The kind and the grant are judged before existence, so that nobody learns what exists in a foreign namespace.
+    """
+    group, kind = reference.group, reference.kind
+    resolver = RESOLVERS.get((group, kind))
+    if resolver is None:
+        shown = f"{group}/{kind}" if group else kind
+        return unresolved("InvalidKind", f"{shown} {reference.name}: backends are Services and GatewayBackends")
+    key = ObjectKey(reference.namespace or referrer.namespace, reference.name)
+    wanted = Permission(referrer.group, referrer.kind, referrer.namespace, group, kind, key.namespace, key.name)
+    if not permitted(context, backends.granted, wanted):
+        return unresolved(
+            "RefNotPermitted",
+            f"{kind} {key}: no ReferenceGrant in namespace {key.namespace} permits {referrer.kind}s of namespace "
+            f"{referrer.namespace}",
+        )
+    return resolver(context, backends, key, reference.port)
+
+
+def unresolved(reason: str, message: str) -> Condition:
+    return Condition("ResolvedRefs", False, reason, message)
+
+
+def _resolve_service(context: Context, backends: Backends, key: ObjectKey, port: int | None) -> BackendKey | Condition:
+    service = context.fetch(backends.services, key)
+    if service is None:
+        return unresolved("BackendNotFound", f"Service {key} does not exist")
+    if service.external:
+        # Following names that a tenant chose would let routes reach anything the proxy can (CVE-2021-25740).
+        return unresolved("InvalidKind", f"Service {key} is of type ExternalName, which has no endpoints")
+    if port is None:
+        return unresolved("BackendNotFound", f"Service {key}: the reference has no port")
+    found = service.port(port)
+    if found is None:
+        return unresolved("BackendNotFound", f"Service {key} has no port {port}")
+    if found.protocol != "TCP":
+        return unresolved("UnsupportedProtocol", f"Service {key} port {port} has protocol {found.protocol}")
+    if found.app_protocol.lower() not in APP_PROTOCOLS:
+        what = f"Service {key} port {port} has appProtocol {found.app_protocol}, which is not supported yet"
+        return unresolved("UnsupportedProtocol", what)
+    return BackendKey("service", key.namespace, key.name, port)
+
+
+def _resolve_gateway_backend(
+    context: Context, backends: Backends, key: ObjectKey, _: int | None
+) -> BackendKey | Condition:
+    backend = context.fetch(backends.gateway_backends, key)
+    if backend is None:
+        return unresolved("BackendNotFound", f"GatewayBackend {key} does not exist")
+    if backend.refused is not None:
+        return unresolved("BackendNotFound", f"GatewayBackend {key} is not accepted: {backend.refused.message}")
+    return BackendKey("gatewaybackend", key.namespace, key.name)
+
+
+RESOLVERS = {
+    ("", "Service"): _resolve_service,
+    (GROUP, "GatewayBackend"): _resolve_gateway_backend,
+}
+
+
+def service_resource(key: BackendKey, port: PortView, *, empty: bool) -> bytes:
+    """The Backend of a Service port. `empty` tells proxies not to wait for endpoints."""
+    service = backend_pb2.ServiceBackend(
+        namespace=key.namespace, name=key.name, port=key.port, app_protocol=port.app_protocol, empty=empty
+    )
+    return wire.resource(key.resource, backend=backend_pb2.Backend(service=service))
+
+
+def static_resource(key: BackendKey, view: GatewayBackendView) -> bytes:
+    """The Backend of a GatewayBackend with a fixed address."""
+    static = backend_pb2.StaticBackend(host=view.host, port=view.port, unix_path=view.unix_path)
+    return wire.resource(key.resource, backend=backend_pb2.Backend(static=static))

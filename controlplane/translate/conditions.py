@@ -1,0 +1,70 @@
+"""Conditions as the Gateway API wants them, and the time they last changed.
+
+The graph computes status bodies without times, because a transform knows no clock; `stamped` adds the times when a body
+changed, keeping those of conditions whose status stayed (Kubernetes API conventions; Gateway API GEP-1364).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+StatusBody = dict[str, Any]  # Any: the JSON of a Kubernetes status
+
+# Lists of entries with conditions of their own, and the field that says which entry is which.
+ENTRY_IDENTITIES = {"listeners": "name", "parents": "parentRef", "ancestors": "ancestorRef"}
+
+STATUS_TEXT = {True: "True", False: "False", None: "Unknown"}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition. `status` None is "Unknown"."""
+
+    type: str
+    status: bool | None
+    reason: str
+    message: str = ""
+
+    def rendered(self, generation: int) -> dict[str, Any]:
+        return {
+            "type": self.type,
+            "status": STATUS_TEXT[self.status],
+            "reason": self.reason,
+            "message": self.message,
+            "observedGeneration": generation,
+        }
+
+
+def rendered(conditions: Iterable[Condition | None], generation: int) -> list[dict[str, Any]]:
+    """The JSON of the conditions that are there, in the order given."""
+    return [condition.rendered(generation) for condition in conditions if condition is not None]
+
+
+def timestamp(seconds: float) -> str:
+    """Seconds since the epoch as metav1.Time writes them: RFC 3339, UTC, whole seconds."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def stamped(body: StatusBody, previous: StatusBody | None, now: str) -> StatusBody:
+    """`body` with `lastTransitionTime` in every condition: that of `previous` where the status stayed, else `now`."""
+    before = previous or {}
+    result = dict(body)
+    if "conditions" in body:
+        result["conditions"] = _stamped_list(body["conditions"], before.get("conditions", ()), now)
+    for field, identity in ENTRY_IDENTITIES.items():
+        if field in body:
+            known = [(entry[identity], entry) for entry in before.get(field, ())]
+            result[field] = [stamped(entry, _entry(known, entry[identity]), now) for entry in body[field]]
+    return result
+
+
+def _entry(known: list[tuple[Any, StatusBody]], identity: Any) -> StatusBody | None:
+    return next((entry for name, entry in known if name == identity), None)
+
+
+def _stamped_list(conditions: Iterable[StatusBody], previous: Iterable[StatusBody], now: str) -> list[StatusBody]:
+    times = {(each["type"], each["status"]): each["lastTransitionTime"] for each in previous}
+    return [each | {"lastTransitionTime": times.get((each["type"], each["status"]), now)} for each in conditions]

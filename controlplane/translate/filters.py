@@ -1,0 +1,38 @@
+"""Which settings of an HTTPRoute rule cannot be honoured together, or not at that place.
+
+Called by `routes` before it lowers a rule. What the API itself refuses never comes here (`gatewright.api.http_route`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gatewright.api.http_route import HTTPRouteRule
+
+
+class Problem(NamedTuple):
+    """Why a rule is dropped: a Gateway API reason of `Accepted`, and words."""
+
+    reason: str
+    message: str
+
+
+# A redirect is answered before any backend is chosen, so a mirror beside it would never act.
+INCOMPATIBLE = (("RequestRedirect", "RequestMirror"),)
+
+# What the filters of one backend reference may be: they act on a request that is on its way to it.
+BACKEND_FILTERS = frozenset({"RequestHeaderModifier", "ResponseHeaderModifier", "URLRewrite"})
+
+
+def problem(rule: HTTPRouteRule) -> Problem | None:
+    """The first thing in a rule that cannot be honoured."""
+    types = {each.type for each in rule.filters}
+    for one, other in INCOMPATIBLE:
+        if one in types and other in types:
+            return Problem("IncompatibleFilters", f"filters {one} and {other} cannot be used together")
+    for position, reference in enumerate(rule.backend_refs):
+        for each in reference.filters:
+            if each.type not in BACKEND_FILTERS:
+                message = f"backendRefs[{position}]: filter {each.type} is supported in rules only"
+                return Problem("UnsupportedValue", message)
+    return None

@@ -1,0 +1,101 @@
+"""Gateways of our classes: what they become for routes and for proxies (Gateway API, Gateway and GatewayClass)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from controlplane.translate import listeners, support, wire
+from controlplane.translate.conditions import Condition
+from controlplane.translate.keys import (
+    RESOURCE_TYPE,
+    ObjectKey,
+    ResourceKey,
+    bind_resource,
+    gateway_resource,
+    listener_resource,
+)
+from controlplane.translate.listeners import GatewayPlan
+from gatewright.api.gateway import Gateway
+from gatewright.api.gateway_class import GatewayClass
+from gatewright.api.names import CONTROLLER_NAME
+from gatewright.wire.v1 import bind_pb2, gateway_pb2, listener_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class ClassView:
+    """A GatewayClass of ours as its Gateways see it."""
+
+    refused: Condition | None = None
+
+
+def is_ours(gateway_class: GatewayClass) -> bool:
+    """Only classes with our controller name concern us; all others are somebody else's."""
+    return gateway_class.spec.controller_name == CONTROLLER_NAME
+
+
+def class_view(gateway_class: GatewayClass) -> ClassView:
+    """The verdict over a GatewayClass of ours: its parameters are not acted upon yet."""
+    paths = support.unsupported_fields(gateway_class)
+    if not paths:
+        return ClassView()
+    return ClassView(refused=Condition("Accepted", False, "InvalidParameters", support.message(paths)))
+
+
+def plan(key: ObjectKey, gateway: Gateway, gateway_class: ClassView) -> GatewayPlan:
+    """The verdicts over a Gateway and its listeners."""
+    paths = support.unsupported_fields(gateway)
+    of_listeners = [path for path in paths if path[:2] == ("spec", "listeners")]
+    of_gateway = [path for path in paths if path[:2] != ("spec", "listeners")]
+    return GatewayPlan(
+        key,
+        listeners.plan(key.namespace, gateway.spec.listeners, of_listeners),
+        refused=_class_refused(gateway, gateway_class) or _fields_refused(gateway, of_gateway),
+    )
+
+
+def _class_refused(gateway: Gateway, gateway_class: ClassView) -> Condition | None:
+    if gateway_class.refused is None:
+        return None
+    name = gateway.spec.gateway_class_name
+    message = f"GatewayClass {name} is not accepted: {gateway_class.refused.message}"
+    return Condition("Accepted", False, "InvalidParameters", message)
+
+
+def _fields_refused(gateway: Gateway, paths: list[support.Path]) -> Condition | None:
+    if not paths:
+        return None
+    infrastructure = gateway.spec.infrastructure
+    # Gateway API has reasons of its own for two of the fields.
+    if gateway.spec.addresses:
+        reason = "UnsupportedAddress"
+    elif infrastructure is not None and infrastructure.parameters_ref is not None:
+        reason = "InvalidParameters"
+    else:
+        reason = "Invalid"
+    return Condition("Accepted", False, reason, support.message(paths))
+
+
+def resources(plan: GatewayPlan) -> dict[ResourceKey, bytes]:
+    """The Gateway itself, a bind per port and a listener for each that is served; nothing when none can be."""
+    served = [listener for listener in plan.listeners if plan.serves(listener)]
+    if not served:
+        return {}
+    return {ResourceKey(plan.key, RESOURCE_TYPE, name): data for name, data in _resources(plan.key, served)}
+
+
+def _resources(key: ObjectKey, served: list[listeners.ListenerPlan]) -> Iterator[tuple[str, bytes]]:
+    root = gateway_resource(key)
+    yield root, wire.resource(root, gateway=gateway_pb2.Gateway(namespace=key.namespace, name=key.name))
+    for port in sorted({listener.port for listener in served}):
+        name = bind_resource(key, port)
+        yield name, wire.resource(name, bind=bind_pb2.Bind(gateway=root, port=port))
+    for listener in served:
+        name = listener_resource(key, listener.name)
+        message = listener_pb2.Listener(
+            bind=bind_resource(key, listener.port),
+            name=listener.name,
+            protocol=f"PROTOCOL_{listener.protocol}",
+            hostname=listener.hostname,
+        )
+        yield name, wire.resource(name, listener=message)

@@ -1,0 +1,71 @@
+"""Names of things: objects, backends and wire resources. The one place that spells resource keys."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+RESOURCE_TYPE = "type.googleapis.com/gatewright.wire.v1.Resource"
+ENDPOINT_TYPE = "type.googleapis.com/gatewright.wire.v1.Endpoint"
+
+
+class ObjectKey(NamedTuple):
+    """An object of a known kind; cluster-scoped ones have the namespace ""."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class BackendKey(NamedTuple):
+    """What a backendRef leads to: kind "service" with a port, or "gatewaybackend" with port 0."""
+
+    kind: str
+    namespace: str
+    name: str
+    port: int = 0
+
+    @property
+    def resource(self) -> str:
+        base = f"backend/{self.kind}/{self.namespace}/{self.name}"
+        return f"{base}/{self.port}" if self.kind == "service" else base
+
+    @property
+    def object(self) -> ObjectKey:
+        return ObjectKey(self.namespace, self.name)
+
+
+class BackendUse(NamedTuple):
+    """A Gateway has a route to a backend, so its proxies need it."""
+
+    gateway: ObjectKey
+    backend: BackendKey
+
+
+class ResourceKey(NamedTuple):
+    """A wire resource of one Gateway."""
+
+    gateway: ObjectKey
+    type_url: str
+    name: str
+
+
+def gateway_resource(gateway: ObjectKey) -> str:
+    return f"gateway/{gateway}"
+
+
+def bind_resource(gateway: ObjectKey, port: int) -> str:
+    return f"bind/{gateway}/{port}"
+
+
+def listener_resource(gateway: ObjectKey, listener: str) -> str:
+    return f"listener/{gateway}/{listener}"
+
+
+def route_resource(route: ObjectKey, rule: int) -> str:
+    return f"route/{route}/{rule}"
+
+
+def endpoint_resource(backend: BackendKey, address: str, port: int) -> str:
+    return f"{backend.object}/{backend.port}/{address}:{port}"

@@ -1,0 +1,90 @@
+"""Views and statuses of our own kinds: GatewayBackend, GatewayPolicy, GatewayParameters (spec 1).
+
+Of GatewayBackend, `static` works. What the other settings hold is not read yet: such an object is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from controlplane.translate import support
+from controlplane.translate.backends import GatewayBackendView
+from controlplane.translate.conditions import Condition, StatusBody, rendered
+from controlplane.translate.fleet import FleetView, programmed, rejected
+from controlplane.translate.keys import ObjectKey
+from gatewright.api.gateway_backend import GatewayBackend
+from gatewright.api.metadata import KubeObject
+from gatewright.api.names import CONTROLLER_NAME, GATEWAY_API_GROUP
+
+ACCEPTED = Condition("Accepted", True, "Accepted", "")
+RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")
+NOT_EXAMINED = Condition("ResolvedRefs", None, "Pending", "not examined, because the object is not accepted")
+NOT_PROGRAMMED = Condition("Programmed", False, "Invalid", "not accepted")
+UNUSED = Condition("Programmed", False, "Pending", "no route of a Gateway leads here")
+MAX_ANCESTORS = 16
+
+
+def refused(item: KubeObject) -> Condition | None:
+    """The `Accepted` condition of an object with settings that are not supported yet (reason as GEP-713)."""
+    paths = support.unsupported_fields(item)
+    return Condition("Accepted", False, "Invalid", support.message(paths)) if paths else None
+
+
+def backend_view(backend: GatewayBackend) -> GatewayBackendView:
+    """What routes see of a GatewayBackend."""
+    condition = refused(backend)
+    static = backend.spec.static
+    if condition is not None or static is None:
+        return GatewayBackendView(refused=condition)
+    return GatewayBackendView(host=static.host or "", port=static.port or 0, unix_path=static.unix_path or "")
+
+
+def backend_status(
+    view: GatewayBackendView, fleets: Sequence[FleetView | None], refusals: Iterable[str], generation: int
+) -> StatusBody:
+    """Status of a GatewayBackend: programmed when it is with every Gateway that has a route to it.
+
+    `fleets` are those Gateways' proxies, `refusals` what any of them said against it.
+    """
+    if view.refused is not None:
+        return {"conditions": rendered([view.refused, NOT_EXAMINED, NOT_PROGRAMMED], generation)}
+    texts = list(refusals)
+    return {"conditions": rendered([ACCEPTED, RESOLVED, rejected(texts) if texts else _everywhere(fleets)], generation)}
+
+
+def _everywhere(fleets: Sequence[FleetView | None]) -> Condition:
+    if not fleets:
+        return UNUSED
+    verdicts = [programmed(fleet) for fleet in fleets]
+    return next((verdict for verdict in verdicts if not verdict.status), verdicts[0])
+
+
+def parameters_status(item: KubeObject) -> StatusBody:
+    return {"conditions": rendered([refused(item) or ACCEPTED], item.metadata.generation)}
+
+
+def policy_status(item: KubeObject, missing: Mapping[str, str], ancestors: Iterable[ObjectKey]) -> StatusBody:
+    """Status of a GatewayPolicy: the same conditions for every ancestor Gateway, and on top.
+
+    `missing` names the targets that do not exist, with words.
+    """
+    attached = Condition("Attached", True, "Attached", "")
+    if missing:
+        attached = Condition("Attached", False, "TargetNotFound", "; ".join(missing.values()))
+    conditions = rendered([refused(item) or ACCEPTED, attached], item.metadata.generation)
+    return {
+        "conditions": conditions,
+        "ancestors": [
+            {
+                "ancestorRef": {
+                    "group": GATEWAY_API_GROUP,
+                    "kind": "Gateway",
+                    "namespace": gateway.namespace,
+                    "name": gateway.name,
+                },
+                "controllerName": CONTROLLER_NAME,
+                "conditions": conditions,
+            }
+            for gateway in sorted(set(ancestors))[:MAX_ANCESTORS]
+        ],
+    }

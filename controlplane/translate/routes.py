@@ -1,0 +1,200 @@
+"""HTTPRoutes to wire: one Route per rule and Gateway, and what is wrong with which rule (Gateway API HTTPRouteRule).
+
+The second half of a route's translation; `attachment` is the first. Runs once per edit of a route, and when what one of
+its references leads to changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from controlplane.derive import Context
+from controlplane.translate import filters, support, wire
+from controlplane.translate.attachment import Parent
+from controlplane.translate.backends import Backends, Referrer, resolve
+from controlplane.translate.conditions import Condition
+from controlplane.translate.keys import BackendKey, ObjectKey, route_resource
+from gatewright.api import to_wire
+from gatewright.api.http_route import HTTPBackendRef, HTTPRoute, HTTPRouteRule
+from gatewright.api.names import GATEWAY_API_GROUP
+from gatewright.api.references import BackendObjectReference
+from gatewright.wire.v1 import policy_pb2, route_pb2
+
+KIND = "HTTPRoute"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTranslation:
+    """Everything that follows from one route."""
+
+    resources: tuple[tuple[ObjectKey, str, bytes], ...] = ()
+    """Gateway, resource name, bytes."""
+    backends: tuple[BackendKey, ...] = ()
+    """Those that its resources name."""
+    gateways: tuple[ObjectKey, ...] = ()
+    """Those that serve it."""
+    admitted_by: tuple[tuple[ObjectKey, str], ...] = ()
+    """Gateway and listener: each counts the route in attachedRoutes."""
+    refused: Condition | None = None
+    """`Accepted` False for every parent, because of the route itself."""
+    unresolved: Condition | None = None
+    partially_invalid: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule without what differs per Gateway."""
+
+    message: route_pb2.Route
+    backends: tuple[BackendKey, ...]
+    unresolved: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A rule that cannot be honoured."""
+
+    position: int
+    reason: str
+    message: str
+
+
+def translate(
+    context: Context, backends: Backends, key: ObjectKey, route: HTTPRoute, parents: Sequence[Parent]
+) -> RouteTranslation:
+    """The resources of a route for every Gateway that it attaches to, and its verdicts."""
+    unsupported = support.unsupported_fields(route)
+    if unsupported:
+        return RouteTranslation(refused=_refused("UnsupportedValue", support.message(unsupported)))
+    translator = _Translator(context, backends, key, route)
+    outcomes = [translator.rule(position, rule) for position, rule in enumerate(route.spec.rules)]
+    rules = [outcome for outcome in outcomes if isinstance(outcome, Rule)]
+    dropped = [outcome for outcome in outcomes if isinstance(outcome, Dropped)]
+    unresolved = [condition for rule in rules for condition in rule.unresolved]
+    if not rules:
+        message = "; ".join(f"rule {each.position}: {each.message}" for each in dropped)
+        return RouteTranslation(refused=_refused(dropped[0].reason, message))
+    served = _by_gateway(parents)
+    return RouteTranslation(
+        resources=tuple(_resources(key, rules, served)),
+        backends=tuple(sorted({backend for rule in rules for backend in rule.backends})) if served else (),
+        gateways=tuple(served),
+        admitted_by=tuple(dict.fromkeys((each.gateway, name) for each in parents for name in each.admitted_by)),
+        unresolved=_summary(unresolved),
+        partially_invalid=_partially_invalid(dropped),
+    )
+
+
+def _refused(reason: str, message: str) -> Condition:
+    return Condition("Accepted", False, reason, message)
+
+
+def _summary(unresolved: Sequence[Condition]) -> Condition | None:
+    """One condition for all bad references: the reason of the first, the messages of all."""
+    if not unresolved:
+        return None
+    messages = dict.fromkeys(condition.message for condition in unresolved)
+    return Condition("ResolvedRefs", False, unresolved[0].reason, "; ".join(messages))
+
+
+def _partially_invalid(dropped: Sequence[Dropped]) -> Condition | None:
+    """Gateway API wants the message to begin with "Dropped Rule" when rules are left out."""
+    if not dropped:
+        return None
+    message = "; ".join(f"Dropped Rule {each.position}: {each.message}" for each in dropped)
+    return Condition("PartiallyInvalid", True, dropped[0].reason, message)
+
+
+@dataclass(slots=True)
+class _Served:
+    """Where one Gateway serves the route."""
+
+    listeners: set[str]
+    hostnames: list[str]
+
+
+def _by_gateway(parents: Sequence[Parent]) -> dict[ObjectKey, _Served]:
+    served: dict[ObjectKey, _Served] = {}
+    for parent in parents:
+        if parent.listeners:
+            place = served.setdefault(parent.gateway, _Served(set(), []))
+            place.listeners.update(parent.listeners)
+            place.hostnames.extend(name for name in parent.hostnames if name not in place.hostnames)
+    return {gateway: served[gateway] for gateway in sorted(served)}
+
+
+def _resources(
+    key: ObjectKey, rules: Sequence[Rule], served: dict[ObjectKey, _Served]
+) -> Iterator[tuple[ObjectKey, str, bytes]]:
+    for gateway, place in served.items():
+        for rule in rules:
+            name = route_resource(key, rule.message.rule_index)
+            message = route_pb2.Route(listeners=sorted(place.listeners), hostnames=sorted(place.hostnames))
+            message.MergeFrom(rule.message)
+            yield gateway, name, wire.resource(name, route=message)
+
+
+class _Translator:
+    """One run over one route."""
+
+    def __init__(self, context: Context, backends: Backends, key: ObjectKey, route: HTTPRoute) -> None:
+        self._context = context
+        self._backends = backends
+        self._route = route
+        self._source = policy_pb2.ObjectRef(kind=KIND, namespace=key.namespace, name=key.name)
+        self._referrer = Referrer(GATEWAY_API_GROUP, KIND, key.namespace)
+        # Equal matches: the older route wins, then the smaller namespace/name. Files have no time, and come first.
+        self._order = f"{route.metadata.creation_timestamp or ''} {key}"
+
+    def rule(self, position: int, rule: HTTPRouteRule) -> Rule | Dropped:
+        problem = filters.problem(rule)
+        if problem is not None:
+            return Dropped(position, *problem)
+        references = _References(self._context, self._backends, self._referrer)
+        message = route_pb2.Route(
+            source=self._source,
+            rule=rule.name or "",
+            rule_index=position,
+            matches=[to_wire.route_match(match) for match in rule.matches],
+            backends=[_backend(reference, references) for reference in rule.backend_refs],
+            policies=to_wire.rule_policies(rule.filters, rule.timeouts, rule.retry, mirror_target=references.key),
+            order=self._order,
+        )
+        return Rule(message, tuple(references.used), tuple(references.unresolved))
+
+
+class _References:
+    """The backend references of one rule: what they lead to, and what is wrong with them."""
+
+    def __init__(self, context: Context, backends: Backends, referrer: Referrer) -> None:
+        self._context = context
+        self._backends = backends
+        self._referrer = referrer
+        self.used: list[BackendKey] = []
+        self.unresolved: list[Condition] = []
+
+    def resolve(self, reference: BackendObjectReference) -> BackendKey | Condition:
+        found = resolve(self._context, self._backends, self._referrer, reference)
+        if isinstance(found, BackendKey):
+            self.used.append(found)
+        else:
+            self.unresolved.append(found)
+        return found
+
+    def key(self, reference: BackendObjectReference) -> str | None:
+        """The resource key; None for a bad reference, which leaves a mirror out."""
+        found = self.resolve(reference)
+        return found.resource if isinstance(found, BackendKey) else None
+
+
+def _backend(reference: HTTPBackendRef, references: _References) -> route_pb2.RouteBackend:
+    message = route_pb2.RouteBackend(
+        weight=reference.weight, policies=to_wire.rule_policies(reference.filters, mirror_target=references.key)
+    )
+    found = references.resolve(reference)
+    if isinstance(found, BackendKey):
+        message.backend = found.resource
+    else:
+        message.invalid.reason = f"{found.reason}: {found.message}"
+    return message

@@ -1,0 +1,21 @@
+"""What a valid object asks for that is not acted upon yet: such an object is refused by name, never half-honoured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gatewright.api.metadata import KubeObject
+from gatewright.api.problem import UNSUPPORTED, path_text
+from gatewright.api.unsupported import unsupported
+
+Path = tuple[str | int, ...]
+
+
+def unsupported_fields(item: KubeObject) -> tuple[Path, ...]:
+    """Paths of the fields that are set and not supported yet."""
+    return tuple(path for path, _ in unsupported(item))
+
+
+def message(paths: Iterable[Path]) -> str:
+    """The condition's message that names them."""
+    return UNSUPPORTED + ", ".join(path_text(path) for path in paths)
