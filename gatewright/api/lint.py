@@ -68,7 +68,7 @@ class Report:
 
 def lint(documents: Iterable[Document], log_modules: Collection[str] | None = None) -> list[Problem]:
     """Every problem of the files, in their order. `log_modules`: as in standalone.load."""
-    return list(_examine(documents, log_modules).problems)
+    return list(examine(documents, log_modules).problems)
 
 
 def lint_paths(paths: Iterable[str | Path], log_modules: Collection[str] | None = None) -> Report:
@@ -81,11 +81,12 @@ def lint_paths(paths: Iterable[str | Path], log_modules: Collection[str] | None 
             documents.append(Document(str(path), path.read_text("utf-8")))
         except (OSError, UnicodeDecodeError) as failure:
             unreadable.append(_unreadable(path, failure))
-    report = _examine(documents, log_modules)
+    report = examine(documents, log_modules)
     return Report((*unreadable, *report.problems), report.files + len(unreadable), report.objects)
 
 
-def _examine(documents: Iterable[Document], log_modules: Collection[str] | None) -> Report:
+def examine(documents: Iterable[Document], log_modules: Collection[str] | None = None) -> Report:
+    """As `lint`, with the counts."""
     problems: list[Problem] = []
     first: dict[ObjectKey, Decoded] = {}
     files = objects = 0

@@ -6,6 +6,7 @@ forgotten with the Place.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from gatewright.api import names, yaml_text
@@ -13,6 +14,8 @@ from gatewright.api.problem import Problem, Severity, path_text
 from gatewright.api.yaml_text import Position
 
 Path = tuple[str | int, ...]
+
+_CONTENT = re.compile(r"^[ \t]*[^\s#]", re.MULTILINE)
 
 
 class Place:
@@ -22,7 +25,8 @@ class Place:
         self._text = text
         self.file = file
         self._first_line = first_line
-        self.line = first_line + text[: len(text) - len(text.lstrip())].count("\n") if text else 0
+        content = _CONTENT.search(text) if text else None
+        self.line = first_line + (text or "")[: content.start()].count("\n") if content else first_line
         self._root: Position | None = None
 
     def of(self, path: Path) -> tuple[int, int]:
