@@ -145,9 +145,10 @@ def aiohttp(backend_port: int) -> Launch:
 
 def gatewright(backend_port: int, module: str = "dataplane") -> Launch:
     port = free_port()
-    name = f"{module.rpartition('.')[2]}.json"
-    path = _write(name, json.dumps(_gatewright_file(port, backend_port)))
-    return Launch([sys.executable, "-m", module, "-f", str(path)], port, {"SESSION_KEY": "00" * 32})
+    path = _write("gatewright.json" if module == "dataplane" else "general.json", json.dumps(_file(port, backend_port)))
+    pages = [f"--{page}=127.0.0.1:{free_port()}" for page in ("admin", "stats", "readiness")]
+    command = [sys.executable, "-m", module, "-f", str(path), "--workers=1", *pages]
+    return Launch(command, port, {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0"})
 
 
 def gatewright_general(backend_port: int) -> Launch:
@@ -155,7 +156,7 @@ def gatewright_general(backend_port: int) -> Launch:
     return gatewright(backend_port, "benchmarks.general_path")
 
 
-def _gatewright_file(port: int, backend_port: int) -> dict[str, Any]:
+def _file(port: int, backend_port: int) -> dict[str, Any]:
     rows = [
         {
             "name": f"{host}-{number}",
@@ -166,14 +167,8 @@ def _gatewright_file(port: int, backend_port: int) -> dict[str, Any]:
         for host, prefixes in routes().items()
         for number, prefix in enumerate(prefixes)
     ]
-    config = {
-        "workers": 1,
-        "adminAddr": f"127.0.0.1:{free_port()}",
-        "statsAddr": f"127.0.0.1:{free_port()}",
-        "readinessAddr": f"127.0.0.1:{free_port()}",
-    }
     listener = {"name": "http", "protocol": "HTTP", "routes": rows}
-    return {"config": config, "binds": [{"port": port, "listeners": [listener]}]}
+    return {"binds": [{"port": port, "listeners": [listener]}]}
 
 
 # --- any other

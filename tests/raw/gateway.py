@@ -46,27 +46,25 @@ class Gateway:
     """`with Gateway(file) as gateway:` runs `python -m dataplane -f` until the block ends; `address` takes requests."""
 
     def __init__(self, file: Mapping[str, Any], workers: int = 1) -> None:
-        self.admin_port, self.stats_port, self.readiness_port = free_port(), free_port(), free_port()
-        config = {
-            "adminAddr": f"127.0.0.1:{self.admin_port}",
-            "statsAddr": f"127.0.0.1:{self.stats_port}",
-            "readinessAddr": f"127.0.0.1:{self.readiness_port}",
-            "workers": workers,
-        }
-        self.file = {"config": config, **file}
+        self.file = file
         self.address = ("127.0.0.1", int(file["binds"][0]["port"]))
+        self.stats_port, self.readiness_port = free_port(), free_port()
         self._folder = tempfile.TemporaryDirectory(prefix="gateway")
         self.path = Path(self._folder.name) / "config.json"
         self.log = Path(self._folder.name) / "log"
+        pages = {"--admin": "off", "--stats": self.stats_port, "--readiness": self.readiness_port}
+        flags = [f"{flag}={page if page == 'off' else f'127.0.0.1:{page}'}" for flag, page in pages.items()]
+        self.command = [sys.executable, "-m", "dataplane", "-f", str(self.path), f"--workers={workers}", *flags]
 
     def __enter__(self) -> Gateway:
         self.path.write_text(json.dumps(self.file))
+        environment = {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0"}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "dataplane", "-f", str(self.path)],
+                self.command,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "SESSION_KEY": "00" * 32},
+                env={**os.environ, **environment, "TERMINATION_GRACE_PERIOD_SECONDS": "1"},
             )
         self._await_ready()
         return self
@@ -91,6 +89,5 @@ class Gateway:
                     if b" 200 " in probe.recv(64):
                         return
             except OSError:
-                pass
-            time.sleep(0.05)
+                time.sleep(0.05)
         raise RuntimeError(f"the proxy did not become ready:\n{self.log.read_text()}")
