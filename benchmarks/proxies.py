@@ -159,16 +159,17 @@ def gatewright_general(backend_port: int) -> Launch:
 def _file(port: int, backend_port: int) -> dict[str, Any]:
     rows = [
         {
-            "name": f"{host}-{number}",
+            "name": f"{host.replace('.', '-')}-{number}",
             "hostnames": [host],
             "matches": [{"path": {"type": "PathPrefix", "value": prefix}}],
-            "backends": [{"host": f"127.0.0.1:{backend_port}"}],
+            "backends": [{"backend": "origin"}],
         }
         for host, prefixes in routes().items()
         for number, prefix in enumerate(prefixes)
     ]
     listener = {"name": "http", "protocol": "HTTP", "routes": rows}
-    return {"binds": [{"port": port, "listeners": [listener]}]}
+    backend = {"name": "origin", "host": f"127.0.0.1:{backend_port}"}
+    return {"binds": [{"port": port, "listeners": [listener]}], "backends": [backend]}
 
 
 # --- any other

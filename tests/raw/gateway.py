@@ -27,19 +27,15 @@ def free_port() -> int:
 
 def forward_all(port: int, origin_port: int) -> dict[str, Any]:
     """A file that sends everything to the origin, but redirects paths under /away itself (`case.AWAY`)."""
+    redirect = {"path": {"type": "ReplaceFullPath", "replaceFullPath": "/"}}
     away = {
         "name": "away",
         "matches": [{"path": {"type": "PathPrefix", "value": "/away"}}],
-        "filters": [
-            {
-                "type": "RequestRedirect",
-                "requestRedirect": {"path": {"type": "ReplaceFullPath", "replaceFullPath": "/"}},
-            }
-        ],
+        "policies": {"requestRedirect": redirect},
     }
     everything = {"name": "everything", "backends": [{"host": f"127.0.0.1:{origin_port}"}]}
     listener = {"name": "http", "protocol": "HTTP", "routes": [away, everything]}
-    return {"binds": [{"port": port, "listeners": [listener]}]}
+    return {"binds": [{"port": port, "addresses": ["127.0.0.1"], "listeners": [listener]}]}
 
 
 class Gateway:
