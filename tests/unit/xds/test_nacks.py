@@ -1,0 +1,46 @@
+"""Refusals as hostile peers write them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from controlplane.xds.nacks import Refusal, parse
+
+NO_REASON = "refused without a reason"
+
+MESSAGES = [
+    ('[{"key": "route/a/b/0", "error": "no"}]', (Refusal("route/a/b/0", "no"),)),
+    ('[{"key": "a", "error": "x"}, {"key": "b", "error": "y"}]', (Refusal("a", "x"), Refusal("b", "y"))),
+    ('[{"key": "a", "error": "first"}, {"key": "a", "error": "second"}]', (Refusal("a", "first"),)),
+    ('[{"key": "a", "error": "x", "more": [1]}]', (Refusal("a", "x"),)),
+    ('[{"key": "a", "error": ""}]', (Refusal("a", NO_REASON),)),
+    ('[1, null, {"key": 5, "error": "x"}, {"key": "a"}, {"key": "b", "error": "y"}]', (Refusal("b", "y"),)),
+    ('[{"key": "a\\nb", "error": "x\\u001b[31m\\u2028y\\ud800"}]', (Refusal("a b", "x [31m y"),)),
+    ("Proto constraint validation failed", (Refusal("", "Proto constraint validation failed"),)),
+    ("line\none\x00two", (Refusal("", "line one two"),)),
+    ("", (Refusal("", NO_REASON),)),
+    ("[]", (Refusal("", "[]"),)),
+    ("[{]", (Refusal("", "[{]"),)),
+    ('{"key": "a", "error": "x"}', (Refusal("", '{"key": "a", "error": "x"}'),)),
+]
+
+
+@pytest.mark.parametrize(("message", "refusals"), MESSAGES)
+def test_parse(message: str, refusals: tuple[Refusal, ...]) -> None:
+    assert parse(message) == refusals
+
+
+def test_deep_nesting_is_text() -> None:
+    (refusal,) = parse("[" * 500_000)
+    assert (refusal.key, len(refusal.error)) == ("", 2000)
+
+
+def test_bounds() -> None:
+    many = parse(json.dumps([{"key": str(number), "error": "x" * 5000} for number in range(150)]))
+    assert len(many) == 150
+    assert {len(refusal.error) for refusal in many} == {2000}
+    assert len(parse(json.dumps([{"key": str(number), "error": "x"} for number in range(5000)]))) == 1000
+    assert parse(json.dumps([{"key": "k" * 5000, "error": "x"}]))[0].key == ""
+    assert parse(json.dumps([{"key": "a", "error": "x" * (2 << 20)}]))[0].key == ""
