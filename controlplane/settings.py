@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 SOCKET_NAME = "xds.sock"
 FOLDER = "gatewright"
+DISTRIBUTION = "gatewright"
 
 
 class UnsafeFolder(Exception):
@@ -27,6 +28,14 @@ class Settings:
     admin: tuple[str, int] = ("127.0.0.1", 18001)
 
 
+def version() -> str:
+    """Of the installed distribution; a source tree that was never installed has none."""
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return "unknown (not installed)"
+
+
 def address(text: str) -> tuple[str, int]:
     """`127.0.0.1:18000` or `[::1]:18000` to host and port; the command line has checked the form."""
     host, _, port = text.rpartition(":")
@@ -39,6 +48,8 @@ def default_socket(environment: Mapping[str, str]) -> Path:
     Makes its folder, for this user alone. Raises UnsafeFolder when the folder in the shared temporary directory was
     made by somebody else, who could put a socket of his own there.
     """
+    import tempfile  # here: it loads much that no other command needs
+
     runtime = environment.get("XDG_RUNTIME_DIR")
     folder = Path(runtime) / FOLDER if runtime else Path(tempfile.gettempdir()) / f"{FOLDER}-{os.getuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -29,8 +29,15 @@ MAX_FILE = 64 * 1024 * 1024
 Sink = Callable[[Sequence[tree.Change]], Awaitable[None]]
 
 
+async def _nothing() -> None:
+    return None
+
+
 class Directory:
-    """One watched folder. `run` is its life; `synced` is set when the first reading is complete."""
+    """One watched folder. `run` is its life; `synced` is set when the first reading is complete.
+
+    `on_idle` is called whenever everything that was seen has been read and told: a good moment to publish.
+    """
 
     def __init__(self, root: Path, state: tree.Tree, sink: Sink) -> None:
         self._root = str(root.absolute())
@@ -45,7 +52,7 @@ class Directory:
         self._trouble: Problem | None = None
         self._slice_end = 0.0
         self.synced = asyncio.Event()
-        self.changed_problems: Callable[[], None] = lambda: None
+        self.on_idle: Callable[[], Awaitable[None]] = _nothing
 
     def __repr__(self) -> str:
         return f"<Directory {self._root} {self._tree!r} dirty={len(self._dirty)}>"
@@ -142,11 +149,11 @@ class Directory:
                     await self._tell(changes)
                     changes = []
         await self._tell(changes)
+        await self.on_idle()
 
     async def _tell(self, changes: Sequence[tree.Change]) -> None:
         if changes:
             await self._sink(changes)
-        self.changed_problems()
         await self._breathe()
 
     async def _breathe(self) -> None:

@@ -134,6 +134,11 @@ class Tree:
     def files(self) -> frozenset[str]:
         return frozenset(self._files)
 
+    def file_of(self, key: ObjectKey) -> str | None:
+        """Where the object comes from."""
+        claims = self._claims.get(key)
+        return min(claims.files) if claims and claims.files else None
+
     def stage(self, file: str, text: str) -> Iterator[Staged | None]:
         """Decodes what is new in `text`: yields None after each decoded piece (a good moment to let others run), then
         the staged file."""

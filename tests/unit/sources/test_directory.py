@@ -50,6 +50,9 @@ class Seen:
                 self.objects[change.key.name] = change.model
         self._news.set()
 
+    async def idle(self) -> None:
+        self._news.set()
+
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE):
             while not condition():
@@ -61,7 +64,7 @@ class Seen:
 async def running(root: Path) -> AsyncIterator[tuple[directory.Directory, Seen]]:
     seen = Seen()
     source = directory.Directory(root, tree.Tree(decode, lambda model, generation: model), seen)
-    source.changed_problems = seen._news.set
+    source.on_idle = seen.idle
     task = asyncio.create_task(source.run())
     try:
         async with asyncio.timeout(PATIENCE):

@@ -1,0 +1,182 @@
+"""The composition root of the controller: the only file that knows every room.
+
+`running` starts source, pipeline, xDS server and admin API, and ends all of them; the commands call it. What people may
+see of a running controller is `KnownFacts`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+from controlplane.admin import facts
+from controlplane.admin.server import Server as AdminServer
+from controlplane.pipeline import Pipeline
+from controlplane.settings import Settings, version
+from controlplane.sources import decode, tree
+from controlplane.sources.directory import Directory
+from controlplane.xds import ProxyStatus, XdsServer, XdsSettings
+from controlplane.xds.node import Identity, Peer
+from gatewright.api.gateway import Gateway
+from gatewright.api.gateway_class import GatewayClass
+from gatewright.api.metadata import ObjectKey
+from gatewright.api.names import CONTROLLER_NAME
+from gatewright.api.problem import Problem
+
+log = logging.getLogger("controlplane")
+
+
+class AddressTaken(Exception):
+    """An address cannot be listened on; the text names it."""
+
+
+class App:
+    """One running controller. Made by `running`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.pipeline = Pipeline()
+        self.tree = tree.Tree(decode.decode, decode.with_generation)
+        self.source = Directory(settings.directory, self.tree, self.pipeline.take)
+        self.source.on_idle = self._idle
+        self.xds = XdsServer(
+            self.pipeline.snapshots,
+            self.pipeline.fleet,
+            XdsSettings(settings.socket, settings.xds),
+            authorize=self._when_ready,
+        )
+        self.admin = AdminServer(KnownFacts(self), *settings.admin)
+        self.admin_port = 0
+        self._problems: list[Problem] = []
+
+    async def open(self) -> None:
+        """Listens. Raises AddressTaken, or SocketError of the xDS room."""
+        try:
+            self.admin_port = await self.admin.start()
+        except OSError as error:
+            host, port = self.settings.admin
+            raise AddressTaken(f"{host}:{port} (admin API): {error.strerror or error}") from error
+        await self.xds.start()
+
+    async def close(self) -> None:
+        self.pipeline.close()
+        await self.xds.stop()
+        await self.admin.stop()
+
+    async def _idle(self) -> None:
+        """The source has told all that there is."""
+        is_first = not self.pipeline.ready.is_set()
+        await self.pipeline.flush()
+        self._report(self.source.problems())
+        if is_first:
+            for note in self.notes():
+                log.warning("%s", note)
+
+    def _report(self, problems: list[Problem]) -> None:
+        """One line for each new problem, one when all are solved."""
+        known = set(self._problems)
+        for problem in problems:
+            if problem not in known and problem.severity != "info":
+                log.log(logging.ERROR if problem.severity == "error" else logging.WARNING, "%s", problem)
+        if self._problems and not problems:
+            log.info("the files have no problems any more")
+        self._problems = problems
+
+    async def _when_ready(self, identity: Identity, peer: Peer) -> str | None:
+        """Lets a proxy in once there is a complete state: an early answer would make it forget all that it has."""
+        await self.pipeline.ready.wait()
+        return None
+
+    def gateways(self) -> list[Gateway]:
+        """The Gateways of our classes, by name."""
+        items = self.pipeline.objects.values()
+        classes = [item for item in items if isinstance(item, GatewayClass)]
+        ours = {item.metadata.name for item in classes if item.spec.controller_name == CONTROLLER_NAME}
+        found = [item for item in items if isinstance(item, Gateway) and item.spec.gateway_class_name in ours]
+        return sorted(found, key=lambda item: item.key)
+
+    def notes(self) -> list[str]:
+        """What is worth knowing and belongs to no object."""
+        if not self.pipeline.ready.is_set():
+            return ["the configuration is still being read"]
+        if self.gateways():
+            return []
+        if any(key.kind == "Gateway" for key in self.pipeline.objects):
+            return [f"no Gateway is ours: their classes are not GatewayClasses of {CONTROLLER_NAME}; nothing is served"]
+        return [f"{self.settings.directory} holds no Gateway; nothing is served until it does"]
+
+
+@contextlib.asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[App]:
+    """A controller that reads, listens and publishes until the block ends. Raises as `App.open` does."""
+    app = App(settings)
+    try:
+        await app.open()
+        reading = asyncio.create_task(app.source.run())
+        try:
+            yield app
+        finally:
+            reading.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reading
+    finally:
+        await app.close()
+
+
+class KnownFacts:
+    """Answers the admin API from the rooms that know."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._started = time.time()
+
+    def about(self) -> facts.Json:
+        return {
+            "version": version(),
+            "pid": os.getpid(),
+            "source": str(self._app.settings.directory),
+            "synced": self._app.pipeline.ready.is_set(),
+            "uptimeSeconds": round(time.time() - self._started, 3),
+        }
+
+    def proxies(self) -> Sequence[facts.ProxyRow]:
+        newest = self._app.pipeline.snapshots.newest
+        return [self._proxy(row) for row in self._app.pipeline.fleet.proxies(lambda gateway: newest(gateway).sequence)]
+
+    def _proxy(self, row: ProxyStatus) -> facts.ProxyRow:
+        wanted = self._app.pipeline.snapshots.newest(row.gateway).version
+        published = self._app.pipeline.published_at.get(row.gateway, row.connected_since)
+        behind = 0.0 if row.acknowledged_version == wanted else time.time() - max(published, row.connected_since)
+        return facts.ProxyRow(
+            row.gateway,
+            row.node_id.rpartition("/")[2],
+            wanted,
+            row.acknowledged_version,
+            round(behind, 3),
+            tuple(facts.Refusal(refusal.key, refusal.error) for refusal in row.refusals),
+        )
+
+    def objects(self) -> Iterator[facts.ObjectRow]:
+        status = self._app.pipeline.program.status
+        for key, item in self._app.pipeline.objects.items():
+            file = self._app.tree.file_of(key) or ""
+            yield facts.ObjectRow(*key, item.metadata.generation, file, dict(status(*key) or {}))
+
+    def problems(self) -> Sequence[Problem]:
+        return self._app.source.problems()
+
+    def notes(self) -> Sequence[str]:
+        return self._app.notes()
+
+    def content(self, kind: str, namespace: str, name: str) -> facts.Json | None:
+        by_kind = {known.lower(): known for known in {key.kind for key in self._app.pipeline.objects}}
+        item = self._app.pipeline.objects.get(ObjectKey(by_kind.get(kind.lower(), kind), namespace, name))
+        if item is None:
+            return None
+        hidden = {"data", "string_data"} if item.secret else set()
+        content: facts.Json = item.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=hidden)
+        return content | {"status": dict(self._app.pipeline.program.status(*item.key) or {})}
