@@ -53,7 +53,7 @@ class Process:
     """A program pinned to one core, with its output in a file."""
 
     def __init__(
-        self, name: str, command: Sequence[str], core: int, environment: Mapping[str, str] | None = None
+        self, name: str, command: Sequence[str], core: int | str, environment: Mapping[str, str] | None = None
     ) -> None:
         OUT.mkdir(exist_ok=True)
         self.name = name
