@@ -1,0 +1,61 @@
+"""What the pages tell users to write is accepted by `gatewright lint`."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = sorted((ROOT / "docs/policies").glob("*.md"))
+
+ROUTE = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: example}
+spec:
+  parentRefs: [{name: web}]
+  rules:
+    - name: example
+"""
+
+
+def blocks(page: Path) -> list[str]:
+    return YAML.findall(page.read_text())
+
+
+def lint(*paths: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "controlplane.cli", "lint", *map(str, paths)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_readme(tmp_path: Path) -> None:
+    (block,) = blocks(ROOT / "README.md")
+    (tmp_path / "shop.yaml").write_text(block)
+    run = lint(tmp_path)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_quickstart() -> None:
+    run = lint(ROOT / "examples/quickstart")
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_policy_page(page: Path, tmp_path: Path) -> None:
+    """Each block is a part of a rule."""
+    for number, block in enumerate(blocks(page)):
+        indented = "".join(f"      {line}\n" for line in block.splitlines())
+        (tmp_path / f"{number}.yaml").write_text(ROUTE.replace("name: example", f"name: example-{number}") + indented)
+    assert blocks(page)
+    run = lint(tmp_path)
+    assert "error" not in run.stdout, run.stdout + run.stderr
+
+
+def test_a_wrong_example_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "wrong.yaml").write_text(ROUTE + "      timeout: 3s\n")
+    assert lint(tmp_path).returncode == 1
