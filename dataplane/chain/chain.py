@@ -33,13 +33,15 @@ ResponseFunction = Callable[["Exchange"], "Waiting | None"]
 
 
 class Chain:
-    """The finished steps of a route (or of a listener's gateway phase). Immutable; shared by routes with equal policies.
+    """The finished steps of a route (or a listener's gateway phase). Immutable; shared by routes with equal policies.
 
     `request(exchange)` answers None (all steps passed), a Reply, or Waiting. `response` is None when no step has a
     response hook: then the response head is not even parsed.
     """
 
-    __slots__ = ("body", "end", "filters", "may_wait", "request", "request_hooks", "response", "response_hooks")
+    __slots__ = (
+        "__weakref__", "body", "end", "filters", "may_wait", "request", "request_hooks", "response", "response_hooks",
+    )
 
     def __init__(self, filters: Iterable[Filter]) -> None:
         self.filters = tuple(filters)
@@ -54,8 +56,6 @@ class Chain:
     def __repr__(self) -> str:
         return f"Chain({', '.join(f.name for f in self.filters)})"
 
-
-EMPTY = Chain(())
 
 
 def _bind(hooks: tuple[Any, ...], order: Iterable[int]) -> Any:
@@ -112,3 +112,6 @@ async def drive_response(exchange: Exchange, chain: Chain, waiting: Waiting | No
             answer = hook(exchange)
             if answer is not None:
                 await answer
+
+
+EMPTY = Chain(())

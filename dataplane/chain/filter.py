@@ -63,4 +63,28 @@ class Refused(ValueError):
 class Builder(Protocol):
     """Make a filter of one policy message. Raises `Refused` with what is wrong and where."""
 
-    def __call__(self, config: Any, env: Env, /) -> Filter | None: ...
+    def __call__(self, config: Any, env: Env, /) -> Filter | None: ...  # config: the message of the row's policy
+
+
+class Setting(Protocol):
+    """Make a value for the plan of a route, for a policy that the proxy itself carries out. Raises `Refused`."""
+
+    def __call__(self, config: Any, env: Env, /) -> Any: ...  # config as above; the answer's type is the plan's field's
+
+
+STEP, SETTING = "step", "setting"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One policy of a registry. The place of a step in a chain is the place of its row in the registry.
+
+    `name` is the field of the wire's Policy message; `plan_field`, for a setting, the field of the RoutePlan that takes
+    its value. `reason`: why this place, or who carries the setting out.
+    """
+
+    name: str
+    build: Builder | Setting
+    kind: str
+    reason: str
+    plan_field: str = ""

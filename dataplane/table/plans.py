@@ -1,13 +1,13 @@
-"""Finished settings of a bind, listener, route and backend: what a request meets. Built at swap time, never changed after.
+"""Finished settings of a bind, listener, route and backend: what a request meets. Built at swap time, then constant.
 
 A plan holds keys of backends, never the backends: those change far more often, so the exchange looks them up in the
-table that it pinned.
+table that it pinned. Nothing here points upward, so a dropped table is freed without the garbage collector.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dataplane.chain.chain import EMPTY, Chain
 
@@ -34,6 +34,27 @@ class Timeouts:
     backend_request: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """HTTPRouteRetry: `attempts` tries after the first, at least `backoff` seconds apart."""
+
+    codes: frozenset[int] = frozenset()
+    attempts: int = 1
+    backoff: float = 0.025
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """HTTPRequestMirrorFilter: `numerator` of `denominator` requests are sent to `backend` too."""
+
+    backend: str
+    numerator: int = 1
+    denominator: int = 1
+
+
+NO_TIMEOUTS = Timeouts()
+
+
 @dataclass(slots=True, eq=False)
 class RoutePlan:
     """One rule of a route."""
@@ -41,15 +62,20 @@ class RoutePlan:
     key: str
     """Key of its resource."""
     log: str
-    """Ready-made log fields of route and rule: ` route=ns/name route_rule=0` (text) and the same as JSON in `log_json`."""
+    """Ready-made log fields: ` route=ns/name route_rule=0`."""
     log_json: str
+    """The same as JSON: `,"route":"ns/name","route_rule":"0"`."""
     chain: Chain = EMPTY
     targets: tuple[Target, ...] = ()
+    """Those with a weight; none: no valid backend, answered with 500 unless a step answers."""
     weights: tuple[int, ...] = ()
     """Cumulative weights of `targets`; empty when there is one target or none."""
-    timeouts: Timeouts = Timeouts()
-    retry: Any = None
-    mirrors: tuple[Any, ...] = ()
+    timeouts: Timeouts = NO_TIMEOUTS
+    retry: Retry | None = None
+    mirrors: tuple[Mirror, ...] = ()
+    order: str = ""
+    """Ties between equal matches go to the smaller text, then to the smaller `rule_index`."""
+    rule_index: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -59,11 +85,14 @@ class BackendPlan:
     key: str
     endpoints: tuple[Endpoint, ...] = ()
     host: bytes = b""
-    """Host name to resolve (static backends with a name): endpoints then come from DNS."""
+    """Host name to resolve (static backends with a name): endpoints then come from DNS, with `port`."""
+    port: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class ListenerPlan:
+    """One listener of a bind, with the routes that are attached to it."""
+
     key: str
     name: str
     gateway: str
@@ -73,12 +102,16 @@ class ListenerPlan:
     """Ready-made log fields: ` gateway=ns/name listener=name`."""
     log_json: str
     router: Router
+    port: int = 0
+    """Of its bind, as configured."""
     chain: Chain = EMPTY
     """Gateway phase (PreRouting)."""
 
 
 @dataclass(slots=True, eq=False)
 class BindPlan:
+    """One port with its listeners; which of them takes a request is told by `router.choose`."""
+
     key: str
     port: int
     addresses: tuple[str, ...]

@@ -1,0 +1,135 @@
+"""Header modifiers: set, add and remove headers of the request on its way up and of the response on its way down.
+
+Gateway API HTTPHeaderFilter. Within one filter `add` comes first, then `set`, then `remove`; of several entries with
+one name the first counts. The static outcome is worked out when the filter is built: which names go, and the bytes of
+all lines that come.
+
+Not editable, because they tell how the message is framed or what this hop agreed on: the names in `FRAMING`. The
+request's `host` can be set (the authority changes with it) but neither added to nor removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHook
+from dataplane.http.heads import is_name, is_value
+from dataplane.http.uri import canonical_host
+from gatewright.wire.v1 import traffic_pb2
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+NAME = "header_modifiers"
+
+FRAMING = frozenset(
+    b"connection content-length expect http2-settings keep-alive proxy-connection te trailer transfer-encoding"
+    b" upgrade".split()
+)
+"""RFC 9110 7.6.1, RFC 9112 6."""
+
+
+def build(config: traffic_pb2.HeaderModifiers, env: Env) -> Filter | None:
+    """Raises `Refused` for a name or value that no header can have, and for framing headers."""
+    request = _edit(config.request, "request")
+    response = _edit(config.response, "response")
+    if not any(request) and not any(response):
+        return None
+    return Filter(
+        NAME,
+        request=_request_hook(*request) if any(request) else None,
+        response=_response_hook(*response) if any(response) else None,
+    )
+
+
+def _edit(config: traffic_pb2.HeaderFilter, side: str) -> tuple[tuple[bytes, ...], bytes, bytes]:
+    """(names to take out, lines to append, host to set)."""
+    added = _values(config.add, f"{side}.add")
+    replaced = _values(config.set, f"{side}.set")
+    removed = dict.fromkeys(_name(name, f"{side}.remove") for name in config.remove)
+    host = b""
+    if side == "request":
+        if b"host" in added or b"host" in removed:
+            raise Refused(f"{side}: host can be set, not added or removed")
+        _, host = replaced.pop(b"host", (b"", b""))
+        if host and canonical_host(host) is None:
+            raise Refused(f"{side}.set: {host.decode()!r} is not a host")
+    lines = [line for name, line in added.items() if name not in replaced and name not in removed]
+    lines += [line for name, line in replaced.items() if name not in removed]
+    text = b"".join(b"%b: %b\r\n" % line for line in lines)
+    return (*(name for name in replaced if name not in removed), *removed), text, host
+
+
+def _values(entries: Iterable[traffic_pb2.HeaderValue], where: str) -> dict[bytes, tuple[bytes, bytes]]:
+    """(name as written, value) by lower-case name."""
+    values: dict[bytes, tuple[bytes, bytes]] = {}
+    for entry in entries:
+        low = _name(entry.name, where)
+        value = entry.value.encode()
+        if is_value(value) is None:
+            raise Refused(f"{where}: the value of {entry.name} is not a header value")
+        values.setdefault(low, (entry.name.encode(), value))
+    return values
+
+
+def _name(name: str, where: str) -> bytes:
+    low = name.lower().encode()
+    if is_name(low) is None:
+        raise Refused(f"{where}: {name!r} is not a header name")
+    if low in FRAMING:
+        raise Refused(f"{where}: {name} belongs to the connection and cannot be edited")
+    return low
+
+
+def _request_hook(names: tuple[bytes, ...], lines: bytes, host: bytes) -> RequestHook:
+    if host:
+        return _with_host(names, lines, host)
+    needles = _needles(names)
+    low_lines = lines.lower()
+
+    def edit_request(exchange: Exchange) -> None:
+        head = exchange.request
+        for name, needle in needles:
+            if needle in head.low:
+                head.remove(name)
+        head.block += lines
+        head.low += low_lines
+
+    return edit_request
+
+
+def _with_host(names: tuple[bytes, ...], lines: bytes, authority: bytes) -> RequestHook:
+    host = canonical_host(authority) or b""
+
+    def edit_request_and_host(exchange: Exchange) -> None:
+        head = exchange.request
+        for name in names:
+            head.remove(name)
+        head.append(lines)
+        head.set(b"host", authority)
+        exchange.authority = authority
+        exchange.host = host
+
+    return edit_request_and_host
+
+
+def _response_hook(names: tuple[bytes, ...], lines: bytes, _: bytes) -> ResponseHook:
+    needles = _needles(names)
+    low_lines = lines.lower()
+
+    def edit_response(exchange: Exchange) -> None:
+        head = exchange.response
+        assert head is not None  # response hooks run when there is one
+        for name, needle in needles:
+            if needle in head.low:
+                head.remove(name)
+        head.block += lines
+        head.low += low_lines
+
+    return edit_response
+
+
+def _needles(names: tuple[bytes, ...]) -> tuple[tuple[bytes, bytes], ...]:
+    """(name, what begins its line)."""
+    return tuple((name, b"\r\n" + name + b":") for name in names)

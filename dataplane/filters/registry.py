@@ -1,0 +1,19 @@
+"""Which policies there are and in which order they act. The order is that of this table, with a reason per row.
+
+The worker hands `ROWS` to the table's compiler. See decisions, "Order, route phase": policies that are not built yet
+have their place between these.
+"""
+
+from __future__ import annotations
+
+from dataplane.chain.filter import SETTING, STEP, Row
+from dataplane.filters import header_modifiers, request_mirror, request_redirect, retry, timeouts, url_rewrite
+
+ROWS: tuple[Row, ...] = (
+    Row("header_modifiers", header_modifiers.build, STEP, "outside the redirect, so that it edits its answer too"),
+    Row("url_rewrite", url_rewrite.build, STEP, "after whatever reads the path and host that the client asked for"),
+    Row("request_redirect", request_redirect.build, STEP, "last: it answers, so nothing may be left to do"),
+    Row("timeouts", timeouts.build, SETTING, "kept by the proxy over all attempts", "timeouts"),
+    Row("retry", retry.build, SETTING, "a matter of attempts, which come after all steps", "retry"),
+    Row("request_mirror", request_mirror.build, SETTING, "copies what the steps made of the request", "mirrors"),
+)

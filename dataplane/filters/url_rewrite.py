@@ -1,0 +1,94 @@
+"""URL rewrite: change host and path of the request on its way up (Gateway API HTTPURLRewriteFilter).
+
+The query stays. A replaced prefix is the one that the rule matched; slashes are joined as HTTPPathModifier's table
+says: a slash at the end of the replacement is ignored, and an empty outcome is "/".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.chain.filter import Env, Filter, Refused, RequestHook
+from dataplane.chain.reply import Reply
+from dataplane.http.uri import canonical_host, canonical_path
+from gatewright.wire.v1 import traffic_pb2
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+NAME = "url_rewrite"
+
+NO_PREFIX = Reply(503, "PolicyUnusable", b"policy cannot be applied", detail="url_rewrite: the rule matched no prefix")
+"""Gateway API allows a prefix to be replaced in rules that match by prefix only."""
+
+
+def build(config: traffic_pb2.UrlRewrite, env: Env) -> Filter | None:
+    """Raises `Refused` for a hostname or path that no request can have."""
+    hooks = [hook for hook in (_hostname(config.hostname), _path(config.path)) if hook is not None]
+    if not hooks:
+        return None
+    return Filter(NAME, request=hooks[0] if len(hooks) == 1 else _both(*hooks))
+
+
+def _both(first: RequestHook, second: RequestHook) -> RequestHook:
+    def rewrite(exchange: Exchange) -> Reply | None:
+        first(exchange)
+        return second(exchange)  # type: ignore[return-value]  # neither waits
+
+    return rewrite
+
+
+def _hostname(hostname: str) -> RequestHook | None:
+    if not hostname:
+        return None
+    authority = hostname.encode()
+    host = canonical_host(authority)
+    if host is None:
+        raise Refused(f"hostname {hostname!r} is not a host")
+
+    def rewrite_host(exchange: Exchange) -> None:
+        exchange.authority = authority
+        exchange.host = host
+        exchange.request.set(b"host", authority)
+
+    return rewrite_host
+
+
+def _path(config: traffic_pb2.PathModifier) -> RequestHook | None:
+    kind = config.WhichOneof("kind")
+    if kind == "replace_full_path":
+        return _full_path(_checked(config.replace_full_path) or b"/")
+    if kind == "replace_prefix_match":
+        return _prefix(_checked(config.replace_prefix_match).rstrip(b"/"))
+    return None
+
+
+def _checked(path: str) -> bytes:
+    canonical = canonical_path(path.encode())
+    if canonical is None or (path and not path.startswith("/")):
+        raise Refused(f"path {path!r} must begin with / and hold only what a path may")
+    return canonical
+
+
+def _full_path(path: bytes) -> RequestHook:
+    def replace_path(exchange: Exchange) -> None:
+        query = exchange.target.find(b"?")
+        exchange.target = path if query < 0 else path + exchange.target[query:]
+        exchange.path = path
+
+    return replace_path
+
+
+def _prefix(replacement: bytes) -> RequestHook:
+    def replace_prefix(exchange: Exchange) -> Reply | None:
+        prefix = exchange.prefix
+        if not prefix:
+            return NO_PREFIX
+        rest = exchange.path if prefix == b"/" else exchange.path[len(prefix) :]
+        path = replacement + rest or b"/"
+        query = exchange.target.find(b"?")
+        exchange.target = path if query < 0 else path + exchange.target[query:]
+        exchange.path = path
+        return None
+
+    return replace_prefix

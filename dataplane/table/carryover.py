@@ -1,0 +1,41 @@
+"""What outlives a swap: endpoints, with their idle connections and scores.
+
+Equal endpoints are one object, whichever backends and tables name them; the applier takes one per reference and gives
+it back after the swap that drops it. `Env.carryover` is this object.
+"""
+
+from __future__ import annotations
+
+from dataplane.upstream.endpoint import Endpoint
+
+Identity = tuple[str, int, str]
+"""Address, port, path of a Unix socket."""
+
+
+class Carryover:
+    def __init__(self) -> None:
+        self._endpoints: dict[Identity, Endpoint] = {}
+        self._taken: dict[Endpoint, int] = {}
+
+    def take(self, address: str, port: int, unix_path: str = "") -> Endpoint:
+        """The endpoint of an address: the known one, or a new one. Each taking is given back once."""
+        identity = (address, port, unix_path)
+        endpoint = self._endpoints.get(identity)
+        if endpoint is None:
+            endpoint = self._endpoints[identity] = Endpoint(address, port, unix_path)
+        self._taken[endpoint] = self._taken.get(endpoint, 0) + 1
+        return endpoint
+
+    def give_back(self, endpoint: Endpoint) -> None:
+        """One reference less; after the last one its idle connections are closed."""
+        self._taken[endpoint] -= 1
+        if not self._taken[endpoint]:
+            del self._taken[endpoint]
+            del self._endpoints[endpoint.address, endpoint.port, endpoint.unix_path]
+            endpoint.close_idle()
+
+    def __len__(self) -> int:
+        return len(self._endpoints)
+
+    def __repr__(self) -> str:
+        return f"Carryover({len(self)} endpoints)"

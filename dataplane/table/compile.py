@@ -1,0 +1,195 @@
+"""From one decoded message to one plan. Pure: what is wrong is raised as `Refused`, and nothing was changed by then."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Any
+
+from dataplane.chain.chain import EMPTY
+from dataplane.chain.filter import SETTING, Refused
+from dataplane.table.intern import Interns
+from dataplane.table.plans import BackendPlan, BindPlan, ListenerPlan, RoutePlan, Target
+from dataplane.table.router import Router
+from dataplane.upstream.endpoint import Endpoint
+from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, policy_pb2, route_pb2
+
+_PROTOCOLS = {value: name.removeprefix("PROTOCOL_") for name, value in listener_pb2.Protocol.items()}
+
+_MANY = ("mirrors",)
+"""Plan fields that take a value of each policy; of the others the last written holds."""
+
+
+def route_plan(key: str, message: route_pb2.Route, interns: Interns) -> RoutePlan:
+    """The plan of a route rule. Raises `Refused`."""
+    if not message.listeners:
+        raise Refused("a route needs a listener")
+    targets, weights = _targets(message.backends, interns)
+    source = message.source
+    log = {"route": f"{source.namespace}/{source.name}", "route_rule": message.rule or str(message.rule_index)}
+    plan = RoutePlan(
+        key,
+        _text(log),
+        _json(log),
+        interns.chain(message.policies),
+        targets,
+        weights,
+        order=message.order,
+        rule_index=message.rule_index,
+    )
+    for field, value in _settings(message.policies, interns).items():
+        setattr(plan, field, value)
+    return plan
+
+
+def _settings(policies: Iterable[policy_pb2.Policy], interns: Interns) -> dict[str, Any]:
+    """Values of plan fields, as their builders type them."""
+    settings: dict[str, Any] = {}
+    for policy in policies:
+        _, row = interns.row(policy)
+        if row.kind != SETTING:
+            continue
+        try:
+            value = row.build(getattr(policy, row.name), interns.env)
+        except Refused as error:
+            raise Refused(f"{row.name}: {error}") from None
+        if row.plan_field in _MANY:
+            value = (*settings.get(row.plan_field, ()), value)
+        settings[row.plan_field] = value
+    return {field: interns.same(value) for field, value in settings.items()}
+
+
+def _targets(
+    references: Iterable[route_pb2.RouteBackend], interns: Interns
+) -> tuple[tuple[Target, ...], tuple[int, ...]]:
+    """Backend references that have a weight, and cumulative weights where there is a choice."""
+    used = [reference for reference in references if reference.weight]
+    targets = tuple(_target(reference, interns) for reference in used)
+    if all(target.chain is EMPTY for target in targets):  # others would keep their chains alive
+        targets = interns.same(targets)
+    return targets, tuple(accumulate(reference.weight for reference in used)) if len(used) > 1 else ()
+
+
+def _target(reference: route_pb2.RouteBackend, interns: Interns) -> Target:
+    for policy in reference.policies:
+        _, row = interns.row(policy)
+        if row.kind == SETTING:
+            raise Refused(f"{row.name} is not supported as a filter of a backend reference")
+    kind = reference.WhichOneof("target")
+    if kind == "backend":
+        return Target(reference.backend, "", interns.chain(reference.policies))
+    reason = reference.invalid.reason if kind == "invalid" else ""
+    return Target("", reason or "a backend reference of a kind that this proxy does not know")
+
+
+def wanted_backends(message: route_pb2.Route) -> list[str]:
+    """Keys of the backends that a route can lead to."""
+    return [reference.backend for reference in message.backends if reference.weight and reference.backend]
+
+
+def listener_plan(key: str, message: listener_pb2.Listener, bind: bind_pb2.Bind, router: Router) -> ListenerPlan:
+    gateway = bind.gateway.removeprefix("gateway/")
+    log = {"gateway": gateway, "listener": message.name}
+    return ListenerPlan(key, message.name, gateway, message.hostname, _text(log), _json(log), router, bind.port)
+
+
+def check_listener(message: listener_pb2.Listener) -> None:
+    """Raises `Refused` for what must not be opened."""
+    if message.protocol != listener_pb2.PROTOCOL_HTTP:
+        name = _PROTOCOLS.get(message.protocol, str(message.protocol))
+        raise Refused(f"protocol {name} is not supported yet")
+    if not message.bind:
+        raise Refused("a listener needs a bind")
+
+
+def check_bind(message: bind_pb2.Bind) -> None:
+    """Raises `Refused`."""
+    if not 0 < message.port < 65536:
+        raise Refused(f"port {message.port} is not between 1 and 65535")
+    for address in message.addresses:
+        if not _is_ip(address):
+            raise Refused(f"address {address!r} is not an IP address")
+
+
+def bind_plan(key: str, message: bind_pb2.Bind, listeners: Iterable[ListenerPlan]) -> tuple[BindPlan, dict[str, str]]:
+    """A bind with its listeners, and listeners that have the hostname of an earlier one, with the reason."""
+    plan = BindPlan(key, message.port, tuple(message.addresses))
+    refused = {}
+    for listener in listeners:
+        hostname = listener.hostname.lower().encode()
+        if not hostname:
+            first = plan.default = plan.default or listener
+        elif hostname.startswith(b"*."):
+            first = plan.wildcards.setdefault(hostname[1:], listener)
+        else:
+            first = plan.exact.setdefault(hostname, listener)
+        if first is not listener:
+            refused[listener.key] = f"has the hostname of {first.key} on the same bind"
+    return plan, refused
+
+
+def check_backend(message: backend_pb2.Backend) -> None:
+    """Raises `Refused`."""
+    kind = message.WhichOneof("kind")
+    if kind is None:
+        raise Refused("a kind of backend that this proxy does not know")
+    if kind == "static":
+        static = message.static
+        if bool(static.host) == bool(static.unix_path):
+            raise Refused("a static backend needs a host or the path of a Unix socket")
+        if static.host and not 0 < static.port < 65536:
+            raise Refused(f"port {static.port} is not between 1 and 65535")
+
+
+def check_endpoint(message: backend_pb2.Endpoint) -> None:
+    """Raises `Refused`."""
+    if not _is_ip(message.address):
+        raise Refused(f"address {message.address!r} is not an IP address")
+    if not 0 < message.port < 65536:
+        raise Refused(f"port {message.port} is not between 1 and 65535")
+
+
+def static_address(message: backend_pb2.Backend) -> tuple[str, int, str] | None:
+    """Address, port and socket path of a static backend that needs no resolving; None for all others."""
+    static = message.static
+    if static.unix_path:
+        return "", 0, static.unix_path
+    host = static.host.removeprefix("[").removesuffix("]")
+    return (host, static.port, "") if _is_ip(host) else None
+
+
+def backend_plan(key: str, message: backend_pb2.Backend, endpoints: Iterable[Endpoint]) -> BackendPlan:
+    found = tuple(dict.fromkeys(endpoints))
+    static = message.static
+    if static.host and not found:
+        return BackendPlan(key, (), static.host.lower().encode(), static.port)
+    return BackendPlan(key, found)
+
+
+def hostnames(message: route_pb2.Route) -> list[bytes]:
+    """The hostnames to place a route under; b"": any."""
+    return list(dict.fromkeys(name.lower().encode() for name in message.hostnames)) or [b""]
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _text(fields: dict[str, str]) -> str:
+    """Log fields as ` name=value`; quoted where a reader could not tell where a value ends."""
+    return "".join(f" {name}={value if _is_bare(value) else json.dumps(value)}" for name, value in fields.items())
+
+
+def _is_bare(text: str) -> bool:
+    return text.isascii() and text.isprintable() and not any(mark in text for mark in ' "=\\')
+
+
+def _json(fields: dict[str, str]) -> str:
+    """Log fields as `,"name":"value"`."""
+    return "".join(f",{json.dumps(name)}:{json.dumps(value)}" for name, value in fields.items())

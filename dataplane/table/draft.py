@@ -1,0 +1,159 @@
+"""The next version of a router: what changes is copied once, all else is shared with the version before.
+
+The applier makes one per listener that a state touches, adds and removes matches, and takes the finished router. The
+router it began with stays as it is: exchanges may be using it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterable
+from typing import Any
+
+from dataplane.table.matches import EXACT, REGEX, ROOT, Match, Placement, Rank
+from dataplane.table.parted import Container, grown
+from dataplane.table.plans import RoutePlan
+from dataplane.table.router import EMPTY, Found, Level, Router, as_matches
+
+Rules = Container[bytes, Found]
+
+
+class RouterDraft:
+    def __init__(self, router: Router = EMPTY) -> None:
+        self._router = Router()
+        self._router.hosts = router.hosts.copy()
+        self._router.wildcards = router.wildcards.copy()
+        self._router.any = router.any
+        self._levels: dict[bytes, Level] = {}
+        """Levels that this draft made, by hostname: they may be changed."""
+        self.replaced: list[Level] = []
+        """Levels of the old router that the new one lacks."""
+
+    def add(self, hostname: bytes, placements: Iterable[Placement]) -> None:
+        """Enter matches under a hostname (b"" any, b"*.x" wildcard, else exact)."""
+        level = self._level(hostname)
+        for placement in placements:
+            _add(level, placement)
+
+    def remove(self, hostname: bytes, placements: Iterable[Placement], plan: RoutePlan) -> None:
+        """Take out the matches of a plan; of `placements`, only kind and key are looked at."""
+        level = self._level(hostname)
+        for kind, key, _ in placements:
+            _remove(level, kind, key, plan)
+        if not (level.exact or level.prefixes or level.regexes or level.root):
+            del self._levels[hostname]
+            self._put(hostname, None)
+
+    def finish(self) -> Router:
+        """The next router. The draft must not be used afterwards."""
+        return self._router
+
+    def _level(self, hostname: bytes) -> Level:
+        level = self._levels.get(hostname)
+        if level is None:
+            level = Level()
+            old = self._get(hostname)
+            if old is not None:
+                _copy(old, level)
+                self.replaced.append(old)
+            self._levels[hostname] = level
+            self._put(hostname, level)
+        return level
+
+    def _get(self, hostname: bytes) -> Level | None:
+        router = self._router
+        if not hostname:
+            return router.any
+        return router.wildcards.get(hostname[1:]) if hostname.startswith(b"*.") else router.hosts.get(hostname)
+
+    def _put(self, hostname: bytes, level: Level | None) -> None:
+        router = self._router
+        if not hostname:
+            router.any = level
+        elif hostname.startswith(b"*."):
+            router.wildcards = _changed(router.wildcards, hostname[1:], level)
+        else:
+            router.hosts = _changed(router.hosts, hostname, level)
+
+
+def _changed(container: Container[bytes, Any], key: bytes, value: Any) -> Container[bytes, Any]:
+    if value is None:
+        del container[key]
+        return container
+    container[key] = value
+    return grown(container)
+
+
+def _copy(old: Level, new: Level) -> None:
+    new.exact = None if old.exact is None else old.exact.copy()
+    new.prefixes = None if old.prefixes is None else old.prefixes.copy()
+    new.longest, new.root, new.regexes = old.longest, old.root, old.regexes
+
+
+def _add(level: Level, placement: Placement) -> None:
+    kind, key, match = placement
+    if kind == REGEX:
+        regexes = level.regexes
+        index = bisect(regexes, (-len(key), match.rank), key=_regex_rank)
+        level.regexes = (*regexes[:index], (key, match), *regexes[index:])
+    elif kind == EXACT:
+        exact = level.exact if level.exact is not None else {}
+        exact[key] = _with(exact.get(key), match)
+        level.exact = grown(exact)
+    elif key == ROOT:
+        level.root = _with(level.root, match)
+    else:
+        prefixes = level.prefixes if level.prefixes is not None else {}
+        prefixes[key] = _with(prefixes.get(key), match)
+        level.prefixes = grown(prefixes)
+        level.longest = max(level.longest, len(key))
+
+
+def _with(found: Found | None, match: Match) -> Found:
+    if found is None:
+        return match.plan if match.plain else (match,)
+    if found is match.plan and match.plain:
+        return found  # the rule says the same twice
+    matches = as_matches(found)
+    index = bisect(matches, match.rank, key=_rank)
+    return (*matches[:index], match, *matches[index:])
+
+
+def _rank(match: Match) -> Rank:
+    return match.rank
+
+
+def _regex_rank(entry: tuple[bytes, Match]) -> tuple[int, Rank]:
+    return -len(entry[0]), entry[1].rank
+
+
+def _remove(level: Level, kind: int, key: bytes, plan: RoutePlan) -> None:
+    """Take out what a plan has at a key; nothing, when an equal placement of its took it out before."""
+    if kind == REGEX:
+        level.regexes = tuple(entry for entry in level.regexes if entry[1].plan is not plan)
+    elif kind == EXACT:
+        level.exact = _without_key(level.exact, key, plan)
+    elif key == ROOT:
+        level.root = None if level.root is None else _without(level.root, plan)
+    else:
+        level.prefixes = _without_key(level.prefixes, key, plan)
+
+
+def _without_key(found: Rules | None, key: bytes, plan: RoutePlan) -> Rules | None:
+    """Rules by key, less those of a plan at one key; None when none is left."""
+    here = None if found is None else found.get(key)
+    if found is None or here is None:
+        return found
+    left = _without(here, plan)
+    if left is None:
+        del found[key]
+        return found or None
+    found[key] = left
+    return found
+
+
+def _without(found: Found, plan: RoutePlan) -> Found | None:
+    left = tuple(match for match in as_matches(found) if match.plan is not plan)
+    if len(left) == 1 and left[0].plain:
+        return left[0].plan
+    return left or None

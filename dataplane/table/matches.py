@@ -1,0 +1,163 @@
+"""The conditions of a route rule, as the router tests them (Gateway API HTTPRouteMatch).
+
+Where Gateway API leaves the choice to implementations:
+- a header that is repeated matches when any of its lines does; a query parameter that is repeated counts once, with its
+  first value; several conditions on one name: the first counts;
+- query names and values are compared after form decoding ("+" and percent escapes); header values as they are;
+- regular expressions are RE2's and must match the whole value; a path's competes with prefixes by its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from dataplane.chain.filter import Refused
+from dataplane.http.heads import is_name
+from dataplane.http.uri import canonical_path
+from gatewright.wire.v1 import route_pb2
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from dataplane.table.plans import RoutePlan
+
+Test = Callable[[bytes], object]
+Rank = tuple[int, int, int, str, int, int]
+EXACT, PREFIX, REGEX = range(3)
+ROOT = b""
+"""The key of prefix "/"; other prefixes have no slash at their end."""
+
+_MAX_PROGRAM = 2 << 20
+"""Bytes that one expression may use, compiled and running; RE2 takes linear time whatever the pattern."""
+
+
+class Match:
+    """One match of a rule, without its hostname and path: `accepts` tests the rest. `rank`: the smaller goes first."""
+
+    __slots__ = ("headers", "method", "path", "plan", "query", "rank")
+
+    def __init__(self, plan: RoutePlan, rank: Rank, method: bytes, path: Test | None = None) -> None:
+        self.plan = plan
+        self.rank = rank
+        self.method = method
+        self.path = path
+        """Test of the path; None where the path was found by key."""
+        self.headers: tuple[tuple[bytes, bytes, Test | None], ...] = ()
+        """(name, value, None) or (name, b"", test)."""
+        self.query: tuple[tuple[bytes, bytes, Test | None], ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """No condition beside hostname and path."""
+        return not (self.method or self.headers or self.query or self.path)
+
+    def accepts(self, exchange: Exchange) -> bool:
+        if self.method and exchange.method != self.method:
+            return False
+        for name, value, test in self.headers:
+            values = exchange.request.get_all(name)
+            if value not in values if test is None else not any(map(test, values)):
+                return False
+        for name, value, test in self.query:
+            first = first_value(exchange.query, name)
+            if first is None or (first != value if test is None else not test(first)):
+                return False
+        return True
+
+    def __repr__(self) -> str:
+        return f"Match({self.plan.key}, rank={self.rank})"
+
+
+class Placement(NamedTuple):
+    """Where a match goes within a hostname: `key` is the exact path, the prefix, or the pattern."""
+
+    kind: int
+    key: bytes
+    match: Match
+
+
+def first_value(query: bytes, name: bytes) -> bytes | None:
+    """The first value of a parameter, decoded; None when it is absent."""
+    for part in query.split(b"&"):
+        key, _, value = part.partition(b"=")
+        if key == name or _decode(key) == name:
+            return _decode(value)
+    return None
+
+
+def _decode(text: bytes) -> bytes:
+    if b"+" in text:
+        text = text.replace(b"+", b" ")
+    return unquote_to_bytes(text) if b"%" in text else text
+
+
+def place(route: route_pb2.Route, plan: RoutePlan) -> list[Placement]:
+    """The matches of a rule in order. Raises `Refused` for what cannot be matched with."""
+    if not route.matches:
+        return [Placement(PREFIX, ROOT, Match(plan, (1, 0, 0, plan.order, plan.rule_index, 0), b""))]
+    return [_placement(match, index, plan) for index, match in enumerate(route.matches)]
+
+
+def _placement(message: route_pb2.RouteMatch, index: int, plan: RoutePlan) -> Placement:
+    headers = _conditions(message.headers, lower=True)
+    query = _conditions(message.query, lower=False)
+    rank = (0 if message.method else 1, -len(headers), -len(query), plan.order, plan.rule_index, index)
+    kind, key = _path(message.path)
+    match = Match(plan, rank, message.method.encode(), compile_regex(key) if kind == REGEX else None)
+    match.headers, match.query = headers, query
+    return Placement(kind, key, match)
+
+
+def _path(message: route_pb2.PathMatch) -> tuple[int, bytes]:
+    kind = message.WhichOneof("kind")
+    if kind == "exact":
+        return EXACT, _canonical(message.exact)
+    if kind == "regex":
+        return REGEX, message.regex.encode()
+    return PREFIX, _canonical(message.prefix).rstrip(b"/") if kind else ROOT
+
+
+def _canonical(path: str) -> bytes:
+    """Written as requests' paths are when they are matched (`http/uri`)."""
+    canonical = canonical_path(path.encode()) if path.startswith("/") else None
+    if canonical is None:
+        raise Refused(f"path {path!r} can match no request: it must begin with / and hold only what a path may")
+    return canonical
+
+
+def _conditions(
+    messages: Iterable[route_pb2.ValueMatch], lower: bool
+) -> tuple[tuple[bytes, bytes, Test | None], ...]:
+    found: dict[bytes, tuple[bytes, bytes, Test | None]] = {}
+    for message in messages:
+        name = message.name.encode()
+        if lower:
+            name = name.lower()
+            if is_name(name) is None:
+                raise Refused(f"{message.name!r} is not a header name")
+        if name in found:
+            continue  # Gateway API: only the first entry of a name counts
+        if message.WhichOneof("kind") == "regex":
+            found[name] = (name, b"", compile_regex(message.regex.encode()))
+        else:
+            found[name] = (name, message.exact.encode(), None)
+    return tuple(found.values())
+
+
+@lru_cache(256)
+def compile_regex(pattern: bytes) -> Test:
+    """A test for the whole value. RE2 is loaded by the first route that needs it."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    options.max_mem = _MAX_PROGRAM
+    try:
+        return re2.compile(pattern, options).fullmatch  # type: ignore[no-any-return]
+    except re2.error as error:
+        why = error.args[0]
+        text = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
+        raise Refused(f"regular expression {pattern.decode()!r}: {text}") from None

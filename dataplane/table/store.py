@@ -1,0 +1,150 @@
+"""Resources as they were received, and who belongs to whom. Owned by the applier; nothing on the request path sees it.
+
+Routes stay bytes (a decoded message takes twelve times as much) beside the plan that was made of them; what is few
+stays decoded. An entry is the last good version: what is refused or waits is not entered.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from dataplane.chain.filter import Refused
+from dataplane.table.parted import LIMIT, Container, PartedDict, grown
+from dataplane.table.plans import RoutePlan
+from dataplane.upstream.endpoint import Endpoint
+from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, resource_pb2, route_pb2
+
+WIRE_REVISION = 1
+"""The newest wire revision whose fields this proxy reads."""
+
+RESOURCE_TYPE = "type.googleapis.com/gatewright.wire.v1.Resource"
+ENDPOINT_TYPE = "type.googleapis.com/gatewright.wire.v1.Endpoint"
+
+KINDS = {
+    "gateway": "gateway/",
+    "bind": "bind/",
+    "listener": "listener/",
+    "route": "route/",
+    "backend": "backend/",
+}
+"""Kinds that this proxy applies, with what their keys begin with."""
+
+
+class Change(NamedTuple):
+    """One resource of a state; `value` None: it is gone."""
+
+    type_url: str
+    name: str
+    value: bytes | None
+
+
+class RouteRecord:
+    """A route that is in the table."""
+
+    __slots__ = ("plan", "raw")
+
+    def __init__(self, raw: bytes, plan: RoutePlan) -> None:
+        self.raw = raw
+        self.plan = plan
+
+
+class BackendRecord(NamedTuple):
+    message: backend_pb2.Backend
+    raw: bytes
+    static: Endpoint | None
+    """The endpoint of a static backend with an address."""
+
+
+class EndpointRecord(NamedTuple):
+    backend: str
+    endpoint: Endpoint
+
+
+class Store:
+    def __init__(self) -> None:
+        self.gateways: dict[str, bytes] = {}
+        self.binds: dict[str, bind_pb2.Bind] = {}
+        self.listeners: dict[str, listener_pb2.Listener] = {}
+        self.backends: PartedDict[str, BackendRecord] = PartedDict()
+        self.endpoints: PartedDict[str, EndpointRecord] = PartedDict()
+        self.routes: PartedDict[str, RouteRecord] = PartedDict()
+        self.listeners_of: Children = Children()
+        """Listener keys by bind."""
+        self.routes_of: Children = Children()
+        """Route keys by listener; the listener need not be there."""
+        self.endpoints_of: Children = Children()
+        """Endpoint names by backend; the backend need not be there."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Store({len(self.binds)} binds, {len(self.listeners)} listeners, {len(self.routes)} routes,"
+            f" {len(self.backends)} backends, {len(self.endpoints)} endpoints)"
+        )
+
+
+class Children:
+    """Keys by the key of their parent."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self) -> None:
+        self._of: dict[str, Container[str, None]] = {}
+
+    def add(self, parent: str, child: str) -> None:
+        children = self._of.get(parent)
+        if children is None:
+            children = self._of[parent] = {}
+        children[child] = None
+        if len(children) == LIMIT + 1:
+            self._of[parent] = grown(children)
+
+    def remove(self, parent: str, child: str) -> None:
+        children = self._of[parent]
+        del children[child]
+        if not children:
+            del self._of[parent]
+
+    def of(self, parent: str) -> list[str]:
+        return list(self._of.get(parent, ()))
+
+    def has(self, parent: str) -> bool:
+        return parent in self._of
+
+
+def decode(name: str, value: bytes) -> resource_pb2.Resource:
+    """One resource, checked as far as its kind goes. Raises `Refused`."""
+    try:
+        resource = resource_pb2.Resource.FromString(value)
+    except DecodeError:
+        raise Refused("not a Resource message") from None
+    if resource.min_revision > WIRE_REVISION:
+        raise Refused(
+            f"needs a newer proxy: wire revision {resource.min_revision} or later, this one knows {WIRE_REVISION}"
+        )
+    kind = resource.WhichOneof("kind")
+    if kind is None:
+        raise Refused("a kind of resource that this proxy does not know")
+    beginning = KINDS.get(kind)
+    if beginning is None:
+        raise Refused(f"{kind} resources are not supported yet")
+    if resource.key != name or not name.startswith(beginning):
+        raise Refused(f"a {kind} with key {resource.key!r} was sent as {name!r}")
+    return resource
+
+
+def decode_endpoint(name: str, value: bytes) -> backend_pb2.Endpoint:
+    """One endpoint. Raises `Refused`."""
+    try:
+        endpoint = backend_pb2.Endpoint.FromString(value)
+    except DecodeError:
+        raise Refused("not an Endpoint message") from None
+    if endpoint.key != name:
+        raise Refused(f"an endpoint with key {endpoint.key!r} was sent as {name!r}")
+    return endpoint
+
+
+def decode_route(raw: bytes) -> route_pb2.Route:
+    """The route of bytes that were accepted before."""
+    return resource_pb2.Resource.FromString(raw).route

@@ -1,0 +1,18 @@
+"""All plans of a process: what an exchange pins while it is routed. Never changed after it was published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dataplane.table.plans import BackendPlan, BindPlan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    version: int = 0
+    """Counts the swaps of this process."""
+    binds: Mapping[str, BindPlan] = field(default_factory=dict)
+    """By key of the Bind; those with at least one listener."""
+    backends: Mapping[str, BackendPlan] = field(default_factory=dict)
+    """By key of the Backend."""
