@@ -13,6 +13,8 @@ from dataplane.http.heads import Head
 if TYPE_CHECKING:
     from dataplane.http.body import Body
 
+_NEVER = float("inf")
+
 
 class Exchange:
     """A request in flight. Request fields are bytes, checked by the codec; `path` and `host` are canonical:
@@ -24,6 +26,7 @@ class Exchange:
 
     __slots__ = (
         "attempt",
+        "attempt_deadline",
         "attributes",
         "authority",
         "backend",
@@ -31,6 +34,7 @@ class Exchange:
         "body",
         "body_bytes",
         "deadline",
+        "detail",
         "down",
         "ended",
         "endpoint",
@@ -49,11 +53,14 @@ class Exchange:
         "response",
         "response_bytes",
         "scheme",
+        "stage",
         "started",
         "status",
         "stopped",
         "table",
         "target",
+        "target_plan",
+        "trying",
         "up",
         "version",
     )
@@ -73,7 +80,8 @@ class Exchange:
         """The client's IP address, IPv4 written plainly."""
         self.table: Any = None
         """The pinned table (`table.table.Table`)."""
-        self.bind: Any = None
+        self.bind = ""
+        """Key of the bind that it came in on."""
         self.listener: Any = None
         """ListenerPlan that took the request, or None."""
         self.plan: Any = None
@@ -88,8 +96,12 @@ class Exchange:
         """The upstream connection that carries this exchange now."""
         self.attempt = 0
         """Number of this try upstream, from 0."""
-        self.deadline: Any = None
-        """The running request deadline, a `Deadline` of `proxy/deadlines`."""
+        self.target_plan: Any = None
+        """The chosen Target of `plan`."""
+        self.trying = False
+        """An attempt is under way and counted at its endpoint."""
+        self.deadline = self.attempt_deadline = _NEVER
+        """Monotonic seconds at which the request, or the present attempt up to its response head, has to be done."""
         self.body: Body | None = None
         """The request body, when it is held for a step or for an upstream that is not connected yet."""
         self.out = b""
@@ -99,9 +111,13 @@ class Exchange:
         """Response headers, once there are any that a response step may edit."""
         self.reason = ""
         """Why we made the answer ourselves (a code of `proxy/replies`), or ""."""
+        self.detail = ""
+        """What the log says beside `reason`; never sent to a client."""
         self.replied = False
-        """A response head went to the client."""
+        """An answer is decided: a response head went to the client, or is about to."""
         self.ended = False
+        self.stage = 0
+        """How far the descent came (`proxy/responses`)."""
         self.stopped = -1
         """Index of the step that ended the descent, -1 when none did."""
         self.body_bytes = 0
@@ -113,4 +129,5 @@ class Exchange:
 
     def __repr__(self) -> str:
         route = self.plan.key if self.plan is not None else "-"
-        return f"Exchange({self.method.decode('latin-1')} {self.host.decode('latin-1')} route={route} status={self.status})"
+        request = b"%b %b" % (self.method, self.host)
+        return f"Exchange({request.decode('latin-1')} route={route} status={self.status})"

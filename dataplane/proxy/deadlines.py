@@ -1,30 +1,24 @@
 """Deadlines by a coarse sweep: one timer for all of them, instead of one per request.
 
-A deadline is a slot in a bucket of `STEP` seconds; the one timer is set for the earliest bucket that has any. Setting
-one costs a dictionary look-up and an append, cancelling one an assignment.
+Who has deadlines (a downstream connection) keeps them itself and asks to be looked at when the next one is due; it asks
+again only for an earlier moment. A request whose deadline lies behind one that is asked for already costs a comparison.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 STEP = 0.02
-"""Seconds: how late a deadline may fire."""
+"""Seconds: how late a deadline may be noticed."""
+
+NEVER = float("inf")
 
 
-class Deadline:
-    """A moment at which `fire(exchange)` is called unless `cancel` came first."""
-
-    __slots__ = ("fire", "subject")
-
-    def __init__(self, fire: Callable[[Any], None], subject: Any) -> None:
-        self.fire = fire
-        self.subject = subject
-
-    def cancel(self) -> None:
-        self.subject = None
+class Sleeper(Protocol):
+    def wake(self, now: float) -> None:
+        """A moment that was asked for is here (or was superseded by an earlier one: then there is nothing to do)."""
 
 
 class Deadlines:
@@ -33,23 +27,21 @@ class Deadlines:
     def __init__(self, clock: Callable[[], float], call_at: Callable[[float, Callable[[], None]], Any]) -> None:
         self.clock = clock
         self.call_at = call_at
-        self._buckets: dict[int, list[Deadline]] = {}
+        self._buckets: dict[int, list[Sleeper]] = {}
         self._order: list[int] = []
         self._armed = 0
         self._timer: Any = None
 
-    def add(self, seconds: float, fire: Callable[[Any], None], subject: Any) -> Deadline:
-        """Call `fire(subject)` in `seconds` (at most `STEP` later)."""
-        number = int((self.clock() + seconds) / STEP) + 1
-        deadline = Deadline(fire, subject)
+    def wake_at(self, moment: float, sleeper: Sleeper) -> None:
+        """Call `sleeper.wake` at `moment` (monotonic seconds; at most `STEP` later)."""
+        number = int(moment / STEP) + 1
         bucket = self._buckets.get(number)
         if bucket is None:
-            self._buckets[number] = [deadline]
+            self._buckets[number] = [sleeper]
             heapq.heappush(self._order, number)
             self._arm()
         else:
-            bucket.append(deadline)
-        return deadline
+            bucket.append(sleeper)
 
     def _arm(self) -> None:
         if not self._order or self._order[0] == self._armed:
@@ -60,14 +52,13 @@ class Deadlines:
         self._timer = self.call_at(self._armed * STEP, self.sweep)
 
     def sweep(self) -> None:
-        """Fire what is due."""
-        now = self.clock() + STEP / 2  # timers may come a little early
+        """Wake whoever is due."""
+        now = self.clock()
+        due = now + STEP / 2  # timers may come a little early
         self._armed, self._timer = 0, None
-        while self._order and self._order[0] * STEP <= now:
-            for deadline in self._buckets.pop(heapq.heappop(self._order)):
-                subject, deadline.subject = deadline.subject, None
-                if subject is not None:
-                    deadline.fire(subject)
+        while self._order and self._order[0] * STEP <= due:
+            for sleeper in self._buckets.pop(heapq.heappop(self._order)):
+                sleeper.wake(now)
         self._arm()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What changes in a request's header block from hop to hop, edited as bytes (RFC 9110 7.6.1, decisions "Forwarding headers").
+"""What changes in a request's header block from hop to hop, edited as bytes (RFC 9110 7.6.1).
 
 Most requests hold none of the rare names, and one regex search over the lower-case block says so; only then are they
 looked at one by one. What is left in the block afterwards may go upstream, and policies see it as it will go.
@@ -17,7 +17,9 @@ RARE = re.compile(
 ).search
 """Request headers that need a decision."""
 
-NOT_REMOVABLE = frozenset((b"host", b"content-length", b"transfer-encoding", b"close", b"keep-alive", b"upgrade", b"te"))
+NOT_REMOVABLE = frozenset(
+    (b"host", b"content-length", b"transfer-encoding", b"close", b"keep-alive", b"upgrade", b"te", b"x-request-id")
+)
 """Options of `Connection` that are no header to take out, or not the client's to take out."""
 
 _FORWARDED = (b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host")
@@ -37,6 +39,10 @@ class Framing:
     error: str = ""
     client_forwarded: bytes = b""
     """`x-forwarded-for` as the client sent it."""
+
+    @property
+    def has_body(self) -> bool:
+        return self.chunked or self.length > 0
 
 
 NO_BODY = Framing()
@@ -93,17 +99,3 @@ def remove_connection(head: Head, options: list[bytes]) -> None:
     for name in options:
         if name and name not in NOT_REMOVABLE:
             head.remove(name)
-
-
-RARE_RESPONSE = re.compile(rb"\r\n(?:connection|keep-alive|proxy-connection|te|upgrade):").search
-"""Response headers that end at this hop."""
-
-
-def clean_response(head: Head) -> None:
-    """Take out what a response says about the upstream connection."""
-    value = head.get(b"connection")
-    for name in connection_options(value) if value is not None else ():
-        if name and name not in NOT_REMOVABLE:
-            head.remove(name)
-    for name in (b"connection", b"keep-alive", b"proxy-connection", b"te", b"upgrade"):
-        head.remove(name)

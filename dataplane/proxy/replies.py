@@ -64,9 +64,13 @@ def _date(now: int) -> bytes:
     return time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(now)).encode()
 
 
+def status_line(status: int) -> bytes:
+    """`HTTP/1.1 404 Not Found`."""
+    return b"HTTP/1.1 %d %b" % (status, _PHRASES.get(status, b""))
+
+
 def head_of(reply: Reply) -> tuple[bytes, bytes]:
     """Status line and header block of a reply, without `connection`."""
-    status_line = b"HTTP/1.1 %d %b" % (reply.status, _PHRASES.get(reply.status, b""))
     content_type = b"content-type: %b\r\n" % reply.content_type if reply.body else b""
     length = b"" if reply.status in (204, 304) else b"content-length: %d\r\n" % len(reply.body)
-    return status_line, b"\r\n" + content_type + length + b"date: " + _date(int(time.time())) + b"\r\n" + reply.headers
+    return status_line(reply.status), b"\r\n" + content_type + length + b"date: " + _date(int(time.time())) + b"\r\n" + reply.headers

@@ -1,0 +1,190 @@
+"""Sending an exchange upstream: which backend, which endpoint, which connection, and what to do when that fails.
+
+An attempt costs no object of its own: its state is in the exchange, its response goes to whoever carries the exchange.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from typing import TYPE_CHECKING
+
+from dataplane.chain.chain import Waiting, drive
+from dataplane.chain.reply import Reply
+from dataplane.proxy.deadlines import NEVER
+from dataplane.proxy.replies import made
+from dataplane.proxy.responses import TARGET, UPSTREAM
+from dataplane.upstream import balance
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from dataplane.proxy.context import Context
+    from dataplane.table.plans import RoutePlan, Target
+    from dataplane.upstream.connection import UpstreamConnection
+
+IDEMPOTENT = frozenset((b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"PUT", b"DELETE"))
+"""RFC 9110 9.2.2: what may be sent again although the endpoint might have acted on it."""
+
+MAX_STALE_RETRIES = 2
+
+
+def forward(x: Exchange, context: Context) -> None:
+    """Choose a backend by weight, run its own steps, and begin the first attempt."""
+    plan = x.plan
+    targets = plan.targets
+    if len(targets) == 1:
+        target = targets[0]
+    elif not targets or not plan.weights or not plan.weights[-1]:
+        x.down.reply(x, made("NoValidBackend"))
+        return
+    else:
+        target = targets[bisect(plan.weights, int(context.random() * plan.weights[-1]))]
+    if not target.backend:
+        x.down.reply(x, made("InvalidBackend", target.invalid))
+        return
+    x.target_plan = target
+    x.stage = TARGET
+    request = target.chain.request
+    if request is not None:
+        answer = request(x)
+        if answer is not None:
+            _interrupt(x, context, target, answer)
+            return
+    begin(x, context)
+
+
+def _interrupt(x: Exchange, context: Context, target: Target, answer: Reply | Waiting) -> None:
+    if type(answer) is Reply:
+        x.down.reply(x, answer)
+    else:
+        context.spawn(_wait(x, context, target, answer))  # type: ignore[arg-type]
+
+
+async def _wait(x: Exchange, context: Context, target: Target, waiting: Waiting) -> None:
+    try:
+        reply = await drive(x, target.chain, waiting)
+    except Exception as error:  # a step's bug must end in an answer
+        x.down.failed(x, error)
+        return
+    if x.ended:
+        return
+    if reply is not None:
+        x.down.reply(x, reply)
+    else:
+        begin(x, context)
+
+
+def begin(x: Exchange, context: Context) -> None:
+    """Start the request deadline and the first attempt."""
+    x.stage = UPSTREAM
+    plan: RoutePlan = x.plan
+    if plan.timeouts.request is not None:
+        x.deadline = context.clock() + plan.timeouts.request
+        x.down.arm(x.deadline)
+    attempt(x, context)
+
+
+def attempt(x: Exchange, context: Context) -> None:
+    """One try: pick an endpoint, send on an idle connection, or open one and send then."""
+    backend = x.table.backends.get(x.target_plan.backend)
+    if backend is None:
+        x.down.reply(x, made("InvalidBackend", x.target_plan.backend))
+        return
+    x.backend = backend
+    endpoints = backend.endpoints
+    if backend.host:
+        endpoints = context.resolver.endpoints(backend.host, backend.port, lambda: _resolved(x, context))
+        if endpoints is None:
+            return
+    if not endpoints:
+        x.down.reply(x, made("DnsFailed" if backend.host else "NoEndpoints"))
+        return
+    endpoint = x.endpoint = balance.choose(endpoints, context.random)
+    endpoint.pending += 1
+    x.trying = True
+    if x.plan.timeouts.backend_request is not None:
+        x.attempt_deadline = context.clock() + x.plan.timeouts.backend_request
+        x.down.arm(x.attempt_deadline)
+    idle = endpoint.idle
+    if idle:
+        send(x, idle.pop())
+    else:
+        connect(x, context)
+
+
+def connect(x: Exchange, context: Context) -> None:
+    """Open a connection to the chosen endpoint."""
+    number = x.attempt
+
+    def done(connection: UpstreamConnection | None, cause: str) -> None:
+        if x.ended or x.replied or x.attempt != number:  # nobody waits for it any more
+            if connection is not None:
+                connection.park()
+        elif connection is None:
+            settle(x)
+            x.down.reply(x, made("ConnectFailed", cause))
+        else:
+            send(x, connection)
+
+    context.connector.connect(x.endpoint, done)
+
+
+def send(x: Exchange, connection: UpstreamConnection) -> None:
+    """Write the head, and what there is of the body, in one go."""
+    down = x.down
+    x.up = connection
+    connection.request_done = down.request_done
+    head = b"".join((x.method, b" ", x.target, b" HTTP/1.1", x.request.block, b"\r\n", down.take_body(x)))
+    x.out = head if down.request_done and len(head) <= MAX_REPLAY else b""
+    connection.begin(down, head, x.method == b"HEAD")
+
+
+MAX_REPLAY = 65_536
+"""Bytes of a request kept for the case that the idle connection it was sent on turns out to be closed."""
+
+
+def lost(x: Exchange, context: Context, cause: str, stale: bool) -> None:
+    """The connection of an exchange without a response head was lost: try again where that is safe, or answer."""
+    settle(x)
+    x.up = None
+    if stale and x.out and x.method in IDEMPOTENT and x.attempt < MAX_STALE_RETRIES:
+        x.attempt += 1
+        context.recorder.stale_retry()
+        resend(x, context)
+    elif cause in ("reset", "closed"):
+        x.down.reply(x, made("UpstreamFailed", f"{x.endpoint.label}: connection {cause}"))
+    else:
+        x.down.reply(x, made("UpstreamInvalid", f"{x.endpoint.label}: {cause}"))
+
+
+def resend(x: Exchange, context: Context) -> None:
+    """The same bytes again, on a new connection: another idle one may be just as stale."""
+    x.endpoint.pending += 1
+    x.trying = True
+    out, number = x.out, x.attempt
+
+    def done(connection: UpstreamConnection | None, cause: str) -> None:
+        if x.ended or x.replied or x.attempt != number:
+            if connection is not None:
+                connection.park()
+        elif connection is None:
+            settle(x)
+            x.down.reply(x, made("ConnectFailed", cause))
+        else:
+            x.up = connection
+            connection.begin(x.down, out, x.method == b"HEAD")
+
+    context.connector.connect(x.endpoint, done)
+
+
+def settle(x: Exchange) -> None:
+    """An attempt is over: the endpoint has one request less in flight, the attempt no deadline."""
+    if not x.trying:
+        return
+    x.trying = False
+    x.endpoint.pending -= 1
+    x.attempt_deadline = NEVER
+
+
+def _resolved(x: Exchange, context: Context) -> None:
+    if not x.ended and not x.replied and x.up is None:
+        attempt(x, context)

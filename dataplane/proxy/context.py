@@ -1,0 +1,69 @@
+"""What one worker's exchanges share: the capabilities and counters that the rooms of the request path are handed."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dataplane.proxy.deadlines import Deadlines
+    from dataplane.table.current import Current
+    from dataplane.telemetry.access_log import AccessLog
+    from dataplane.telemetry.requests import Recorder
+    from dataplane.upstream.connector import Connector, Resolver
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of a downstream connection (spec 2, FrontendHTTP; decisions, Overload). Bytes and seconds."""
+
+    max_headers: int = 100
+    max_head: int = 65_536
+    max_target: int = 32_768
+    header_timeout: float = 10.0
+    idle_timeout: float = 600.0
+    held_body: int = 65_536
+    """Body bytes taken in before there is somewhere to send them."""
+    write_buffer: int = 65_536
+    """Bytes waiting for a slow reader before the other side is asked to stop."""
+    linger: float = 1.0
+    """Seconds that a refused client's remaining bytes are read and dropped, so that it can read our answer."""
+
+
+@dataclass(slots=True)
+class Context:
+    """One per worker."""
+
+    current: Current
+    deadlines: Deadlines
+    connector: Connector
+    resolver: Resolver
+    access_log: AccessLog
+    recorder: Recorder
+    spawn: Callable[[Coroutine[Any, Any, None]], Any]
+    """Run a coroutine as a Task that is watched and ended with the worker."""
+    make_future: Callable[[], Any]
+    limits: Limits = Limits()
+    clock: Callable[[], float] = time.monotonic
+    random: Callable[[], float] = random.random
+    request_id: Callable[[], bytes] = field(default_factory=lambda: request_ids())
+    draining: bool = False
+    connections: set[Any] = field(default_factory=set)
+
+
+def request_ids() -> Callable[[], bytes]:
+    """Unique ids in the form of a UUID: a random prefix per worker and a counter; no entropy is drawn per request."""
+    prefix = f"{random.SystemRandom().getrandbits(80):020x}"
+    head = f"{prefix[:8]}-{prefix[8:12]}-4{prefix[13:16]}-8{prefix[17:20]}-"
+    counter = 0
+
+    def next_id() -> bytes:
+        nonlocal counter
+        counter += 1
+        return b"%b%012x" % (start, counter)
+
+    start = head.encode()
+    return next_id

@@ -1,0 +1,33 @@
+"""The end of an exchange: end hooks, metrics, the log line. Always runs, once, also after errors."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from dataplane.proxy.context import Context
+
+log = logging.getLogger("dataplane.proxy")
+
+
+def finish(x: Exchange, context: Context) -> float:
+    """Record an exchange whose last byte went out, or that ended without one; answers the time (monotonic)."""
+    x.ended = True
+    plan = x.plan
+    if plan is not None and plan.chain.end:
+        _end_hooks(x)
+    now = context.clock()
+    seconds = now - x.started
+    context.recorder.ended(x, seconds)
+    context.access_log.record(x, seconds)
+    return now
+
+
+def _end_hooks(x: Exchange) -> None:
+    for hook in x.plan.chain.end:
+        try:
+            hook(x)
+        except Exception as error:  # a hook's bug must not keep the line from being written
+            log.error("end hook failed in %r", x, exc_info=error)

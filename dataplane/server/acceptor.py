@@ -1,0 +1,83 @@
+"""Accepts connections on the sockets that the agent opened, and lets them go when the worker ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import TYPE_CHECKING
+
+from dataplane.server.connection import Connection
+
+if TYPE_CHECKING:
+    from dataplane.proxy.context import Context
+
+log = logging.getLogger("dataplane.server")
+
+KEEPALIVE = (("TCP_KEEPIDLE", 180), ("TCP_KEEPINTVL", 180), ("TCP_KEEPCNT", 9))
+"""spec 2, Keepalive. Set on the listening socket: what it accepts inherits them."""
+
+SETTLE = 0.05
+"""Seconds between the last accept and the close of a socket: what waits in its queue is taken."""
+
+
+class Acceptor:
+    def __init__(self, context: Context, loop: asyncio.AbstractEventLoop) -> None:
+        self.context = context
+        self.loop = loop
+        self._servers: dict[str, asyncio.Server] = {}
+
+    async def listen(self, bind: str, sock: socket.socket) -> None:
+        """Accept on `sock`, which listens already, for the bind with this key."""
+        sock.setblocking(False)
+        if sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in KEEPALIVE:
+                if hasattr(socket, option):
+                    sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        context = self.context
+        self._servers[bind] = await self.loop.create_server(
+            lambda: Connection(context, bind),  # type: ignore[arg-type,return-value]
+            sock=sock,
+            backlog=sock_backlog(),
+        )
+
+    async def stop(self, bind: str) -> None:
+        """Accept no more for this bind; requests under way end as they would."""
+        server = self._servers.pop(bind, None)
+        if server is None:
+            return
+        await asyncio.sleep(SETTLE)
+        server.close()
+        for connection in [c for c in self.context.connections if c.bind == bind]:
+            connection.drain()
+
+    async def drain(self, minimum: float, maximum: float) -> None:
+        """decisions, Contract of the proxy process: responses say `Connection: close` from now on; new connections are
+        taken for `minimum` seconds; what is still open `maximum` seconds from now is cut."""
+        context = self.context
+        context.draining = True
+        end = self.loop.time() + maximum
+        await asyncio.sleep(min(minimum, maximum))
+        await self.close()
+        for connection in list(context.connections):
+            connection.drain()
+        while context.connections and self.loop.time() < end:
+            await asyncio.sleep(0.02)
+        if context.connections:
+            log.warning("%d connections were still open at the end of the drain and are cut", len(context.connections))
+        for connection in list(context.connections):
+            connection.transport.abort()
+
+    async def close(self) -> None:
+        """Accept nothing any more."""
+        servers, self._servers = self._servers, {}
+        if servers:
+            await asyncio.sleep(SETTLE)
+        for server in servers.values():
+            server.close()
+
+
+def sock_backlog() -> int:
+    """Connections that may wait to be accepted."""
+    return min(socket.SOMAXCONN, 4096) if socket.SOMAXCONN > 128 else 4096

@@ -1,0 +1,433 @@
+"""One downstream HTTP/1.1 connection: the callback state machine from request bytes to an exchange.
+
+This file and `responding` are the hot path's two ends. A request is read here (RFC 9112), becomes an `Exchange`, and goes
+through `proxy/entry`. No Task, no Future, no dictionary per request; heads stay bytes. Reading is strict: what two
+readers could understand differently is answered with 400, and the connection closed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from dataplane.exchange import Exchange
+from dataplane.http import chunked, uri
+from dataplane.http.body import Body
+from dataplane.http.heads import Head
+from dataplane.proxy import entry, request_head
+from dataplane.proxy.deadlines import NEVER, STEP
+from dataplane.proxy.replies import made
+from dataplane.proxy.request_head import NOTHING, Peer, RequestHead
+from dataplane.server.responding import (
+    CLOSED,
+    HELD,
+    LINGER,
+    PIPELINED,
+    READ_BODY,
+    READ_HEAD,
+    TUNNELLING,
+    WAIT,
+    Responding,
+)
+
+if TYPE_CHECKING:
+    from dataplane.proxy.context import Context
+
+# The request line of almost every request: a plain path (no escapes, no dot segments) needs no normalising.
+_LINE = re.compile(
+    rb"([A-Z]++) (/(?:[A-Za-z0-9\-_~!$&'()*+,;=:@/]|(?<!/)\.)*+)(\?[\x21\x22\x24-\x7e]*+)? HTTP/1\.1(?=\r\n)"
+).match
+_ANY_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++) ([\x21-\x7e]++) HTTP/([0-9])\.([0-9])").fullmatch
+
+METHODS = frozenset(
+    (
+        *(b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"QUERY"),
+        *(b"PROPFIND", b"PROPPATCH", b"MKCOL", b"COPY", b"MOVE", b"LOCK", b"UNLOCK", b"SEARCH", b"REPORT", b"PURGE"),
+        *(b"ACL", b"BIND", b"REBIND", b"UNBIND", b"MKACTIVITY", b"MKCALENDAR", b"CHECKOUT", b"MERGE", b"NOTIFY"),
+        *(b"LINK", b"UNLINK", b"SUBSCRIBE", b"UNSUBSCRIBE", b"SOURCE", b"M-SEARCH"),
+    )
+)
+"""Methods that llhttp reads too; others are answered with 501."""
+
+
+class Connection(Responding):
+    """Made by the acceptor for each accepted connection; asyncio's protocol by shape."""
+
+    __slots__ = ("busy", "chunks", "due", "expects", "head_due", "known", "left", "peer")
+
+    def __init__(self, context: Context, bind: str) -> None:
+        super().__init__(context, bind)
+        self.peer = Peer("")
+        self.known = NOTHING
+        """What was learned from the last header block."""
+        self.busy = False
+        """A request is being taken: an answer that comes at once must not start the next one (it would recurse)."""
+        self.left = 0
+        self.chunks: chunked.ChunkedReader | None = None
+        self.expects = False
+        self.head_due = True
+        """The next head has to come within the header timeout: on a new connection, or because it began to come."""
+        self.due = NEVER
+        """When the connection is to be woken next."""
+
+    # --- life of the connection
+
+    def connection_made(self, transport: Any) -> None:
+        context = self.context
+        self.transport = transport
+        self.write = transport.write
+        transport.set_write_buffer_limits(high=context.limits.write_buffer)
+        peer = transport.get_extra_info("peername")
+        address = str(peer[0]) if isinstance(peer, tuple) else ""
+        self.peer = Peer(address[7:] if address.startswith("::ffff:") else address)
+        self.idle_since = context.clock()
+        self.arm(self.idle_since + context.limits.header_timeout)
+        context.connections.add(self)
+        context.recorder.connected(self.bind)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.context.connections.discard(self)
+        self.context.recorder.disconnected(self.bind)
+        tunnel, self.state = self.state == TUNNELLING, CLOSED
+        self.due = NEVER
+        self.buffer = b""
+        x = self.exchange
+        if x is not None:
+            self._abandon(x, "" if tunnel and error is None else "ClientGone")
+
+    def eof_received(self) -> bool:
+        """The client sends no more (it may still read: RFC 9112 section 9.6)."""
+        if self.state == TUNNELLING:
+            up = self.exchange.up
+            if up is not None:
+                up.transport.write_eof()
+            return True
+        if self.exchange is None or not self.request_done:
+            return False
+        self.half_closed = True
+        return True
+
+    def pause_writing(self) -> None:
+        """The client reads slower than the endpoint sends."""
+        self.write_paused = True
+        x = self.exchange
+        if x is not None and x.up is not None:
+            x.up.pause()
+
+    def resume_writing(self) -> None:
+        self.write_paused = False
+        x = self.exchange
+        if x is None:
+            self._next()
+        elif x.up is not None and self.late is None:
+            x.up.resume()
+
+    def drain(self) -> None:
+        """Close after the present request; now when there is none."""
+        if self.exchange is not None:
+            self.keep = False
+        elif self.state == READ_HEAD and not self.buffer:
+            self.transport.close()
+
+    # --- time
+
+    def arm(self, moment: float) -> None:
+        """Be woken at `moment`, unless that is going to happen earlier anyway."""
+        if moment < self.due:
+            self.due = moment
+            self.context.deadlines.wake_at(moment, self)
+
+    def wake(self, now: float) -> None:
+        if now + STEP < self.due:  # asked for before an earlier moment was, or closed meanwhile
+            return
+        self.due = NEVER
+        x = self.exchange
+        if x is not None:
+            if now >= x.deadline:
+                self.expired(x, "RequestDeadline")
+            elif now >= x.attempt_deadline and not x.replied:
+                self.expired(x, "UpstreamTimeout")
+            else:
+                self.arm(min(x.deadline, x.attempt_deadline, now + self.context.limits.idle_timeout))
+        elif self.state == READ_HEAD:
+            self._wait_for_head(now)
+        elif self.state == LINGER:
+            self.transport.abort()
+
+    def _wait_for_head(self, now: float) -> None:
+        limits = self.context.limits
+        end = self.idle_since + (limits.header_timeout if self.head_due else limits.idle_timeout)
+        if now < end:
+            self.arm(end)
+        elif self.buffer:
+            self._refuse("RequestTimeout")
+        else:
+            self.transport.close()
+
+    # --- bytes from the client
+
+    def data_received(self, data: bytes) -> None:
+        state = self.state
+        if state == READ_HEAD:
+            if self.write_paused:  # it does not read our answers: take no more of its requests
+                self._keep_for_later(data)
+                return
+            if self.buffer:
+                data = self.buffer + data
+            end = data.find(b"\r\n\r\n")
+            if end > 0:
+                self.busy = True
+                self._request(data, end)
+                self.busy = False
+                if self.buffer:
+                    self._next()
+            else:
+                self._partial(data)
+        elif state == READ_BODY:
+            self._body(data)
+        elif state == WAIT:
+            self._keep_for_later(data)
+        elif state == TUNNELLING:
+            x = self.exchange
+            x.body_bytes += len(data)
+            if x.up is not None:
+                x.up.write(data)
+
+    def _keep_for_later(self, data: bytes) -> None:
+        """Bytes of requests behind the present one."""
+        self.buffer += data
+        if len(self.buffer) > self.context.limits.held_body:
+            self._pause(PIPELINED)
+
+    def _partial(self, data: bytes) -> None:
+        """A head that is not whole yet."""
+        limits = self.context.limits
+        first = data[: limits.max_target]
+        if data.startswith(b"\r\n\r\n") or (b"\n" in first and b"\r\n" not in first):
+            # one empty line before a request may be skipped (RFC 9112 2.2); two, or a bare line feed, are no request
+            self._refuse("BadRequest")
+            return
+        if len(data) > limits.max_head:
+            self._refuse("HeadersTooLarge" if b"\r\n" in first else "TargetTooLong")
+            return
+        if not self.head_due:  # first bytes of a head on a connection that was idle
+            self.head_due = True
+            self.idle_since = self.context.clock()
+            self.arm(self.idle_since + limits.header_timeout)
+        self.buffer = data
+
+    def _next(self) -> None:
+        """Requests that were pipelined behind the one that just ended. A loop: answers may be immediate."""
+        if self.busy:
+            return
+        self.busy = True
+        while self.state == READ_HEAD and self.buffer and not self.write_paused:
+            data, self.buffer = self.buffer, b""
+            end = data.find(b"\r\n\r\n")
+            if end <= 0:
+                self._partial(data)
+                break
+            self._request(data, end)
+        self.busy = False
+        if len(self.buffer) <= self.context.limits.held_body:
+            self._resume(PIPELINED)
+        if self.half_closed and self.state == READ_HEAD and not self.write_paused:
+            self.transport.close()
+
+    def _request(self, data: bytes, end: int) -> None:
+        """Read the head that ends at `end`, and begin its exchange."""
+        context = self.context
+        self.buffer = b""
+        self.head_due = False
+        match = _LINE(data)
+        if match is None:
+            self._odd_request(data, end)
+            return
+        method, path, query = match.groups()
+        eol = match.end()
+        if query is None:
+            query, target = b"", path
+        else:
+            target = path + query
+            query = query[1:]
+        head = self.known
+        if data[eol : end + 2] != head.block or method not in METHODS or eol > context.limits.max_target:
+            learned = self._learn(data, eol, end, method, b"HTTP/1.1", b"")
+            if learned is None:
+                return
+            head = self.known = learned
+        x = Exchange(self, method, target, Head(head.headers, head.low), context.clock())
+        x.path = path
+        x.query = query
+        self.raw_chunks = True
+        self._begin(x, head, data, end + 4)
+
+    def _odd_request(self, data: bytes, end: int) -> None:
+        """A request whose line is not a plain one: other forms of the target, escapes, HTTP/1.0, or nonsense."""
+        if data.startswith(b"\r\n"):
+            data, end = data[2:], end - 2
+        eol = data.find(b"\r\n")
+        odd = self._odd_line(data[:eol])
+        if isinstance(odd, str):
+            self._refuse(odd)
+            return
+        method, path, query, version, absolute = odd
+        head = self._learn(data, eol, end, method, version, absolute)
+        if head is None:
+            return
+        x = Exchange(self, method, path + query, Head(head.headers, head.low), self.context.clock())
+        x.path = path
+        x.query = query[1:]
+        x.version = version
+        self.raw_chunks = version == b"HTTP/1.1"
+        self._begin(x, head, data, end + 4)
+
+    def _odd_line(self, line: bytes) -> tuple[bytes, bytes, bytes, bytes, bytes] | str:
+        """A request line -> (method, path, "?query", version, authority of an absolute-form), or a reason code."""
+        match = _ANY_LINE(line)
+        if match is None:
+            return "BadRequest"
+        method, target, major, minor = match.groups()
+        if major != b"1" or minor not in (b"0", b"1"):
+            return "VersionNotSupported"
+        if method == b"CONNECT":
+            return "ConnectNotAllowed"
+        version = b"HTTP/1." + minor
+        if target == b"*" and method == b"OPTIONS":
+            return method, b"*", b"", version, b""
+        authority = b""
+        absolute = uri.split_absolute(target)
+        if absolute is not None:
+            _, authority, target = absolute
+        split = uri.split_target(target)
+        if split is None or (absolute is not None and uri.canonical_host(authority) is None):
+            return "BadRequest"
+        path, query = split
+        return method, path, b"?" + query if b"?" in target else b"", version, authority
+
+    def _learn(
+        self, data: bytes, eol: int, end: int, method: bytes, version: bytes, absolute: bytes
+    ) -> RequestHead | None:
+        """Understand the headers of a request; None when it was refused."""
+        limits = self.context.limits
+        if method not in METHODS:
+            head: RequestHead | str = "MethodNotImplemented"
+        elif eol > limits.max_target:
+            head = "TargetTooLong"
+        elif end > limits.max_head:
+            head = "HeadersTooLarge"
+        else:
+            line, block = data[:eol], data[eol : end + 2]
+            head = request_head.read(line, block, version, absolute, self.peer, limits.max_headers)
+        if isinstance(head, str):
+            self._refuse(head)
+            return None
+        return head
+
+    def _begin(self, x: Exchange, head: RequestHead, data: bytes, body: int) -> None:
+        """Start an exchange; `data[body:]` is what came behind its head."""
+        context = self.context
+        self.exchange = x
+        context.recorder.began()
+        x.host = head.host
+        x.authority = head.authority
+        x.bind = self.bind
+        x.peer = self.peer.address
+        if not head.has_id:
+            x.request.append(b"x-request-id: %b\r\n" % context.request_id())
+        framing = head.framing
+        self.keep = head.keep
+        self.upgrade = framing.upgrade
+        self.expects = framing.expects
+        if not framing.has_body:
+            self.request_done = True
+            self.state = WAIT
+            if len(data) > body:
+                self.buffer = data[body:]
+            entry.enter(x, context)
+            return
+        self.request_done = False
+        self.state = READ_BODY
+        self.left = framing.length
+        self.chunks = chunked.ChunkedReader() if framing.chunked else None
+        x.body = Body(context.make_future, self._pace)
+        if len(data) > body:
+            self._body(data[body:])  # before the exchange starts: a body that is here already goes out with the head
+            if self.exchange is not x:
+                return
+        entry.enter(x, context)
+
+    def _refuse(self, reason: str) -> None:
+        """Answer a request that could not be read; what follows on the connection is not looked at."""
+        x = Exchange(self, b"-", b"-", Head(b"\r\n", b"\r\n"), self.context.clock())
+        x.bind, x.peer = self.bind, self.peer.address
+        self.exchange = x
+        self.context.recorder.began()
+        self.context.recorder.refused(reason)
+        self.buffer = b""
+        self.request_done = False
+        self.raw_chunks = True
+        self.reply(x, made(reason))
+
+    # --- request bodies
+
+    def _body(self, data: bytes) -> None:
+        """Request body bytes, and what may follow them."""
+        x = self.exchange
+        extra = b""
+        if self.chunks is not None:
+            try:
+                out, used = self.chunks.feed(data)
+            except chunked.BadChunk as error:
+                self._broken(x, str(error))
+                return
+            done = used >= 0
+            if done:
+                extra = data[used:]
+        else:
+            out = data
+            left = self.left = self.left - len(data)
+            done = left <= 0
+            if left < 0:
+                out, extra = data[:left], data[left:]
+        if done:
+            self.request_done = True
+            self.state = WAIT
+            self.chunks = None
+            self.buffer = extra
+        x.body_bytes += len(out)
+        if x.body is not None:
+            x.body.push(out)
+            if done:
+                x.body.end()
+        elif x.up is not None:
+            x.out = b""  # too much was sent to send it all again
+            x.up.request_done = done
+            x.up.write(out)
+
+    def _broken(self, x: Exchange, why: str) -> None:
+        """A body that breaks its framing: the endpoint must not see the request end."""
+        if x.body is not None:
+            x.body.fail()
+        if x.replied:
+            self._abandon(x, "BadRequest")
+            self.transport.abort()
+        else:
+            self.reply(x, made("BadRequest", why))
+
+    def _pace(self) -> None:
+        """Stop reading while more is held than anybody asked for."""
+        body = self.exchange.body if self.exchange is not None else None
+        if body is not None and body.held >= max(self.context.limits.held_body, body.wanted):
+            self._pause(HELD)
+        else:
+            self._resume(HELD)
+
+    def take_body(self, x: Exchange) -> bytes:
+        """What is held of the body; from now on it flows. Asked for when there is an upstream connection for it."""
+        if self.expects:
+            self.expects = False
+            if not x.body_bytes and not self.request_done:
+                self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body, x.body = x.body, None
+        return b"" if body is None else body.take()

@@ -1,0 +1,344 @@
+"""The response side of a downstream HTTP/1.1 connection: what the endpoint answers, what we answer, and how it ends.
+
+`Connection` (the request side) inherits from `Responding`; the two are one object on the hot path. As the consumer of
+its exchange's upstream connection it hears the `upstream_*` methods.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from dataplane.chain.reply import Reply
+from dataplane.exchange import Exchange
+from dataplane.http import chunked
+from dataplane.http.heads import Head
+from dataplane.proxy import attempts, responses
+from dataplane.proxy.finish import finish
+from dataplane.proxy.replies import head_of, made, status_line
+from dataplane.upstream import balance
+from dataplane.upstream.response_head import CHUNKED, UNTIL_CLOSE
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from dataplane.proxy.context import Context
+    from dataplane.upstream.connection import UpstreamConnection
+    from dataplane.upstream.response_head import ResponseHead
+
+log = logging.getLogger("dataplane.server")
+
+READ_HEAD, READ_BODY, WAIT, TUNNELLING, LINGER, CLOSED = range(6)
+"""What the next byte from the client is: of a head; of a body; of the next request (kept); of a tunnel; unwanted."""
+
+PIPELINED, HELD, UPSTREAM = 1, 2, 4
+"""Reasons to stop reading from the client, as bits."""
+
+
+class Responding:
+    """State that both sides share, and the response side's methods."""
+
+    __slots__ = (
+        "bind",
+        "buffer",
+        "context",
+        "encode",
+        "exchange",
+        "half_closed",
+        "idle_since",
+        "keep",
+        "late",
+        "late_end",
+        "paused",
+        "raw_chunks",
+        "request_done",
+        "state",
+        "transport",
+        "upgrade",
+        "write",
+        "write_paused",
+    )
+
+    def __init__(self, context: Context, bind: str) -> None:
+        self.context = context
+        self.bind = bind
+        self.transport: Any = None
+        self.write: Any = None
+        self.state = READ_HEAD
+        self.exchange: Any = None
+        """The Exchange under way, or None between requests."""
+        self.buffer = b""
+        """Bytes from the client that are not looked at yet."""
+        self.keep = True
+        self.half_closed = False
+        self.request_done = True
+        self.raw_chunks = True
+        self.encode = False
+        """The response body has to be chunked by us."""
+        self.upgrade = b""
+        """The protocol that the client asked to switch to."""
+        self.late: list[bytes] | None = None
+        """Response body that came while response steps wait."""
+        self.late_end = False
+        self.paused = 0
+        self.write_paused = False
+        self.idle_since = 0.0
+
+    # --- from the endpoint
+
+    def upstream_head(self, up: UpstreamConnection, head: ResponseHead, first: bytes) -> None:
+        x = self.exchange
+        attempts.settle(x)
+        balance.observe(x.endpoint, self.context.clock() - x.started)
+        status = x.status = head.status
+        x.out = b""
+        if self.write_paused:
+            up.pause()
+        if status == 101:
+            self._switch(x, up, head, first)
+            return
+        route, target, gateway = x.plan.chain.response, x.target_plan.chain.response, x.listener.chain.response
+        if route is None and target is None and gateway is None:
+            self._send_head(x, head.line, head.block, head.framing, first)
+            return
+        x.response = Head(head.block, head.low)
+        rest = route(x) if target is None and gateway is None and not x.plan.chain.may_wait else responses.run(x)
+        if rest is None:
+            line = head.line if x.status == status else status_line(x.status)
+            self._send_head(x, line, x.response.block, head.framing, first)
+        else:
+            self.late = [first] if first else []
+            up.pause()
+            self.context.spawn(self._respond_later(x, up, head, rest))
+
+    async def _respond_later(
+        self, x: Exchange, up: UpstreamConnection, head: ResponseHead, rest: Coroutine[Any, Any, None]
+    ) -> None:
+        """The general path of response steps: what arrives of the body meanwhile is held, the endpoint not read."""
+        try:
+            await rest
+        except Exception as error:  # a step's bug must end in an answer
+            self.failed(x, error)
+            return
+        late, self.late = self.late, None
+        if x.ended or x.response is None:
+            return
+        line = head.line if x.status == head.status else status_line(x.status)
+        self._send_head(x, line, x.response.block, head.framing, b"".join(late or ()))
+        if self.late_end:
+            self.late_end = False
+            self.upstream_end()
+        elif x.up is not None and not self.write_paused:
+            up.resume()
+
+    def _send_head(self, x: Exchange, line: bytes, block: bytes, framing: int, first: bytes) -> None:
+        """Write a response head, framed for this client, and what is there of the body."""
+        x.replied = True
+        if framing == UNTIL_CLOSE and self.raw_chunks:
+            self.encode = True
+            block += b"transfer-encoding: chunked\r\n"
+        elif not self.raw_chunks:
+            block = self._head_for_old(block, framing)
+        if self.context.draining or not self.request_done:
+            self.keep = False
+        if not self.keep:
+            block += b"connection: close\r\n"
+        x.response_bytes = len(first)
+        if self.encode and first:
+            first = chunked.encode(first)
+        self.write(b"".join((line, block, b"\r\n", first)))
+
+    def _head_for_old(self, block: bytes, framing: int) -> bytes:
+        """HTTP/1.0 knows no chunks (RFC 9112 section 6.1) and keeps connections only when told."""
+        if framing == CHUNKED:
+            head = Head(block)
+            head.remove(b"transfer-encoding")
+            block = head.block
+        if framing in (CHUNKED, UNTIL_CLOSE):
+            self.keep = False
+        return block + b"connection: keep-alive\r\n" if self.keep and not self.context.draining else block
+
+    def upstream_body(self, data: bytes) -> None:
+        if self.late is not None:
+            self.late.append(data)
+            return
+        self.exchange.response_bytes += len(data)
+        self.write(chunked.encode(data) if self.encode else data)
+
+    def upstream_end(self) -> None:
+        if self.late is not None:
+            self.late_end = True
+            return
+        if self.state == TUNNELLING:  # the endpoint sends no more; the client may
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
+            return
+        x = self.exchange
+        x.up = None
+        if self.encode:
+            self.write(chunked.LAST)
+        self._finish(x)
+
+    def upstream_lost(self, cause: str, stale: bool) -> None:
+        x = self.exchange
+        self.late = None
+        if self.state == TUNNELLING and cause == "closed":
+            x.up = None
+            self.transport.close()
+        elif x.replied:
+            # a part of the response is out: only a broken connection tells the client that the rest is missing
+            x.up = None
+            self._abandon(x, "UpstreamFailed")
+            self.transport.abort()
+        else:
+            attempts.lost(x, self.context, cause, stale)
+
+    def upstream_paused(self, paused: bool) -> None:
+        if paused:
+            self._pause(UPSTREAM)
+        else:
+            self._resume(UPSTREAM)
+
+    def _switch(self, x: Exchange, up: UpstreamConnection, head: ResponseHead, first: bytes) -> None:
+        """101: from here on bytes pass both ways as they are (RFC 9110 section 7.8)."""
+        if not self.upgrade or head.upgrade.lower() != self.upgrade.lower():
+            self.reply(x, made("UpgradeFailed", f"upstream switched to {head.upgrade!r}"))
+            return
+        x.replied = True
+        x.deadline = float("inf")
+        self.state = TUNNELLING
+        self.keep = False
+        upgrade = b"connection: upgrade\r\nupgrade: %b\r\n\r\n" % head.upgrade
+        x.response_bytes = len(first)
+        self.write(b"".join((head.line, head.block, upgrade, first)))
+        if self.buffer:
+            data, self.buffer = self.buffer, b""
+            x.body_bytes += len(data)
+            up.write(data)
+        self._resume(PIPELINED)
+
+    # --- answers of our own
+
+    def reply(self, x: Exchange, reply: Reply) -> None:
+        """End the exchange with an answer of ours."""
+        self._detach(x)
+        self.late = None
+        x.status, x.reason, x.detail = reply.status, reply.reason, reply.detail
+        line, block = head_of(reply)
+        if reply.close:
+            self.keep = False
+        x.response = Head(block)
+        x.replied = True  # no deadline or lost connection may answer a second time
+        rest = responses.run(x)
+        if rest is None:
+            self._send_reply(x, reply, line)
+        else:
+            self.context.spawn(self._reply_later(x, reply, line, rest))
+
+    async def _reply_later(self, x: Exchange, reply: Reply, line: bytes, rest: Coroutine[Any, Any, None]) -> None:
+        try:
+            await rest
+        except Exception as error:  # the answer is made already: send it without that step's part
+            log.error("response step failed in %r", x, exc_info=error)
+        if not x.ended:
+            self._send_reply(x, reply, line)
+
+    def _send_reply(self, x: Exchange, reply: Reply, line: bytes) -> None:
+        body = b"" if x.method == b"HEAD" else reply.body
+        x.response_bytes = len(body)
+        if x.status != reply.status:
+            line = status_line(x.status)
+        if self.context.draining or not self.request_done:
+            self.keep = False
+        connection = b"" if self.keep else b"connection: close\r\n"
+        if self.keep and not self.raw_chunks:
+            connection = b"connection: keep-alive\r\n"
+        self.write(b"".join((line, x.response.block, connection, b"\r\n", body)))  # type: ignore[union-attr]
+        self._finish(x)
+
+    def failed(self, x: Exchange, error: Exception) -> None:
+        """A bug of ours in the life of an exchange."""
+        log.error("internal error in %r", x, exc_info=error)
+        if x.ended:
+            return
+        if x.replied:
+            self._abandon(x, "InternalError")
+            self.transport.abort()
+        else:
+            self.reply(x, made("InternalError", repr(error)))
+
+    def expired(self, x: Exchange, reason: str) -> None:
+        """A deadline of the exchange passed."""
+        if x.replied:
+            self._abandon(x, reason)
+            self.transport.abort()
+        else:
+            self.reply(x, made(reason))
+
+    # --- ends
+
+    def _finish(self, x: Exchange) -> None:
+        """The response is whole: record it, then the next request or the end of the connection."""
+        self.exchange = None
+        self.encode = False
+        self.idle_since = finish(x, self.context)
+        if not self.keep or not self.request_done:
+            self._hang_up()
+            return
+        self.state = READ_HEAD
+        if self.paused:
+            self._resume(HELD | UPSTREAM)
+        if self.buffer or self.half_closed:
+            self._next()
+
+    def _abandon(self, x: Exchange, reason: str) -> None:
+        """The exchange ends without (the whole of) its response."""
+        self._detach(x)
+        if x.body is not None:
+            x.body.fail()
+        x.reason = reason
+        self.exchange = None
+        finish(x, self.context)
+
+    def _detach(self, x: Exchange) -> None:
+        """Let go of the upstream side."""
+        attempts.settle(x)
+        up, x.up = x.up, None
+        if up is not None:
+            up.release()
+
+    def _hang_up(self) -> None:
+        """Close so that our last bytes arrive: while the client may still be sending, read on for a moment."""
+        if self.request_done or self.transport.is_closing():
+            self.state = CLOSED
+            self.transport.close()
+            return
+        self.state = LINGER
+        if self.paused:
+            self.paused = 0
+            self.transport.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.idle_since = self.context.clock()
+        self.arm(self.idle_since + self.context.limits.linger)
+
+    # --- flow control towards the client's sending
+
+    def _pause(self, why: int) -> None:
+        if not self.paused:
+            self.transport.pause_reading()
+        self.paused |= why
+
+    def _resume(self, why: int) -> None:
+        if self.paused & why:
+            self.paused &= ~why
+            if not self.paused and self.state != CLOSED:
+                self.transport.resume_reading()
+
+    # --- the request side's part (`Connection`)
+
+    def arm(self, moment: float) -> None:
+        raise NotImplementedError
+
+    def _next(self) -> None:
+        raise NotImplementedError

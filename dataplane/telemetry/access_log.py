@@ -1,0 +1,220 @@
+"""One line per request, written when its last byte went out.
+
+On the request path a record is a tuple in a list. A timer turns the list into lines and hands them to a thread that
+writes: a full pipe or a slow disk then holds up nobody. What cannot be written in time is dropped and counted.
+
+Fields, in this order, one table for both formats (decisions, Access log):
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import stat
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+FIELDS = (
+    # name, where it comes from
+    ("gateway", "namespace/name of the Gateway"),
+    ("listener", "section name of the listener"),
+    ("route", "namespace/name of the route"),
+    ("route_rule", "name of the rule, or its index"),
+    ("endpoint", "address and port of the endpoint last tried"),
+    ("src.addr", "IP address of the client"),
+    ("http.method", "request method"),
+    ("http.host", "canonical host name"),
+    ("http.path", "canonical path with query"),
+    ("http.version", "protocol version of the request"),
+    ("http.status", "status of the response; 499 when the client left before it"),
+    ("protocol", "http"),
+    ("retry.attempt", "tries after the first, when there were any"),
+    ("request.bytes", "request body bytes received"),
+    ("response.bytes", "response body bytes sent"),
+    ("error", "what went wrong, for operators"),
+    ("reason", "code of an answer that the gateway made itself"),
+    ("duration", "from the end of the request head to the last byte, ms"),
+)
+
+BATCH = 512
+"""Records that are worth a line-making round of their own."""
+INTERVAL = 0.5
+"""Seconds that a record waits at most."""
+MAX_QUEUED = 4 * 1024 * 1024
+"""Bytes of lines waiting for the writer; above it lines are dropped and counted."""
+ATOMIC = 4096
+"""POSIX PIPE_BUF: writes to a pipe up to this size do not mix with those of other processes."""
+
+CLIENT_CLOSED = 499
+
+_plain = re.compile(r"[!#-\[\]-~]+").fullmatch
+"""Values that stand without quotes in text lines."""
+
+
+class AccessLog:
+    """`write` takes finished bytes and may block; it runs in a thread of its own. `call_later(seconds, f)` is the loop's."""
+
+    def __init__(
+        self,
+        write: Callable[[bytes], None] | None,
+        call_later: Callable[[float, Callable[[], None]], Any],
+        as_json: bool = False,
+        dropped: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        self.records: list[tuple[Any, ...]] = []
+        self._call_later = call_later
+        self._line = _json_line if as_json else _text_line
+        self._dropped = dropped
+        self._timer: Any = None
+        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._queued = 0
+        self._write = write
+        self._thread: threading.Thread | None = None
+        if write is not None:
+            self._thread = threading.Thread(target=self._writer, name="access-log", daemon=True)
+            self._thread.start()
+
+    def record(self, x: Exchange, seconds: float) -> None:
+        """Note an exchange that ended, `seconds` after its head was read."""
+        if self._write is None:
+            return
+        records = self.records
+        records.append(
+            (
+                time.time(),
+                x.listener,
+                x.plan,
+                x.endpoint,
+                x.peer,
+                x.method,
+                x.host,
+                x.target,
+                x.version,
+                x.status,
+                x.attempt,
+                x.body_bytes,
+                x.response_bytes,
+                x.detail,
+                x.reason,
+                seconds,
+            )
+        )
+        if len(records) >= BATCH:
+            self.flush()
+        elif self._timer is None:
+            self._timer = self._call_later(INTERVAL, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        self.flush()
+
+    def flush(self) -> None:
+        """Make lines of what is noted and hand them to the writer."""
+        records, self.records = self.records, []
+        if not records:
+            return
+        if self._queued > MAX_QUEUED:
+            self._dropped(len(records))
+            return
+        line = self._line
+        second, stamp, lines = 0, "", []
+        for record in records:
+            now = record[0]
+            if int(now) != second:
+                second = int(now)
+                stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+            lines.append(line(f"{stamp}.{int(now * 1000) % 1000:03d}Z", record))
+        data = "".join(lines).encode("utf-8", "backslashreplace")
+        self._queued += len(data)
+        self._queue.put(data)
+
+    def close(self, timeout: float = 2.0) -> None:
+        """Write what there is; waits for the writer no longer than `timeout` seconds."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.flush()
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join(timeout)
+
+    def _writer(self) -> None:
+        while (data := self._queue.get()) is not None:
+            try:
+                self._write(data)  # type: ignore[misc]
+            except OSError:
+                # the place that would take a complaint is the one that failed; the counter tells
+                self._dropped(data.count(b"\n"))
+            finally:
+                self._queued -= len(data)
+
+
+def file_writer(descriptor: int) -> Callable[[bytes], None]:
+    """Write whole lines to a file, pipe or terminal that other processes write to as well."""
+    mode = os.fstat(descriptor).st_mode
+    regular = stat.S_ISREG(mode)
+
+    def write(data: bytes) -> None:
+        start = 0
+        while start < len(data):
+            end = len(data)
+            if not regular and end - start > ATOMIC:
+                cut = data.rfind(b"\n", start, start + ATOMIC) + 1
+                end = cut or data.find(b"\n", start) + 1 or len(data)
+            start += os.write(descriptor, data[start:end])
+
+    return write
+
+
+def _status(record: tuple[Any, ...]) -> int:
+    return record[9] or CLIENT_CLOSED
+
+
+def _text_line(stamp: str, record: tuple[Any, ...]) -> str:
+    (_, listener, plan, endpoint, peer, method, host, target, version, _, attempt, taken, sent, detail, reason, took) = record
+    extra = f" retry.attempt={attempt}" if attempt else ""
+    if reason:
+        extra += (f" error={quoted(detail)}" if detail else "") + f" reason={reason}"
+    return (
+        f"{stamp}\tinfo\trequest\t{listener.log[1:] if listener else 'gateway=- listener=-'}{plan.log if plan else ''}"
+        f"{f' endpoint={endpoint.label}' if endpoint else ''} src.addr={peer or '-'}"
+        f" http.method={method.decode()} http.host={host.decode('latin-1') or '-'} http.path={_text(target)}"
+        f" http.version={version.decode()} http.status={_status(record)} protocol=http"
+        f" request.bytes={taken} response.bytes={sent}{extra} duration={took * 1e3:.3f}ms\n"
+    )
+
+
+def _text(value: bytes) -> str:
+    text = value.decode("latin-1")
+    return text if _plain(text) else quoted(text)
+
+
+def quoted(text: str) -> str:
+    """JSON's quoting: no line break or control character gets into a line."""
+    return json.dumps(text)
+
+
+def _json_line(stamp: str, record: tuple[Any, ...]) -> str:
+    (_, listener, plan, endpoint, peer, method, host, target, version, _, attempt, taken, sent, detail, reason, took) = record
+    extra = f',"retry.attempt":{attempt}' if attempt else ""
+    if reason:
+        extra += (f',"error":{quoted(detail)}' if detail else "") + f',"reason":"{reason}"'
+    return (
+        f'{{"level":"info","time":"{stamp}","scope":"request"'
+        f"{listener.log_json if listener else ''}{plan.log_json if plan else ''}"
+        f"{_json_endpoint(endpoint)}"
+        f',"src.addr":"{peer}","http.method":"{method.decode()}","http.host":{quoted(host.decode("latin-1"))}'
+        f',"http.path":{quoted(target.decode("latin-1"))},"http.version":"{version.decode()}"'
+        f',"http.status":{_status(record)},"protocol":"http","request.bytes":{taken},"response.bytes":{sent}{extra}'
+        f',"duration":"{took * 1e3:.3f}ms"}}\n'
+    )
+
+
+def _json_endpoint(endpoint: Any) -> str:
+    return f',"endpoint":{quoted(endpoint.label)}' if endpoint else ""

@@ -1,0 +1,105 @@
+"""Counting exchanges and connections: what `proxy` and `server` report, as increments of shared integers."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from dataplane.telemetry.metrics import BUCKETS, COUNT, SUM, Metrics, method_label
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+
+class _Listener:
+    """The slots of one listener, found once."""
+
+    __slots__ = ("duration", "outcomes", "request_bytes", "response_bytes")
+
+    def __init__(self, metrics: Metrics, gateway: str, name: str) -> None:
+        self.duration = metrics.histogram("request_duration_seconds", gateway, name)
+        self.request_bytes = metrics.counter("request_bytes_total", gateway, name)
+        self.response_bytes = metrics.counter("response_bytes_total", gateway, name)
+        self.outcomes: dict[tuple[bytes, int, str], int] = {}
+
+
+class Recorder:
+    """One per worker; every method is a few list operations."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.metrics = metrics
+        self.slots = metrics.slots
+        self._listeners: dict[str, _Listener] = {}
+        self._binds: dict[str, tuple[int, int]] = {}
+        self._active = metrics.counter("requests_active")
+        self._stale = metrics.counter("upstream_stale_retries_total")
+        self._upstream_active = metrics.counter("upstream_connections_active")
+
+    def began(self) -> None:
+        self.slots[self._active] += 1
+
+    def ended(self, x: Exchange, seconds: float) -> None:
+        """An exchange is over, `seconds` after its head was read."""
+        slots = self.slots
+        slots[self._active] -= 1
+        plan = x.listener
+        listener = self._listeners.get(plan.key if plan is not None else "")
+        if listener is None:
+            listener = self._new_listener(x)
+        outcome = (x.method, x.status, x.reason)
+        slot = listener.outcomes.get(outcome)
+        if slot is None:
+            slot = self._new_outcome(x, listener)
+        slots[slot] += 1
+        base = listener.duration
+        slots[base + bisect_left(BUCKETS, seconds)] += 1
+        slots[base + SUM] += int(seconds * 1e6)
+        slots[base + COUNT] += 1
+        if x.body_bytes:
+            slots[listener.request_bytes] += x.body_bytes
+        slots[listener.response_bytes] += x.response_bytes
+
+    def connected(self, bind: str) -> None:
+        total, active = self._bind(bind)
+        self.slots[total] += 1
+        self.slots[active] += 1
+
+    def disconnected(self, bind: str) -> None:
+        self.slots[self._bind(bind)[1]] -= 1
+
+    def refused(self, cause: str) -> None:
+        self.slots[self.metrics.counter("http_rejected_total", cause)] += 1
+
+    def stale_retry(self) -> None:
+        self.slots[self._stale] += 1
+
+    def upstream_opened(self, outcome: str) -> None:
+        self.slots[self.metrics.counter("upstream_connections_total", outcome)] += 1
+        if outcome == "opened":
+            self.slots[self._upstream_active] += 1
+
+    def upstream_closed(self) -> None:
+        self.slots[self._upstream_active] -= 1
+
+    def _bind(self, bind: str) -> tuple[int, int]:
+        slots = self._binds.get(bind)
+        if slots is None:
+            counter = self.metrics.counter
+            slots = counter("downstream_connections_total", bind), counter("downstream_connections_active", bind)
+            self._binds[bind] = slots
+        return slots
+
+    def _new_listener(self, x: Exchange) -> _Listener:
+        plan = x.listener
+        key, gateway, name = (plan.key, plan.gateway, plan.name) if plan is not None else ("", "unknown", "unknown")
+        listener = self._listeners[key] = _Listener(self.metrics, gateway, name)
+        return listener
+
+    def _new_outcome(self, x: Exchange, listener: _Listener) -> int:
+        plan = x.listener
+        gateway, name = (plan.gateway, plan.name) if plan is not None else ("unknown", "unknown")
+        method, status = method_label(x.method), str(x.status)
+        slot = self.metrics.counter("requests_total", gateway, name, method, status, x.reason or "Upstream")
+        if len(listener.outcomes) < 1024:  # statuses are an upstream's to choose
+            listener.outcomes[x.method, x.status, x.reason] = slot
+        return slot
