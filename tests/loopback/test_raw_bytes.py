@@ -88,6 +88,15 @@ def test_the_one_right_answer(case: Case, gateway: Gateway, origin: Origin) -> N
     assert play(case, gateway.address, origin) == []
 
 
+def test_the_judge_sees_wrong_answers(origin: Origin) -> None:
+    """Played against the origin itself, which takes everything as it comes."""
+    cases = {case.name: case for case in CASES}
+    naked = ("127.0.0.1", origin.port)
+    assert play(cases["line-plain"], naked, origin) == []
+    for name in ("coding-and-length", "path-dot-dot", "forward-hop-named", "close-1.0", "trailer-host"):
+        assert play(cases[name], naked, origin) != []
+
+
 def test_many_requests_on_one_connection(talk: Conversation) -> None:
     for number in range(50):
         talk.send((get(b"/%d" % number),))
