@@ -15,6 +15,7 @@ from controlplane.translate import (
     gateway_status,
     gateways,
     own_kinds,
+    policy_targets,
     references,
     route_status,
     routes,
@@ -28,6 +29,7 @@ from controlplane.translate.gateways import ClassView
 from controlplane.translate.keys import ENDPOINT_TYPE, RESOURCE_TYPE, BackendKey, BackendUse, ObjectKey, ResourceKey
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.namespaces import Labels
+from controlplane.translate.policy_targets import Targets
 from controlplane.translate.routes import RouteTranslation
 from gatewright.api.endpoint_slice import EndpointSlice
 from gatewright.api.gateway import Gateway
@@ -105,6 +107,18 @@ class Collections:
         self.backend_messages = graph.map("backends", self.used, self._backend)
         self.endpoint_messages = graph.map(
             "endpoints", self.addresses, lambda _, key, found: endpoints.endpoint_resources(key, found)
+        )
+
+        # Policies: nothing is sent of them yet.
+        labelled = (self.gateways, self.http_routes, self.services, self.gateway_backends)
+        self.targets = Targets(
+            self.plans,
+            self.http_routes,
+            self.attachments,
+            self.service_views,
+            self.backend_views,
+            self.uses.index("object", lambda use, _: [(use.backend.kind, use.backend.object)]),
+            {source.name: source.index("labels", policy_targets.labels) for source in labelled},
         )
 
         # Outputs.
@@ -222,7 +236,7 @@ class Collections:
         return own_kinds.backend_status(view, fleets, refusals, item.metadata.generation)
 
     def _policy_status(self, context: Context, key: ObjectKey, policy: GatewayPolicy) -> StatusBody:
-        return own_kinds.policy_status(policy, {}, ())
+        return own_kinds.policy_status(policy, policy_targets.attached(context, self.targets, key.namespace, policy))
 
 
 BACKEND_MESSAGES = {"service": Collections._service_message, "gatewaybackend": Collections._static_message}

@@ -5,13 +5,14 @@ Of GatewayBackend, `static` works. What the other settings hold is not read yet:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from controlplane.translate import support
 from controlplane.translate.backends import GatewayBackendView
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.fleet import FleetView, programmed, rejected
 from controlplane.translate.keys import ObjectKey
+from controlplane.translate.policy_targets import Attached
 from gatewright.api.gateway_backend import GatewayBackend
 from gatewright.api.metadata import KubeObject
 from gatewright.api.names import CONTROLLER_NAME, GATEWAY_API_GROUP
@@ -63,28 +64,20 @@ def parameters_status(item: KubeObject) -> StatusBody:
     return {"conditions": rendered([refused(item) or ACCEPTED], item.metadata.generation)}
 
 
-def policy_status(item: KubeObject, missing: Mapping[str, str], ancestors: Iterable[ObjectKey]) -> StatusBody:
-    """Status of a GatewayPolicy: the same conditions for every ancestor Gateway, and on top.
-
-    `missing` names the targets that do not exist, with words.
-    """
+def policy_status(item: KubeObject, where: Attached) -> StatusBody:
+    """Status of a GatewayPolicy: the same conditions for every ancestor Gateway, and on top."""
     attached = Condition("Attached", True, "Attached", "")
-    if missing:
-        attached = Condition("Attached", False, "TargetNotFound", "; ".join(missing.values()))
+    if where.missing:
+        attached = Condition("Attached", False, "TargetNotFound", "; ".join(where.missing))
     conditions = rendered([refused(item) or ACCEPTED, attached], item.metadata.generation)
     return {
         "conditions": conditions,
         "ancestors": [
-            {
-                "ancestorRef": {
-                    "group": GATEWAY_API_GROUP,
-                    "kind": "Gateway",
-                    "namespace": gateway.namespace,
-                    "name": gateway.name,
-                },
-                "controllerName": CONTROLLER_NAME,
-                "conditions": conditions,
-            }
-            for gateway in sorted(set(ancestors))[:MAX_ANCESTORS]
+            {"ancestorRef": _reference(gateway), "controllerName": CONTROLLER_NAME, "conditions": conditions}
+            for gateway in sorted(where.ancestors)[:MAX_ANCESTORS]
         ],
     }
+
+
+def _reference(gateway: ObjectKey) -> dict[str, str]:
+    return {"group": GATEWAY_API_GROUP, "kind": "Gateway", "namespace": gateway.namespace, "name": gateway.name}

@@ -1,0 +1,151 @@
+"""Reads and writes golden cases: objects in, resources per Gateway and statuses out, as YAML that a person can read.
+
+`tests/golden/<case>.in.yaml` holds objects and at most one document `kind: Fleet` with what is known of the proxies
+(`fleet`: by Gateway; `refusals`: by Gateway and resource). `<case>.out.yaml` is what must come out; a condition is one
+line: `Type=Status Reason (generation): message`. Run the tests with GOLDEN=write to write it anew, and read the diff.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from google.protobuf.json_format import MessageToDict
+
+from controlplane.translate.fleet import FleetView
+from controlplane.translate.keys import RESOURCE_TYPE
+from controlplane.translate.program import Program, ResourceChange
+from gatewright.api import documents
+from gatewright.api.metadata import KubeObject
+from gatewright.wire.v1 import backend_pb2, resource_pb2
+
+FOLDER = Path(__file__).parents[2] / "golden"
+NOW = 1_800_000_000.0
+
+Edit = tuple[str, tuple[str, str], KubeObject | None]
+
+
+@dataclass
+class Case:
+    """One input file."""
+
+    objects: list[Edit]
+    fleet: dict[str, FleetView] = field(default_factory=dict)
+    refusals: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+def read(path: Path) -> Case:
+    """The case of a file; every object in it must be one that the API accepts."""
+    case = Case([])
+    for line, text in documents.split_documents(path.read_text()):
+        value = yaml.safe_load(text)
+        if value["kind"] == "Fleet":
+            case.fleet = {name: FleetView(**view) for name, view in value.get("fleet", {}).items()}
+            case.refusals = value.get("refusals", {})
+        else:
+            case.objects += objects(text, f"{path.name}:{line}")
+    return case
+
+
+def objects(text: str, file: str = "test.yaml") -> list[Edit]:
+    """The edits that put the objects of a text."""
+    edits: list[Edit] = []
+    for decoded in documents.decode(text, file):
+        assert decoded.verdict != "invalid" and decoded.key and decoded.item, [str(each) for each in decoded.problems]
+        edits.append((decoded.key.kind, (decoded.key.namespace, decoded.key.name), decoded.item))
+    return edits
+
+
+class World:
+    """A program and all that it has told: the resources in force, and every batch."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+        self.program = Program(lambda: self.now)
+        self.resources: dict[tuple[str, str, str], bytes] = {}
+        self.batches: list[list[ResourceChange]] = []
+        self.program.on_resources(self._note)
+
+    def _note(self, changes: Any) -> None:
+        self.batches.append(list(changes))
+        for gateway, type_url, name, data in changes:
+            if data is None:
+                del self.resources[gateway, type_url, name]
+            else:
+                assert self.resources.get((gateway, type_url, name)) != data, "told, but not changed"
+                self.resources[gateway, type_url, name] = data
+
+    def put(self, text: str) -> None:
+        self.program.apply(objects(text))
+
+    def load(self, case: Case) -> None:
+        self.program.apply(case.objects)
+        self.news(case)
+
+    def news(self, case: Case) -> None:
+        for name, view in case.fleet.items():
+            self.program.fleet(name, view)
+        for name, refusals in case.refusals.items():
+            self.program.refuse(name, refusals)
+
+    def conditions(self, kind: str, name: str, *, namespace: str = "default", entry: int | None = None) -> list[str]:
+        """One line per condition of an object, or of its `entry`-th parent."""
+        body = self.program.status(kind, namespace, name)
+        assert body is not None, f"{kind} {namespace}/{name} has no status"
+        return [line(each) for each in (body if entry is None else body["parents"][entry])["conditions"]]
+
+    def messages(self, gateway: str = "default/gw") -> dict[str, Any]:
+        """The resources of one Gateway by name, as dictionaries."""
+        return {
+            name: readable(type_url, data)
+            for (owner, type_url, name), data in sorted(self.resources.items())
+            if owner == gateway
+        }
+
+    def output(self) -> dict[str, Any]:
+        """What a golden file holds."""
+        gateways = sorted({gateway for gateway, _, _ in self.resources})
+        return {
+            "resources": {gateway: self.messages(gateway) for gateway in gateways},
+            "statuses": {
+                " ".join((kind, f"{namespace}/{name}" if namespace else name)): _condensed(body)
+                for (kind, namespace, name), body in sorted(self.program.statuses().items())
+            },
+        }
+
+
+def readable(type_url: str, data: bytes) -> dict[str, Any]:
+    """A message without what its name says already."""
+    message = resource_pb2.Resource() if type_url == RESOURCE_TYPE else backend_pb2.Endpoint()
+    message.MergeFromString(data)
+    fields: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
+    return {name: value for name, value in fields.items() if name not in ("key", "revision", "min_revision")}
+
+
+def line(condition: dict[str, Any]) -> str:
+    assert set(condition) == {
+        "type", "status", "reason", "message", "observedGeneration", "lastTransitionTime"
+    }  # fmt: skip
+    head = f"{condition['type']}={condition['status']} {condition['reason']} ({condition['observedGeneration']})"
+    return f"{head}: {condition['message']}" if condition["message"] else head
+
+
+def _condensed(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_condensed(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    condensed = {name: _condensed(each) for name, each in value.items() if name not in ("conditions", "supportedKinds")}
+    if "supportedKinds" in value:
+        condensed["supportedKinds"] = [each["kind"] for each in value["supportedKinds"]]
+    if "supportedFeatures" in value:
+        condensed["supportedFeatures"] = f"{len(value['supportedFeatures'])} names"
+    if "conditions" in value:
+        condensed["conditions"] = [line(each) for each in value["conditions"]]
+    return condensed
+
+
+def dumped(output: dict[str, Any]) -> str:
+    return yaml.safe_dump(output, sort_keys=False, width=120, default_flow_style=False)

@@ -1,0 +1,48 @@
+"""Every golden case: all at once, one by one in the opposite order, and taken away again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.unit.translate.golden import FOLDER, World, dumped, read
+
+CASES = sorted(FOLDER.glob("*.in.yaml"))
+
+
+def case_name(path: Path) -> str:
+    return path.name.removesuffix(".in.yaml")
+
+
+@pytest.mark.parametrize("path", CASES, ids=case_name)
+def test_case(path: Path) -> None:
+    case = read(path)
+    world = World()
+    world.load(case)
+    expected = path.with_name(f"{case_name(path)}.out.yaml")
+    if os.environ.get("GOLDEN") == "write":
+        expected.write_text(dumped(world.output()))
+    assert world.output() == yaml.safe_load(expected.read_text())
+
+
+@pytest.mark.parametrize("path", CASES, ids=case_name)
+def test_order_does_not_matter_and_everything_can_be_taken_back(path: Path) -> None:
+    case = read(path)
+    at_once, one_by_one = World(), World()
+    at_once.load(case)
+    one_by_one.news(case)
+    for edit in reversed(case.objects):
+        one_by_one.program.apply([edit])
+    assert one_by_one.resources == at_once.resources
+    assert one_by_one.program.statuses() == at_once.program.statuses()
+    for kind, key, _ in case.objects:
+        one_by_one.program.apply([(kind, key, None)])
+    assert one_by_one.resources == {}
+    assert one_by_one.program.statuses() == {}
+
+
+def test_there_are_cases() -> None:
+    assert len(CASES) >= 15
