@@ -52,15 +52,20 @@ def objects(rows: Sequence[Json]) -> str:
         found = list(verdicts.conditions(row))
         if not found:
             continue
-        bad = [str(each) for each in found if not each.is_well]
-        well = dict.fromkeys(each.type for each in found if each.is_well and each.type not in verdicts.NEGATIVE)
         name = f"{row['namespace']}/{row['name']}" if row["namespace"] else row["name"]
-        lines.append((row["kind"], name, "Problem" if bad else ", ".join(well)))
-        below[len(lines) - 1] = bad
+        lines.append((row["kind"], name, _state(found)))
+        below[len(lines) - 1] = [str(each) for each in found if not each.is_well]
     others = len(rows) - len(lines) + 1
     more = f"{others} more {'object has' if others == 1 else 'objects have'} no conditions (Services and the like)"
     table = _table(lines, below) if len(lines) > 1 else ""
     return "\n".join(part for part in (table, more if others else "") if part) or "no objects"
+
+
+def _state(found: Sequence[verdicts.Condition]) -> str:
+    bad = [each for each in found if not each.is_well]
+    if bad:
+        return "Pending" if all(each.is_pending for each in bad) else "Problem"
+    return ", ".join(dict.fromkeys(each.type for each in found if each.type not in verdicts.NEGATIVE))
 
 
 def problems(rows: Sequence[Json]) -> str:

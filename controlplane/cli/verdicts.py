@@ -43,6 +43,11 @@ class Condition:
     def is_well(self) -> bool:
         return self.is_current and self.status == ("False" if self.type in NEGATIVE else "True")
 
+    @property
+    def is_pending(self) -> bool:
+        """Not well yet, but nothing is wrong either."""
+        return not self.is_well and (not self.is_current or self.reason == "Pending")
+
     def __str__(self) -> str:
         state = f"{self.type}={self.status}" if self.is_current else f"{self.type} not yet known"
         text = f"{state} {self.reason}: {self.message}" if self.is_current else state

@@ -1,0 +1,71 @@
+"""The proxies of `gatewright up`: which there should be, their ports and their command lines. Pure.
+
+For each Gateway the first proxy is on the ports as written, each further one 1000 higher, so that all fit on one
+machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from controlplane.cli import children
+from gatewright.api.gateway import Gateway
+
+HOST = "127.0.0.1"
+OFFSET_OF_NEXT_PROXY = 1000
+OFFSET_OF_NEXT_GATEWAY = 100  # of the pages alone: the listeners' ports are the user's
+PAGES = {"admin": 15000, "stats": 15020, "readiness": 15021}
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """One proxy that should run. `label` is for people, `instance` for the control plane."""
+
+    gateway: str
+    instance: str
+    label: str
+    offset: int
+    pages: Mapping[str, int]
+
+    def listens(self, gateway: Gateway) -> list[int]:
+        return sorted(
+            {listener.port + self.offset for listener in gateway.spec.listeners if listener.protocol == "HTTP"}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many proxies of what shape: from the command line."""
+
+    proxies: int
+    port_offset: int
+    workers: int | None
+    socket: Path
+
+
+def wanted(gateways: Sequence[Gateway], plan: Plan, places: dict[str, int]) -> list[Proxy]:
+    """The proxies of all Gateways. `places` remembers each Gateway's number, so that pages never move."""
+    found = []
+    for gateway in gateways:
+        name = f"{gateway.metadata.namespace}/{gateway.metadata.name}"
+        place = places.setdefault(name, len(places))
+        for number in range(plan.proxies):
+            offset = plan.port_offset + number * OFFSET_OF_NEXT_PROXY
+            pages = {page: port + offset + place * OFFSET_OF_NEXT_GATEWAY for page, port in PAGES.items()}
+            instance = f"proxy-{number + 1}"
+            label = instance if place == 0 else f"{gateway.metadata.name}/{instance}"
+            found.append(Proxy(name, instance, label, offset, pages))
+    return found
+
+
+def command(proxy: Proxy, plan: Plan, environment: Mapping[str, str], lifeline: int) -> children.Command:
+    """How the proxy is started."""
+    arguments = ["--xds", f"unix:{plan.socket.absolute()}", "--gateway", proxy.gateway, "--instance", proxy.instance]
+    arguments += ["--port-offset", str(proxy.offset), "--parent-fd", str(lifeline)]
+    for page, port in proxy.pages.items():
+        arguments += [f"--{page}", f"{HOST}:{port}"]
+    if plan.workers:
+        arguments += ["--workers", str(plan.workers)]
+    return children.Command(proxy.label, children.python("dataplane", *arguments), environment, (lifeline,))

@@ -1,0 +1,146 @@
+"""The child processes of `gatewright up`: what should run by the folder's objects, what does run, and the difference.
+
+`up` calls `reconcile` once, `follow` for the rest of its life, and `stop` at the end. A proxy that ends by itself is
+started again after a pause that grows; what children write is passed on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from controlplane import app as app_
+from controlplane.cli import children, demo, fleet, summary
+
+GRACE = 4.0  # from SIGTERM to SIGKILL
+SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+STEADY_SECONDS = 30.0  # a proxy that ran this long starts its next pauses from the shortest again
+DEMO = "demo"
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One proxy that should run. `child` is None between its end and its next start."""
+
+    proxy: fleet.Proxy
+    child: children.Child | None = None
+    watch: asyncio.Task[None] | None = None
+    started: float = 0.0
+    due: float = 0.0
+    pause: float = SHORTEST_PAUSE
+    code: int | None = None
+
+
+class Household:
+    """Everything that `up` started."""
+
+    def __init__(
+        self, app: app_.App, plan: fleet.Plan, output: children.Output, environment: Mapping[str, str]
+    ) -> None:
+        self.plan = plan
+        self.demos: frozenset[demo.Server] = frozenset()
+        self._app = app
+        self._output = output
+        self._environment = environment
+        self._lifeline = children.Lifeline()
+        self._places: dict[str, int] = {}
+        self._slots: dict[str, _Slot] = {}
+        self._demo: children.Child | None = None
+        self._complaints: list[str] = []
+        self._news = asyncio.Event()
+        app.pipeline.changed = self._news.set
+
+    def say(self, text: str) -> None:
+        """A line of `up` itself, between those of its children."""
+        self._output.write(b"", text.encode() + b"\n")
+
+    def wanted(self) -> list[fleet.Proxy]:
+        """The proxies that the folder's Gateways ask for now."""
+        return fleet.wanted(self._app.gateways(), self.plan, self._places)
+
+    def ended(self, label: str) -> int | None:
+        """The exit status of a proxy that ended by itself, None while it runs."""
+        return self._slots[label].code
+
+    async def follow(self) -> None:
+        """Keeps what runs equal to what is wanted, until cancelled."""
+        while True:
+            due = min((slot.due for slot in self._slots.values() if slot.child is None), default=None)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if due is None else max(0.0, due - time.monotonic())):
+                    await self._news.wait()
+            self._news.clear()
+            await self.reconcile()
+
+    async def reconcile(self) -> None:
+        """One step: stops what is no longer wanted, starts what is wanted and does not run."""
+        wanted = {proxy.label: proxy for proxy in self.wanted()}
+        gone = [self._slots.pop(label) for label in self._slots.keys() - wanted.keys()]
+        await self._stop([slot.child for slot in gone if slot.child], GRACE)
+        await self._reconcile_demos()
+        for label, proxy in wanted.items():
+            slot = self._slots.setdefault(label, _Slot(proxy))
+            if slot.child is None and time.monotonic() >= slot.due:
+                await self._start(slot)
+
+    async def _start(self, slot: _Slot) -> None:
+        command = fleet.command(slot.proxy, self.plan, self._environment, self._lifeline.reading)
+        slot.code, slot.started = None, time.monotonic()
+        slot.child = await children.start(command, self._output)
+        slot.watch = asyncio.create_task(self._watch(slot, slot.child))
+
+    async def _watch(self, slot: _Slot, child: children.Child) -> None:
+        """Notes the end of a proxy, and when to start it again."""
+        code = await child.ended()
+        if self._slots.get(slot.proxy.label) is not slot:
+            return
+        now = time.monotonic()
+        if now - slot.started > STEADY_SECONDS:
+            slot.pause = SHORTEST_PAUSE
+        self.say(f"{slot.proxy.label} ended with {code}; it is started again in {slot.pause:.0f} s")
+        slot.code, slot.child, slot.due = code, None, now + slot.pause
+        slot.pause = min(slot.pause * 2, LONGEST_PAUSE)
+        self._news.set()
+
+    async def _reconcile_demos(self) -> None:
+        servers, complaints = summary.demos(self._app.pipeline.objects.values())
+        for complaint in complaints:
+            if complaint not in self._complaints:
+                self.say(f"warning: {complaint}")
+        self._complaints = complaints
+        if self._demo is not None and not self._demo.is_running:
+            self.say("the demo servers ended; they are started again")
+            self._demo, self.demos = None, frozenset()
+        if servers == self.demos:
+            return
+        if self._demo is None:
+            command = children.Command(DEMO, children.python(demo.__name__), self._environment, (), speaks=True)
+            self._demo = await children.start(command, self._output)
+        self.demos = servers
+        await self._demo.say(demo.encode(servers))
+
+    async def stop(self, hurry: asyncio.Event) -> None:
+        """Ends everything: proxies first, so that they have their controller and upstreams while they drain.
+
+        `hurry` set: at once.
+        """
+        self._app.pipeline.changed = lambda: None
+        slots, self._slots = list(self._slots.values()), {}
+        ending = asyncio.create_task(self._stop([slot.child for slot in slots if slot.child], GRACE))
+        hurried = asyncio.create_task(hurry.wait())
+        await asyncio.wait({ending, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        for slot in slots if not ending.done() else ():
+            if slot.child:
+                slot.child.signal(signal.SIGKILL)
+        hurried.cancel()
+        await ending
+        await self._stop([self._demo] if self._demo else [], 0.0 if hurry.is_set() else GRACE)
+        self._lifeline.cut()
+
+    async def _stop(self, stopping: Sequence[children.Child], grace: float) -> None:
+        if stopping:
+            await children.stop(stopping, grace)

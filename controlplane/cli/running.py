@@ -1,0 +1,117 @@
+"""What `controller` and `up` have in common: settings from the command line, logging, signals, and the ports check.
+
+A failure here is an `exits.Failure` that says what to do; nothing has been started yet when it is raised.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+
+from controlplane import app, settings
+from controlplane.cli import exits, holders
+from controlplane.xds import SocketError
+
+EXAMPLES = "examples"
+
+
+def directory(text: str) -> Path:
+    """The folder to read. `examples/NAME` means the one that ships with the product when there is none here."""
+    path = Path(text)
+    if path.is_dir():
+        return path
+    if path.exists():
+        raise exits.Failure(exits.DEPENDENCY, f"{text} is a file; name the folder that holds it")
+    parts = path.parts
+    if len(parts) == 2 and parts[0] == EXAMPLES:
+        for shipped in _shipped():
+            if (shipped / parts[1]).is_dir():
+                return shipped / parts[1]
+    raise exits.Failure(exits.DEPENDENCY, f"there is no folder {text}; `gatewright up` without one runs an example")
+
+
+def _shipped() -> Iterable[Path]:
+    """Where the examples are: in the wheel below this package, in a source tree beside it."""
+    package = Path(settings.__file__).parent
+    return (package / EXAMPLES, package.parent / EXAMPLES)
+
+
+def from_arguments(arguments: argparse.Namespace) -> settings.Settings:
+    """Settings of the controller part of a command line."""
+    try:
+        path = Path(arguments.socket) if arguments.socket else settings.default_socket(os.environ)
+    except (settings.UnsafeFolder, OSError) as error:
+        raise exits.Failure(exits.BIND, str(error)) from error
+    admin = settings.address(arguments.admin)
+    return settings.Settings(directory(arguments.dir), path, settings.address(arguments.xds), admin)
+
+
+def check_free(address: tuple[str, int], purpose: str, cure: str) -> None:
+    """Raises Failure when somebody listens on the address, and says who."""
+    text = taken(address)
+    if text:
+        raise exits.Failure(exits.BIND, f"{text}; it is wanted for {purpose}: {cure}")
+
+
+def taken(address: tuple[str, int]) -> str:
+    """Why the address cannot be listened on ("" when it can): an exclusive bind tells, and is undone at once."""
+    host, port = address
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+            probe.listen()
+        except OSError as error:
+            shown = f"[{host}]" if ":" in host else host
+            return f"{shown}:{port} cannot be listened on ({error.strerror}){holders.describe(port)}"
+    return ""
+
+
+@contextlib.asynccontextmanager
+async def controller(wanted: settings.Settings) -> AsyncIterator[app.App]:
+    """A running controller; addresses in use become Failures that name their holder."""
+    check_free(wanted.admin, "the admin API", "stop that process, or name another address with --admin")
+    check_free(wanted.xds, "the xDS server", "stop that process, or name another address with --xds")
+    try:
+        async with app.running(wanted) as started:
+            yield started
+    except (app.AddressTaken, SocketError) as error:
+        raise exits.Failure(exits.BIND, f"{error}; another one is named with --admin, --xds or --socket") from error
+    except ValueError as error:
+        raise exits.Failure(exits.USAGE, str(error)) from error
+
+
+class Signals:
+    """SIGINT and SIGTERM as events. The first asks for an orderly end, a second SIGINT for an immediate one."""
+
+    def __init__(self) -> None:
+        self.stop = asyncio.Event()
+        self.hurry = asyncio.Event()
+        self.code = exits.OK
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._received, exits.INTERRUPTED)
+        loop.add_signal_handler(signal.SIGTERM, self._received, exits.OK)
+
+    def _received(self, code: int) -> None:
+        if self.stop.is_set():
+            self.hurry.set()
+            return
+        self.code = code
+        self.stop.set()
+
+
+def log_to_stderr(prefix: str = "") -> None:
+    """One line a record; the controller's own rooms from INFO on, libraries from WARNING on."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter(f"{prefix}%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("controlplane").setLevel(logging.INFO)

@@ -1,0 +1,145 @@
+"""`gatewright up DIR`: controller, proxies and demo servers on one machine, from one folder, until Ctrl-C.
+
+The controller runs in this process; everything else is a child that ends with it, whatever happens (`children`). The
+folder is followed while it runs: a Gateway that appears gets its proxies, a demo server that is asked for starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import http.client
+import os
+import secrets
+import sys
+import time
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from controlplane import app as app_
+from controlplane import settings
+from controlplane.cli import announcement, children, exits, fleet, running, summary
+from controlplane.cli.household import Household
+from gatewright.api.http_route import HTTPRoute
+
+READY_SECONDS = 30.0
+READY_PAUSE = 0.05
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 after SIGTERM, 130 after SIGINT; Failure when something that is needed is taken or absent."""
+    running.log_to_stderr("[controller] ")
+    return asyncio.run(_run(arguments))
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    begin = time.monotonic()
+    signals = running.Signals()
+    wanted = running.from_arguments(arguments)
+    plan = fleet.Plan(arguments.proxies, arguments.port_offset, arguments.workers, wanted.socket)
+    output = children.Output(sys.stdout.buffer, arguments.quiet)
+    made, warnings = environment(os.environ)
+    async with running.controller(wanted) as app:
+        household = Household(app, plan, output, made)
+        for warning in warnings:
+            household.say(f"warning: {warning}")
+        try:
+            await _serve(app, household, signals, begin)
+        finally:
+            await household.stop(signals.hurry)
+    return signals.code
+
+
+def environment(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The children's environment, and what the user should know about it."""
+    made, warnings = dict(given), []
+    if not made.get("SESSION_KEY"):
+        made["SESSION_KEY"] = secrets.token_hex(32)
+        warnings.append("SESSION_KEY is unset: these proxies share a random one, which is gone when they stop")
+    # No load balancer has to notice that a proxy of one's own machine is going: it may stop at once.
+    made.setdefault("CONNECTION_MIN_TERMINATION_DEADLINE", "0")
+    return made, warnings
+
+
+async def _serve(app: app_.App, household: Household, signals: running.Signals, begin: float) -> None:
+    if not await _until(signals, app.pipeline.ready.wait()):
+        return
+    for proxy in household.wanted():
+        for page, port in proxy.pages.items():
+            running.check_free((fleet.HOST, port), f"the {page} page of {proxy.label}", "stop it, or use --port-offset")
+    _warn_of_taken_listeners(app, household)
+    await household.reconcile()
+    if not await _until(signals, _ready(household)):
+        return
+    household.say(_announcement(app, household, time.monotonic() - begin))
+    await _until(signals, household.follow())
+
+
+async def _until(signals: running.Signals, work: Coroutine[Any, Any, object]) -> bool:
+    """Whether `work` came to its end; a signal cuts it short."""
+    task, stop = asyncio.create_task(work), asyncio.create_task(signals.stop.wait())
+    await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if task.done():
+        task.result()
+        return True
+    task.cancel()
+    await asyncio.wait({task})
+    return False
+
+
+async def _ready(household: Household) -> None:
+    """Returns when every proxy is ready. Raises Failure when one ends before, or takes too long."""
+    end = time.monotonic() + READY_SECONDS
+    for proxy in household.wanted():
+        while not await asyncio.to_thread(_answers_ready, proxy.pages["readiness"]):
+            code = household.ended(proxy.label)
+            if code is not None:
+                text = f"{proxy.label} ended with {code} before it was ready; what it said stands above"
+                raise exits.Failure(exits.DEPENDENCY, text)
+            if time.monotonic() > end:
+                text = f"{proxy.label} is not ready after {READY_SECONDS:.0f} s; `gatewright status` tells more"
+                raise exits.Failure(exits.DEPENDENCY, text)
+            await asyncio.sleep(READY_PAUSE)
+
+
+def _answers_ready(port: int) -> bool:
+    connection = http.client.HTTPConnection(fleet.HOST, port, timeout=1)
+    try:
+        connection.request("GET", announcement.PAGE_PATHS["readiness"])
+        return connection.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _warn_of_taken_listeners(app: app_.App, household: Household) -> None:
+    """A port in somebody else's hands takes one listener away, not the rest."""
+    gateways = {f"{gateway.metadata.namespace}/{gateway.metadata.name}": gateway for gateway in app.gateways()}
+    for proxy in household.wanted():
+        for port in proxy.listens(gateways[proxy.gateway]):
+            text = running.taken(("0.0.0.0", port))
+            if text:
+                household.say(f"warning: {text}; {proxy.label} serves {proxy.gateway} without this port")
+
+
+def _announcement(app: app_.App, household: Household, seconds: float) -> str:
+    gateways = app.gateways()
+    routes = [item for item in app.pipeline.objects.values() if isinstance(item, HTTPRoute)]
+    wanted = app.settings
+    return announcement.text(
+        announcement.Running(
+            version=settings.version(),
+            directory=wanted.directory,
+            admin=f"{wanted.admin[0]}:{app.admin_port}",
+            xds=f"{wanted.xds[0]}:{app.xds.tcp_port}",
+            socket=wanted.socket,
+            gateways=gateways,
+            proxies=household.wanted(),
+            demos=household.demos,
+            curls=summary.curls(gateways, sorted(routes, key=lambda item: item.key), household.plan.port_offset),
+            notes=app.notes(),
+            seconds=seconds,
+        )
+    )
