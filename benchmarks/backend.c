@@ -1,6 +1,7 @@
 // A cheap HTTP/1.1 backend for the benchmarks: one thread, epoll, no parsing beyond what framing needs.
 //   backend PORT
 // Any path: 200 with a small body. A path that contains "/sse": 100 events, one every 5 ms, each one chunk and one send.
+// A path that contains "/varied": the small body under a head that is another one each time, as real answers have.
 // "/counts": how many requests were answered and events sent since the start, so that a measurement need not rely on
 // what a load generator happened to finish. Compiled when the benchmarks run; trusts its input.
 #define _GNU_SOURCE
@@ -77,6 +78,10 @@ static void answer(Connection *c, const char *path, int path_length) {
         send_all(c->fd, STREAM, sizeof STREAM - 1);
         c->left = EVENTS + 1;
         streaming[streams++] = c->fd;
+    } else if (memmem(path, path_length, "/varied", 7)) {
+        char out[sizeof SMALL + 64];
+        int length = snprintf(out, sizeof out, "HTTP/1.1 200 OK\r\nX-Serial: %010ld\r\n%s", requests, SMALL + 17);
+        send_all(c->fd, out, length);
     } else {
         send_all(c->fd, SMALL, sizeof SMALL - 1);
     }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.load import Shape
-from benchmarks.proxies import GENERAL, STREAM, TARGET
+from benchmarks.proxies import GENERAL, STREAM, TARGET, VARIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ CASES = (
             Bar(GENERAL, most=2.5),
         ),
     ),
+    Case("varied", "The same, every request and answer with headers of its own", Shape(VARIED, 32, varied=True)),
     Case(
         "post",
         "POST 1 KB, 32 connections: CPU per request",

@@ -39,6 +39,8 @@ class Shape:
     connections: int
     body: int = 0
     """Bytes of a POST body, 0 for GET."""
+    varied: bool = False
+    """Every request has a request id and a trace id of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,8 @@ def wrk(port: int, shape: Shape, seconds: float) -> str:
     command += ["--latency", "--timeout", "10s"]
     for header in HEADERS:
         command += ["-H", header]
-    if shape.body:
-        command += ["-s", str(_post_script(shape.body))]
+    if shape.body or shape.varied:
+        command += ["-s", str(_script(shape))]
     output = subprocess.run([*command, f"http://127.0.0.1:{port}{shape.target}"], capture_output=True, text=True).stdout
     problems = re.findall(r"(Socket errors.*|Non-2xx.*)", output)
     if problems or "requests in" not in output:
@@ -113,9 +115,22 @@ def wrk(port: int, shape: Shape, seconds: float) -> str:
     return output
 
 
-def _post_script(length: int) -> Path:
-    path = OUT / f"post_{length}.lua"
-    path.write_text(f'wrk.method = "POST"\nwrk.body = string.rep("x", {length})\n')
+_VARIED = """
+local number = 0
+request = function()
+  number = number + 1
+  wrk.headers["X-Request-Id"] = string.format("7f3e1c2a-9b1d-4e57-8a0f-%012x", number)
+  wrk.headers["traceparent"] = string.format("00-0af7651916cd43dd8448eb21%08x-b7ad6b7169203331-01", number)
+  return wrk.format()
+end
+"""
+
+
+def _script(shape: Shape) -> Path:
+    """wrk's program for what its command line cannot say."""
+    post = f'wrk.method = "POST"\nwrk.body = string.rep("x", {shape.body})\n' if shape.body else ""
+    path = OUT / f"load_{shape.body}_{shape.varied}.lua"
+    path.write_text(post + (_VARIED if shape.varied else ""))
     return path
 
 

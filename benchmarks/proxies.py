@@ -23,6 +23,7 @@ HOST = "h57.example"
 """The host that the load asks for."""
 TARGET = "/api/v7/items?x=1"
 STREAM = "/api/v7/sse"
+VARIED = "/api/v7/varied"
 
 
 def routes() -> dict[str, list[str]]:
@@ -143,26 +144,32 @@ def aiohttp(backend_port: int) -> Launch:
 # --- the product
 
 
-def gatewright(backend_port: int, module: str = "dataplane") -> Launch:
+def gatewright(backend_port: int) -> Launch:
+    return _launch("dataplane", backend_port, {})
+
+
+def gatewright_general(backend_port: int) -> Launch:
+    """The same with one step in every route that waits and does nothing: see `general_path`."""
+    policies = {"headerModifiers": {"request": {"set": [{"name": "x-unused", "value": "1"}]}}}
+    return _launch("benchmarks.general_path", backend_port, policies)
+
+
+def _launch(module: str, backend_port: int, policies: dict[str, Any]) -> Launch:
     port = free_port()
-    path = _write("gatewright.json" if module == "dataplane" else "general.json", json.dumps(_file(port, backend_port)))
+    path = _write(f"{module.rpartition('.')[2]}.json", json.dumps(_file(port, backend_port, policies)))
     pages = [f"--{page}=127.0.0.1:{free_port()}" for page in ("admin", "stats", "readiness")]
     command = [sys.executable, "-m", module, "-f", str(path), "--workers=1", *pages]
     return Launch(command, port, {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0"})
 
 
-def gatewright_general(backend_port: int) -> Launch:
-    """The same with one step in every route that waits and does nothing: the general path."""
-    return gatewright(backend_port, "benchmarks.general_path")
-
-
-def _file(port: int, backend_port: int) -> dict[str, Any]:
+def _file(port: int, backend_port: int, policies: dict[str, Any]) -> dict[str, Any]:
     rows = [
         {
             "name": f"{host.replace('.', '-')}-{number}",
             "hostnames": [host],
             "matches": [{"path": {"type": "PathPrefix", "value": prefix}}],
             "backends": [{"backend": "origin"}],
+            "policies": policies,
         }
         for host, prefixes in routes().items()
         for number, prefix in enumerate(prefixes)
