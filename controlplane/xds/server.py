@@ -77,6 +77,7 @@ class XdsServer:
         self._health: health.aio.HealthServicer | None = None
         self._stop_listening: Callable[[], None] | None = None
         self._stopping = False
+        self._bound_path: Path | None = None
         self.tcp_port: int | None = None
 
     async def start(self) -> None:
@@ -110,8 +111,9 @@ class XdsServer:
             session.close(SHUTTING_DOWN)
         await asyncio.gather(*(server.stop(GRACE) for server in self._servers))
         self._servers.clear()
-        if self._settings.unix_path is not None and self._health is not None:
-            self._settings.unix_path.unlink(missing_ok=True)
+        if self._bound_path is not None:
+            self._bound_path.unlink(missing_ok=True)
+            self._bound_path = None
 
     # Listeners
 
@@ -120,6 +122,7 @@ class XdsServer:
         server = self._make_server(self._delta)
         with unix_socket.private_files():
             _bind(server, f"unix:{path.absolute()}")
+        self._bound_path = path
         path.chmod(0o600)
         LOG.info("resources are served on %s", path)
 
@@ -146,6 +149,7 @@ class XdsServer:
             ("grpc.max_send_message_length", -1),
             ("grpc.keepalive_time_ms", int(self._settings.keepalive * 1000)),
             ("grpc.keepalive_timeout_ms", int(self._settings.keepalive_timeout * 1000)),
+            ("grpc.http2.ping_timeout_ms", int(self._settings.keepalive_timeout * 1000)),  # else 60 s, seen
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.http2.max_ping_strikes", 0),  # a proxy may ping as often as it likes

@@ -66,23 +66,28 @@ class Session:
         """Serve until the proxy ends the call, breaks the protocol or is cancelled."""
         LOG.info("proxy %s connected from %s", self.proxy.node_id, self.proxy.address)
         reader = asyncio.create_task(self._read(call))
-        reader.add_done_callback(lambda _: self._wake.set())
+        reader.add_done_callback(self._stopped_reading)
         try:
             await self._write(call, reader)
         except ProtocolError as error:
             LOG.warning("proxy %s: %s", self.proxy.node_id, error)
             await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         finally:
-            reader.cancel()
-            await asyncio.gather(reader, return_exceptions=True)  # what it raised was raised by `_write`
-            self._fleet.disconnect(self.proxy)
+            self._fleet.disconnect(self.proxy)  # before anything that waits: a call can be cancelled twice
             LOG.info("proxy %s disconnected", self.proxy.node_id)
+            reader.cancel()
+            await asyncio.wait([reader])
 
     async def _read(self, call: DeltaCall) -> None:
         while (request := await call.read()) is not grpc.aio.EOF:
             self.stream.receive(request)
             self._report()
             self._wake.set()
+
+    def _stopped_reading(self, reader: asyncio.Task[None]) -> None:
+        if not reader.cancelled():
+            reader.exception()  # taken note of; `_write` raises it, unless the call ended first
+        self._wake.set()
 
     async def _write(self, call: DeltaCall, reader: asyncio.Task[None]) -> None:
         while not reader.done():
