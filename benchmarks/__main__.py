@@ -42,7 +42,7 @@ class Field:
             self.running[name] = process, launch.port
         return self.running[name]
 
-    def run(self, case: Case, names: Sequence[str], count: int, seconds: float) -> Rounds:
+    def run(self, case: Case, names: Sequence[str], count: int, seconds: int) -> Rounds:
         def one(name: str) -> Sample:
             process, port = self.proxy(name)
             return measure(process, port, self.backend, case.shape, seconds, case.events)
@@ -75,7 +75,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--only", action="append", choices=[*(c.name for c in CASES), IDLE], help="run only this case")
     parser.add_argument("--rounds", type=int, help="default 9")
-    parser.add_argument("--seconds", type=float, help="of load, per proxy and round; default 2")
+    parser.add_argument("--seconds", type=int, help="of load, per proxy and round; default 2")
     parser.add_argument("--quick", action="store_true", help="3 rounds of 1 second: a look, not a result")
     parser.add_argument("--without", action="append", default=[], choices=list(STARTERS), help="leave a proxy out")
     parser.add_argument(
@@ -85,7 +85,7 @@ def arguments() -> argparse.Namespace:
     )
     options = parser.parse_args()
     options.rounds = options.rounds or (3 if options.quick else 9)
-    options.seconds = options.seconds or (1.0 if options.quick else 2.0)
+    options.seconds = options.seconds or (1 if options.quick else 2)
     return options
 
 

@@ -80,7 +80,7 @@ class Backend:
         return int(requests), int(events)
 
 
-def measure(proxy: Process, port: int, backend: Backend, shape: Shape, seconds: float, events: bool = False) -> Sample:
+def measure(proxy: Process, port: int, backend: Backend, shape: Shape, seconds: int, events: bool = False) -> Sample:
     """Run load for `seconds` and read what it cost. Raises LoadFailed when requests failed."""
     counts, spent, busy = backend.counts(), cpu.nanoseconds(proxy.pid), cpu.busy()
     ours = cpu.nanoseconds(backend.process.pid)
@@ -100,9 +100,9 @@ def measure(proxy: Process, port: int, backend: Backend, shape: Shape, seconds: 
     return Sample(units, spent / units / 1e3, units / elapsed, p50, p99, max(foreign, 0.0))
 
 
-def wrk(port: int, shape: Shape, seconds: float) -> str:
+def wrk(port: int, shape: Shape, seconds: int) -> str:
     """Run wrk on the load core. Raises LoadFailed when an answer was missing or not 2xx."""
-    command = ["taskset", "-c", str(LOAD_CORE), find("wrk"), "-t1", f"-c{shape.connections}", f"-d{seconds:g}s"]
+    command = ["taskset", "-c", str(LOAD_CORE), find("wrk"), "-t1", f"-c{shape.connections}", f"-d{seconds}s"]
     command += ["--latency", "--timeout", "10s"]
     for header in HEADERS:
         command += ["-H", header]
