@@ -13,7 +13,7 @@ import re
 import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
@@ -100,6 +100,21 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class Defaults:
+    """`config` of the standalone file, for what neither flag nor environment says."""
+
+    xds: str | None = None
+    gateway: str | None = None
+    workers: int | None = None
+    admin: str | None = None
+    stats: str | None = None
+    readiness: str | None = None
+    session_key: str | None = field(default=None, repr=False)
+    log_level: str | None = None
+    log_format: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """What a worker is told of the settings."""
 
@@ -135,22 +150,27 @@ def version() -> str:
         return "unknown"
 
 
-def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
-    """Settings from a command line (without program name) and the environment; flags win.
+def parse(argv: Sequence[str], environment: Mapping[str, str], defaults: Defaults | None = None) -> Settings:
+    """Settings from a command line (without program name), then the environment, then the file's own settings.
 
     Ends the program as argparse does: 0 for `--help` and `--version`, 2 for what cannot be used.
     """
     parser = _parser()
     options = parser.parse_args(argv)
     try:
-        return _settings(options, environment)
+        return _settings(options, environment, defaults or Defaults())
     except WrongSetting as wrong:
         parser.error(str(wrong))
 
 
-def _settings(options: argparse.Namespace, environment: Mapping[str, str]) -> Settings:
-    xds = options.xds or _from(environment, "GATEWRIGHT_XDS", _remote)
-    gateway = options.gateway or _from(environment, "GATEWRIGHT_GATEWAY", _gateway)
+def _settings(options: argparse.Namespace, environment: Mapping[str, str], defaults: Defaults) -> Settings:
+    file = {f"config.{name}": value for name, value in asdict(defaults).items() if isinstance(value, str)}
+    xds = options.xds or _from(environment, "GATEWRIGHT_XDS", _remote) or _from(file, "config.xds", _remote)
+    gateway = (
+        options.gateway
+        or _from(environment, "GATEWRIGHT_GATEWAY", _gateway)
+        or _from(file, "config.gateway", _gateway)
+    )
     if xds is None and options.file is None:
         raise WrongSetting(
             "nothing to serve: give -f FILE, or --xds ADDRESS with --gateway NAMESPACE/NAME"
@@ -158,17 +178,19 @@ def _settings(options: argparse.Namespace, environment: Mapping[str, str]) -> Se
         )
     if xds is not None and not gateway:
         raise WrongSetting("--xds needs --gateway NAMESPACE/NAME (or GATEWRIGHT_GATEWAY): whose resources to ask for")
-    session_key, warnings = _session_key(environment)
+    session_key, warnings = _session_key(environment, file)
     return Settings(
         file=options.file,
         xds=xds,
         gateway=gateway or "",
         instance=options.instance or f"{socket.gethostname()}-{os.getpid()}",
-        workers=options.workers or _cores(),
+        workers=options.workers or defaults.workers or _cores(),
         port_offset=options.port_offset,
-        pages=Pages(*(_page(options, name) for name in DEFAULT_PORTS)),
+        pages=Pages(*(_page(options, file, name) for name in DEFAULT_PORTS)),
         parent_fd=options.parent_fd,
-        logging=Logging(options.log_level, options.log_format),
+        logging=Logging(
+            options.log_level or defaults.log_level or "info", options.log_format or defaults.log_format or "text"
+        ),
         drain=_drain(environment),
         session_key=session_key,
         warnings=warnings,
@@ -189,17 +211,17 @@ def _from(environment: Mapping[str, str], variable: str, read: Callable[[str], T
         raise WrongSetting(f"{variable}: {error}") from error
 
 
-def _page(options: argparse.Namespace, name: str) -> Address | None:
+def _page(options: argparse.Namespace, file: Mapping[str, str], name: str) -> Address | None:
     """As given; else the default with the port offset, so that two proxies on one machine need no further flags."""
-    given = getattr(options, name)
+    given = getattr(options, name) or _from(file, f"config.{name}", _local)
     if given is None:
         host, port = DEFAULT_PORTS[name]
         return Address(host, port + options.port_offset)
     return None if given == _OFF else given
 
 
-def _session_key(environment: Mapping[str, str]) -> tuple[SessionKey, tuple[str, ...]]:
-    given = _from(environment, "SESSION_KEY", _key)
+def _session_key(environment: Mapping[str, str], file: Mapping[str, str]) -> tuple[SessionKey, tuple[str, ...]]:
+    given = _from(environment, "SESSION_KEY", _key) or _from(file, "config.session_key", _key)
     if given is not None:
         return given, ()
     warning = (
@@ -381,10 +403,10 @@ def _parser() -> argparse.ArgumentParser:
         help="reading end of a pipe; the proxy ends when its writing end is closed",
     )
     process.add_argument(
-        "--log-level", default="info", metavar="LEVEL", help="for example info,dataplane.http=debug (default: info)"
+        "--log-level", metavar="LEVEL", help="for example info,dataplane.http=debug (default: info)"
     )
     process.add_argument(
-        "--log-format", choices=("text", "json"), default="text", help="of process and access log (default: text)"
+        "--log-format", choices=("text", "json"), help="of process and access log (default: text)"
     )
     pages = parser.add_argument_group("pages, each IP:PORT, localhost:PORT, unix:/path or off")
     for name, what in (

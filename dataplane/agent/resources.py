@@ -7,7 +7,7 @@ source that has it; the other's bind is held back, with an error naming both, un
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from google.protobuf.message import DecodeError
 
@@ -25,11 +25,19 @@ BIND_PREFIX = "bind/"
 
 
 class Resources:
-    """The table. `update` and `conflicts` are for the sources, `whole` fills a new worker."""
+    """The table. `update` or `replace`, then `judge` with the workers' verdict; `good` and `refused` fill a new worker.
+
+    What workers refuse stays beside its last good version, since a new worker has to come to the same end: a policy
+    that cannot be applied refuses the traffic that it covers.
+    """
 
     def __init__(self) -> None:
         self._given: dict[str, dict[Key, bytes]] = {source: {} for source in SOURCES}
         self._effective: dict[Key, bytes] = {}
+        self._refused: dict[Key, bytes | None] = {}
+        """Refused now -> last good version, None when there never was one."""
+        self._before: dict[Key, bytes | None] = {}
+        """Values before the last update, of what it changed."""
         self._binds: dict[tuple[str, Key], bind_pb2.Bind] = {}
         self._held_back: dict[tuple[str, Key], str] = {}
 
@@ -55,17 +63,37 @@ class Resources:
         """Name -> reason of the source's resources that are held back now."""
         return {key[1]: reason for (owner, key), reason in self._held_back.items() if owner == source}
 
-    def whole(self) -> Iterator[Record]:
-        """Everything in effect, endpoints before what uses them."""
-        for type_url in TYPE_URLS:
-            for (kind, name), value in self._effective.items():
-                if kind == type_url:
-                    yield Record(kind, name, value)
+    def judge(self, refused: Collection[str]) -> None:
+        """The workers' verdict on the last update: names of what they refuse."""
+        for key, before in self._before.items():
+            if key[1] in refused and key in self._effective:
+                self._refused.setdefault(key, before)
+            else:
+                self._refused.pop(key, None)
+        self._before = {}
 
-    def source_of(self, name: str) -> str:
-        """Which source's resource of this name is in effect; empty for none."""
-        key = (RESOURCE, name)
-        return next((source for source in SOURCES if self._counts(source, key)), "")
+    def good(self) -> Iterator[Record]:
+        """The last good version of everything, endpoints before what uses them."""
+        for type_url in TYPE_URLS:
+            for key, value in self._effective.items():
+                good = self._refused.get(key, value)
+                if key[0] == type_url and good is not None:
+                    yield Record(*key, good)
+
+    def refused(self) -> Iterator[Record]:
+        """The newest version of what is refused."""
+        return (Record(*key, self._effective[key]) for key in self._refused)
+
+    def is_refused(self, name: str) -> bool:
+        return any((type_url, name) in self._refused for type_url in TYPE_URLS)
+
+    def has(self, source: str, name: str) -> bool:
+        """Whether the source gave a resource of this name."""
+        return any((type_url, name) in self._given[source] for type_url in TYPE_URLS)
+
+    def source_of(self, type_url: str, name: str) -> str:
+        """Which source's resource is in effect; empty for none."""
+        return next((source for source in SOURCES if self._counts(source, (type_url, name))), "")
 
     def count(self, source: str) -> int:
         """Resources that the source gave."""
@@ -117,6 +145,7 @@ class Resources:
             value = next((self._given[source][key] for source in SOURCES if self._counts(source, key)), None)
             if value == self._effective.get(key):
                 continue
+            self._before[key] = self._effective.get(key)
             if value is None:
                 del self._effective[key]
             else:

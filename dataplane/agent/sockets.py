@@ -17,7 +17,7 @@ from dataplane.agent import holders
 from dataplane.link.messages import WantedBind
 from dataplane.net import tcp
 
-log = logging.getLogger("sockets")
+log = logging.getLogger("dataplane.agent.sockets")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,14 +52,14 @@ class Sockets:
 
     def open(self, place: Place, source: str) -> str:
         """Listen there. Answers why not, or nothing; both are logged."""
-        at = self._at(place)
+        fields = {"bind": place.bind, "address": self._at(place), "source": source}
         try:
             self._open[place] = self._listen(place)
         except OSError as error:
             reason = self._reason(place, error)
-            log.error("bind failed: %s", reason, extra={"fields": {"bind": place.bind, "address": at, "source": source}})
+            log.error("bind failed: %s", reason, extra={"fields": fields})
             return reason
-        log.info("bind opened", extra={"fields": {"bind": place.bind, "address": at, "source": source}})
+        log.info("bind opened", extra={"fields": fields})
         return ""
 
     def close(self, place: Place, source: str) -> None:
@@ -98,7 +98,10 @@ class Sockets:
         return tcp.host_port(place.address, place.port + self._offset)
 
     def _listen(self, place: Place) -> list[socket.socket]:
-        port = tcp.probe(place.address, place.port + self._offset)
+        port = place.port + self._offset
+        if not 0 < port < 65536:
+            raise OSError(errno.EINVAL, f"there is no such port (offset {self._offset})")
+        tcp.probe(place.address, port)
         if not tcp.CAN_SHARE_PORT:
             return [tcp.listen(place.address, port, shared=False)] * self._workers
         with contextlib.ExitStack() as undo:

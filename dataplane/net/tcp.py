@@ -31,14 +31,13 @@ def listen(address: str, port: int, *, shared: bool) -> socket.socket:
     return sock
 
 
-def probe(address: str, port: int) -> int:
-    """Raise OSError when somebody else holds the port; answers the port, chosen by the system for port 0.
+def probe(address: str, port: int) -> None:
+    """Raise OSError when somebody else holds the port.
 
     A shared socket would quietly join the port of another process that shares it as well (of the same user), so the
     port is first asked for without sharing.
     """
-    with _bound(address, port, shared=False) as sock:
-        return int(sock.getsockname()[1])
+    _bound(address, port, shared=False).close()
 
 
 def any_address() -> str:

@@ -17,6 +17,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from dataplane.link.shared import Region
+
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 80.0)
 """Upper bounds in seconds of all histograms; what is above the last has a slot of its own."""
 
@@ -250,3 +252,8 @@ def read(slots: memoryview, directory: memoryview) -> Iterator[tuple[Series, lis
     """What a writer counted, read by another process. `slots` as 64-bit integers (`memoryview.cast("Q")`)."""
     for series in entries(directory):
         yield series, slots[series.slot : series.slot + series.metric.width].tolist()
+
+
+def read_region(region: Region) -> Iterator[tuple[Series, list[int]]]:
+    """What the worker counted that this region belongs to."""
+    return read(region.section("slots").cast("Q"), region.section("directory"))

@@ -1,7 +1,7 @@
-"""The process log: what the proxy says about itself, on standard error, as text or JSON lines. Access logs are elsewhere.
+"""The process log: what the proxy says about itself, on standard error, as text or JSON lines (not the access log).
 
-Agent and workers call `configure` once and `set_levels` when levels change; everybody else uses `logging.getLogger` with
-one of `MODULES` and gives fields by `extra={"fields": {...}}`. It never raises into the caller for a closed terminal.
+Agent and workers call `configure` once and `set_levels` when levels change; everybody else uses `logging.getLogger`
+with a name of or under `MODULES` and gives fields by `extra={"fields": {...}}`. A closed terminal raises nothing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,6 @@ MODULES = (
     "dataplane.telemetry",
     "dataplane.upstream",
     "dataplane.worker",
-    "files",
-    "sockets",
-    "workers",
     "xds",
 )
 """Names that a level may be set for (`logging.level`), and the loggers that there are."""
@@ -38,7 +35,7 @@ _NAMES = {number: name for name, number in _LEVELS.items()} | {logging.CRITICAL:
 
 
 def configure(form: str, process: str) -> None:
-    """Log to standard error in this form (`text` or `json`). `process` is who speaks: `agent`, `worker 0`."""
+    """Log to standard error in this form (`text` or `json`). `process` is who speaks: `agent`, `worker-0`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_FORMATTERS[form](process))
     logging.getLogger().handlers[:] = [handler]
@@ -65,7 +62,7 @@ def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
 
 
 class _Text(logging.Formatter):
-    """`2026-11-21T13:00:00.000Z info  workers: worker 1 is back pid=12 [agent]`."""
+    """Time, level, module, message with fields, separated by tabs as in the access log."""
 
     def __init__(self, process: str) -> None:
         super().__init__()
@@ -74,7 +71,7 @@ class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         level = _NAMES.get(record.levelno, "info")
         fields = "".join(f" {name}={_text_value(value)}" for name, value in _fields(record).items())
-        line = f"{_time(record)} {level:<5} {record.name}: {record.getMessage()}{fields} [{self._process}]"
+        line = f"{_time(record)}\t{level}\t{record.name}\t{record.getMessage()}{fields} process={self._process}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line

@@ -1,0 +1,64 @@
+"""Entry of `gatewright-proxy` and of `python -m dataplane`: settings, the first reading of the file, then the agent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from dataplane import bootstrap
+from dataplane.agent import file_source
+from dataplane.agent.agent import Agent
+from dataplane.agent.file_source import BadFile, Loaded
+from dataplane.agent.workers import Pace
+from dataplane.telemetry import process_log
+from gatewright.api.log_level import parse_log_level
+
+log = logging.getLogger("dataplane")
+
+BAD_CONFIGURATION, USAGE = 1, 2
+"""Exit codes."""
+
+WORKER = (sys.executable, "-m", "dataplane.worker")
+
+
+def main(argv: Sequence[str] | None = None, worker_command: Sequence[str] = WORKER) -> int:
+    """Run one proxy; answers the exit code. `worker_command` may start a worker with further policies."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    settings = bootstrap.parse(words, os.environ)
+    first = None
+    if settings.file is not None:
+        process_log.configure(settings.logging.format, "agent")
+        try:
+            first = file_source.read(settings.file, process_log.MODULES)
+        except BadFile as bad:
+            for problem in bad.args:
+                log.error("%s", problem)
+            if settings.xds is None:
+                return BAD_CONFIGURATION
+        settings = bootstrap.parse(words, os.environ, None if first is None else first.defaults)
+    try:
+        levels = parse_log_level(settings.logging.level, process_log.MODULES)
+    except ValueError as error:
+        sys.stderr.write(f"gatewright-proxy: error: --log-level: {error}\n")
+        return USAGE
+    process_log.configure(settings.logging.format, "agent")
+    process_log.set_levels(levels.default, levels.modules)
+    return asyncio.run(_run(settings, worker_command, first))
+
+
+async def _run(settings: bootstrap.Settings, worker_command: Sequence[str], first: Loaded | None) -> int:
+    for warning in settings.warnings:
+        log.warning("%s", warning)
+    log.info(
+        "gatewright-proxy %s",
+        bootstrap.version(),
+        extra={"fields": {"workers": settings.workers, "file": settings.file, "xds": settings.xds}},
+    )
+    return await Agent(settings, worker_command, first, Pace()).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

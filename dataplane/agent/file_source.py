@@ -1,0 +1,171 @@
+"""The standalone file as a source of resources: reads it, watches it, keeps the last good one.
+
+Called by `agent/agent`. What the file means is `gatewright.api.standalone`'s to say. A file that is renamed over,
+written in two steps or swapped by a symbolic link (as Kubernetes does with ConfigMaps) is read when it came to rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import watchfiles
+
+from dataplane.bootstrap import Defaults
+from dataplane.link.messages import RESOURCE, Record
+from dataplane.telemetry.metrics import Metrics
+from gatewright.api import standalone
+from gatewright.api.standalone_file import Config
+
+log = logging.getLogger("dataplane.agent.file")
+
+STEP_MS, DEBOUNCE_MS = 5, 200
+LOOK_AGAIN = 5.0
+"""Seconds: file systems without events (network, some containers) are looked at this often."""
+
+SHOWN = 10
+"""Names of changed resources in one log line."""
+
+Apply = Callable[[Sequence[Record]], Awaitable[Mapping[str, str]]]
+"""Replace everything that the file gave before; answers name -> reason of what is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A good file."""
+
+    text: str
+    records: tuple[Record, ...]
+    defaults: Defaults
+
+
+class BadFile(Exception):
+    """The file gives nothing to serve; every argument is one problem, `file:line: path: what and the cure`."""
+
+
+def read(file: Path, log_modules: Collection[str]) -> Loaded:
+    """Read the file. Raises BadFile, with every problem."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise BadFile(f"{file}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadFile(f"{file}: cannot be read: {error}") from error
+    return interpret(text, str(file), log_modules)
+
+
+def interpret(text: str, file: str, log_modules: Collection[str]) -> Loaded:
+    """What a text says. Raises BadFile, with every problem."""
+    loaded = standalone.load(text, file, log_modules)
+    if loaded.errors:
+        raise BadFile(*map(str, loaded.errors))
+    for problem in loaded.problems:
+        log.warning("%s", problem)
+    records = (Record(RESOURCE, resource.key, resource.SerializeToString()) for resource in loaded.resources)
+    return Loaded(text, tuple(records), _defaults(loaded.settings))
+
+
+def _defaults(config: Config) -> Defaults:
+    return Defaults(
+        xds=config.xds.address,
+        gateway=config.xds.gateway,
+        workers=config.workers,
+        admin=config.admin_addr,
+        stats=config.stats_addr,
+        readiness=config.readiness_addr,
+        session_key=config.session.key,
+        log_level=config.logging.level,
+        log_format=config.logging.format,
+    )
+
+
+class FileSource:
+    """Keeps the proxy at what the file says; `first` was read at the start."""
+
+    def __init__(
+        self, file: Path, first: Loaded | None, apply: Apply, metrics: Metrics, log_modules: Collection[str]
+    ) -> None:
+        self._file, self._apply, self._metrics = file, apply, metrics
+        self._log_modules = log_modules
+        self._good = first
+        self._seen = first.text if first is not None else None
+
+    async def run(self) -> None:
+        """Apply the first, then every change, until cancelled."""
+        if self._good is not None:
+            await self._take(self._good, None)
+        while True:
+            try:
+                await self._watch()
+            except OSError as error:
+                log.debug("cannot watch %s: %s", self._file.parent, error)
+            await asyncio.sleep(LOOK_AGAIN)
+            await self._look()
+
+    async def _watch(self) -> None:
+        """Look whenever something happens in the file's folder, and now and then."""
+        async for _ in watchfiles.awatch(
+            self._file.parent,
+            step=STEP_MS,
+            debounce=DEBOUNCE_MS,
+            rust_timeout=int(LOOK_AGAIN * 1000),
+            yield_on_timeout=True,
+            recursive=False,
+        ):
+            await self._look()
+
+    async def _look(self) -> None:
+        try:
+            text = await asyncio.to_thread(self._file.read_text, encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            if self._seen is not None:
+                log.error("%s: cannot be read, the last good configuration stays: %s", self._file, error)
+                self._seen = None
+            return
+        if text == self._seen:
+            return
+        self._seen = text
+        try:
+            loaded = interpret(text, str(self._file), self._log_modules)
+        except BadFile as bad:
+            self._count("refused")
+            for problem in bad.args:
+                log.error("%s", problem)
+            log.error("%s has %d problems, the last good configuration stays", self._file, len(bad.args))
+            return
+        before, self._good = self._good, loaded
+        await self._take(loaded, before)
+
+    async def _take(self, loaded: Loaded, before: Loaded | None) -> None:
+        refused = await self._apply(loaded.records)
+        self._count("applied")
+        for name, reason in refused.items():
+            log.error("%s: %s: %s", self._file, name or "state", reason)
+        log.info("configuration applied", extra={"fields": {"file": self._file, **_difference(before, loaded)}})
+        if before is not None and before.defaults != loaded.defaults:
+            log.warning("%s: `config` changed; it is read at the start only, restart the proxy to use it", self._file)
+
+    def _count(self, outcome: str) -> None:
+        self._metrics.slots[self._metrics.counter("config_loads_total", outcome)] += 1
+
+
+def _difference(before: Loaded | None, after: Loaded) -> dict[str, str | int]:
+    """What a reload changed, for the log."""
+    old = {record.name: record.value for record in before.records} if before is not None else {}
+    new = {record.name: record.value for record in after.records}
+    groups = {
+        "added": new.keys() - old.keys(),
+        "changed": {name for name in new.keys() & old.keys() if new[name] != old[name]},
+        "removed": old.keys() - new.keys(),
+    }
+    if before is None:
+        return {"resources": len(new)}
+    return {word: _few(names) for word, names in groups.items() if names}
+
+
+def _few(names: Collection[str]) -> str:
+    shown = ",".join(sorted(names)[:SHOWN])
+    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"

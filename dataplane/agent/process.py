@@ -1,0 +1,157 @@
+"""One life of one worker process, seen from the agent: start it, talk to it, know what it said, see it end.
+
+`agent/workers` decides when to start and what to tell; here is no decision, and no state of the proxy. A worker is
+started with one end of a socket pair; everything else that it gets comes over that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from dataplane.link import codec, messages
+from dataplane.link.channel import Channel
+from dataplane.link.messages import Message, Record, WantedBind
+
+HIDDEN = ("SESSION_KEY",)
+"""Variables that a worker gets over the link instead: a child's environment can be read."""
+
+
+class WorkerProcess:
+    """One running worker. `heard` is called after each message that changes what is known of it, and at its end."""
+
+    def __init__(self, index: int, heard: Callable[[], None]) -> None:
+        self.index = index
+        self.started = self.last_pong = time.monotonic()
+        self.applied = 0
+        """Number of the newest state that it serves."""
+        self.refused: dict[str, str] = {}
+        self.binds: dict[str, WantedBind] = {}
+        self.opened: set[str] = set()
+        """Binds that it accepts for."""
+        self.trouble = ""
+        """Why its link ended, when that was not its end."""
+        self._heard = heard
+        self._process: asyncio.subprocess.Process | None = None
+        self._channel: Channel | None = None
+        self._dumps: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._number = 0
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process is not None else 0
+
+    async def start(self, command: Sequence[str]) -> None:
+        """Raises OSError when the program cannot be run."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *command,
+                    "--link-fd",
+                    str(theirs.fileno()),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    env={name: value for name, value in os.environ.items() if name not in HIDDEN},
+                    pass_fds=(theirs.fileno(),),
+                )
+            except BaseException:
+                ours.close()
+                raise
+        self._channel = Channel(ours, self._on_message, self._on_end)
+
+    def send(self, message: Message, fd: int = -1) -> None:
+        """Nothing happens when its link is gone: `ended` tells."""
+        if self._channel is not None:
+            self._channel.send(message, fd)
+
+    def send_state(self, number: int, records: Iterable[Record]) -> None:
+        """A whole state, or the difference to the one before."""
+        for changes in codec.chunked(records):
+            self.send(changes)
+        self.send(messages.StateEnd(number))
+
+    def ping(self) -> None:
+        self._number += 1
+        self.send(messages.Ping(self._number))
+
+    async def dump(self) -> dict[str, Any]:
+        """What it says about itself; the caller limits the wait."""
+        self._number += 1
+        number = self._number
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._dumps[number] = answer
+        self.send(messages.DumpRequest(number))
+        try:
+            return await answer
+        finally:
+            del self._dumps[number]
+
+    async def ended(self) -> int:
+        """Wait for its end; the exit status as subprocess gives it."""
+        assert self._process is not None
+        status = await self._process.wait()
+        if self._channel is not None:
+            self._channel.close()
+        return status
+
+    def kill(self) -> None:
+        """At once, without a chance to clean up."""
+        with contextlib.suppress(ProcessLookupError):
+            if self._process is not None:
+                self._process.send_signal(signal.SIGKILL)
+
+    def hang_up(self) -> None:
+        """Close the link: the worker drains and ends as if the agent had died."""
+        if self._channel is not None:
+            self._channel.close()
+
+    def _on_message(self, message: Message, fd: int) -> None:
+        if fd >= 0:
+            os.close(fd)  # no message from a worker carries one
+        _HEARD.get(type(message), WorkerProcess._nonsense)(self, message)
+        self._heard()
+
+    def _on_end(self, reason: str) -> None:
+        # Nothing to kill at a plain end: the process is ending, or its silence is noticed.
+        if reason:
+            self.trouble = reason
+            self.kill()
+        self._heard()
+
+    def _applied(self, message: Any) -> None:
+        self.applied = message.number
+        self.refused = message.refused
+        self.binds = {bind.key: bind for bind in message.binds}
+
+    def _opened(self, message: Any) -> None:
+        self.opened.add(message.key)
+
+    def _closed(self, message: Any) -> None:
+        self.opened.discard(message.key)
+
+    def _ponged(self, _message: Any) -> None:
+        self.last_pong = time.monotonic()
+
+    def _dumped(self, message: Any) -> None:
+        future = self._dumps.get(message.number)
+        if future is not None and not future.done():
+            future.set_result(message.dump)
+
+    def _nonsense(self, message: Any) -> None:
+        self.trouble = f"it sent {type(message).__name__}, which is the agent's to send"
+        self.kill()
+
+
+_HEARD: dict[type[Message], Callable[[WorkerProcess, Any], None]] = {
+    messages.Applied: WorkerProcess._applied,
+    messages.BindOpened: WorkerProcess._opened,
+    messages.BindClosed: WorkerProcess._closed,
+    messages.Pong: WorkerProcess._ponged,
+    messages.DumpAnswer: WorkerProcess._dumped,
+}

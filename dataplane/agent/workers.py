@@ -1,0 +1,264 @@
+"""The workers of one proxy: keeps each alive, tells all of them every state, and hands them the listening sockets.
+
+Called by `agent/agent`. A worker that dies is replaced, filled from `Resources` and given the sockets that its
+predecessor had, whether the control plane is there or not. One that dies again and again is started with growing
+pauses and no longer waited for; one whose event loop stands still is killed. States are applied one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dataplane.agent.process import WorkerProcess
+from dataplane.agent.resources import Resources
+from dataplane.agent.sockets import Sockets
+from dataplane.bootstrap import WorkerSettings
+from dataplane.link import messages
+from dataplane.link.messages import Record, WantedBind
+from dataplane.link.shared import Region
+from dataplane.telemetry.metrics import SECTIONS, Metrics
+
+log = logging.getLogger("dataplane.agent.workers")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds."""
+
+    heartbeat: float = 2.0
+    patience: float = 20.0
+    """A worker that has not answered a heartbeat for this long is stuck."""
+    state: float = 30.0
+    """Longest wait for a worker to apply a state, or to open or close a bind."""
+    restart_first: float = 0.1
+    restart_most: float = 10.0
+    settled: float = 30.0
+    """After this long, earlier deaths are forgotten."""
+    dump: float = 5.0
+
+
+FAILING = 3
+"""Deaths in a row after which nobody waits for a worker."""
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A worker's place: its number, what its lives share, and the life that is on."""
+
+    index: int
+    region: Region
+    life: WorkerProcess | None = None
+    deaths: int = 0
+    """In a row."""
+
+    @property
+    def pid(self) -> int | None:
+        return self.life.pid if self.life is not None else None
+
+    @property
+    def is_failing(self) -> bool:
+        return self.deaths >= FAILING
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the workers say of a state. `refused`: resource key -> reason; key "": no resource is at fault."""
+
+    refused: dict[str, str]
+    binds: tuple[WantedBind, ...]
+
+
+class Workers:
+    """All workers. `run` keeps them alive until it is cancelled; the other methods speak to those that live."""
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        command: Sequence[str],
+        resources: Resources,
+        sockets: Sockets,
+        metrics: Metrics,
+        pace: Pace,
+    ) -> None:
+        self._settings, self._command = settings, command
+        self._resources, self._sockets = resources, sockets
+        self._metrics, self._pace = metrics, pace
+        self.slots = [Slot(i, Region.create(f"gatewright-worker-{i}", SECTIONS)) for i in range(settings.workers)]
+        self.number = 0
+        """Of the newest state; 0: there was none yet."""
+        self._is_draining = False
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Keep every worker alive."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch())
+            for slot in self.slots:
+                group.create_task(self._keep(slot))
+
+    def pending(self) -> list[str]:
+        """What still has to happen before all workers serve a whole state."""
+        if self.number == 0:
+            return ["configuration"]
+        return [f"worker {slot.index}" for slot in self.slots if slot.life is None or slot.life.applied == 0]
+
+    async def apply(self, records: Sequence[Record]) -> Verdict:
+        """Tell all workers the next state, which `Resources` has already; waits until they serve it."""
+        self.number += 1
+        number = self.number
+        for life in self._lives():
+            life.send_state(number, records)
+        late = await self._until(lambda life: life.applied >= number)
+        return self._verdict(late)
+
+    async def open_binds(self, keys: Sequence[str]) -> list[int]:
+        """Hand out the sockets of these binds; answers the workers that do not accept on them in time."""
+        for life in self._lives():
+            for key in keys:
+                for fd in self._sockets.of_bind(key, life.index):
+                    life.send(messages.OpenBind(key), fd)
+        return await self._until(lambda life: life.opened.issuperset(keys))
+
+    async def close_binds(self, keys: Sequence[str]) -> list[int]:
+        """Let workers take what waits and accept no more; answers the workers that do not in time."""
+        for life in self._lives():
+            for key in keys:
+                life.send(messages.CloseBind(key))
+        return await self._until(lambda life: life.opened.isdisjoint(keys))
+
+    async def drain(self, minimum: float, maximum: float) -> None:
+        """Let all workers end in order; those that are still there a moment after `maximum` are killed."""
+        self._is_draining = True
+        for life in self._lives():
+            life.send(messages.Drain(minimum, maximum))
+        try:
+            async with asyncio.timeout(maximum + _LAST_WORDS):
+                while self._lives():
+                    await self._next_change()
+        except TimeoutError:
+            for life in self._lives():
+                log.warning("worker did not end in time and is killed", extra=_who(life))
+                life.kill()
+
+    def set_levels(self, default: str, modules: Mapping[str, str]) -> None:
+        for life in self._lives():
+            life.send(messages.LogLevel(default, dict(modules)))
+
+    async def dump(self, index: int) -> Mapping[str, Any]:
+        """What a worker serves. Raises LookupError when there is no such worker now, TimeoutError when it is silent."""
+        life = self.slots[index].life if 0 <= index < len(self.slots) else None
+        if life is None:
+            raise LookupError(f"there is no worker {index} now; this proxy has {len(self.slots)}, counted from 0")
+        async with asyncio.timeout(self._pace.dump):
+            return await life.dump()
+
+    # Lives.
+
+    async def _keep(self, slot: Slot) -> None:
+        while not self._is_draining:
+            cause = await self._live(slot)
+            if self._is_draining:
+                return
+            self._metrics.slots[self._metrics.counter("workers_restarted_total", cause)] += 1
+            slot.deaths += 1
+            if slot.deaths > 1:
+                await asyncio.sleep(min(self._pace.restart_first * 2 ** (slot.deaths - 2), self._pace.restart_most))
+
+    async def _live(self, slot: Slot) -> str:
+        """One life, from start to end; answers the cause of death."""
+        life = WorkerProcess(slot.index, self._changed.set)
+        try:
+            await life.start(self._command)
+        except OSError as error:
+            log.error("worker %d cannot be started: %s", slot.index, error)
+            return "start"
+        self._fill(slot, life)
+        try:
+            status = await life.ended()
+        finally:
+            slot.life = None
+            self._changed.set()
+        if not self._is_draining:
+            cause = f"signal {-status}" if status < 0 else f"exit code {status}"
+            trouble = {"trouble": life.trouble} if life.trouble else {}
+            log.error("worker ended and is replaced: %s", cause, extra=_who(life, **trouble))
+        return "signal" if status < 0 else "exit"
+
+    def _fill(self, slot: Slot, life: WorkerProcess) -> None:
+        """Everything that a new worker needs: settings, the last good state, sockets."""
+        slot.life = life
+        life.send(messages.Hello(slot.index, self._settings.to_link()), slot.region.fd)
+        if self.number:
+            refused = list(self._resources.refused())
+            if refused:
+                # First the last good versions, then what was refused on top: the very history of the others.
+                life.send_state(0, self._resources.good())
+                life.send_state(self.number, refused)
+            else:
+                life.send_state(self.number, self._resources.good())
+        for key, fd in self._sockets.of_worker(slot.index):
+            life.send(messages.OpenBind(key), fd)
+        if self._is_draining:
+            life.hang_up()
+
+    async def _watch(self) -> None:
+        """Heartbeats."""
+        while True:
+            await asyncio.sleep(self._pace.heartbeat)
+            now = time.monotonic()
+            for slot, life in [(slot, slot.life) for slot in self.slots if slot.life is not None]:
+                silent = now - life.last_pong
+                if silent > self._pace.patience:
+                    log.error("worker has not answered for %.1f s and is killed", silent, extra=_who(life))
+                    life.kill()
+                    continue
+                life.ping()
+                if now - life.started > self._pace.settled:
+                    slot.deaths = 0
+
+    # Waiting.
+
+    def _lives(self) -> list[WorkerProcess]:
+        return [slot.life for slot in self.slots if slot.life is not None]
+
+    async def _next_change(self) -> None:
+        await self._changed.wait()
+        self._changed.clear()
+
+    async def _until(self, is_done: Callable[[WorkerProcess], bool]) -> list[int]:
+        """Wait until it holds for all workers that are not failing; answers those for which it does not."""
+
+        def late() -> list[Slot]:
+            return [slot for slot in self.slots if slot.life is None or not is_done(slot.life)]
+
+        try:
+            async with asyncio.timeout(self._pace.state):
+                while not all(slot.is_failing for slot in late()) and not self._is_draining:
+                    await self._next_change()
+        except TimeoutError:
+            log.error("workers %s have not done what they were told", [slot.index for slot in late()])
+        return [slot.index for slot in late()]
+
+    def _verdict(self, late: Sequence[int]) -> Verdict:
+        refused: dict[str, str] = {}
+        binds: dict[str, WantedBind] = {}
+        for life in self._lives():
+            refused.update(life.refused)
+            binds.update(life.binds)
+        if late and not self._is_draining:
+            who = ", ".join(map(str, late))
+            refused[""] = f"workers {who} do not serve this state: they hang or end again and again"
+        return Verdict(refused, tuple(binds.values()))
+
+
+_LAST_WORDS = 2.0
+"""Seconds that a worker has after the drain to write its last log lines and end."""
+
+
+def _who(life: WorkerProcess, **more: object) -> dict[str, object]:
+    return {"fields": {"worker": life.index, "pid": life.pid, **more}}

@@ -1,0 +1,152 @@
+"""The stream from the control plane: a thin shell of grpc.aio around `agent/xds_stream`.
+
+Called by `agent/agent`, which applies the states. The next response is read when the state before is applied, so a
+slow proxy holds back nobody but itself. Whatever ends the stream, the proxy goes on with its last good state and tries
+again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from dataplane.agent.backoff import Backoff
+from dataplane.agent.xds_stream import METHOD, Request, Response, State, XdsStream
+from dataplane.bootstrap import Address
+from dataplane.link.messages import Record
+from dataplane.telemetry.metrics import Metrics
+
+log = logging.getLogger("xds")
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.010, 15.0
+STEADY = 1.0
+"""Seconds after which a stream that brought a response was a good one: the pauses begin anew."""
+
+MAX_MESSAGE = 32 * 1024 * 1024
+
+OPTIONS = (
+    ("grpc.max_receive_message_length", MAX_MESSAGE),
+    # A control plane that is gone without a word is noticed within 20 s.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    # Pauses between tries are ours: each try is a channel of its own that shares no connection and no backoff.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_retries", 0),
+)
+
+Apply = Callable[[Sequence[Record]], Awaitable[Mapping[str, str]]]
+"""Apply a state; answers name -> reason of everything from the control plane that is refused."""
+
+
+class XdsClient:
+    """Runs until it is cancelled."""
+
+    def __init__(self, address: Address, stream: XdsStream, apply: Apply, metrics: Metrics) -> None:
+        self._address, self._stream, self._apply = address, stream, apply
+        self._metrics = metrics
+        self._again = asyncio.Event()
+        self.is_connected = False
+        self.version = ""
+        """Of the last state that was applied."""
+
+    async def run(self) -> None:
+        """Converse; try again; for ever."""
+        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, random.random)
+        while True:
+            started, reason = time.monotonic(), await self._one_stream()
+            was_good = self.is_connected and time.monotonic() - started > STEADY
+            self._disconnected(reason, backoff.tries)
+            if was_good:
+                backoff.reset()
+            await asyncio.sleep(backoff.next())
+
+    def start_over(self) -> None:
+        """End the stream and open a new one: what was refused comes again. For causes that vanished on our side."""
+        self._again.set()
+
+    async def _one_stream(self) -> str:
+        """Answers why it ended."""
+        self._again.clear()
+        talk = asyncio.ensure_future(self._talk())
+        again = asyncio.ensure_future(self._again.wait())
+        try:
+            await asyncio.wait({talk, again}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            again.cancel()
+            talk.cancel()
+        if not talk.done():
+            await asyncio.wait({talk})
+        return "started over" if talk.cancelled() else talk.result()
+
+    async def _talk(self) -> str:
+        async with grpc.aio.insecure_channel(_target(self._address), OPTIONS) as channel:
+            call = channel.stream_stream(METHOD, request_serializer=Request.SerializeToString)()
+            try:
+                await self._converse(call)
+            except grpc.aio.AioRpcError as error:
+                return f"{error.code().name}: {error.details()}"
+            except asyncio.InvalidStateError:
+                return f"{(await call.code()).name}: {await call.details()}"
+            except DecodeError as error:
+                return f"a response cannot be read: {error}"
+            return f"{(await call.code()).name}: ended by the control plane"
+
+    async def _converse(self, call: grpc.aio.StreamStreamCall) -> None:
+        for request in self._stream.open():
+            await call.write(request)
+        while (data := await call.read()) is not grpc.aio.EOF:
+            response = Response.FromString(data)
+            self._received(response, len(data))
+            found = self._stream.receive(response)
+            if isinstance(found, State):
+                for answer in await self._take(found):
+                    await call.write(answer)
+            elif found is not None:
+                self._count("xds_nacks_total")
+                await call.write(found)
+
+    async def _take(self, state: State) -> list[Request]:
+        refused = await self._apply(state.records)
+        self.version = state.version
+        for name, reason in refused.items():
+            log.warning("refused %s: %s", name or "state", reason)
+        changed = sum(record.value is not None for record in state.records)
+        fields = {"version": state.version, "changed": changed, "removed": len(state.records) - changed}
+        log.info("state applied", extra={"fields": fields})
+        answers = self._stream.answer(refused)
+        for answer in answers:
+            self._count("xds_nacks_total" if answer.HasField("error_detail") else "xds_acks_total")
+        return answers
+
+    def _received(self, response: Response, size: int) -> None:
+        if not self.is_connected:
+            self.is_connected = True
+            self._metrics.slots[self._metrics.gauge("xds_connected")] = 1
+            log.info("connected to the control plane", extra={"fields": {"address": self._address}})
+        kind = response.type_url.rpartition(".")[2]
+        self._count("xds_messages_total", kind)
+        self._count("xds_message_bytes_total", kind, by=size)
+
+    def _disconnected(self, reason: str, tries: int) -> None:
+        self._metrics.slots[self._metrics.gauge("xds_connected")] = 0
+        self._count("xds_connection_terminations_total", reason.partition(":")[0])
+        was_connected, self.is_connected = self.is_connected, False
+        fields = {"address": self._address, "reason": reason}
+        if was_connected or tries == 0:
+            log.warning("no control plane; serving the last good state, trying again", extra={"fields": fields})
+        else:
+            log.debug("no control plane", extra={"fields": fields})
+
+    def _count(self, name: str, *labels: str, by: int = 1) -> None:
+        self._metrics.slots[self._metrics.counter(name, *labels)] += by
+
+
+def _target(address: Address) -> str:
+    return f"unix:{address.path}" if address.path else f"dns:///{address}"

@@ -1,0 +1,324 @@
+"""Composition root of one serving process: event loop, table, proxy, acceptor, and the link to the agent.
+
+Started by the agent with one end of a socket pair (`--link-fd`). What the agent says is done in the order in which it
+was said; heartbeats, dumps and log levels are answered at once. When the link ends, so does the worker: it accepts no
+more, lets requests end and goes. It never loads YAML, pydantic, grpc, prometheus_client or watchfiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import logging
+import os
+import random
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any
+
+from dataplane.bootstrap import WorkerSettings
+from dataplane.chain.filter import Env, Row
+from dataplane.filters import registry
+from dataplane.link import messages
+from dataplane.link.channel import Channel
+from dataplane.link.messages import Message, Record, WantedBind
+from dataplane.link.shared import Region
+from dataplane.proxy.context import Context
+from dataplane.proxy.deadlines import Deadlines
+from dataplane.server.acceptor import Acceptor
+from dataplane.table.applier import Applier
+from dataplane.table.store import Change
+from dataplane.telemetry import access_log, process_log
+from dataplane.telemetry.access_log import AccessLog
+from dataplane.telemetry.metrics import Metrics
+from dataplane.telemetry.requests import Recorder
+from dataplane.upstream.connector import Connector, Resolver
+from dataplane.upstream.endpoint import Endpoint
+
+log = logging.getLogger("dataplane.worker")
+
+LAG_STEP = 0.1
+"""Seconds between two looks at how late the event loop is."""
+
+YOUNG, MIDDLE, OLD = 5_000, 4, 1_000_000_000
+"""Garbage collection: at most 20,000 young objects are looked at at once (below 1 ms), the old ones never: the table
+holds no cycles, and a full collection over 10,000 routes would stop traffic for tens of milliseconds."""
+
+STDOUT = 1
+
+
+def main(extra_rows: Sequence[Row] = ()) -> None:
+    """Serve until the agent says otherwise. `extra_rows`: policies beside those of the registry (benchmarks)."""
+    parser = argparse.ArgumentParser(prog="python -m dataplane.worker", description="Started by the agent only.")
+    parser.add_argument("--link-fd", type=int, required=True)
+    link = socket.socket(fileno=parser.parse_args().link_fd)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the agent decides
+    process_log.configure("text", "worker")
+    gc.set_threshold(YOUNG, MIDDLE, OLD)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(link, (*registry.ROWS, *extra_rows)))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+async def _serve(link: socket.socket, rows: Sequence[Row]) -> None:
+    await Worker(link, rows).run()
+
+
+class Worker:
+    """One serving process. Everything but the link is made when the agent has said `Hello`."""
+
+    def __init__(self, link: socket.socket, rows: Sequence[Row]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._rows = rows
+        self._heard: asyncio.Queue[tuple[Message, int]] = asyncio.Queue()
+        self._end: asyncio.Future[tuple[float, float]] = self._loop.create_future()
+        self._room: Room | None = None
+        self._channel = Channel(link, self._on_message, self._on_end)
+
+    async def run(self) -> None:
+        """Until told to end."""
+        listening = self._loop.create_task(self._obey())
+        ends: set[asyncio.Future[Any]] = {listening, self._end}
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if listening.done():
+            listening.result()  # raises: what was told could not be done, and nobody knows what would follow
+        if self._room is not None:
+            await self._room.end(*self._end.result())
+        listening.cancel()
+        self._channel.close()
+
+    def _on_message(self, message: Message, fd: int) -> None:
+        at_once = _AT_ONCE.get(type(message))
+        if at_once is not None:
+            at_once(self, message)
+        else:
+            self._heard.put_nowait((message, fd))
+
+    def _on_end(self, reason: str) -> None:
+        log.warning("the agent is gone%s; ending", f" ({reason})" if reason else "")
+        maximum = self._room.settings.drain.maximum if self._room is not None else 0.0
+        self._finish(0.0, maximum)
+
+    def _finish(self, minimum: float, maximum: float) -> None:
+        if not self._end.done():
+            self._end.set_result((minimum, maximum))
+
+    # At once.
+
+    def _pong(self, message: messages.Ping) -> None:
+        self._channel.send(messages.Pong(message.number))
+
+    def _drain(self, message: messages.Drain) -> None:
+        self._finish(message.minimum, message.maximum)
+
+    def _dump(self, message: messages.DumpRequest) -> None:
+        dump = self._room.dump() if self._room is not None else {}
+        self._channel.send(messages.DumpAnswer(message.number, dump))
+
+    def _set_levels(self, message: messages.LogLevel) -> None:
+        process_log.set_levels(message.default, message.modules)
+
+    # In order.
+
+    async def _obey(self) -> None:
+        hello, fd = await self._heard.get()
+        assert isinstance(hello, messages.Hello)
+        self._room = room = Room(hello, Region.attach(fd), self._rows)
+        drain = room.settings.drain
+        self._loop.add_signal_handler(signal.SIGTERM, self._finish, drain.minimum, drain.maximum)
+        while True:
+            message, fd = await self._heard.get()
+            answer = await _IN_ORDER[type(message)](room, message, fd)
+            if answer is not None:
+                self._channel.send(answer)
+
+
+_AT_ONCE: dict[type[Message], Callable[[Worker, Any], None]] = {
+    messages.Ping: Worker._pong,
+    messages.Drain: Worker._drain,
+    messages.DumpRequest: Worker._dump,
+    messages.LogLevel: Worker._set_levels,
+}
+
+
+class Room:
+    """The rooms of the request path, put together, and what the agent may tell them."""
+
+    def __init__(self, hello: messages.Hello, region: Region, rows: Sequence[Row]) -> None:
+        loop = asyncio.get_running_loop()
+        self.settings = settings = WorkerSettings.from_link(hello.settings)
+        self.index = hello.index
+        process_log.configure(settings.log_format, f"worker-{hello.index}")
+        process_log.set_levels(settings.log_default, settings.log_modules)
+        self.metrics = metrics = Metrics(region.section("slots"), region.section("directory"))
+        metrics.reset_gauges()
+        self._applier = Applier(rows, Env(clock=time.monotonic, random=random.random))
+        self._tasks = _Tasks(loop)
+        self._access_log = AccessLog(
+            access_log.file_writer(STDOUT), loop.call_later, settings.log_format == "json", self._dropped
+        )
+        self._context = Context(
+            current=self._applier.current,
+            deadlines=Deadlines(time.monotonic, loop.call_at),
+            connector=Connector(loop),
+            resolver=Resolver(loop, Endpoint),
+            access_log=self._access_log,
+            recorder=Recorder(metrics),
+            spawn=self._tasks.spawn,
+            make_future=loop.create_future,
+        )
+        self._acceptor = Acceptor(self._context, loop)
+        self._records: deque[Record] = deque()
+        self.state = 0
+        self._lag = _LagMeter(loop, metrics)
+
+    async def collect(self, message: messages.Changes, _fd: int) -> None:
+        self._records.extend(message.records)
+
+    async def apply(self, message: messages.StateEnd, _fd: int) -> Message:
+        """Make the next table in slices; traffic flows between them."""
+        records, self._records = self._records, deque()
+        longest, began = 0.0, time.perf_counter()
+        for _ in self._applier.apply(_taken(records)):
+            longest = max(longest, time.perf_counter() - began)
+            await asyncio.sleep(0)
+            began = time.perf_counter()
+        longest = max(longest, time.perf_counter() - began)
+        self._swapped(longest)
+        if self.state == 0 and message.number:
+            gc.freeze()
+        self.state = message.number
+        return self._applied(message.number)
+
+    async def open_bind(self, message: messages.OpenBind, fd: int) -> Message:
+        await self._acceptor.listen(message.key, socket.socket(fileno=fd))
+        return messages.BindOpened(message.key)
+
+    async def close_bind(self, message: messages.CloseBind, _fd: int) -> Message:
+        await self._acceptor.stop(message.key)
+        return messages.BindClosed(message.key)
+
+    async def end(self, minimum: float, maximum: float) -> None:
+        """Drain, then let go of everything."""
+        await self._acceptor.drain(minimum, maximum)
+        self._lag.stop()
+        self._context.deadlines.close()
+        await self._tasks.end()
+        await self._context.connector.close()
+        await self._context.resolver.close()
+        self._access_log.close()
+
+    def dump(self) -> dict[str, Any]:
+        """What this worker serves."""
+        table, outcome = self._applier.current.table, self._applier.outcome
+        binds = {
+            key: {
+                "port": plan.port,
+                "listeners": sorted(
+                    {each.key for each in (*plan.exact.values(), *plan.wildcards.values(), plan.default) if each}
+                ),
+            }
+            for key, plan in table.binds.items()
+        }
+        return {
+            "worker": self.index,
+            "pid": os.getpid(),
+            "state": self.state,
+            "swaps": table.version,
+            "store": repr(self._applier.store),
+            "binds": binds,
+            "backends": sorted(table.backends),
+            "refused": dict(outcome.standing),
+            "waiting": sorted(outcome.waiting),
+            "connections": len(self._context.connections),
+        }
+
+    def _applied(self, number: int) -> Message:
+        outcome = self._applier.outcome
+        binds = (WantedBind(key, plan.port, tuple(plan.addresses)) for key, plan in outcome.binds.items())
+        return messages.Applied(number, dict(outcome.standing), tuple(binds))
+
+    def _swapped(self, longest: float) -> None:
+        metrics = self.metrics
+        metrics.slots[metrics.counter("swaps_total")] += 1
+        worst = metrics.gauge("swap_stall_max_us")
+        metrics.slots[worst] = max(metrics.slots[worst], int(longest * 1e6))
+        log.debug("state applied, longest hold of the loop %.2f ms", longest * 1e3)
+
+    def _dropped(self, lines: int) -> None:
+        self.metrics.slots[self.metrics.counter("access_log_dropped_total")] += lines
+
+
+_IN_ORDER: dict[type[Message], Callable[[Room, Any, int], Coroutine[Any, Any, Message | None]]] = {
+    messages.Changes: Room.collect,
+    messages.StateEnd: Room.apply,
+    messages.OpenBind: Room.open_bind,
+    messages.CloseBind: Room.close_bind,
+}
+
+
+def _taken(records: deque[Record]) -> Iterator[Change]:
+    """The records, each given away when it is asked for: a big state is freed in slices as well."""
+    while records:
+        yield Change(*records.popleft())
+
+
+class _Tasks:
+    """Tasks of exchanges: each ends by itself or with the worker; a failure is logged, never lost."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._running: set[asyncio.Task[None]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._loop.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def end(self) -> None:
+        for task in list(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a task failed", exc_info=error)
+
+
+class _LagMeter:
+    """How late a coarse timer fires: what a request would have waited for the event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, metrics: Metrics) -> None:
+        self._loop, self._metrics = loop, metrics
+        self._histogram = metrics.histogram("event_loop_lag_seconds")
+        self._arm()
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _arm(self) -> None:
+        self._due = time.monotonic() + LAG_STEP
+        self._timer = self._loop.call_later(LAG_STEP, self._fire)
+
+    def _fire(self) -> None:
+        self._metrics.observe(self._histogram, max(0.0, time.monotonic() - self._due))
+        self._arm()
+
+
+if __name__ == "__main__":
+    main()
+    sys.exit(0)
