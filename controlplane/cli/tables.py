@@ -39,7 +39,7 @@ def proxies(rows: Sequence[Json]) -> str:
         for row in rows
     ]
     below = {
-        number: [f"{refusal['resource']}: {refusal['message']}" for refusal in row["refusals"]]
+        number: [f"{refusal['resource'] or 'the state'}: {refusal['message']}" for refusal in row["refusals"]]
         for number, row in enumerate(rows, 1)
     }
     return _table(lines, below)
