@@ -1,4 +1,4 @@
-"""The chunked transfer coding (RFC 9112 section 7.1), read strictly and without copying where the bytes are already right.
+"""The chunked transfer coding (RFC 9112 section 7.1), read strictly, and without copying where the bytes are right.
 
 A reader finds where a body ends, and hands on either the body's bytes as framed by the peer, or its content. Chunk
 extensions are dropped (nobody may rely on them passing a hop, 7.1.1) and trailer fields are held to what may be one
@@ -18,10 +18,11 @@ MAX_TRAILERS = 16_384
 
 FORBIDDEN_TRAILERS = frozenset(
     (
-        *(b"transfer-encoding", b"content-length", b"host", b"trailer", b"connection", b"upgrade", b"te", b"keep-alive"),
+        *(b"transfer-encoding", b"content-length", b"host", b"trailer", b"connection", b"upgrade", b"te"),
         *(b"content-encoding", b"content-type", b"content-range", b"expect", b"max-forwards", b"cache-control"),
-        *(b"authorization", b"proxy-authorization", b"www-authenticate", b"proxy-authenticate", b"cookie", b"set-cookie"),
-        *(b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-request-id", b"forwarded", b"location"),
+        *(b"authorization", b"proxy-authorization", b"www-authenticate", b"proxy-authenticate", b"cookie"),
+        *(b"set-cookie", b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-request-id"),
+        *(b"forwarded", b"location", b"keep-alive"),
     )
 )
 """RFC 9110 6.5.1: framing, routing, request modifiers, authentication; and the fields that we vouch for."""

@@ -3,9 +3,9 @@
 A block is what stands between the start line and the empty line, with its leading CRLF: every line in it begins right
 after a CRLF and ends with one (`b"\\r\\nHost: a\\r\\nAccept: */*\\r\\n"`; no header at all is `b"\\r\\n"`). Beside it
 lives its lower-case twin of the same length, so that a name is found with `bytes.find` and a value is cut from the
-original. Parsing eight headers into a list costs 1.5 us; the two or three look-ups that a route needs cost 0.1 us each.
+original. Parsing eight headers into a list costs 1.5 us; the few look-ups that a route needs cost 0.1 us each.
 
-Names are passed lower-case and without a colon. Whoever passes a value has checked it (`is_value`): it is written as is.
+Names are passed lower-case and without a colon. Whoever passes a value has checked it (`is_value`): it goes out as is.
 """
 
 from __future__ import annotations

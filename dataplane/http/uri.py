@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 
 _PCHAR = re.compile(rb"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/|^`{}\"<>\[\]]|%[0-9A-Fa-f]{2})*")
-"""RFC 3986 pchar and "/", and the printable characters that browsers and SDKs send raw; no backslash, "#" or bad "%"."""
+"""RFC 3986 pchar and "/", and the characters that browsers and SDKs send raw; no backslash, "#" or malformed "%"."""
 _QUERY = re.compile(rb"[\x21\x22\x24-\x7e]*")
 """Any visible character but "#": queries are opaque to us."""
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")

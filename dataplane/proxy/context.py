@@ -33,6 +33,21 @@ class Limits:
     """Seconds that a refused client's remaining bytes are read and dropped, so that it can read our answer."""
 
 
+def _request_ids() -> Callable[[], bytes]:
+    """Unique ids in the form of a UUID: a random prefix per worker and a counter; no entropy is drawn per request."""
+    prefix = f"{random.SystemRandom().getrandbits(80):020x}"
+    head = f"{prefix[:8]}-{prefix[8:12]}-4{prefix[13:16]}-8{prefix[17:20]}-"
+    counter = 0
+
+    def next_id() -> bytes:
+        nonlocal counter
+        counter += 1
+        return b"%b%012x" % (start, counter)
+
+    start = head.encode()
+    return next_id
+
+
 @dataclass(slots=True)
 class Context:
     """One per worker."""
@@ -49,21 +64,6 @@ class Context:
     limits: Limits = Limits()
     clock: Callable[[], float] = time.monotonic
     random: Callable[[], float] = random.random
-    request_id: Callable[[], bytes] = field(default_factory=lambda: request_ids())
+    request_id: Callable[[], bytes] = field(default_factory=_request_ids)
     draining: bool = False
     connections: set[Any] = field(default_factory=set)
-
-
-def request_ids() -> Callable[[], bytes]:
-    """Unique ids in the form of a UUID: a random prefix per worker and a counter; no entropy is drawn per request."""
-    prefix = f"{random.SystemRandom().getrandbits(80):020x}"
-    head = f"{prefix[:8]}-{prefix[8:12]}-4{prefix[13:16]}-8{prefix[17:20]}-"
-    counter = 0
-
-    def next_id() -> bytes:
-        nonlocal counter
-        counter += 1
-        return b"%b%012x" % (start, counter)
-
-    start = head.encode()
-    return next_id

@@ -15,9 +15,7 @@ from dataplane.chain.reply import Reply
 
 
 def _table(*rows: tuple[str, int, str, bool]) -> dict[str, Reply]:
-    return {
-        reason: Reply(status, reason, text.encode(), close=close) for reason, status, text, close in rows
-    }
+    return {reason: Reply(status, reason, text.encode(), close=close) for reason, status, text, close in rows}
 
 
 REPLIES = _table(
@@ -73,4 +71,5 @@ def head_of(reply: Reply) -> tuple[bytes, bytes]:
     """Status line and header block of a reply, without `connection`."""
     content_type = b"content-type: %b\r\n" % reply.content_type if reply.body else b""
     length = b"" if reply.status in (204, 304) else b"content-length: %d\r\n" % len(reply.body)
-    return status_line(reply.status), b"\r\n" + content_type + length + b"date: " + _date(int(time.time())) + b"\r\n" + reply.headers
+    date = b"date: %b\r\n" % _date(int(time.time()))
+    return status_line(reply.status), b"".join((b"\r\n", content_type, length, date, reply.headers))

@@ -1,8 +1,8 @@
 """What the headers of a request mean for this hop, read once per distinct header block. Pure.
 
 The connection keeps what it learned from its last block: clients that keep a connection mostly send the same headers
-again, and then nothing of this runs. Reading is strict (RFC 9112): a block that two readers could understand differently
-is refused, and llhttp has to agree with us on where the message ends.
+again, and then nothing of this runs. Reading is strict (RFC 9112): a block that two readers could understand
+differently is refused, and llhttp has to agree with us on where the message ends.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ def read(line: bytes, block: bytes, version: bytes, absolute: bytes, peer: Peer,
     if not _agreed(line + block + b"\r\n", framing):
         return "BadRequest"
     head.append(_forwarding(authority, framing, peer))
+    if framing.upgrade:
+        head.append(b"connection: upgrade\r\nupgrade: %b\r\n" % framing.upgrade)
     has_id = head.low.find(b"\r\nx-request-id:") >= 0
     return RequestHead(block, head.block, head.low, host, authority, keep, framing, has_id)
 

@@ -62,7 +62,7 @@ class Acceptor:
         await self.close()
         for connection in list(context.connections):
             connection.drain()
-        while context.connections and self.loop.time() < end:
+        while context.connections and self.loop.time() < end:  # noqa: ASYNC110 - no event on the hot path for this
             await asyncio.sleep(0.02)
         if context.connections:
             log.warning("%d connections were still open at the end of the drain and are cut", len(context.connections))

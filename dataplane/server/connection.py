@@ -1,7 +1,7 @@
 """One downstream HTTP/1.1 connection: the callback state machine from request bytes to an exchange.
 
-This file and `responding` are the hot path's two ends. A request is read here (RFC 9112), becomes an `Exchange`, and goes
-through `proxy/entry`. No Task, no Future, no dictionary per request; heads stay bytes. Reading is strict: what two
+This file and `responding` are the hot path's two ends. A request is read here (RFC 9112), becomes an `Exchange`, and
+goes through `proxy/entry`. No Task, no Future, no dictionary per request; heads stay bytes. Reading is strict: what two
 readers could understand differently is answered with 400, and the connection closed.
 """
 

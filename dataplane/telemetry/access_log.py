@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import re
 import stat
 import threading
 import time
@@ -54,12 +53,9 @@ ATOMIC = 4096
 
 CLIENT_CLOSED = 499
 
-_plain = re.compile(r"[!#-\[\]-~]+").fullmatch
-"""Values that stand without quotes in text lines."""
-
 
 class AccessLog:
-    """`write` takes finished bytes and may block; it runs in a thread of its own. `call_later(seconds, f)` is the loop's."""
+    """`write` takes finished bytes and may block: a thread of its own calls it. `call_later` is the loop's."""
 
     def __init__(
         self,
@@ -172,49 +168,45 @@ def file_writer(descriptor: int) -> Callable[[bytes], None]:
     return write
 
 
-def _status(record: tuple[Any, ...]) -> int:
-    return record[9] or CLIENT_CLOSED
-
-
 def _text_line(stamp: str, record: tuple[Any, ...]) -> str:
-    (_, listener, plan, endpoint, peer, method, host, target, version, _, attempt, taken, sent, detail, reason, took) = record
+    _, listener, plan, endpoint, peer, method, host, target, version, status, *rest = record
+    attempt, taken, sent, detail, reason, took = rest
     extra = f" retry.attempt={attempt}" if attempt else ""
     if reason:
         extra += (f" error={quoted(detail)}" if detail else "") + f" reason={reason}"
+    if b'"' in target or b"\\" in target:
+        target = quoted(target.decode("latin-1")).encode()
+    request = b"%b http.host=%b http.path=%b http.version=%b" % (method, host or b"-", target, version)
     return (
-        f"{stamp}\tinfo\trequest\t{listener.log[1:] if listener else 'gateway=- listener=-'}{plan.log if plan else ''}"
+        f"{stamp}\tinfo\trequest\t{listener.log[1:] if listener else _NO_LISTENER}{plan.log if plan else ''}"
         f"{f' endpoint={endpoint.label}' if endpoint else ''} src.addr={peer or '-'}"
-        f" http.method={method.decode()} http.host={host.decode('latin-1') or '-'} http.path={_text(target)}"
-        f" http.version={version.decode()} http.status={_status(record)} protocol=http"
-        f" request.bytes={taken} response.bytes={sent}{extra} duration={took * 1e3:.3f}ms\n"
+        f" http.method={request.decode('latin-1')}"
+        f" http.status={status or CLIENT_CLOSED} protocol=http request.bytes={taken} response.bytes={sent}{extra}"
+        f" duration={took * 1e3:.3f}ms\n"
     )
 
 
-def _text(value: bytes) -> str:
-    text = value.decode("latin-1")
-    return text if _plain(text) else quoted(text)
+_NO_LISTENER = "gateway=- listener=-"
+
+
+def _json_line(stamp: str, record: tuple[Any, ...]) -> str:
+    _, listener, plan, endpoint, peer, method, host, target, version, status, *rest = record
+    attempt, taken, sent, detail, reason, took = rest
+    extra = f',"retry.attempt":{attempt}' if attempt else ""
+    if reason:
+        extra += (f',"error":{quoted(detail)}' if detail else "") + f',"reason":"{reason}"'
+    place = f"{listener.log_json if listener else ''}{plan.log_json if plan else ''}"
+    if endpoint:
+        place += f',"endpoint":{quoted(endpoint.label)}'
+    return (
+        f'{{"level":"info","time":"{stamp}","scope":"request"{place},"src.addr":"{peer}"'
+        f',"http.method":"{method.decode()}","http.host":{quoted(host.decode("latin-1"))}'
+        f',"http.path":{quoted(target.decode("latin-1"))},"http.version":"{version.decode()}"'
+        f',"http.status":{status or CLIENT_CLOSED},"protocol":"http","request.bytes":{taken}'
+        f',"response.bytes":{sent}{extra},"duration":"{took * 1e3:.3f}ms"}}\n'
+    )
 
 
 def quoted(text: str) -> str:
     """JSON's quoting: no line break or control character gets into a line."""
     return json.dumps(text)
-
-
-def _json_line(stamp: str, record: tuple[Any, ...]) -> str:
-    (_, listener, plan, endpoint, peer, method, host, target, version, _, attempt, taken, sent, detail, reason, took) = record
-    extra = f',"retry.attempt":{attempt}' if attempt else ""
-    if reason:
-        extra += (f',"error":{quoted(detail)}' if detail else "") + f',"reason":"{reason}"'
-    return (
-        f'{{"level":"info","time":"{stamp}","scope":"request"'
-        f"{listener.log_json if listener else ''}{plan.log_json if plan else ''}"
-        f"{_json_endpoint(endpoint)}"
-        f',"src.addr":"{peer}","http.method":"{method.decode()}","http.host":{quoted(host.decode("latin-1"))}'
-        f',"http.path":{quoted(target.decode("latin-1"))},"http.version":"{version.decode()}"'
-        f',"http.status":{_status(record)},"protocol":"http","request.bytes":{taken},"response.bytes":{sent}{extra}'
-        f',"duration":"{took * 1e3:.3f}ms"}}\n'
-    )
-
-
-def _json_endpoint(endpoint: Any) -> str:
-    return f',"endpoint":{quoted(endpoint.label)}' if endpoint else ""

@@ -1,0 +1,720 @@
+"""The downstream connection in memory: bytes from a client in, bytes to client and upstream out."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dataplane.chain.filter import STEP, Filter, Row
+from dataplane.chain.reply import Reply
+from dataplane.filters.registry import ROWS
+from dataplane.http.body import TooLarge
+from dataplane.proxy.context import Limits
+from tests.fakes.memory_proxy import ROUTES, MemoryProxy, Pending
+
+GET = b"GET /a?b=1 HTTP/1.1\r\nHost: Example.COM:8080\r\nX-Kept: 1\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+HEADER_ROUTE = ROUTES.replace(
+    "      backends:",
+    "      policies: {headerModifiers: {request: {set: [{name: x-gw, value: '1'}]},"
+    " response: {set: [{name: x-out, value: '2'}]}}}\n      backends:",
+)
+TIMEOUT_ROUTE = ROUTES.replace("      backends:", "      policies: {timeouts: {request: 1s}}\n      backends:")
+
+
+def headers(message: bytes) -> dict[str, str]:
+    lines = message.partition(b"\r\n\r\n")[0].decode().split("\r\n")[1:]
+    return {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def test_a_request_goes_up_with_forwarding_headers_and_its_answer_comes_down() -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect(("::ffff:198.51.100.9", 1))
+    client.send(GET)
+    sent = proxy.upstream.received
+    assert sent.startswith(b"GET /a?b=1 HTTP/1.1\r\nHost: Example.COM:8080\r\nX-Kept: 1\r\n")
+    seen = headers(sent)
+    assert seen["x-forwarded-for"] == "198.51.100.9"
+    assert seen["x-forwarded-proto"] == "http"
+    assert seen["x-forwarded-host"] == "example.com:8080"
+    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}", seen["x-request-id"])
+    proxy.upstream.answer(OK)
+    assert client.received == OK
+    assert client.open
+
+
+def test_nothing_a_client_says_about_itself_is_trusted() -> None:
+    proxy = MemoryProxy()
+    proxy.connect().send(
+        b"GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\nx_forwarded_for: 10.0.0.2\r\n"
+        b"X-Forwarded-Proto: https\r\nX-Forwarded-Host: evil\r\nX_Forwarded_Host: evil\r\nX-Request-Id: mine\r\n\r\n"
+    )
+    sent = proxy.upstream.received.lower()
+    seen = headers(sent)
+    assert seen["x-forwarded-for"] == "10.0.0.1, 192.0.2.7"
+    assert seen["x-forwarded-proto"] == "http"
+    assert seen["x-forwarded-host"] == "a"
+    assert seen["x-request-id"] == "mine"
+    assert b"evil" not in sent
+    assert b"10.0.0.2" not in sent
+
+
+def test_hop_by_hop_headers_end_here() -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    client.send(
+        b"GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, X-Hop, content-length, host\r\nX-Hop: 1\r\nKeep-Alive: 5\r\n"
+        b"TE: trailers\r\nProxy-Connection: keep-alive\r\nUpgrade: h2c\r\nHTTP2-Settings: AAA\r\n\r\n"
+    )
+    assert set(headers(proxy.upstream.received)) == {
+        "host", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-request-id",
+    }  # fmt: skip
+    proxy.upstream.answer(
+        b"HTTP/1.1 200 OK\r\nConnection: X-Up\r\nX-Up: 1\r\nKeep-Alive: timeout=5\r\nContent-Length: 0\r\n\r\n"
+    )
+    assert client.received == b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+def test_a_second_request_with_other_headers_is_read_anew() -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    for value in (b"one", b"two", b"two"):
+        client.send(b"GET /%b HTTP/1.1\r\nHost: a\r\nX-Value: %b\r\n\r\n" % (value, value))
+        sent = proxy.upstream.take()
+        assert sent.startswith(b"GET /%b HTTP/1.1\r\nHost: a\r\nX-Value: %b\r\n" % (value, value))
+        proxy.upstream.answer(OK)
+    assert client.received == OK * 3
+    assert len(proxy.connector.upstreams) == 1
+
+
+def test_every_request_without_an_id_gets_its_own() -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    ids = set()
+    for _ in range(3):
+        client.send(GET)
+        ids.add(headers(proxy.upstream.take())["x-request-id"])
+        proxy.upstream.answer(OK)
+    assert len(ids) == 3
+
+
+def test_pipelined_requests_are_answered_in_order() -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    client.send(b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\nGET /3 HTTP/1.1\r\nHost: a\r\n\r\n")
+    for number in (b"1", b"2", b"3"):
+        assert proxy.upstream.take().startswith(b"GET /%b " % number)
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n" + number)
+    assert [body[:1] for body in client.received.split(b"\r\n\r\n")[1:]] == [b"1", b"2", b"3"]
+
+
+def test_a_thousand_pipelined_refusals_do_not_recurse() -> None:
+    proxy = MemoryProxy(ROUTES.replace("    - name: all", "    - name: all\n      hostnames: [only.test]"))
+    client = proxy.connect()
+    client.send(b"GET / HTTP/1.1\r\nHost: other\r\n\r\n" * 1000)
+    assert client.received.count(b"HTTP/1.1 404 Not Found") == 1000
+    assert client.open
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_a_request_in_pieces_is_the_same_request(size: int) -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    message = b"POST /p HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nWiki\r\n5;x=1\r\npedia\r\n0\r\nX-T: 1\r\n\r\n"
+    for at in range(0, len(message), size):
+        client.send(message[at : at + size])
+    body = proxy.upstream.received.partition(b"\r\n\r\n")[2]
+    assert body == b"4\r\nWiki\r\n5\r\npedia\r\n0\r\nX-T: 1\r\n\r\n"
+    proxy.upstream.answer(OK)
+    assert client.received == OK
+
+
+def test_a_body_with_length_streams() -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345")
+    assert proxy.upstream.take().endswith(b"\r\n\r\n12345")
+    client.send(b"67890GET /next HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert proxy.upstream.take() == b"67890"
+    proxy.upstream.answer(OK)
+    assert proxy.upstream.take().startswith(b"GET /next ")
+
+
+def test_a_body_that_comes_before_the_upstream_is_held_within_bounds() -> None:
+    proxy = MemoryProxy()
+    proxy.connector.hold = True
+    client = proxy.connect()
+    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n")
+    client.send(b"x" * 60_000)
+    assert client.reading
+    client.send(b"x" * 10_000)
+    assert not client.reading
+    proxy.connector.release()
+    assert client.reading
+    assert proxy.upstream.take().endswith(b"\r\n\r\n" + b"x" * 70_000)
+
+
+def test_expect_continue_is_answered_when_there_is_an_upstream() -> None:
+    proxy = MemoryProxy()
+    proxy.connector.hold = True
+    client = proxy.connect()
+    client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+    assert client.received == b""
+    proxy.connector.release()
+    assert client.take() == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert "expect" not in headers(proxy.upstream.received)
+    client.send(b"ab")
+    proxy.upstream.answer(b"HTTP/1.1 100 Continue\r\n\r\n" + OK)
+    assert client.received == OK
+
+
+def test_head_has_no_body_whatever_it_says() -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    client.send(b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
+    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n")
+    assert client.take() == b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n"
+    client.send(GET)
+    proxy.upstream.answer(OK)
+    assert client.received == OK
+    assert len(proxy.connector.upstreams) == 1
+
+
+def test_absolute_form_is_forwarded_as_origin_form() -> None:
+    proxy = MemoryProxy()
+    proxy.connect().send(b"GET http://Example.com/x?y HTTP/1.1\r\nHost: example.com\r\n\r\n")
+    assert proxy.upstream.received.startswith(b"GET /x?y HTTP/1.1\r\nHost: example.com\r\n")
+
+
+@pytest.mark.parametrize(
+    ("sent", "forwarded"),
+    [
+        (b"/a/./b/../c", b"/a/c"),
+        (b"/a/%2e%2E/c", b"/c"),
+        (b"/%61%2fb//c", b"/a%2Fb//c"),
+        (b"/../../etc", b"/etc"),
+        (b"/.well-known/x", b"/.well-known/x"),
+        (b"/model/ID%3A0/invoke", b"/model/ID%3A0/invoke"),
+        (b"/a?x=%2e%2e/..", b"/a?x=%2e%2e/.."),
+    ],
+)
+def test_paths_go_up_as_they_were_matched(sent: bytes, forwarded: bytes) -> None:
+    proxy = MemoryProxy()
+    proxy.connect().send(b"GET %b HTTP/1.1\r\nHost: a\r\n\r\n" % sent)
+    assert proxy.upstream.received.startswith(b"GET %b HTTP/1.1\r\n" % forwarded)
+
+
+class TestResponses:
+    def test_chunks_pass_untouched(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        proxy.upstream.answer(head)
+        proxy.upstream.answer(b"5\r\nhello\r\n")
+        proxy.upstream.answer(b"0\r\n\r\n")
+        assert client.received == head + b"5\r\nhello\r\n0\r\n\r\n"
+        client.send(GET)
+        assert len(proxy.connector.upstreams) == 1
+
+    def test_a_body_until_close_is_chunked_for_a_client_that_can(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nX: 1\r\n\r\nabc")
+        proxy.upstream.answer(b"def")
+        proxy.upstream.lose()
+        assert client.received == (
+            b"HTTP/1.1 200 OK\r\nX: 1\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n"
+        )
+        assert client.open
+
+    def test_an_old_client_gets_content_and_the_end_by_close(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(b"GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n")
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-T: 1\r\n\r\n")
+        assert client.received == b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nabc"
+        assert not client.open
+
+    def test_an_old_client_may_keep_its_connection(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(b"GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n")
+        proxy.upstream.answer(OK)
+        assert b"connection: keep-alive\r\n" in client.received
+        assert client.open
+
+    def test_a_cut_response_cuts_the_client(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+        proxy.upstream.lose()
+        assert client.aborted
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc",
+            b"HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nab",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nBad Name: 1\r\n\r\n",
+            b"HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n",
+            b"HTTP/2 200 OK\r\n\r\n",
+            b"ICY 200 OK\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+            b"HTTP/1.1 103 Early\r\n\r\n" * 40,
+            b"x" * 70_000,
+        ],
+    )
+    def test_what_is_no_response_is_answered_with_502(self, answer: bytes) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(answer)
+        assert client.received.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
+        assert client.open
+        assert not proxy.upstream.open
+
+    def test_bytes_behind_a_response_never_reach_the_next_client(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(OK + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+        assert client.received == OK
+        assert not proxy.upstream.open
+        client.send(GET)
+        assert len(proxy.connector.upstreams) == 2
+
+    def test_an_idle_connection_that_speaks_is_dropped(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(OK)
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+        assert not proxy.upstream.open
+        client.send(GET)
+        assert len(proxy.connector.upstreams) == 2
+        assert b"evil" not in client.received
+
+    def test_an_answer_before_the_whole_request_ends_the_connection(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nabc")
+        proxy.upstream.answer(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+        assert b"connection: close\r\n" in client.received
+        assert client.eof
+        assert not proxy.upstream.open
+        client.send(b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")
+        proxy.advance(2)
+        assert not client.open
+        assert len(proxy.connector.upstreams) == 1
+
+
+class TestStaleConnections:
+    def kept(self) -> tuple[MemoryProxy, object]:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(OK)
+        client.take()
+        return proxy, client
+
+    def test_a_request_on_a_connection_that_was_closed_goes_out_again(self) -> None:
+        proxy, client = self.kept()
+        client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
+        first = proxy.upstream
+        first.lose(ConnectionResetError())
+        assert len(proxy.connector.upstreams) == 2
+        assert proxy.upstream.received.endswith(b"\r\n\r\nabc")
+        proxy.upstream.answer(OK)
+        assert client.received == OK
+        assert "retry.attempt=1" in proxy.log_lines()[-1]
+
+    def test_a_post_does_not(self) -> None:
+        proxy, client = self.kept()
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
+        proxy.upstream.lose()
+        assert client.received.startswith(b"HTTP/1.1 502 ")
+
+    def test_a_fresh_connection_that_is_closed_is_the_endpoints_answer(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.lose()
+        assert client.received.startswith(b"HTTP/1.1 502 ")
+        assert len(proxy.connector.upstreams) == 1
+
+    def test_a_response_that_began_is_not_asked_for_again(self) -> None:
+        proxy, client = self.kept()
+        client.send(GET)
+        proxy.upstream.answer(b"HTTP/1.1 2")
+        proxy.upstream.lose()
+        assert client.received.startswith(b"HTTP/1.1 502 ")
+
+
+class TestTime:
+    def test_a_head_has_ten_seconds(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(b"GET / HTTP/1.1\r\nHo")
+        proxy.advance(9.9)
+        assert client.open
+        proxy.advance(0.2)
+        assert client.received.startswith(b"HTTP/1.1 408 ")
+
+    def test_a_silent_connection_is_closed_without_a_word(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        proxy.advance(10.1)
+        assert not client.open
+        assert client.received == b""
+
+    def test_an_idle_connection_has_ten_minutes(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(OK)
+        for _ in range(59):
+            proxy.advance(10)
+        assert client.open
+        proxy.advance(10.1)
+        assert not client.open
+
+    def test_a_second_head_has_ten_seconds_as_well(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(OK)
+        client.take()
+        proxy.advance(300)
+        client.send(b"GET /")
+        proxy.advance(10.1)
+        assert client.received.startswith(b"HTTP/1.1 408 ")
+
+    def test_the_request_deadline_answers_504(self) -> None:
+        proxy = MemoryProxy(TIMEOUT_ROUTE)
+        client = proxy.connect()
+        client.send(GET)
+        proxy.advance(0.9)
+        assert client.received == b""
+        proxy.advance(0.2)
+        assert client.received.startswith(b"HTTP/1.1 504 Gateway Timeout\r\n")
+        assert client.received.endswith(b"\r\n\r\nrequest timeout")
+        assert not proxy.upstream.open
+        assert client.open
+
+    def test_a_stream_cut_by_the_deadline_is_reset(self) -> None:
+        proxy = MemoryProxy(TIMEOUT_ROUTE)
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+        proxy.advance(1.1)
+        assert client.aborted
+        assert "reason=RequestDeadline" in proxy.log_lines()[-1]
+
+    def test_deadlines_of_many_requests_on_one_connection(self) -> None:
+        proxy = MemoryProxy(TIMEOUT_ROUTE)
+        client = proxy.connect()
+        for _ in range(50):
+            client.send(GET)
+            proxy.advance(0.5)
+            proxy.upstream.answer(OK)
+        assert client.received == OK * 50
+        client.take()
+        client.send(GET)
+        proxy.advance(1.1)
+        assert client.received.startswith(b"HTTP/1.1 504 ")
+
+
+class TestFlowControl:
+    def test_a_slow_client_stops_the_upstream(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
+        client.protocol.pause_writing()
+        assert not proxy.upstream.reading
+        client.protocol.resume_writing()
+        assert proxy.upstream.reading
+
+    def test_an_upstream_returns_to_the_pool_reading(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        client.protocol.pause_writing()
+        proxy.upstream.answer(OK)
+        assert proxy.upstream.reading
+
+    def test_a_client_that_reads_nothing_gets_no_further_requests_served(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        client.protocol.pause_writing()
+        proxy.upstream.answer(OK)
+        client.send(GET)
+        client.send(b"G" * 70_000)
+        assert client.received == OK
+        assert not client.reading
+        client.protocol.resume_writing()
+        assert proxy.upstream.received.count(b"GET /a") == 2
+
+    def test_a_slow_upstream_stops_the_client(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc")
+        proxy.upstream.protocol.pause_writing()
+        assert not client.reading
+        proxy.upstream.protocol.resume_writing()
+        assert client.reading
+
+
+class TestEnds:
+    def test_a_client_that_half_closes_still_gets_its_answers(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n")
+        client.half_close()
+        proxy.upstream.answer(OK)
+        proxy.upstream.answer(OK)
+        assert client.received == OK * 2
+        assert not client.open
+
+    def test_a_client_that_goes_away_ends_the_upstream_request(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        client.lose(ConnectionResetError())
+        assert not proxy.upstream.open
+        assert "http.status=499" in (line := proxy.log_lines()[0])
+        assert "reason=ClientGone" in line
+
+    def test_draining_says_close(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.context.draining = True
+        proxy.upstream.answer(OK)
+        assert b"connection: close\r\n" in client.received
+        assert not client.open
+
+    def test_connection_close_is_answered_in_kind(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        proxy.upstream.answer(OK)
+        assert client.received == b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nconnection: close\r\n\r\nok"
+        assert not client.open
+
+    def test_an_endpoint_that_refuses_is_503(self) -> None:
+        proxy = MemoryProxy()
+        proxy.connector.refuse = "connect to 127.0.0.1:9000 failed: Connection refused"
+        client = proxy.connect()
+        client.send(GET)
+        assert client.received.startswith(b"HTTP/1.1 503 ")
+        assert b"127.0.0.1" not in client.received
+        assert 'error="connect to 127.0.0.1:9000 failed: Connection refused" reason=ConnectFailed' in proxy.log_lines()[0]
+
+    def test_requests_in_flight_are_counted_down_whatever_happens(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(OK)
+        client.send(GET)
+        proxy.upstream.lose()  # stale: the request goes out again
+        proxy.upstream.lose()
+        client.send(b"nonsense\r\n\r\n")
+        lost = proxy.connect()
+        lost.send(GET)
+        lost.lose()
+        assert proxy.metrics.slots[proxy.metrics.counter("requests_active")] == 0
+        plan = next(iter(proxy.applier.current.table.backends.values()))
+        assert [endpoint.pending for endpoint in plan.endpoints] == [0]
+
+
+class TestUpgrades:
+    REQUEST = b"GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n"
+    SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+
+    def test_bytes_pass_both_ways(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(self.REQUEST)
+        sent = headers(proxy.upstream.take())
+        assert sent["upgrade"] == "websocket"
+        assert sent["connection"] == "upgrade"
+        proxy.upstream.answer(self.SWITCH + b"\x81\x00")
+        assert client.take() == (
+            b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n\x81\x00"
+        )
+        client.send(b"\x81\x85abc")
+        assert proxy.upstream.take() == b"\x81\x85abc"
+        proxy.upstream.answer(b"\x88\x00")
+        assert client.take() == b"\x88\x00"
+
+    def test_each_side_may_end_first(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(self.REQUEST)
+        proxy.upstream.answer(self.SWITCH)
+        client.half_close()
+        assert proxy.upstream.eof
+        proxy.upstream.answer(b"late")
+        assert client.received.endswith(b"late")
+        proxy.upstream.half_close()
+        assert client.eof
+        proxy.upstream.lose()
+        assert not client.open
+        assert not client.aborted
+
+    def test_a_switch_that_nobody_asked_for_is_502(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(self.SWITCH)
+        assert client.received.startswith(b"HTTP/1.1 502 ")
+        assert not proxy.upstream.open
+
+    def test_an_upstream_may_decline(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(self.REQUEST)
+        proxy.upstream.answer(OK)
+        assert client.received == OK
+
+
+def waiting_rows(build: object) -> tuple[Row, ...]:
+    """The product's rows, with a step of the test's own in place of header modifiers."""
+    return tuple(Row("header_modifiers", build, STEP, "test") if r.name == "header_modifiers" else r for r in ROWS)  # type: ignore[arg-type]
+
+
+class TestTheGeneralPath:
+    def proxy(self, filter_: Filter, limits: Limits | None = None) -> MemoryProxy:
+        return MemoryProxy(HEADER_ROUTE, waiting_rows(lambda config, env: filter_), limits)
+
+    def test_a_step_that_waits_holds_the_request_and_then_lets_it_go(self) -> None:
+        pending = Pending()
+
+        async def wait() -> None:
+            await pending
+
+        proxy = self.proxy(Filter("test", request=lambda x: wait(), may_wait=True))
+        client = proxy.connect()
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab")
+        client.send(b"cd")
+        assert not proxy.connector.upstreams
+        pending.set_result(None)
+        assert proxy.upstream.received.endswith(b"\r\n\r\nabcd")
+        proxy.upstream.answer(OK)
+        assert client.received == OK
+
+    def test_a_step_that_waits_may_refuse(self) -> None:
+        async def refuse() -> Reply:
+            return Reply(403, "Test", b"no")
+
+        proxy = self.proxy(Filter("test", request=lambda x: refuse(), may_wait=True))
+        client = proxy.connect()
+        client.send(GET)
+        assert client.received.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+        assert not proxy.connector.upstreams
+        assert client.open
+
+    def test_a_step_reads_the_whole_body_and_it_still_goes_up(self) -> None:
+        seen = []
+
+        async def read(x: object) -> Reply | None:
+            try:
+                seen.append(await x.body.whole(100_000))  # type: ignore[attr-defined]
+            except TooLarge:
+                return Reply(413, "BodyTooLarge", close=True)
+            return None
+
+        proxy = self.proxy(Filter("test", request=read, may_wait=True))
+        client = proxy.connect()
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 90000\r\n\r\n")
+        for _ in range(3):
+            client.send(b"x" * 30_000)
+            assert client.reading
+        assert seen == [b"x" * 90_000]
+        assert proxy.upstream.received.endswith(b"\r\n\r\n" + b"x" * 90_000)
+
+        large = proxy.connect()
+        large.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n" + b"x" * 150_000)
+        assert large.received.startswith(b"HTTP/1.1 413 ")
+
+    def test_a_client_that_leaves_meanwhile_leaves_nothing_behind(self) -> None:
+        pending = Pending()
+
+        async def wait() -> None:
+            await pending
+
+        proxy = self.proxy(Filter("test", request=lambda x: wait(), may_wait=True))
+        client = proxy.connect()
+        client.send(GET)
+        client.lose()
+        pending.set_result(None)
+        assert not proxy.connector.upstreams
+
+    def test_a_bug_in_a_step_is_a_500_and_a_line(self, caplog: pytest.LogCaptureFixture) -> None:
+        async def fail() -> None:
+            raise RuntimeError("bug")
+
+        proxy = self.proxy(Filter("test", request=lambda x: fail(), may_wait=True))
+        client = proxy.connect()
+        client.send(GET)
+        assert client.received.startswith(b"HTTP/1.1 500 ")
+        assert b"bug" not in client.received
+        assert "internal error" in caplog.text
+
+    def test_a_response_step_that_waits_holds_the_body(self) -> None:
+        pending = Pending()
+
+        async def wait(x: object) -> None:
+            await pending
+            x.response.set(b"x-late", b"1")  # type: ignore[attr-defined]
+
+        proxy = self.proxy(Filter("test", response=wait, may_wait=True))
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")
+        proxy.upstream.answer(b"cd")
+        assert client.received == b""
+        pending.set_result(None)
+        assert client.received == b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nx-late: 1\r\n\r\nabcd"
+        client.send(GET)
+        assert len(proxy.connector.upstreams) == 1
+
+
+def test_policies_of_a_route_act_both_ways_and_on_our_own_answers() -> None:
+    proxy = MemoryProxy(HEADER_ROUTE)
+    client = proxy.connect()
+    client.send(GET)
+    assert headers(proxy.upstream.received)["x-gw"] == "1"
+    proxy.upstream.answer(OK)
+    assert headers(client.take())["x-out"] == "2"
+    proxy.connector.refuse = "down"
+    proxy.upstream.lose()
+    client.send(GET)
+    assert client.received.startswith(b"HTTP/1.1 503 ")
+    assert headers(client.received)["x-out"] == "2"
+
+
+def test_one_line_per_request() -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    client.send(b'GET /a?q="x" HTTP/1.1\r\nHost: a.test\r\n\r\n')
+    proxy.now += 0.25
+    proxy.upstream.answer(OK)
+    (line,) = proxy.log_lines()
+    stamp, level, scope, fields = line.split("\t")
+    assert (level, scope) == ("info", "request")
+    assert fields == (
+        "gateway=default/standalone listener=http route=default/all route_rule=0 endpoint=127.0.0.1:9000"
+        ' src.addr=192.0.2.7 http.method=GET http.host=a.test http.path="/a?q=\\"x\\"" http.version=HTTP/1.1'
+        " http.status=200 protocol=http request.bytes=0 response.bytes=2 duration=250.000ms"
+    )
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", stamp)
