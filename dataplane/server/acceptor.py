@@ -25,10 +25,10 @@ class Acceptor:
     def __init__(self, context: Context, loop: asyncio.AbstractEventLoop) -> None:
         self.context = context
         self.loop = loop
-        self._servers: dict[str, asyncio.Server] = {}
+        self._servers: dict[str, list[asyncio.Server]] = {}
 
     async def listen(self, bind: str, sock: socket.socket) -> None:
-        """Accept on `sock`, which listens already, for the bind with this key."""
+        """Accept on `sock`, which listens already, for the bind with this key; called once per address of the bind."""
         sock.setblocking(False)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -36,19 +36,21 @@ class Acceptor:
                 if hasattr(socket, option):
                     sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
         context = self.context
-        self._servers[bind] = await self.loop.create_server(
+        server = await self.loop.create_server(
             lambda: Connection(context, bind),  # type: ignore[arg-type,return-value]
             sock=sock,
             backlog=sock_backlog(),
         )
+        self._servers.setdefault(bind, []).append(server)
 
     async def stop(self, bind: str) -> None:
         """Accept no more for this bind; requests under way end as they would."""
-        server = self._servers.pop(bind, None)
-        if server is None:
+        servers = self._servers.pop(bind, None)
+        if servers is None:
             return
         await asyncio.sleep(SETTLE)
-        server.close()
+        for server in servers:
+            server.close()
         for connection in [c for c in self.context.connections if c.bind == bind]:
             connection.drain()
 
@@ -74,7 +76,7 @@ class Acceptor:
         servers, self._servers = self._servers, {}
         if servers:
             await asyncio.sleep(SETTLE)
-        for server in servers.values():
+        for server in [server for of_bind in servers.values() for server in of_bind]:
             server.close()
 
 
