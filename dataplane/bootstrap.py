@@ -1,20 +1,18 @@
 """Settings of a proxy process: command line and environment to one frozen value. Decided once, before anything runs.
 
 Called by the agent's entry. A worker gets its share over the link (`WorkerSettings`), so that the session key is in no
-command line and in no environment of a child. Imports the standard library only.
+command line and in no environment of a child. Imports the standard library only, and what workers do not need (3 MB
+each) only when it is used.
 """
 
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import os
 import re
-import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -144,6 +142,8 @@ class WrongSetting(Exception):
 
 def version() -> str:
     """Of the installed distribution; a source tree that was never installed has none."""
+    from importlib import metadata
+
     try:
         return metadata.version("gatewright")
     except metadata.PackageNotFoundError:
@@ -224,6 +224,8 @@ def _session_key(environment: Mapping[str, str], file: Mapping[str, str]) -> tup
     given = _from(environment, "SESSION_KEY", _key) or _from(file, "config.session_key", _key)
     if given is not None:
         return given, ()
+    import secrets
+
     warning = (
         "SESSION_KEY is unset: one random key was made for this proxy, so sessions end with it and no other replica"
         " can continue them; set SESSION_KEY to 64 hex digits, for example of `openssl rand -hex 32`"
@@ -278,6 +280,8 @@ def _local(text: str) -> Address | str:
     """`ip:port`, `localhost:port`, `unix:/path` or `off`."""
     if text == _OFF:
         return _OFF
+    import ipaddress
+
     address = _remote(text)
     if address.path or address.host == "localhost":
         return address

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -18,6 +19,8 @@ from typing import Any
 from dataplane.link import codec, messages
 from dataplane.link.channel import Channel
 from dataplane.link.messages import Message, Record, WantedBind
+
+log = logging.getLogger("dataplane.agent.workers")
 
 HIDDEN = ("SESSION_KEY",)
 """Variables that a worker gets over the link instead: a child's environment can be read."""
@@ -125,6 +128,9 @@ class WorkerProcess:
         self._heard()
 
     def _applied(self, message: Any) -> None:
+        if not self.applied and message.number:
+            after = f"{time.monotonic() - self.started:.2f}s"
+            log.info("worker serves", extra={"fields": {"worker": self.index, "pid": self.pid, "after": after}})
         self.applied = message.number
         self.refused = message.refused
         self.binds = {bind.key: bind for bind in message.binds}
