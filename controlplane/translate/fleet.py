@@ -14,7 +14,7 @@ from controlplane.translate.keys import ObjectKey
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """The proxies of one Gateway: connected ones, and those of them that acknowledged the newest state."""
+    """The proxies of one Gateway: connected ones, and those of them that run the Gateway's newest generation."""
 
     connected: int = 0
     acknowledged: int = 0

@@ -16,6 +16,7 @@ from gatewright.api.names import GATEWAY_API_GROUP
 ACCEPTED = Condition("Accepted", True, "Accepted", "")
 RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")
 INVALID = Condition("Programmed", False, "Invalid", "not accepted")
+GATEWAY_INVALID = Condition("Programmed", False, "Invalid", "the Gateway is not accepted")
 
 # Refused resources of these kinds are told where they come from: on routes and GatewayBackends.
 TOLD_ELSEWHERE = frozenset({"route", "backend"})
@@ -83,7 +84,7 @@ class GatewayReport:
 
     def _listener_programmed(self, listener: ListenerPlan) -> Condition:
         if not self._plan.serves(listener):
-            return INVALID
+            return INVALID if self._plan.refused is None else GATEWAY_INVALID
         key: ObjectKey = self._plan.key
         names = (listener_resource(key, listener.name), bind_resource(key, listener.port))
         texts = [self._refusals[name] for name in names if name in self._refusals]

@@ -30,7 +30,7 @@ from controlplane.translate.keys import ENDPOINT_TYPE, RESOURCE_TYPE, BackendKey
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.namespaces import Labels
 from controlplane.translate.policy_targets import Targets
-from controlplane.translate.routes import RouteTranslation
+from controlplane.translate.routes import PlacedRoute, RouteTranslation
 from gatewright.api.endpoint_slice import EndpointSlice
 from gatewright.api.gateway import Gateway
 from gatewright.api.gateway_backend import GatewayBackend
@@ -94,13 +94,15 @@ class Collections:
         )
         self.backends = Backends(self.service_views, self.backend_views, self.granted)
 
-        # Routes: where they attach, then what they become. Only routes with a parent of ours get this far.
+        # Routes: where they attach, what they say, and both together. Only routes with a parent of ours get this far.
         self.attachments = graph.map("attachments", self.http_routes, self._attach)
-        self.routes = graph.map("routes", self.attachments, self._translate)
-        self.admitted = self.routes.index("admitted by", lambda _, route: route.admitted_by)
+        self.attached = graph.groups("attached", self.attachments.index("route", lambda key, _: [key]))
+        self.translations = graph.map("routes", self.attached, self._translate)
+        self.placed = graph.map("placed routes", self.attachments, self._place)
+        self.admitted = self.placed.index("admitted by", lambda _, route: route.admitted_by)
 
         # Backends: only those that routes use, each computed once and sent to the Gateways of these routes.
-        self.uses = graph.groups("uses", self.routes.index("uses", lambda _, route: _uses(route)))
+        self.uses = graph.groups("uses", self.placed.index("uses", lambda _, route: _uses(route)))
         self.uses_by_backend = self.uses.index("backend", lambda use, _: [use.backend])
         self.used = graph.groups("used backends", self.uses_by_backend)
         self.addresses = graph.map("addresses", self.used, self._addresses)
@@ -124,14 +126,14 @@ class Collections:
         # Outputs.
         self.resources: tuple[Collection[ResourceKey, bytes], ...] = (
             graph.derive("gateway resources", self.plans, lambda _, __, plan: gateways.resources(plan)),
-            graph.derive("route resources", self.routes, lambda _, __, route: _route_resources(route)),
+            graph.derive("route resources", self.placed, lambda _, __, route: _route_resources(route)),
             graph.derive("backend resources", self.uses, self._backend_resources),
             graph.derive("endpoint resources", self.uses, self._endpoint_resources),
         )
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {
             "GatewayClass": graph.map("class statuses", self.classes, self._class_status),
             "Gateway": graph.map("gateway statuses", self.plans, self._gateway_status),
-            "HTTPRoute": graph.map("route statuses", self.routes, self._route_status),
+            "HTTPRoute": graph.map("route statuses", self.placed, self._route_status),
             "GatewayBackend": graph.map("backend statuses", self.backend_views, self._backend_status),
             "GatewayPolicy": graph.map("policy statuses", self.gateway_policies, self._policy_status),
             "GatewayParameters": graph.map(
@@ -160,9 +162,13 @@ class Collections:
                 parents.append(attachment.attach(position, reference, plan, candidate))
         return tuple(parents) or None
 
-    def _translate(self, context: Context, key: ObjectKey, parents: tuple[Parent, ...]) -> RouteTranslation | None:
+    def _translate(self, context: Context, key: ObjectKey, _: bool) -> RouteTranslation | None:
         route = context.fetch(self.http_routes, key)
-        return routes.translate(context, self.backends, key, route, parents) if route is not None else None
+        return routes.translate(context, self.backends, key, route) if route is not None else None
+
+    def _place(self, context: Context, key: ObjectKey, parents: tuple[Parent, ...]) -> PlacedRoute | None:
+        translation = context.fetch(self.translations, key)
+        return routes.placed(key, translation, parents) if translation is not None else None
 
     # Backends
 
@@ -216,7 +222,7 @@ class Collections:
         )
         return report.status(item.metadata.generation)
 
-    def _route_status(self, context: Context, key: ObjectKey, route: RouteTranslation) -> StatusBody | None:
+    def _route_status(self, context: Context, key: ObjectKey, route: PlacedRoute) -> StatusBody | None:
         item, parents = context.fetch(self.http_routes, key), context.fetch(self.attachments, key)
         if item is None or parents is None:
             return None
@@ -250,9 +256,9 @@ def _class_view(_: Context, __: ObjectKey, gateway_class: GatewayClass) -> Class
     return gateways.class_view(gateway_class) if gateways.is_ours(gateway_class) else None
 
 
-def _uses(route: RouteTranslation) -> Iterator[BackendUse]:
-    return (BackendUse(gateway, backend) for gateway in route.gateways for backend in route.backends)
+def _uses(route: PlacedRoute) -> Iterator[BackendUse]:
+    return (BackendUse(gateway, backend) for gateway in route.gateways for backend in route.translation.backends)
 
 
-def _route_resources(route: RouteTranslation) -> dict[ResourceKey, bytes]:
+def _route_resources(route: PlacedRoute) -> dict[ResourceKey, bytes]:
     return {ResourceKey(gateway, RESOURCE_TYPE, name): data for gateway, name, data in route.resources}

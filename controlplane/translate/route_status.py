@@ -9,7 +9,7 @@ from controlplane.translate.attachment import Parent
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.fleet import rejected
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.routes import RouteTranslation
+from controlplane.translate.routes import PlacedRoute
 from gatewright.api.http_route import HTTPRoute
 from gatewright.api.names import CONTROLLER_NAME
 from gatewright.api.references import ParentReference
@@ -22,9 +22,7 @@ Refusals = Callable[[ObjectKey, str], str | None]
 """What the proxies of a Gateway said against a resource, if anything."""
 
 
-def status(
-    route: HTTPRoute, parents: Sequence[Parent], translation: RouteTranslation, refusals: Refusals
-) -> StatusBody:
+def status(route: HTTPRoute, parents: Sequence[Parent], placed: PlacedRoute, refusals: Refusals) -> StatusBody:
     """The status, with the entries in the order of the parentRefs. Other controllers' entries are theirs."""
     generation = route.metadata.generation
     return {
@@ -32,7 +30,7 @@ def status(
             {
                 "parentRef": as_written(route.spec.parent_refs[parent.position]),
                 "controllerName": CONTROLLER_NAME,
-                "conditions": rendered(_conditions(parent, translation, refusals), generation),
+                "conditions": rendered(_conditions(parent, placed, refusals), generation),
             }
             for parent in parents
         ]
@@ -44,17 +42,18 @@ def as_written(reference: ParentReference) -> dict[str, Any]:
     return reference.model_dump(by_alias=True, exclude_unset=True)
 
 
-def _conditions(parent: Parent, translation: RouteTranslation, refusals: Refusals) -> list[Condition | None]:
+def _conditions(parent: Parent, placed: PlacedRoute, refusals: Refusals) -> list[Condition | None]:
+    translation = placed.translation
     accepted = parent.refused or translation.refused or ACCEPTED
     resolved = NOT_EXAMINED if translation.refused else translation.unresolved or RESOLVED
-    return [accepted, resolved, translation.partially_invalid, _rejected(parent.gateway, translation, refusals)]
+    return [accepted, resolved, translation.partially_invalid, _rejected(parent.gateway, placed, refusals)]
 
 
-def _rejected(gateway: ObjectKey, translation: RouteTranslation, refusals: Refusals) -> Condition | None:
+def _rejected(gateway: ObjectKey, placed: PlacedRoute, refusals: Refusals) -> Condition | None:
     """What the proxies refused of the route: its rules, and Services, which have no status that is ours to write."""
-    if gateway not in translation.gateways:
+    if gateway not in placed.gateways:
         return None
-    names = [name for owner, name, _ in translation.resources if owner == gateway]
-    names += [backend.resource for backend in translation.backends if backend.kind == "service"]
+    names = [name for owner, name, _ in placed.resources if owner == gateway]
+    names += [backend.resource for backend in placed.translation.backends if backend.kind == "service"]
     texts = [f"{name}: {text}" for name in names if (text := refusals(gateway, name)) is not None]
     return rejected(texts) if texts else None

@@ -1,7 +1,8 @@
 """HTTPRoutes to wire: one Route per rule and Gateway, and what is wrong with which rule (Gateway API HTTPRouteRule).
 
-The second half of a route's translation; `attachment` is the first. Runs once per edit of a route, and when what one of
-its references leads to changes.
+Two steps, because their causes differ. `translate` makes of a route what it says wherever it attaches; it runs once per
+edit of the route, and when what one of its references leads to changes. `placed` joins that with the route's attachment
+(room `attachment`), and runs again when a Gateway changes.
 """
 
 from __future__ import annotations
@@ -26,20 +27,29 @@ KIND = "HTTPRoute"
 
 @dataclass(frozen=True, slots=True)
 class RouteTranslation:
-    """Everything that follows from one route."""
+    """What a route says, wherever it attaches."""
 
-    resources: tuple[tuple[ObjectKey, str, bytes], ...] = ()
-    """Gateway, resource name, bytes."""
+    rules: tuple[tuple[int, bytes], ...] = ()
+    """Rule index, and the Route message without listeners and hostnames."""
     backends: tuple[BackendKey, ...] = ()
-    """Those that its resources name."""
-    gateways: tuple[ObjectKey, ...] = ()
-    """Those that serve it."""
-    admitted_by: tuple[tuple[ObjectKey, str], ...] = ()
-    """Gateway and listener: each counts the route in attachedRoutes."""
+    """Those that its rules name."""
     refused: Condition | None = None
     """`Accepted` False for every parent, because of the route itself."""
     unresolved: Condition | None = None
     partially_invalid: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRoute:
+    """A route on the Gateways that serve it."""
+
+    translation: RouteTranslation
+    resources: tuple[tuple[ObjectKey, str, bytes], ...]
+    """Gateway, resource name, bytes."""
+    gateways: tuple[ObjectKey, ...]
+    """Those that serve it."""
+    admitted_by: tuple[tuple[ObjectKey, str], ...]
+    """Gateway and listener: each counts the route in attachedRoutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +70,8 @@ class Dropped:
     message: str
 
 
-def translate(
-    context: Context, backends: Backends, key: ObjectKey, route: HTTPRoute, parents: Sequence[Parent]
-) -> RouteTranslation:
-    """The resources of a route for every Gateway that it attaches to, and its verdicts."""
+def translate(context: Context, backends: Backends, key: ObjectKey, route: HTTPRoute) -> RouteTranslation:
+    """The rules of a route, and the verdicts over them."""
     unsupported = support.unsupported_fields(route)
     if unsupported:
         return RouteTranslation(refused=_refused("UnsupportedValue", support.message(unsupported)))
@@ -71,18 +79,27 @@ def translate(
     outcomes = [translator.rule(position, rule) for position, rule in enumerate(route.spec.rules)]
     rules = [outcome for outcome in outcomes if isinstance(outcome, Rule)]
     dropped = [outcome for outcome in outcomes if isinstance(outcome, Dropped)]
-    unresolved = [condition for rule in rules for condition in rule.unresolved]
     if not rules:
         message = "; ".join(f"rule {each.position}: {each.message}" for each in dropped)
         return RouteTranslation(refused=_refused(dropped[0].reason, message))
-    served = _by_gateway(parents)
     return RouteTranslation(
-        resources=tuple(_resources(key, rules, served)),
-        backends=tuple(sorted({backend for rule in rules for backend in rule.backends})) if served else (),
+        rules=tuple((rule.message.rule_index, rule.message.SerializeToString(deterministic=True)) for rule in rules),
+        backends=tuple(sorted({backend for rule in rules for backend in rule.backends})),
+        unresolved=_summary([condition for rule in rules for condition in rule.unresolved]),
+        partially_invalid=_partially_invalid(dropped),
+    )
+
+
+def placed(key: ObjectKey, translation: RouteTranslation, parents: Sequence[Parent]) -> PlacedRoute:
+    """The resources of a route for every Gateway that it attaches to. A route that is refused is not counted either."""
+    if translation.refused is not None:
+        return PlacedRoute(translation, (), (), ())
+    served = _by_gateway(parents)
+    return PlacedRoute(
+        translation,
+        resources=tuple(_resources(key, translation.rules, served)),
         gateways=tuple(served),
         admitted_by=tuple(dict.fromkeys((each.gateway, name) for each in parents for name in each.admitted_by)),
-        unresolved=_summary(unresolved),
-        partially_invalid=_partially_invalid(dropped),
     )
 
 
@@ -125,13 +142,14 @@ def _by_gateway(parents: Sequence[Parent]) -> dict[ObjectKey, _Served]:
 
 
 def _resources(
-    key: ObjectKey, rules: Sequence[Rule], served: dict[ObjectKey, _Served]
+    key: ObjectKey, rules: Sequence[tuple[int, bytes]], served: dict[ObjectKey, _Served]
 ) -> Iterator[tuple[ObjectKey, str, bytes]]:
     for gateway, place in served.items():
-        for rule in rules:
-            name = route_resource(key, rule.message.rule_index)
-            message = route_pb2.Route(listeners=sorted(place.listeners), hostnames=sorted(place.hostnames))
-            message.MergeFrom(rule.message)
+        listeners, hostnames = sorted(place.listeners), sorted(place.hostnames)
+        for index, rule in rules:
+            name = route_resource(key, index)
+            message = route_pb2.Route(listeners=listeners, hostnames=hostnames)
+            message.MergeFromString(rule)
             yield gateway, name, wire.resource(name, route=message)
 
 
