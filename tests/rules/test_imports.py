@@ -35,7 +35,7 @@ def verdicts(folder: Path) -> dict[str, str]:
     run = subprocess.run(
         [*command, "--no-cache", "--no-logo"], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
-    found = dict(re.findall(r"^(\S.*) (KEPT|BROKEN)$", run.stdout, re.MULTILINE))
+    found = dict(re.findall(r"^(\S.*) (KEPT|BROKEN)(?: \(.*\))?$", run.stdout, re.MULTILINE))
     assert len(found) == len(contracts(folder)), run.stdout + run.stderr
     return found
 

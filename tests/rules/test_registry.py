@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dataplane.filters.registry import ROWS
 from gatewright.wire.v1 import policy_pb2
 
 POLICIES = [field.name for field in policy_pb2.Policy.DESCRIPTOR.oneofs_by_name["field"].fields]
@@ -13,6 +14,11 @@ POLICIES = [field.name for field in policy_pb2.Policy.DESCRIPTOR.oneofs_by_name[
 
 def test_wire_has_policies() -> None:
     assert "header_modifiers" in POLICIES
+
+
+def test_registry_has_a_row_for_each_policy_with_a_reason_for_its_place() -> None:
+    assert sorted(row.name for row in ROWS) == sorted(POLICIES)
+    assert all(row.reason for row in ROWS)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
