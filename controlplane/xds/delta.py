@@ -50,7 +50,15 @@ class Part:
 
 def cut(difference: Difference) -> tuple[Chunk, ...]:
     """Chunks of at most 250 resources and 1 MiB (a bigger resource travels alone); removed names count as bytes."""
-    return (*_cut_records(difference.changed), *_cut_names(difference.removed))
+    chunks = [*_cut_records(difference.changed), *_cut_names(difference.removed)]
+    if len(chunks) == 2 and sum(map(_size, chunks)) <= MOST_BYTES and chunks[1].removed:
+        return (Chunk(chunks[0].records, chunks[1].removed),)  # the common small change: one message
+    return tuple(chunks)
+
+
+def _size(chunk: Chunk) -> int:
+    names = sum(len(name.encode()) + _NAME_OVERHEAD for name in chunk.removed)
+    return names + sum(len(record.wire) for record in chunk.records)
 
 
 def _cut_records(records: tuple[Record, ...]) -> Iterator[Chunk]:
@@ -67,7 +75,7 @@ def _cut_records(records: tuple[Record, ...]) -> Iterator[Chunk]:
 def _cut_names(names: tuple[str, ...]) -> Iterator[Chunk]:
     start = size = 0
     for index, name in enumerate(names):
-        weight = len(name.encode()) + _NAME_OVERHEAD
+        weight = len(name.encode()) + _NAME_OVERHEAD  # UTF-8, as on the wire
         if index > start and size + weight > MOST_BYTES:
             yield Chunk(removed=names[start:index])
             start, size = index, 0

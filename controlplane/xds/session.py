@@ -15,6 +15,7 @@ import grpc
 
 from controlplane.snapshot import Snapshots
 from controlplane.xds.fleet import Fleet, Proxy
+from controlplane.xds.nacks import Refusal
 from controlplane.xds.node import Peer, ProtocolError
 from controlplane.xds.stream import Acknowledged, Refused, Stream
 from gatewright.wire.external import discovery_pb2
@@ -90,16 +91,20 @@ class Session:
         self._wake.set()
 
     async def _write(self, call: DeltaCall, reader: asyncio.Task[None]) -> None:
-        while not reader.done():
+        """Write what there is to write. A peer that only asked (no more requests follow) gets one state and the end."""
+        while True:
             if self._closing:
                 await call.abort(grpc.StatusCode.UNAVAILABLE, self._closing)
+            if reader.done():
+                reader.result()  # raises what went wrong
             response = self.stream.next_response(self._snapshots.newest(self.gateway))
             self._report()
             if response is not None:
                 await call.write(response)
-                continue
-            await self._pause()
-        reader.result()  # raises what ended it, if that was not the proxy's end of stream
+            elif reader.done() and self.stream.wait() is None:
+                return
+            else:
+                await self._pause()
 
     async def _pause(self) -> None:
         try:
@@ -116,6 +121,11 @@ class Session:
                 case Acknowledged(sequence, version):
                     self._fleet.acknowledge(self.proxy, sequence, version)
                 case Refused(sequence, version, refusals, complete):
-                    for refusal in refusals:
-                        LOG.warning("proxy %s refuses %s: %s", self.proxy.node_id, refusal.key or "?", refusal.error)
+                    self._log(refusals)
                     self._fleet.refuse(self.proxy, sequence, version, refusals, complete=complete)
+
+    def _log(self, refusals: tuple[Refusal, ...]) -> None:
+        """One line for each new refusal: a proxy repeats what it still refuses in every answer."""
+        for refusal in refusals:
+            if self.proxy.refusals.get(refusal.key) != refusal:
+                LOG.warning("proxy %s refuses %s: %s", self.proxy.node_id, refusal.key or "a state", refusal.error)

@@ -244,6 +244,15 @@ def test_many_removals_are_cut_too(pair: Pair) -> None:
     assert pair.held[RESOURCE_TYPE] == {}
 
 
+def test_change_and_removal_travel_in_one_response(pair: Pair) -> None:
+    pair.publish(a="1", b="1")
+    pair.open()
+    pair.synced()
+    pair.snapshots.apply([(GATEWAY, RESOURCE_TYPE, "a", b"2"), (GATEWAY, RESOURCE_TYPE, "b", None)])
+    (response,) = pair.synced()
+    assert (names([response]), removed([response])) == (["a"], ["b"])
+
+
 # A5 13: wildcard
 
 
