@@ -56,8 +56,9 @@ def environment(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     if not made.get("SESSION_KEY"):
         made["SESSION_KEY"] = secrets.token_hex(32)
         warnings.append("SESSION_KEY is unset: these proxies share a random one, which is gone when they stop")
-    # No load balancer has to notice that a proxy of one's own machine is going: it may stop at once.
+    # No load balancer has to notice that a proxy of one's own machine is going, and nobody wants to wait for it.
     made.setdefault("CONNECTION_MIN_TERMINATION_DEADLINE", "0")
+    made.setdefault("TERMINATION_GRACE_PERIOD_SECONDS", "3")
     return made, warnings
 
 

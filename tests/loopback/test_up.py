@@ -1,0 +1,326 @@
+"""`gatewright up` as users run it: real processes from the first request to nothing left behind.
+
+Ports are the example's, moved by an offset that was free a moment ago, below the range of outgoing connections.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="follows processes through /proc")
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "quickstart"
+PATIENCE = 40.0
+LISTENER = 8080
+PAGES = (15000, 15020, 15021)
+
+
+def free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def free_offset(proxies: int = 2) -> int:
+    """An offset at which the listener and all pages of some proxies are free."""
+    start = 1000 + os.getpid() % 90 * 100
+    for offset in (*range(start, 13000, 37), *range(1000, start, 37)):
+        ports = [port + offset + 1000 * number for number in range(proxies) for port in (LISTENER, *PAGES)]
+        if all(map(free, ports)):
+            return offset
+    raise AssertionError("no free ports")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Waits for a condition of other processes."""
+    end = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < end, f"gave up waiting until {what}"
+        time.sleep(0.02)
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def descendants(pid: int) -> set[int]:
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, task.read_text().split()):
+                found |= {child} | descendants(child)
+    return found
+
+
+def copy_example(folder: Path) -> Path:
+    """The quickstart with demo servers on free ports."""
+    shutil.copytree(EXAMPLE, folder)
+    text = (folder / "services.yaml").read_text()
+    for port in ("19001", "19002", "19003"):
+        text = text.replace(port, str(free_port()))
+    (folder / "services.yaml").write_text(text)
+    return folder
+
+
+class Up:
+    """One `gatewright up` and questions about it."""
+
+    def __init__(self, folder: Path, scratch: Path, *options: str) -> None:
+        self.folder = folder
+        self.offset = free_offset()
+        self.admin = f"127.0.0.1:{free_port()}"
+        self._log = scratch / "output"
+        arguments = [str(folder), "--socket", str(scratch / "xds.sock"), "--xds", "127.0.0.1:0", "--admin", self.admin]
+        self.arguments = [*arguments, "--port-offset", str(self.offset), *options]
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "controlplane.cli", "up", *self.arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def output(self) -> str:
+        return self._log.read_text()
+
+    def wait_for(self, text: str) -> None:
+        def seen() -> bool:
+            assert self.process.poll() is None or text in self.output, self.output
+            return text in self.output
+
+        until(seen, f"it says {text!r}")
+
+    def wait_ready(self) -> None:
+        self.wait_for("Ctrl-C stops everything.")
+
+    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "controlplane.cli", *arguments, "--admin", self.admin]
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+    def status(self) -> dict[str, Any]:
+        body: dict[str, Any] = json.loads(self.cli("status", "-o", "json").stdout)
+        return body
+
+    def get(self, path: str, headers: dict[str, str] | None = None, proxy: int = 0) -> tuple[int, dict[str, str], str]:
+        return fetch(f"http://127.0.0.1:{LISTENER + self.offset + 1000 * proxy}{path}", headers or {})
+
+    def end(self, number: int) -> tuple[int, float]:
+        begin = time.monotonic()
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE), time.monotonic() - begin
+
+    def close(self) -> None:
+        """After a failed test: ends what is left, by process id."""
+        left = {self.process.pid, *descendants(self.process.pid)}
+        for pid in left if self.process.poll() is None else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait(PATIENCE)
+
+
+def fetch(url: str, headers: dict[str, str]) -> tuple[int, dict[str, str], str]:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=10)
+    try:
+        connection.request("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read().decode()
+    finally:
+        connection.close()
+
+
+@contextlib.contextmanager
+def running(folder: Path, scratch: Path, *options: str) -> Iterator[Up]:
+    up = Up(folder, scratch, *options)
+    try:
+        yield up
+    finally:
+        up.close()
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """Two proxies with one worker each, used by all tests that leave it running."""
+    scratch = tmp_path_factory.mktemp("up")
+    with running(copy_example(scratch / "quickstart"), scratch, "--workers", "1") as started:
+        started.wait_ready()
+        yield started
+
+
+def test_the_printed_lines_work(up: Up) -> None:
+    lines = re.findall(r"^  (curl .*)$", up.output, re.MULTILINE)
+    assert len(lines) == 3
+    for line in lines:
+        *_, url = words = shlex.split(line)
+        assert words[:2] == ["curl", "-i"]
+        status, headers, body = fetch(url, {})
+        assert (status, json.loads(body)["service"]) == (200, headers["x-demo-service"])
+
+
+def test_every_printed_address_answers(up: Up) -> None:
+    announcement = up.output.partition("gatewright ")[2]
+    urls = re.findall(r"http://[0-9.:]+\S*", announcement.partition("Try:")[0])
+    assert len(urls) == 1 + 2 + 2 * 3
+    for url in urls:
+        status, _, body = fetch(url if urlsplit(url).path else f"{url}/", {})
+        assert (status, bool(body)) == (200, True), url
+
+
+def test_the_example_shows_what_it_says(up: Up) -> None:
+    for proxy in (0, 1):
+        status, _, body = up.get("/hello?a=1", proxy=proxy)
+        assert (status, json.loads(body)["service"], json.loads(body)["path"]) == (200, "shop", "/hello?a=1")
+        status, headers, body = up.get("/headers", {"x-internal": "1"}, proxy)
+        seen = json.loads(body)["headers"]
+        assert (seen["x-greeting"], "x-internal" in seen) == ("hello from the gateway", False)
+        assert headers["x-served-by"] == "gatewright"
+        status, headers, _ = up.get("/old", proxy=proxy)
+        assert (status, urlsplit(headers["location"]).path) == (301, "/catalog")
+        status, headers, body = up.get("/sse?events=3&interval=0", proxy=proxy)
+        assert (headers["content-type"], body.count("event: tick\n")) == ("text/event-stream", 3)
+    split = {json.loads(up.get("/catalog")[2])["service"] for _ in range(120)}
+    assert split == {"catalog-v1", "catalog-v2"}
+
+
+def test_status_and_wait_tell_that_it_works(up: Up) -> None:
+    assert up.cli("wait", "--timeout", "20s").returncode == 0
+    body = up.status()
+    assert [(row["instance"], row["state"]) for row in body["proxies"]] == [
+        ("proxy-1", "Synced"),
+        ("proxy-2", "Synced"),
+    ]
+    assert body["problems"] == body["notes"] == []
+    text = up.cli("status").stdout
+    assert re.search(r"^Gateway +default/quickstart +Accepted, Programmed", text, re.MULTILINE)
+
+
+def test_an_edit_applies_and_a_mistake_is_told_and_harms_nothing(up: Up) -> None:
+    file = up.folder / "routes.yaml"
+    before = file.read_text()
+    try:
+        file.write_text(before.replace("hello from the gateway", "hello again"))
+        until(lambda: json.loads(up.get("/headers")[2])["headers"]["x-greeting"] == "hello again", "the edit applies")
+        file.write_text(before.replace("hello from the gateway", "third").replace("      timeouts:", "      timouts:"))
+        problems = until(lambda: up.status()["problems"], "the mistake is told")
+        assert [problem["path"] for problem in problems] == ["spec.rules[0].timouts"]
+        assert "timeouts" in problems[0]["message"]
+        assert json.loads(up.get("/headers")[2])["headers"]["x-greeting"] == "hello again"
+        assert up.get("/")[0] == 200
+    finally:
+        file.write_text(before)
+    until(lambda: not up.status()["problems"], "the correction is seen")
+
+
+def test_a_second_up_says_who_is_there(up: Up) -> None:
+    command = [sys.executable, "-m", "controlplane.cli", "up", *up.arguments]
+    second = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert second.returncode == 3
+    assert f"process {up.process.pid} (" in second.stderr
+    assert "--admin" in second.stderr
+
+
+def test_a_killed_proxy_comes_back(up: Up) -> None:
+    before = {row["instance"] for row in up.status()["proxies"]}
+    agents = {
+        pid: command
+        for pid in descendants(up.process.pid)
+        if "--instance\0proxy-2" in (command := Path(f"/proc/{pid}/cmdline").read_text())
+    }
+    (pid,) = agents
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: "proxy-2 ended with -9" in up.output, "the end is told")
+    until(lambda: {row["instance"] for row in up.status()["proxies"]} == before, "it is connected again")
+    until(lambda: up.cli("wait", "gateway", "--timeout", "1s").returncode == 0, "everything is programmed again")
+    assert up.get("/", proxy=1)[0] == 200
+
+
+def test_a_gateway_that_appears_gets_its_proxies(up: Up) -> None:
+    listener = free_offset(1) + LISTENER
+    text = (up.folder / "gateway.yaml").read_text().partition("---\n")[2]
+    added = up.folder / "second.yaml"
+    added.write_text(text.replace("quickstart", "second").replace("8080", str(listener - up.offset)))
+    try:
+        assert up.cli("wait", "gateway/second", "--timeout", "30s").returncode == 0
+        assert "[second/proxy-1]" in up.output
+        assert fetch(f"http://127.0.0.1:{listener}/", {})[0] == 404
+    finally:
+        added.unlink()
+    until(lambda: len(up.status()["proxies"]) == 2, "its proxies are gone with it")
+
+
+def test_ctrl_c_leaves_nothing_even_with_an_open_stream(up: Up) -> None:
+    """The last test of the shared one."""
+    family = descendants(up.process.pid)
+    assert len(family) == 1 + 2 + 2  # demo servers, agents, workers
+    stream = http.client.HTTPConnection("127.0.0.1", LISTENER + up.offset, timeout=10)
+    stream.request("GET", "/sse?events=1000&interval=1")
+    assert stream.getresponse().readline() == b"id: 0\n"
+    code, seconds = up.end(signal.SIGINT)
+    stream.close()
+    assert (code, seconds < 8) == (130, True), up.output
+    assert not [pid for pid in family if is_alive(pid)]
+    assert "Traceback" not in up.output
+
+
+def test_kill_9_leaves_nothing(tmp_path: Path) -> None:
+    with running(copy_example(tmp_path / "quickstart"), tmp_path, "--workers", "1", "--proxies", "1") as up:
+        up.wait_ready()
+        family = descendants(up.process.pid)
+        assert len(family) == 3
+        assert up.end(signal.SIGKILL)[0] == -signal.SIGKILL
+        until(lambda: not any(map(is_alive, family)), "all children are gone")
+
+
+def test_a_folder_without_a_gateway_says_so_and_waits_for_one(tmp_path: Path) -> None:
+    folder = copy_example(tmp_path / "quickstart")
+    gateway = folder / "gateway.yaml"
+    text = gateway.read_text()
+    gateway.unlink()
+    with running(folder, tmp_path, "--workers", "1", "--proxies", "1", "--quiet") as up:
+        up.wait_ready()
+        assert "holds no Gateway; nothing is served" in up.output
+        gateway.write_text(text)
+        assert up.cli("wait", "--timeout", "30s").returncode == 0
+        assert up.get("/")[0] == 200
+        code, seconds = up.end(signal.SIGTERM)
+        assert (code, seconds < 8) == (0, True), up.output
+        assert "http.path=" not in up.output
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "controlplane.cli", "up", str(tmp_path / "no")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 4
+    assert f"there is no folder {tmp_path / 'no'}" in done.stderr
