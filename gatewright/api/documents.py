@@ -61,20 +61,22 @@ def decode(text: str, file: str, cache: Cache | None = None) -> list[Decoded]:
     return decoded
 
 
-_SEPARATOR = re.compile(r"^---(?:[ \t]+.*)?\r?$|^\.\.\.[ \t]*\r?$", re.MULTILINE)
+_SEPARATOR = re.compile(r"^(?:---(?:[ \t]*\r?(?:\n|\Z)|(?=[ \t]))|\.\.\.[ \t]*\r?(?:\n|\Z))", re.MULTILINE)
 _EMPTY = re.compile(r"(?:\s*(?:#|%).*(?:\n|$))*\s*")
 
 
 def split_documents(text: str) -> list[tuple[int, str]]:
-    """The documents of a YAML stream with the line each begins on; empty ones and comments are left out."""
+    """The documents of a YAML stream with the line each begins on; empty ones and comments are left out.
+
+    What stands behind the dashes on their own line belongs to the document.
+    """
     text = text.removeprefix("\ufeff")
     documents = []
     start, line = 0, 1
     for separator in _SEPARATOR.finditer(text):
         documents.append((line, text[start : separator.start()]))
-        line += text.count("\n", start, separator.start())
-        # What stands behind the dashes belongs to the document.
-        start = separator.start() + (3 if text.startswith("---", separator.start()) else len(separator.group()))
+        line += text.count("\n", start, separator.end())
+        start = separator.end()
     documents.append((line, text[start:]))
     return [(line, document) for line, document in documents if not _EMPTY.fullmatch(document)]
 

@@ -1,7 +1,7 @@
 """What pydantic found, in the words of this product.
 
 Called by decoding: one Finding per error, with the path in API names, what must hold, what was given, and the near
-name of a typo. Values of Secrets, and of fields without
+name of a typo. Values of Secrets, and of fields that have no
 repr, are never shown.
 """
 
@@ -51,8 +51,10 @@ def findings(failure: ValidationError, model: type[BaseModel], *, secret: bool =
 
 def _message(error: Any, model: type[BaseModel], secret: bool) -> str:
     words = _WORDS.get(error["type"])
-    field = _field_at(model, tuple(error["loc"]))
-    limits = _Limits(field)
+    path = tuple(error["loc"])
+    items = next((depth for depth, part in enumerate(reversed(path)) if isinstance(part, str)), 0)
+    field = _field_at(model, path[: len(path) - items])
+    limits = _Limits(field, items=items)
     text = words(error.get("ctx", {}), limits) if words else str(error["msg"])
     if error["type"] == "missing" or secret or (field is not None and field.repr is False):
         return text
@@ -64,20 +66,31 @@ def _message(error: Any, model: type[BaseModel], secret: bool) -> str:
 
 
 class _Limits:
-    """The bounds declared for a field, of which pydantic reports only the broken one."""
+    """The bounds declared for a value, of which pydantic reports only the broken one."""
 
-    def __init__(self, field: FieldInfo | None) -> None:
-        self._metadata = list(_constraints(field)) if field else []
+    def __init__(self, field: FieldInfo | None, *, items: int) -> None:
+        """`items`: how many lists deep in the field's value the bad one lies."""
+        self._metadata = list(_constraints(field, items)) if field else []
 
     def of(self, kind: type[Any], name: str) -> Any:
         return next((getattr(item, name) for item in self._metadata if isinstance(item, kind)), None)
 
 
-def _constraints(field: FieldInfo) -> Iterator[Any]:
-    yield from field.metadata
-    for argument in get_args(field.annotation):
-        for item in getattr(argument, "__metadata__", ()):
-            yield from item.metadata if isinstance(item, FieldInfo) else (item,)
+def _constraints(field: FieldInfo, items: int) -> Iterator[Any]:
+    annotation, metadata = _bare(field.annotation, tuple(field.metadata))
+    for _ in range(items):
+        annotation, metadata = _bare(next(iter(get_args(annotation)), None), ())
+    for item in metadata:
+        yield from item.metadata if isinstance(item, FieldInfo) else (item,)
+
+
+def _bare(annotation: Any, metadata: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """A type without `Annotated` and `| None` around it, and the metadata of those."""
+    if hasattr(annotation, "__metadata__"):
+        return _bare(get_args(annotation)[0], metadata + annotation.__metadata__)
+    if get_origin(annotation) in (Union, types.UnionType):
+        return _bare(get_args(annotation)[0], metadata)
+    return annotation, metadata
 
 
 def _number_bounds(context: Mapping[str, Any], limits: _Limits) -> str:
@@ -94,7 +107,9 @@ def _length_bounds(unit: str) -> Callable[[Mapping[str, Any], _Limits], str]:
         high = context.get("max_length", limits.of(annotated_types.MaxLen, "max_length"))
         if low and high is not None:
             return f"must have {low} to {high} {unit}"
-        return f"must have at least {low} {unit}" if high is None else f"must have at most {high} {unit}"
+        if high is not None:
+            return f"must have at most {high} {unit}"
+        return "must not be empty" if low == 1 else f"must have at least {low} {unit}"
 
     return words
 
@@ -177,8 +192,8 @@ def _field(model: type[BaseModel], name: str | int) -> FieldInfo | None:
 
 
 def _field_at(model: type[BaseModel], path: Path) -> FieldInfo | None:
-    """The field that a path ends in; for an item of a list of scalars, none."""
-    if not path or isinstance(path[-1], int):
+    """The field that a path of the model ends in."""
+    if not path:
         return None
     parent = _model_at(model, path[:-1])
     return _field(parent, path[-1]) if parent else None

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import ConfigDict, Field
-from pydantic.alias_generators import to_camel
 
 from gatewright.api.fields import SUBDOMAIN_PATTERN, Integer, NamespaceName
-from gatewright.api.model import Model, RuledModel
+from gatewright.api.model import Model, RuledModel, to_camel
 
 
 class ObjectKey(NamedTuple):

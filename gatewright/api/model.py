@@ -10,11 +10,16 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
-from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 BROKEN_RULES = "broken_rules"
 """Type of the pydantic error that carries Broken values in its context under the same name."""
+
+
+def to_camel(name: str) -> str:
+    """The API's spelling of an attribute: `parent_refs` as `parentRefs` (pydantic's own makes `a2A` of `a2a`)."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
 
 
 class Broken(NamedTuple):

@@ -46,6 +46,7 @@ class Value(NamedTuple):
 _PROVIDER = frozenset({"provider", "providers", "ai"})
 _GUARDS = frozenset({"request", "response"})
 _SPEC = frozenset({"spec"})
+_MCP = frozenset({"mcp", "authentication"})
 _AUTH = frozenset({"auth", "backendAuth"})
 
 FIELDS: Final[tuple[FieldName, ...]] = (
@@ -70,9 +71,9 @@ VALUES: Final[tuple[Value, ...]] = (
     Value("TypeA", "OpenAI", "resourceType", frozenset({"azure"})),
     Value("TypeB", "Foundry", "resourceType", frozenset({"azure"})),
     Value("TokenCount", "AnthropicTokenCount", "type", frozenset({"formats"})),
-    Value("IdpA", "Auth0", "provider", frozenset({"mcp"})),
-    Value("IdpB", "Keycloak", "provider", frozenset({"mcp"})),
-    Value("IdpC", "Okta", "provider", frozenset({"mcp"})),
+    Value("IdpA", "Auth0", "provider", _MCP),
+    Value("IdpB", "Keycloak", "provider", _MCP),
+    Value("IdpC", "Okta", "provider", _MCP),
 )
 
 # Maps from a user's own key to an enum value: every value is renamed, no key is.

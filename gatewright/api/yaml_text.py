@@ -221,7 +221,7 @@ _WORDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"), False),
 }
 _NUMBER_START: Final = frozenset("0123456789+-.")
-_INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0b[01_]+|0|[1-9][0-9_]*)")
+_INTEGER = re.compile(r"[-+]?(?:0[xX]_*[0-9a-fA-F][0-9a-fA-F_]*|0[oO]?_*[0-7][0-7_]*|0b_*[01][01_]*|0|[1-9][0-9_]*)")
 _FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?")
 _ODD_FLOATS: Final = {".inf": float("inf"), "-.inf": float("-inf"), "+.inf": float("inf"), ".nan": float("nan")}
 _TAGS: Final = {"tag:yaml.org,2002:str", "!"}

@@ -1,0 +1,121 @@
+"""Durations, sizes and log levels: what is read, what is refused, and in which words."""
+
+from __future__ import annotations
+
+import pytest
+
+from gatewright.api.byte_size import MAXIMUM, byte_size
+from gatewright.api.duration import milliseconds, seconds
+from gatewright.api.log_level import LogLevels, parse_log_level
+
+MODULES = ("dataplane", "dataplane.http", "dataplane.agent", "xds")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0s", 0),
+        ("1ms", 1),
+        ("500ms", 500),
+        ("3s", 3_000),
+        ("5m", 300_000),
+        ("1h30m", 5_400_000),
+        ("1h2m3s4ms", 3_723_004),
+        ("99999h", 359_996_400_000),
+    ],
+)
+def test_duration(text: str, expected: int) -> None:
+    assert milliseconds(text) == expected
+    assert seconds(text) == expected / 1000
+
+
+NO_DURATIONS = ["", "5", "s", "1.5s", "-1s", "3d", "100000s", "1s1s1s1s1s", "1s\n", " 1s", "1us", "1S"]
+
+
+@pytest.mark.parametrize("text", NO_DURATIONS)
+def test_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a duration such as"):
+        milliseconds(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, 0),
+        (16384, 16384),
+        ("16384", 16384),
+        ("1Ki", 1024),
+        ("16Ki", 16384),
+        ("2Mi", 2**21),
+        ("3Gi", 3 * 2**30),
+        ("1k", 1000),
+        ("2M", 2_000_000),
+        ("1G", 10**9),
+        ("1e3", 1000),
+        ("1E3", 1000),
+        ("12e-1", 2),  # 1.2, rounded up
+        ("1.5Ki", 1536),
+        ("0.1", 1),
+        (".5k", 500),
+        ("1500m", 2),
+        ("1u", 1),
+        ("1n", 1),
+        ("2mb", 2_097_152),
+        ("16kb", 16_384),
+        ("8KB", 8_192),
+        ("+5", 5),
+        (MAXIMUM, MAXIMUM),
+        (str(MAXIMUM), MAXIMUM),
+    ],
+)
+def test_byte_size(value: str | int, expected: int) -> None:
+    assert byte_size(value) == expected
+
+
+@pytest.mark.parametrize("value", ["", "Ki", "1 Ki", "1kI", "1Zi", "abc", "1.2.3", "-1", "1" * 33, "1e", "٣"])
+def test_no_byte_size(value: str) -> None:
+    with pytest.raises(ValueError, match="must be a size such as"):
+        byte_size(value)
+
+
+@pytest.mark.parametrize("value", [MAXIMUM + 1, str(MAXIMUM + 1), "4Gi", "1Ti", "1Pi", "1Ei", "1T", "1E", "1e9999", -1])
+def test_byte_size_beyond_the_data_plane(value: str | int) -> None:
+    with pytest.raises(ValueError, match=f"must be between 0 and {MAXIMUM} bytes"):
+        byte_size(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "default", "modules"),
+    [
+        ("info", "info", {}),
+        ("warning", "warn", {}),
+        ("DEBUG", "debug", {}),
+        ("info,dataplane.http=debug,xds=off", "info", {"dataplane.http": "debug", "xds": "off"}),
+        ("xds=debug", "info", {"xds": "debug"}),
+        (" warn , xds = error ", "warn", {"xds": "error"}),
+        ("xds=debug,xds=off", "info", {"xds": "off"}),
+    ],
+)
+def test_log_level(text: str, default: str, modules: dict[str, str]) -> None:
+    assert parse_log_level(text, MODULES) == LogLevels(default, modules)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("inof", 'unknown level "inof"; did you mean "info"?'),
+        ("", 'unknown level ""; levels: debug, error, info, off, warn'),
+        ("info,", 'unknown level ""'),
+        ("xds=", 'unknown level ""'),
+        ("dataplane.htpt=debug", 'unknown module "dataplane.htpt"; did you mean "dataplane.http"?'),
+        ("zzz=debug", 'unknown module "zzz"; known: dataplane, dataplane.agent, dataplane.http, xds'),
+    ],
+)
+def test_no_log_level(text: str, message: str) -> None:
+    with pytest.raises(ValueError) as raised:
+        parse_log_level(text, MODULES)
+    assert message in str(raised.value)
+
+
+def test_modules_may_be_unknown_to_the_reader() -> None:
+    assert parse_log_level("anything=debug", None).modules == {"anything": "debug"}
