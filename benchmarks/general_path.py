@@ -33,7 +33,8 @@ def main() -> int:
         sys.argv.remove(_WORKER)
         from dataplane import worker
 
-        return worker.main(extra_rows=ROWS)
+        worker.main(extra_rows=ROWS)
+        return 0
     from dataplane.__main__ import main as agent
 
     return agent(worker_command=(sys.executable, "-m", "benchmarks.general_path", _WORKER))

@@ -7,7 +7,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 
+import h11
 import pytest
 
 from tests.raw.case import get, head
@@ -43,8 +45,10 @@ def disagreements(streams: Sequence[bytes], go: GoParser) -> list[str]:
     found = []
     for data, theirs in zip(streams, go.read(streams), strict=True):
         ours = read_h11(data)
-        if [comparable(r) for r in ours.requests] != [comparable(r) for r in theirs.requests]:
-            found.append(f"different requests in {data[:300]!r}")
+        pairs = zip_longest(map(comparable, ours.requests), map(comparable, theirs.requests))
+        different = next(((one, other) for one, other in pairs if one != other), None)
+        if different is not None:
+            found.append(f"h11 reads {different[0]}, Go reads {different[1]} ({ours.rest}, {theirs.rest})")
         elif bool(ours.rest) != bool(theirs.rest) or ours.rest.startswith("error"):
             found.append(f"h11: {ours.rest or 'whole'}, Go: {theirs.rest or 'whole'} at the end of {data[-300:]!r}")
     return found
@@ -79,7 +83,7 @@ def run(inputs: Sequence[bytes], go: GoParser) -> int:
             mark = origin.mark()
             came = exchange(sent, gateway)
             out = forwarded(origin.since(mark))
-            check_counts(sent, came, out, read_h11(sent), theirs)
+            check_counts(sent, came, out, read_h11(sent, skip_empty_line=True), theirs)
             total += len(out)
         origin.settle()
         assert disagreements([bytes(c.received) for c in origin.connections], go) == []
@@ -167,13 +171,8 @@ EVIL: dict[str, tuple[Step, ...]] = {
     "response-before-request": (_OK + _FOREIGN + _FOREIGN,),
 }
 
-MUST_FAIL = frozenset(
-    name
-    for name in EVIL
-    if name.startswith(
-        ("two-", "length-", "chunked-twice", "coding-", "head-", "status-", "nothing", "reset", "switch-")
-    )
-)
+_FATAL = ("two-", "length-", "chunked-twice", "coding-", "head-", "status-", "nothing", "reset", "switch-")
+MUST_FAIL = frozenset(name for name in EVIL if name.startswith(_FATAL)) - {"head-too-many-lines"}
 """Behaviours that must be answered 502 (503 where nothing came), because no honest response can be made of them."""
 
 
@@ -230,13 +229,15 @@ def exchange_open(sent: bytes, gateway: Gateway) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["body-shorter-than-length", "body-shorter-reset", "chunk-cut", "chunk-size-bad"])
-def test_a_cut_response_is_not_ended_cleanly(name: str, gateway: Gateway) -> None:
+def test_a_cut_response_does_not_look_whole(name: str, gateway: Gateway) -> None:
     """RFC 9112 8: a client must be able to tell that a response is incomplete."""
     with Conversation(gateway.address) as talk:
         talk.send((get(b"/" + name.encode()),))
-        assert talk.await_end()
-        assert not talk.left.endswith(b"0\r\n\r\n")
-        assert b"hello" not in talk.left or b"Content-Length: 500" in talk.left
+        try:
+            answer = talk.answer()
+        except h11.RemoteProtocolError:
+            return
+        assert answer is None or answer.status == 502
 
 
 def test_a_mutant_is_the_same_every_time() -> None:

@@ -50,7 +50,7 @@ SCRIPTS = {
 
 @pytest.fixture(scope="module")
 def origin() -> Iterator[Origin]:
-    with Origin(SCRIPTS) as running:
+    with Origin(SCRIPTS, early=(b"/early",)) as running:
         yield running
 
 

@@ -82,7 +82,8 @@ class Conversation:
         Raises h11.RemoteProtocolError when what came is no HTTP response, or ended before its announced length.
         """
         parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 20)
-        parser.send(h11.Request(method=method, target=b"/", headers=[(b"host", b"a.example")]))
+        proposal = [(b"host", b"a.example"), (b"connection", b"upgrade"), (b"upgrade", b"any")]  # so that 101 may come
+        parser.send(h11.Request(method=method, target=b"/", headers=proposal))
         parser.send(h11.EndOfMessage())
         deadline = time.monotonic() + patience
         if self.left:  # h11 takes b"" for the end

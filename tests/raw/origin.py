@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Container, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -61,8 +61,10 @@ class Mark:
 class Origin:
     """`with Origin() as origin:` listens on `origin.port` until the block ends."""
 
-    def __init__(self, scripts: dict[bytes, Script] | None = None, port: int = 0) -> None:
+    def __init__(self, scripts: dict[bytes, Script] | None = None, port: int = 0, early: Container[bytes] = ()) -> None:
+        """`early`: targets whose script runs at the head of a request already, and whose body is ignored."""
         self.scripts = scripts or {}
+        self.early = early
         self.connections: list[Recorded] = []
         self.port = port
         self._loop = asyncio.new_event_loop()
@@ -133,6 +135,11 @@ class _Connection(asyncio.Protocol):
         self.recorded.received += data
         for request in self.framing.feed(data):
             self.queue.put_nowait(request)
+        begun = self.framing.head
+        if begun is not None and begun.target in self.origin.early:
+            self.framing.lost = True
+            self.framing.head = None
+            self.queue.put_nowait(begun)
         if self.framing.wants_continue:
             self.framing.wants_continue = False
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

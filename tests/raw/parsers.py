@@ -46,10 +46,12 @@ def _sorted(pairs: Sequence[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], 
     return tuple(sorted((n.lower(), v) for n, v in pairs))
 
 
-def read_h11(data: bytes) -> Reading:
-    """Every request in `data`, as h11 reads it."""
+def read_h11(data: bytes, skip_empty_line: bool = False) -> Reading:
+    """Every request in `data`, as h11 reads it; an empty line before one (RFC 9112 2.2) is an error or skipped."""
     found: list[Parsed] = []
     while data:
+        if skip_empty_line:
+            data = data.removeprefix(b"\r\n")
         parser = h11.Connection(h11.SERVER, max_incomplete_event_size=1 << 20)
         parser.receive_data(data)
         try:

@@ -1,21 +1,25 @@
-"""Sizes (RFC 9110 15.5.15, RFC 6585 5) at n and n + 1: target 32 KiB, head 64 KiB with its empty line, 100 lines."""
+"""Sizes (RFC 9110 15.5.15, RFC 6585 5) at n and n + 1.
+
+32 KiB of request line, 64 KiB of head (request line and header lines, without the CRLF CRLF that ends it), 100 lines.
+"""
 
 from tests.raw.case import Case, Seen, get, passed, refused
 
-TARGET = 32 * 1024
+LINE = 32 * 1024
 HEAD = 64 * 1024
 LINES = 100
 
 
-def _target(length: int) -> bytes:
-    return b"/" + b"a" * (length - 1)
+def _target(line: int) -> bytes:
+    """The target that makes a request line of that length."""
+    return b"/" + b"a" * (line - len(b"GET / HTTP/1.1"))
 
 
 def _head(length: int) -> bytes:
-    """A head of exactly `length` bytes in few lines."""
+    """A request whose head has exactly `length` bytes, in few lines."""
     lines = [b"X-%d: " % i + b"v" * 7000 for i in range(9)]
     lines.append(b"Y: ")
-    lines[-1] += b"v" * (length - len(get(b"/", *lines)))
+    lines[-1] += b"v" * (length + len(b"\r\n\r\n") - len(get(b"/", *lines)))
     return get(b"/", *lines)
 
 
@@ -25,9 +29,9 @@ def _lines(count: int) -> bytes:
 
 
 CASES: tuple[Case, ...] = (
-    passed("limit-target-full", "9110 15.5.15", get(_target(TARGET)), Seen(target=_target(TARGET))),
-    refused("limit-target-over", "9110 15.5.15", get(_target(TARGET + 1)), status=414),
-    refused("limit-target-unfinished", "9110 15.5.15", b"GET " + _target(TARGET * 4), status=414),
+    passed("limit-target-full", "9110 15.5.15", get(_target(LINE)), Seen(target=_target(LINE))),
+    refused("limit-target-over", "9110 15.5.15", get(_target(LINE + 1)), status=414),
+    refused("limit-target-unfinished", "9110 15.5.15", b"GET " + _target(LINE * 4), status=414),
     passed("limit-lines-full", "6585 5", _lines(LINES), Seen()),
     refused("limit-lines-over", "6585 5", _lines(LINES + 1), status=431),
     passed("limit-head-full", "6585 5", _head(HEAD), Seen()),
