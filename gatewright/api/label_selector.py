@@ -16,7 +16,7 @@ from gatewright.api.model import Broken, Model, RuledModel
 class LabelSelectorRequirement(RuledModel):
     """One `matchExpressions` item of meta/v1 LabelSelector."""
 
-    key: str = Field(min_length=1)
+    key: str
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: tuple[str, ...] = ()
 

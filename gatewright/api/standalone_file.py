@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from gatewright.api.fields import (
     GATEWAY_NAME_PATTERN,
@@ -75,15 +75,34 @@ def _target_text(text: str) -> str:
 
 
 def _address_text(text: str) -> str:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
+    if not _is_address(text):
         refuse([Broken((), f'must be an IP address, got "{text[:80]}"')])
     return text
 
 
+def _page_text(text: str) -> str:
+    host = text.rpartition(":")[0].strip("[]")
+    if text != "off" and not text.startswith("unix:/") and (host != "localhost" and not _is_address(host)):
+        refuse([Broken((), f'must be IP:PORT, localhost:PORT, unix:/PATH or off, got "{text[:80]}"')])
+    return text if text == "off" else _target_text(text)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _off_is_a_word(value: object) -> object:
+    """YAML reads a bare `off` as false."""
+    return "off" if value is False else value
+
+
 HostText = Annotated[str, AfterValidator(_target_text)]
 AddressText = Annotated[str, AfterValidator(_address_text)]
+PageText = Annotated[str, BeforeValidator(_off_is_a_word), AfterValidator(_page_text)]
 
 
 class Logging(Model):
@@ -102,7 +121,7 @@ class Session(Model):
 class Xds(Model):
     """`config.xds`: the control plane beside the file."""
 
-    address: Annotated[str, Field(min_length=1)] | None = None
+    address: HostText | None = None
     gateway: Annotated[str, Field(pattern=GATEWAY_NAME_PATTERN)] | None = None
 
 
@@ -110,9 +129,9 @@ class Config(Model):
     """Process settings, read once at the start."""
 
     logging: Logging = Logging()
-    admin_addr: str | None = None
-    stats_addr: str | None = None
-    readiness_addr: str | None = None
+    admin_addr: PageText | None = None
+    stats_addr: PageText | None = None
+    readiness_addr: PageText | None = None
     workers: Annotated[Integer, Field(ge=1, le=256)] | None = None
     session: Session = Session()
     xds: Xds = Xds()

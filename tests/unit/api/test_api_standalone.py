@@ -1,0 +1,328 @@
+"""The standalone file: resources of a good one, problems of a bad one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gatewright.api import standalone, yaml_text
+from gatewright.api.documents import decode
+from gatewright.api.http_route import HTTPRoute
+from gatewright.api.standalone_file import target
+from gatewright.api.to_wire import route_match, rule_policies
+
+GOOD = """\
+config:
+  logging: {level: "info,dataplane.http=debug", format: json}
+  adminAddr: 127.0.0.1:15000
+  workers: 2
+  session: {key: 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff}
+binds:
+  - port: 3000
+    listeners:
+      - name: main
+        protocol: HTTP
+        routes:
+          - name: echo
+            matches:
+              - path: {type: PathPrefix, value: /echo/}
+            backends:
+              - host: Backend.example.com:9001
+                weight: 3
+              - backend: other
+            policies:
+              headerModifiers:
+                request: {set: [{name: x-a, value: b}]}
+              timeouts: {request: 5s}
+              retry: {attempts: 2, codes: [503]}
+              requestMirror: {host: "unix:/run/m.sock", percent: 10}
+          - hostnames: [a.example.com]
+            policies:
+              requestRedirect: {scheme: https}
+  - port: 3001
+    addresses: [127.0.0.1]
+    listeners:
+      - hostname: "*.example.com"
+        routes:
+          - name: by-host
+            hostnames: [a.example.com, other.org]
+            backends:
+              - host: Backend.example.com:9001
+backends:
+  - name: other
+    host: "[::1]:9002"
+"""
+
+
+def errors(text: str) -> list[str]:
+    loaded = standalone.load(text, "gw.yaml")
+    assert loaded.resources == ()
+    assert loaded.errors == loaded.problems
+    return [str(problem) for problem in loaded.problems]
+
+
+def test_resources_of_a_good_file() -> None:
+    loaded = standalone.load(GOOD, "gw.yaml", ("dataplane.http",))
+    assert loaded.problems == ()
+    resources = {resource.key: resource for resource in loaded.resources}
+    assert list(resources) == [
+        "gateway/default/standalone",
+        "bind/default/standalone/3000",
+        "bind/default/standalone/3001",
+        "listener/default/standalone/main",
+        "listener/default/standalone/listener-3001-0",
+        "backend/gatewaybackend/default/other",
+        "backend/gatewaybackend/default/backend.example.com:9001",
+        "backend/gatewaybackend/default/unix:/run/m.sock",
+        "route/default/echo/0",
+        "route/default/main-route-1/0",
+        "route/default/by-host/0",
+    ]
+    assert list(resources["bind/default/standalone/3001"].bind.addresses) == ["127.0.0.1"]
+    listener = resources["listener/default/standalone/listener-3001-0"].listener
+    assert (listener.bind, listener.hostname) == ("bind/default/standalone/3001", "*.example.com")
+    other = resources["backend/gatewaybackend/default/other"].backend.static
+    assert (other.host, other.port) == ("::1", 9002)
+    assert resources["backend/gatewaybackend/default/unix:/run/m.sock"].backend.static.unix_path == "/run/m.sock"
+
+
+def test_a_route_of_the_file() -> None:
+    resources = {resource.key: resource for resource in standalone.load(GOOD, "gw.yaml").resources}
+    route = resources["route/default/echo/0"].route
+    assert list(route.listeners) == ["listener/default/standalone/main"]
+    assert [(item.weight, item.backend) for item in route.backends] == [
+        (3, "backend/gatewaybackend/default/backend.example.com:9001"),
+        (1, "backend/gatewaybackend/default/other"),
+    ]
+    assert [policy.WhichOneof("field") for policy in route.policies] == [
+        "header_modifiers",
+        "timeouts",
+        "retry",
+        "request_mirror",
+    ]
+    mirror = route.policies[3].request_mirror
+    assert (mirror.backend, mirror.numerator) == ("backend/gatewaybackend/default/unix:/run/m.sock", 10)
+    # Of the route's hostnames only those that meet the listener's.
+    assert list(resources["route/default/by-host/0"].route.hostnames) == ["a.example.com"]
+    orders = [resource.route.order for resource in resources.values() if resource.HasField("route")]
+    assert orders == sorted(orders)
+
+
+def test_a_route_is_the_same_as_in_kubernetes() -> None:
+    text = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: echo}
+spec:
+  rules:
+    - matches: [{path: {type: PathPrefix, value: /echo/}}]
+      filters:
+        - type: RequestHeaderModifier
+          requestHeaderModifier: {set: [{name: x-a, value: b}]}
+      timeouts: {request: 5s}
+      retry: {attempts: 2, codes: [503]}
+"""
+    item = decode(text, "f")[0].item
+    assert isinstance(item, HTTPRoute)
+    rule = item.spec.rules[0]
+    route = next(each.route for each in standalone.load(GOOD, "f").resources if each.key == "route/default/echo/0")
+    assert list(route.matches) == [route_match(match) for match in rule.matches]
+    assert list(route.policies)[:3] == rule_policies(
+        rule.filters, rule.timeouts, rule.retry, mirror_target=lambda reference: None
+    )
+
+
+def test_settings() -> None:
+    settings = standalone.load(GOOD, "gw.yaml").settings
+    assert (settings.workers, settings.admin_addr, settings.logging.format) == (2, "127.0.0.1:15000", "json")
+    assert settings.session.key is not None
+    assert settings.session.key not in repr(settings)
+
+
+def test_an_edit_keeps_all_other_keys() -> None:
+    before = {each.key: each.SerializeToString(deterministic=True) for each in standalone.load(GOOD, "f").resources}
+    edited = GOOD.replace("weight: 3", "weight: 4")
+    after = {each.key: each.SerializeToString(deterministic=True) for each in standalone.load(edited, "f").resources}
+    assert [key for key in before if before[key] != after[key]] == ["route/default/echo/0"]
+    assert before.keys() == after.keys()
+
+
+def test_json_is_the_same() -> None:
+    text = json.dumps(yaml_text.load(GOOD))
+    assert standalone.load(text, "f").resources == standalone.load(GOOD, "f").resources
+
+
+def test_the_smallest_files() -> None:
+    for text in ("binds: []", "config: {}", "{}", "config: {statsAddr: off, readinessAddr: 'off'}"):
+        loaded = standalone.load(text, "f")
+        assert (loaded.problems, [each.key for each in loaded.resources]) == ((), ["gateway/default/standalone"])
+
+
+ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "port: 3000",
+            "prot: 3000",
+            ["gw.yaml:7: binds[0].port: is required", 'gw.yaml:7: binds[0].prot: unknown field; did you mean "port"?'],
+        ),
+        ("port: 3000", "port: 65536", ["gw.yaml:7: binds[0].port: must be between 1 and 65535, got 65536"]),
+        (
+            "port: 3000",
+            "port: 15020",
+            ["gw.yaml:7: binds[0].port: must not be one of the proxy's own ports: 15000, 15020, 15021"],
+        ),
+        ("port: 3001", "port: 3000", ["gw.yaml:28: binds[1].port: must be unique; item 0 has the same"]),
+        ("workers: 2", "workers: 0", ["gw.yaml:4: config.workers: must be between 1 and 256, got 0"]),
+        ("workers: 2", "worker: 2", ['gw.yaml:4: config.worker: unknown field; did you mean "workers"?']),
+        ("127.0.0.1:15000", "a.com:1", [
+            'gw.yaml:3: config.adminAddr: must be IP:PORT, localhost:PORT, unix:/PATH or off, got "a.com:1"'
+        ]),
+        ("00112233", "0011", ["gw.yaml:5: config.session.key: must be 64 hexadecimal digits"]),
+        ("=debug", "=loud", [
+            'gw.yaml:2: config.logging.level: unknown level "loud"; levels: debug, error, info, off, warn'
+        ]),
+        ("format: json", "format: xml", ['gw.yaml:2: config.logging.format: must be one of text, json, got "xml"']),
+        (
+            "backend: other",
+            "backend: othr",
+            [f'{ROUTE.format(18)}backends[1].backend: no backend is called "othr"; did you mean "other"?'],
+        ),
+        (
+            "backend: other",
+            "{}",
+            [
+                f"{ROUTE.format(18)}backends[1]: exactly one of host, backend, mcp, ai, a2a, aws, dynamicForwardProxy"
+                " must be set"
+            ],
+        ),
+        ("timeouts:", "timeout:", [f'{ROUTE.format(22)}policies.timeout: unknown field; did you mean "timeouts"?']),
+        (
+            "retry: {attempts: 2, codes: [503]}",
+            "cors: {}",
+            [f"{ROUTE.format(23)}policies.cors: not supported yet: remove cors to have the rest accepted"],
+        ),
+        (
+            "retry: {attempts: 2, codes: [503]}",
+            'extAuthz: {host: "unix:/x"}',
+            [f"{ROUTE.format(23)}policies.extAuthz: not supported yet: remove extAuthz to have the rest accepted"],
+        ),
+        (
+            "host: Backend.example.com:9001\n                weight: 3",
+            "mcp: {}",
+            [f"{ROUTE.format(16)}backends[0].mcp: not supported yet: remove mcp to have the rest accepted"],
+        ),
+        ("protocol: HTTP", "protocol: TCP", ["gw.yaml:10: binds[0].listeners[0].protocol: not supported yet: TCP"]),
+        (
+            "hostnames: [a.example.com, other.org]",
+            "hostnames: [other.org]",
+            [
+                "gw.yaml:34: binds[1].listeners[0].routes[0].hostnames: none meets the listener's hostname"
+                ' "*.example.com"; no request would come here'
+            ],
+        ),
+        (
+            "name: by-host",
+            "name: echo",
+            ['gw.yaml:33: binds[1].listeners[0].routes[0].name: "echo" must be unique in the file'],
+        ),
+        (
+            "config:\n",
+            "frontendPolicies: {accessLog: {}}\nconfig:\n",
+            ["gw.yaml:1: frontendPolicies: not supported yet: remove frontendPolicies to have the rest accepted"],
+        ),
+        (
+            "requestRedirect: {scheme: https}",
+            "requestRedirect: {scheme: https}\n            backends: [{backend: other}]",
+            [
+                "gw.yaml:27: binds[0].listeners[0].routes[1].policies.requestRedirect:"
+                " must not be used together with backends"
+            ],
+        ),
+        ("addresses: [127.0.0.1]", "addresses: [localhost]", [
+            'gw.yaml:29: binds[1].addresses[0]: must be an IP address, got "localhost"'
+        ]),
+    ],
+)  # fmt: skip
+def test_bad_files(old: str, new: str, expected: list[str]) -> None:
+    assert old in GOOD
+    assert errors(GOOD.replace(old, new, 1)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ["gw.yaml:1: is empty; write `binds: []` to serve nothing"]),
+        ("# later\n", ["gw.yaml:1: is empty; write `binds: []` to serve nothing"]),
+        ("binds: []\n---\nbinds: []", ["gw.yaml:3: must be one document"]),
+        ("- a", ["gw.yaml:1: must be an object with binds, config, backends, frontendPolicies"]),
+        ("binds: [\n", ["gw.yaml:2: not YAML: did not find expected node content while parsing a flow node"]),
+        ("binds: []\nbinds: []", ['gw.yaml:2: duplicate key "binds"']),
+        ("bind: []", ['gw.yaml:1: bind: unknown field; did you mean "binds"?']),
+        (
+            "backends:\n  - name: a\n    cloudA: {}\n    aws: {}",
+            ["gw.yaml:3: backends[0].cloudA: is the same as backends[0].aws: set only one of them"],
+        ),
+    ],
+)
+def test_files_that_are_none(text: str, expected: list[str]) -> None:
+    found = errors(text)
+    assert found[: len(expected)] == expected
+
+
+def test_log_modules_are_those_of_the_caller() -> None:
+    loaded = standalone.load(GOOD, "f", ("dataplane.http2",))
+    assert 'unknown module "dataplane.http"; did you mean "dataplane.http2"?' in str(loaded.problems[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("localhost:80", "localhost:80"),
+        ("A.Example.com:65535", "a.example.com:65535"),
+        ("127.0.0.1:1", "127.0.0.1:1"),
+        ("[::1]:8080", "[::1]:8080"),
+        ("unix:/run/a b.sock", "unix:/run/a b.sock"),
+    ],
+)
+def test_targets(text: str, shown: str) -> None:
+    assert str(target(text)) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "localhost",
+        ":80",
+        "a:0",
+        "a:65536",
+        "a:b",
+        "http://a:80",
+        "::1:80",
+        "[::1]",
+        "[zz]:1",
+        "[:::]:1",
+        "unix:",
+        "unix:a",
+        "a b:1",
+        "-a:1",
+        f"{'a' * 257}:1",
+        "a:80\n",
+    ],
+)
+def test_no_targets(text: str) -> None:
+    with pytest.raises(ValueError):
+        target(text)
+
+
+def test_what_is_a_standalone_file() -> None:
+    assert standalone.is_standalone({"binds": []})
+    assert standalone.is_standalone({"config": {}, "binds": []})
+    assert not standalone.is_standalone({"apiVersion": "v1", "kind": "Service", "binds": []})
+    assert not standalone.is_standalone({"a": 1})
+    assert not standalone.is_standalone([])
