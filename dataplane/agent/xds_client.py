@@ -35,6 +35,7 @@ OPTIONS = (
     # A control plane that is gone without a word is noticed within 20 s.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.http2.ping_timeout_ms", 5_000),  # the library takes this one, 60 s unless set, not the one above
     ("grpc.http2.max_pings_without_data", 0),
     # Pauses between tries are ours: each try is a channel of its own that shares no connection and no backoff.
     ("grpc.use_local_subchannel_pool", 1),
