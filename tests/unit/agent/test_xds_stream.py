@@ -1,0 +1,194 @@
+"""The proxy's side of the delta xDS conversation (scenarios 1-12 of our list), as literal conversations."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dataplane.agent import xds_stream
+from dataplane.agent.xds_stream import MAX_REFUSALS, Request, Response, State, XdsStream
+from dataplane.link.messages import ENDPOINT, RESOURCE, Record
+
+
+def stream() -> XdsStream:
+    made = XdsStream("default/web", "proxy-1", "0.1.0")
+    made.open()
+    return made
+
+
+def response(
+    *resources: tuple[str, str, bytes], nonce: str, removed: tuple[str, ...] = (), end: str = "", kind: str = RESOURCE
+) -> Response:
+    """Resources as (name, version, value); `end` is the version of the state that ends here."""
+    made = Response(type_url=kind, nonce=nonce, removed_resources=removed, system_version_info=end)
+    for name, version, value in resources:
+        resource = made.resources.add(name=name, version=version)
+        resource.resource.type_url = kind
+        resource.resource.value = value
+    return made
+
+
+def refusals(request: Request) -> dict[str, str]:
+    assert request.HasField("error_detail")
+    assert request.error_detail.code == 3
+    return {row["key"]: row["error"] for row in json.loads(request.error_detail.message)}
+
+
+def versions(conversation: XdsStream) -> dict[str, dict[str, str]]:
+    return {request.type_url: dict(request.initial_resource_versions) for request in conversation.open()}
+
+
+def test_a_new_stream_asks_for_everything_of_both_types_and_says_who_it_is_once() -> None:
+    first, second = XdsStream("default/web", "proxy-1", "0.1.0").open()
+    assert [first.type_url, second.type_url] == [ENDPOINT, RESOURCE]
+    assert [list(r.resource_names_subscribe) for r in (first, second)] == [["*"], ["*"]]
+    assert (first.node.id, first.node.cluster) == ("default/web/proxy-1", "default/web")
+    assert (first.node.user_agent_name, first.node.user_agent_version) == ("gatewright", "0.1.0")
+    assert first.node.metadata["wire_revision"] == xds_stream.WIRE_REVISION
+    assert not second.HasField("node")
+    assert not first.initial_resource_versions and not first.response_nonce
+
+
+def test_a_state_is_given_as_a_whole_at_its_end_and_answered_after_it_was_applied() -> None:
+    talk = stream()
+    assert talk.receive(response(("e1", "1", b"E"), nonce="n1", kind=ENDPOINT)) is None
+    assert talk.receive(response(("r1", "1", b"A"), nonce="n2")) is None
+    state = talk.receive(response(("r2", "1", b"B"), nonce="n3", end="v1"))
+    assert state == State(
+        "v1", (Record(ENDPOINT, "e1", b"E"), Record(RESOURCE, "r1", b"A"), Record(RESOURCE, "r2", b"B"))
+    )
+    answers = talk.answer({})
+    assert [(a.type_url, a.response_nonce) for a in answers] == [(ENDPOINT, "n1"), (RESOURCE, "n2"), (RESOURCE, "n3")]
+    assert not any(a.HasField("error_detail") for a in answers)
+    assert not any(a.resource_names_subscribe or a.initial_resource_versions for a in answers)
+
+
+def test_an_empty_state_is_a_state() -> None:
+    talk = stream()
+    assert talk.receive(response(nonce="n1", end="v0")) == State("v0", ())
+    assert [a.response_nonce for a in talk.answer({})] == ["n1"]
+
+
+def test_good_resources_of_a_refused_state_count_and_the_bad_ones_keep_their_old_version() -> None:
+    talk = stream()
+    talk.receive(response(("r1", "1", b""), ("r2", "1", b""), nonce="n1", end="v1"))
+    talk.answer({})
+    talk.receive(response(("r1", "2", b""), ("r2", "2", b""), nonce="n2", end="v2"))
+    (nack,) = talk.answer({"r2": "bad regex"})
+    assert nack.response_nonce == "n2"
+    assert refusals(nack) == {"r2": "bad regex"}
+    assert versions(talk)[RESOURCE] == {"r1": "2", "r2": "1"}
+
+
+def test_a_nack_of_the_very_first_state_leaves_nothing_recorded() -> None:
+    talk = stream()
+    talk.receive(response(("r1", "1", b""), nonce="n1", end="v1"))
+    talk.answer({"r1": "unknown kind"})
+    assert versions(talk) == {ENDPOINT: {}, RESOURCE: {}}
+
+
+def test_what_is_still_refused_is_named_in_the_answer_to_every_state_until_it_is_mended() -> None:
+    talk = stream()
+    talk.receive(response(("r1", "1", b""), nonce="n1", end="v1"))
+    assert refusals(talk.answer({"r1": "bad"})[0]) == {"r1": "bad"}
+    talk.receive(response(("r2", "1", b""), nonce="n2", end="v2"))
+    assert refusals(talk.answer({"r1": "bad"})[0]) == {"r1": "bad"}
+    talk.receive(response(("r1", "2", b""), nonce="n3", end="v3"))
+    assert not talk.answer({})[0].HasField("error_detail")
+    assert versions(talk)[RESOURCE] == {"r1": "2", "r2": "1"}
+
+
+def test_only_the_last_answer_names_what_other_responses_carried() -> None:
+    talk = stream()
+    talk.receive(response(("r1", "1", b""), nonce="n1"))
+    talk.receive(response(("r2", "1", b""), nonce="n2"))
+    talk.receive(response(("r3", "1", b""), nonce="n3", end="v1"))
+    one, two, three = talk.answer({"r1": "bad"})
+    assert refusals(one) == {"r1": "bad"}
+    assert not two.HasField("error_detail")
+    assert refusals(three) == {"r1": "bad"}
+
+
+def test_removals_are_records_and_their_versions_are_forgotten() -> None:
+    talk = stream()
+    talk.receive(response(("r1", "1", b"A"), nonce="n1", end="v1"))
+    talk.answer({})
+    state = talk.receive(response(nonce="n2", removed=("r1", "never there"), end="v2"))
+    assert state == State("v2", (Record(RESOURCE, "r1", None), Record(RESOURCE, "never there", None)))
+    talk.answer({})
+    assert versions(talk)[RESOURCE] == {}
+
+
+def test_the_last_word_on_a_resource_counts_within_a_state() -> None:
+    talk = stream()
+    talk.receive(response(("r1", "1", b"A"), ("r2", "1", b"B"), nonce="n1"))
+    state = talk.receive(response(("r1", "2", b"C"), nonce="n2", removed=("r2",), end="v1"))
+    assert state == State("v1", (Record(RESOURCE, "r1", b"C"), Record(RESOURCE, "r2", None)))
+    talk.answer({})
+    assert versions(talk)[RESOURCE] == {"r1": "2"}
+
+
+def test_a_stream_that_breaks_forgets_its_half_state_and_replays_the_versions_it_holds() -> None:
+    talk = stream()
+    talk.receive(response(("e1", "7", b""), nonce="n1", kind=ENDPOINT))
+    talk.receive(response(("r1", "1", b""), nonce="n2", end="v1"))
+    talk.answer({})
+    talk.receive(response(("r2", "1", b"half"), nonce="n3"))
+    assert versions(talk) == {ENDPOINT: {"e1": "7"}, RESOURCE: {"r1": "1"}}
+    state = talk.receive(response(("r3", "1", b""), nonce="n4", end="v2"))
+    assert state == State("v2", (Record(RESOURCE, "r3", b""),))
+    assert [a.response_nonce for a in talk.answer({})] == ["n4"]
+
+
+def test_a_state_that_was_applied_while_the_stream_broke_is_held_after_all() -> None:
+    talk = stream()
+    talk.receive(response(("r1", "1", b""), nonce="n1", end="v1"))
+    talk.answer({})  # cannot be sent any more
+    assert versions(talk)[RESOURCE] == {"r1": "1"}
+
+
+def test_a_name_sent_twice_in_one_response_is_refused_and_not_applied() -> None:
+    talk = stream()
+    state = talk.receive(response(("r1", "1", b"A"), ("r1", "2", b"B"), ("r2", "1", b""), nonce="n1", end="v1"))
+    assert state == State("v1", (Record(RESOURCE, "r2", b""),))
+    assert "twice" in refusals(talk.answer({})[0])["r1"]
+    assert versions(talk)[RESOURCE] == {"r2": "1"}
+
+
+def test_a_payload_of_another_type_is_refused() -> None:
+    talk = stream()
+    wrong = response(("r1", "1", b"A"), nonce="n1", end="v1")
+    wrong.resources[0].resource.type_url = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+    assert talk.receive(wrong) == State("v1", ())
+    assert "is of type" in refusals(talk.answer({})[0])["r1"]
+    # It is named until it is mended, as what workers refuse.
+    talk.receive(response(("r2", "1", b""), nonce="n2", end="v2"))
+    assert "r1" in refusals(talk.answer({})[0])
+    talk.receive(response(("r1", "2", b""), nonce="n3", end="v3"))
+    assert not talk.answer({})[0].HasField("error_detail")
+
+
+@pytest.mark.parametrize("name", ["", "x" * (xds_stream.MAX_NAME + 1)])
+def test_impossible_names_are_refused(name: str) -> None:
+    talk = stream()
+    assert talk.receive(response((name, "1", b"A"), nonce="n1", end="v1")) == State("v1", ())
+    assert "characters" in refusals(talk.answer({})[0])[name]
+
+
+def test_a_type_that_nobody_asked_for_is_refused_at_once() -> None:
+    talk = stream()
+    answer = talk.receive(response(("c", "1", b""), nonce="n9", end="v1", kind="type.googleapis.com/envoy.Cluster"))
+    assert isinstance(answer, Request)
+    assert (answer.type_url, answer.response_nonce) == ("type.googleapis.com/envoy.Cluster", "n9")
+    assert "unknown type" in refusals(answer)[""]
+    assert talk.receive(response(nonce="n1", end="v1")) == State("v1", ())
+
+
+def test_a_nack_stays_small_however_much_is_wrong() -> None:
+    talk = stream()
+    talk.receive(response(nonce="n1", end="v1"))
+    (nack,) = talk.answer({f"route/{i}": "bad" for i in range(MAX_REFUSALS + 7)})
+    rows = refusals(nack)
+    assert len(rows) == MAX_REFUSALS + 1
+    assert rows[""] == "and 7 more"

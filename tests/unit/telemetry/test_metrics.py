@@ -1,0 +1,118 @@
+"""The metrics table and its shared slots: two writers, a replaced writer, and label values that clients make up."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from dataplane.link.shared import Region
+from dataplane.telemetry import metrics
+from dataplane.telemetry.metrics import BUCKETS, COUNT, METRICS, OVERFLOW, SECTIONS, SUM, Metrics, read_region
+
+
+def writer(region: Region) -> Metrics:
+    """A worker's end: attached to the region by its descriptor, as after the link passed it."""
+    mapped = Region.attach(os.dup(region.fd))
+    return Metrics(mapped.section("slots"), mapped.section("directory"))
+
+
+def values(region: Region) -> dict[tuple[str, ...], list[int]]:
+    return {(series.metric.name, *series.labels): numbers for series, numbers in read_region(region)}
+
+
+def test_another_process_reads_what_a_worker_counts() -> None:
+    region = Region.create("test", SECTIONS)
+    worker = writer(region)
+    slot = worker.counter("requests_total", "default/web", "http", "GET", "200", "Upstream")
+    worker.slots[slot] += 3
+    assert values(region) == {("requests_total", "default/web", "http", "GET", "200", "Upstream"): [3]}
+
+
+def test_an_index_is_the_same_for_every_call_and_unlike_any_other() -> None:
+    numbers = Metrics.in_memory()
+    first = numbers.counter("http_rejected_total", "a")
+    second = numbers.counter("http_rejected_total", "b")
+    assert first == numbers.counter("http_rejected_total", "a") != second
+
+
+def test_two_writers_do_not_meet() -> None:
+    regions = [Region.create(f"test-{i}", SECTIONS) for i in range(2)]
+    for n, region in enumerate(regions, start=1):
+        worker = writer(region)
+        worker.slots[worker.counter("swaps_total")] += n
+    assert [values(region)[("swaps_total",)] for region in regions] == [[1], [2]]
+
+
+def test_a_replaced_worker_goes_on_with_the_numbers_and_forgets_the_gauges() -> None:
+    region = Region.create("test", SECTIONS)
+    dead = writer(region)
+    dead.slots[dead.counter("http_rejected_total", "BadRequest")] += 5
+    dead.slots[dead.gauge("requests_active")] += 2
+
+    reborn = writer(region)
+    reborn.reset_gauges()
+    reborn.slots[reborn.counter("http_rejected_total", "BadRequest")] += 1
+    reborn.slots[reborn.counter("http_rejected_total", "HeadersTooLarge")] += 1
+    assert values(region) == {
+        ("http_rejected_total", "BadRequest"): [6],
+        ("http_rejected_total", "HeadersTooLarge"): [1],
+        ("requests_active",): [0],
+    }
+
+
+def test_label_values_beyond_the_limit_share_the_overflow_series_and_fill_no_memory() -> None:
+    numbers = Metrics.in_memory()
+    limit = metrics.BY_NAME["http_rejected_total"].limit
+    slots = {numbers.counter("http_rejected_total", f"cause-{i}") for i in range(limit + 1000)}
+    assert len(slots) == limit + 1
+    assert numbers.counter("http_rejected_total", "one more") == numbers.counter("http_rejected_total", OVERFLOW)
+    assert len(list(numbers.series())) == limit + 1
+    assert len(numbers._indices) == limit + 1
+
+
+def test_every_series_that_the_limits_allow_has_room() -> None:
+    numbers = Metrics.in_memory()
+    for metric in METRICS:
+        for i in range(metric.limit + 2 if metric.labels else 1):
+            numbers.counter(metric.name, *(f"{i}{'x' * 200}" for _ in metric.labels))
+    last = max(series.slot + series.metric.width for series, _ in numbers.series())
+    assert last == len(numbers.slots)
+
+
+@pytest.mark.parametrize("value", ["", "a\x1fb", "ü" * 200, "\ud800", "x" * 1000])
+def test_any_text_is_a_label_value(value: str) -> None:
+    numbers = Metrics.in_memory()
+    slot = numbers.counter("http_rejected_total", value)
+    assert slot == numbers.counter("http_rejected_total", value)
+    ((series, _),) = numbers.series()
+    assert len(series.labels) == 1 and len(series.labels[0].encode()) <= metrics.LABEL_BYTES
+
+
+@pytest.mark.parametrize(("seconds", "bucket"), [(0.0, 0), (0.0005, 0), (0.00051, 1), (80.0, 15), (81.0, 16)])
+def test_a_duration_counts_in_the_first_bucket_that_holds_it(seconds: float, bucket: int) -> None:
+    numbers = Metrics.in_memory()
+    base = numbers.histogram("event_loop_lag_seconds")
+    numbers.observe(base, seconds)
+    ((_, found),) = numbers.series()
+    assert found[: len(BUCKETS) + 1] == [int(i == bucket) for i in range(len(BUCKETS) + 1)]
+    assert (found[SUM], found[COUNT]) == (int(seconds * 1e6), 1)
+
+
+def test_wrong_names_and_label_counts_are_bugs_and_said_so() -> None:
+    numbers = Metrics.in_memory()
+    with pytest.raises(KeyError):
+        numbers.counter("no_such_metric")
+    with pytest.raises(ValueError, match="has labels"):
+        numbers.counter("requests_total", "only one")
+
+
+def test_methods_that_clients_make_up_are_one_label_value() -> None:
+    assert [metrics.method_label(m) for m in (b"GET", b"get", b"BREW", b"\xff")] == ["GET", "other", "other", "other"]
+
+
+def test_names_follow_the_conventions() -> None:
+    for metric in METRICS:
+        assert metric.help and (metric.kind != "counter" or metric.name.endswith("_total")), metric.name
+        assert metric.kind != "histogram" or metric.name.endswith("_seconds")
+        assert bool(metric.labels) == bool(metric.limit), metric.name
