@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -28,6 +29,12 @@ MODULES = (
     "xds",
 )
 """Names that a level may be set for (`logging.level`), and the loggers that there are."""
+
+_PLAIN = re.compile(r"[!#-<>-\[\]-~]+")
+"""Values that stand without quotes in text lines."""
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""What could begin a line of its own, or move a terminal's cursor."""
 
 OFF = logging.CRITICAL + 10
 _LEVELS = {"off": OFF, "error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO, "debug": logging.DEBUG}
@@ -71,7 +78,8 @@ class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         level = _NAMES.get(record.levelno, "info")
         fields = "".join(f" {name}={_text_value(value)}" for name, value in _fields(record).items())
-        line = f"{_time(record)}\t{level}\t{record.name}\t{record.getMessage()}{fields} process={self._process}"
+        message = _CONTROL.sub(_escaped, record.getMessage())
+        line = f"{_time(record)}\t{level}\t{record.name}\t{message}{fields} process={self._process}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
@@ -79,7 +87,11 @@ class _Text(logging.Formatter):
 
 def _text_value(value: Any) -> str:
     text = str(value)
-    return json.dumps(text) if not text or any(c in text for c in ' "=\n') else text
+    return text if _PLAIN.fullmatch(text) else json.dumps(text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
 class _Json(logging.Formatter):
