@@ -1,0 +1,173 @@
+"""Any history of edits ends where a fresh program ends that is given the last objects, in whatever order.
+
+The objects are few and refer to each other in every way, so that each edit can break, mend, move or uncover something.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.translate.fleet import FleetView
+from tests.unit.translate.golden import Edit, World, objects
+
+
+def gateway(name: str, listeners: str, class_name: str = "ours") -> str:
+    return f"""
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: {name}, namespace: a}}
+spec: {{gatewayClassName: {class_name}, listeners: [{listeners}]}}
+"""
+
+
+def route(namespace: str, name: str, parents: str, rest: str) -> str:
+    return f"""
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: {name}, namespace: {namespace}}}
+spec: {{parentRefs: [{parents}], {rest}}}
+"""
+
+
+def service(namespace: str, ports: str) -> str:
+    return f"""
+apiVersion: v1
+kind: Service
+metadata: {{name: s, namespace: {namespace}}}
+spec: {{ports: [{ports}]}}
+"""
+
+
+def endpoints(addresses: str) -> str:
+    return f"""
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: s-1, namespace: a, labels: {{kubernetes.io/service-name: s}}}}
+addressType: IPv4
+ports: [{{port: 8080}}]
+endpoints: [{addresses}]
+"""
+
+
+def gateway_class(controller: str) -> str:
+    return f"""
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {{name: ours}}
+spec: {{controllerName: {controller}}}
+"""
+
+
+GRANT = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: ReferenceGrant
+metadata: {name: g, namespace: b}
+spec:
+  from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: a}]
+  to: [{group: "", kind: Service}]
+"""
+BACKEND = """
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: x, namespace: a}
+spec: {%s}
+"""
+POLICY = """
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: p, namespace: a}
+spec: {targetSelectors: [{group: gateway.networking.k8s.io, kind: HTTPRoute, matchLabels: {}}], traffic: {}}
+"""
+HTTP = "{name: http, protocol: HTTP, port: 80}"
+OPEN = (
+    "{name: open, protocol: HTTP, port: 81, hostname: '*.test', allowedRoutes: {namespaces: {from: Selector, "
+    "selector: {matchLabels: {open: 'yes'}}}}}"
+)
+TCP = "{name: tcp, protocol: TCP, port: 80}"
+TO_A = "{name: s, port: 80}"
+TO_B = "{name: s, namespace: b, port: 80}"
+TO_X = "{group: gatewright.dev, kind: GatewayBackend, name: x}"
+TO_BOTH = f"{{backendRefs: [{TO_B}, {TO_X}]}}"
+STICKY = "{sessionPersistence: {header: {name: h}, type: Header}}"
+
+VARIANTS: list[Edit] = [
+    edit
+    for text in (
+        gateway_class("gatewright.dev/controller"),
+        gateway_class("example.com/other"),
+        gateway("one", HTTP),
+        gateway("one", f"{HTTP}, {TCP}, {OPEN}"),
+        gateway("one", HTTP, "nobodys"),
+        gateway("two", OPEN),
+        gateway("two", f"{OPEN}, {HTTP}"),
+        route("a", "r", "{name: one}", f"rules: [{{backendRefs: [{TO_A}]}}]"),
+        route(
+            "a", "r", "{name: one}, {name: two}", f"hostnames: [x.test, y], rules: [{{backendRefs: [{TO_B}, {TO_X}]}}]"
+        ),
+        route(
+            "a",
+            "r",
+            "{name: two, sectionName: open}",
+            "rules: [{sessionPersistence: {header: {name: h}, type: Header}}]",
+        ),
+        route("b", "r", "{name: two, namespace: a}", f"rules: [{{backendRefs: [{TO_A}]}}, {{backendRefs: [{TO_A}]}}]"),
+        route("b", "r", "{name: one, namespace: a}, {name: two, namespace: a}", "hostnames: ['*.test']"),
+        service("a", "{port: 80}"),
+        service("a", "{port: 80, appProtocol: http}, {name: more, port: 81}"),
+        service("b", "{port: 80}"),
+        endpoints("{addresses: [10.0.0.1]}, {addresses: [10.0.0.2]}"),
+        endpoints("{addresses: [10.0.0.2], conditions: {ready: false, serving: true, terminating: true}}"),
+        GRANT,
+        BACKEND % "static: {host: h.test, port: 80}",
+        BACKEND % "a2a: {host: h.test, port: 80}",
+        POLICY,
+        "{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {open: 'yes'}}}",
+        "{apiVersion: v1, kind: Namespace, metadata: {name: b, labels: {open: 'yes'}}}",
+    )
+    for edit in objects(text)
+]
+START = list({(kind, key): (kind, key, model) for kind, key, model in reversed(VARIANTS)}.values())
+"""The first variant of each object: from here most edits have consequences."""
+REMOVALS = [(kind, key, None) for kind, key, _ in VARIANTS]
+
+NAMES = ["a/one", "a/two"]
+REFUSALS = st.dictionaries(
+    st.sampled_from(["route/a/r/0", "bind/a/one/80", "backend/service/a/s/80", "backend/gatewaybackend/a/x"]),
+    st.sampled_from(["no", "never"]),
+)
+VIEWS = st.sampled_from([None, FleetView(1, 0), FleetView(2, 2)])
+STEP = st.one_of(
+    st.tuples(st.just("apply"), st.lists(st.sampled_from(VARIANTS + REMOVALS[::2]), max_size=6)),
+    st.tuples(st.just("fleet"), st.tuples(st.sampled_from(NAMES), VIEWS)),
+    st.tuples(st.just("refuse"), st.tuples(st.sampled_from(NAMES), REFUSALS)),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(STEP, max_size=14), st.randoms(use_true_random=False))
+def test_any_history_ends_where_a_fresh_start_ends(steps: list[tuple[str, Any]], random: Any) -> None:
+    lived = World()
+    lived.program.apply(START)
+    known: dict[Any, Edit] = {(kind, key): (kind, key, model) for kind, key, model in START}
+    news: dict[Any, Any] = {}
+    for step, value in steps:
+        if step == "apply":
+            lived.program.apply(value)
+            known.update({(kind, key): (kind, key, model) for kind, key, model in value})
+        else:
+            getattr(lived.program, step)(*value)
+            news[step, value[0]] = value
+    fresh = World()
+    for (step, _), value in news.items():
+        getattr(fresh.program, step)(*value)
+    edits = [edit for edit in known.values() if edit[2] is not None]
+    random.shuffle(edits)
+    for edit in edits:
+        fresh.program.apply([edit])
+    assert lived.resources == fresh.resources
+    assert lived.program.statuses() == fresh.program.statuses()
+    readers = [row["readers"] for row in lived.program.dump()]
+    assert readers == [row["readers"] for row in fresh.program.dump()], "a reading was not forgotten"
