@@ -6,7 +6,8 @@ Laws
 - The parts of a state are kept until the response that carries `system_version_info`; a state is applied as a whole.
 - No response is answered before its state is applied: an ACK means that all workers serve it. The answer to the last
   one names every resource that is still refused, also of earlier states (the control plane's conditions live on it).
-- The version of a refused resource is not recorded: after a reconnect it is sent again.
+- The version of a refused resource is recorded as empty, which no version is: after a reconnect it is sent again, and
+  removed when it went meanwhile.
 - What a broken stream left half is forgotten; it comes again.
 """
 
@@ -139,9 +140,9 @@ class XdsStream:
             if record.value is None:
                 accepted.pop(record.name, None)
             elif key in incoming.wrong:
-                self._unreadable[key] = incoming.wrong[key]
-            elif record.name not in refused:
-                accepted[record.name] = incoming.versions[key]
+                self._unreadable[key], accepted[record.name] = incoming.wrong[key], ""
+            else:
+                accepted[record.name] = "" if record.name in refused else incoming.versions[key]
 
 
 def _wrong(resource: discovery_pb2.Resource, type_url: str) -> str:

@@ -78,14 +78,14 @@ def test_good_resources_of_a_refused_state_count_and_the_bad_ones_keep_their_old
     (nack,) = talk.answer({"r2": "bad regex"})
     assert nack.response_nonce == "n2"
     assert refusals(nack) == {"r2": "bad regex"}
-    assert versions(talk)[RESOURCE] == {"r1": "2", "r2": "1"}
+    assert versions(talk)[RESOURCE] == {"r1": "2", "r2": ""}
 
 
-def test_a_nack_of_the_very_first_state_leaves_nothing_recorded() -> None:
+def test_a_nack_of_the_very_first_state_leaves_a_name_without_a_version() -> None:
     talk = stream()
     talk.receive(response(("r1", "1", b""), nonce="n1", end="v1"))
     talk.answer({"r1": "unknown kind"})
-    assert versions(talk) == {ENDPOINT: {}, RESOURCE: {}}
+    assert versions(talk) == {ENDPOINT: {}, RESOURCE: {"r1": ""}}
 
 
 def test_what_is_still_refused_is_named_in_the_answer_to_every_state_until_it_is_mended() -> None:
@@ -153,7 +153,7 @@ def test_a_name_sent_twice_in_one_response_is_refused_and_not_applied() -> None:
     state = talk.receive(response(("r1", "1", b"A"), ("r1", "2", b"B"), ("r2", "1", b""), nonce="n1", end="v1"))
     assert state == State("v1", (Record(RESOURCE, "r2", b""),))
     assert "twice" in refusals(talk.answer({})[0])["r1"]
-    assert versions(talk)[RESOURCE] == {"r2": "1"}
+    assert versions(talk)[RESOURCE] == {"r1": "", "r2": "1"}
 
 
 def test_a_payload_of_another_type_is_refused() -> None:
