@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,34 @@ def test_order_does_not_matter_and_everything_can_be_taken_back(path: Path) -> N
 
 def test_there_are_cases() -> None:
     assert len(CASES) >= 15
+
+
+# Every reason that a condition can have, by condition type.
+REASONS = {
+    "Accepted=True": {"Accepted", "ListenersNotValid"},
+    "Accepted=False": {
+        "HostnameConflict", "IncompatibleFilters", "Invalid", "InvalidParameters", "ListenersNotValid",
+        "NoMatchingListenerHostname", "NoMatchingParent", "NotAllowedByListeners", "PortUnavailable",
+        "ProtocolConflict", "UnsupportedAddress", "UnsupportedProtocol", "UnsupportedValue",
+    },
+    "Attached=True": {"Attached"},
+    "Attached=False": {"TargetNotFound"},
+    "Conflicted=True": {"HostnameConflict", "ProtocolConflict"},
+    "PartiallyInvalid=True": {"IncompatibleFilters", "UnsupportedValue"},
+    "Programmed=True": {"Programmed"},
+    "Programmed=False": {"Invalid", "Pending", "Rejected"},
+    "ResolvedRefs=True": {"ResolvedRefs"},
+    "ResolvedRefs=False": {
+        "BackendNotFound", "InvalidKind", "InvalidRouteKinds", "RefNotPermitted", "UnsupportedProtocol"
+    },
+    "ResolvedRefs=Unknown": {"Pending"},
+}  # fmt: skip
+CONDITION = re.compile(r"\b([A-Za-z]+=(?:True|False|Unknown)) ([A-Za-z]+) \(\d+\)")
+
+
+def test_every_reason_has_a_case_and_no_other_is_given() -> None:
+    found: dict[str, set[str]] = {}
+    for path in FOLDER.glob("*.out.yaml"):
+        for status, reason in CONDITION.findall(path.read_text()):
+            found.setdefault(status, set()).add(reason)
+    assert found == REASONS
