@@ -227,7 +227,7 @@ def _validate(document: dict[str, Any], model: type[KubeObject]) -> tuple[KubeOb
         try:
             return model.model_validate(document), unknown
         except ValidationError as failure:
-            found = findings(failure, model, secret=model.secret)
+            found = findings(failure, model, document, secret=model.secret)
         extra = [finding for finding in found if finding.unknown_field] if model.tolerant else []
         if not extra or len(extra) < len(found):
             return None, unknown + found

@@ -16,8 +16,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from gatewright.api.fields import PATTERN_WORDS
-from gatewright.api.model import BROKEN_RULES, Broken
+from gatewright.api.model import BROKEN_RULES, Broken, model_in
 from gatewright.api.near_names import did_you_mean, near_name
+from gatewright.api.partial import broken_rules
 
 Path = tuple[str | int, ...]
 
@@ -30,8 +31,9 @@ class Finding(NamedTuple):
     unknown_field: bool = False
 
 
-def findings(failure: ValidationError, model: type[BaseModel], *, secret: bool = False) -> list[Finding]:
-    """All errors of `failure`, raised by validating for `model`. `secret`: show no values."""
+def findings(failure: ValidationError, model: type[BaseModel], document: Any, *, secret: bool = False) -> list[Finding]:
+    """All errors of `failure`, raised by validating `document` for `model`, and the rules between fields that pydantic
+    did not come to. `secret`: show no values."""
     found: list[Finding] = []
     for error in failure.errors(include_url=False):
         path: Path = tuple(error["loc"])
@@ -46,6 +48,7 @@ def findings(failure: ValidationError, model: type[BaseModel], *, secret: bool =
             found.append(Finding(path, "unknown field" + did_you_mean(str(path[-1]), names, label="fields here"), True))
         else:
             found.append(Finding(_shown(path), _message(error, model, secret)))
+    found += [Finding(rule.path, rule.message) for rule in broken_rules(model, document)]
     return list(dict.fromkeys(found))
 
 
@@ -205,16 +208,5 @@ def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
         if isinstance(part, int):
             continue
         field = _field(current, part) if current else None
-        current = _model_in(field.annotation) if field else None
+        current = model_in(field.annotation) if field else None
     return current
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model class inside `X`, `X | None`, `tuple[X, ...]`, `Annotated[...]`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    if hasattr(annotation, "__metadata__"):
-        return _model_in(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, types.UnionType, tuple, list):
-        return next((found for argument in get_args(annotation) if (found := _model_in(argument))), None)
-    return None

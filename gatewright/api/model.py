@@ -5,9 +5,10 @@ The base classes of all other models here. A model says what is valid; it reads 
 
 from __future__ import annotations
 
+import types
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
@@ -87,3 +88,14 @@ def _repeated(items: Sequence[Any], key: Callable[[Any], Hashable], field: str |
         first = seen.setdefault(key(item), index)
         if first != index:
             yield Broken((index,) if field is None else (index, field), f"must be unique; item {first} has the same")
+
+
+def model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model class inside `X`, `X | None`, `tuple[X, ...]`, `Annotated[...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if hasattr(annotation, "__metadata__"):
+        return model_in(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType, tuple, list):
+        return next((found for argument in get_args(annotation) if (found := model_in(argument))), None)
+    return None

@@ -30,8 +30,8 @@ from gatewright.api.standalone_file import (
     RoutePolicies,
     StandaloneFile,
     meeting,
-    target,
 )
+from gatewright.api.targets import target
 from gatewright.api.unsupported import unsupported_fields
 from gatewright.wire.v1 import (
     backend_pb2,
@@ -103,7 +103,7 @@ def _read(value: dict[str, Any], subject: Subject, log_modules: Collection[str] 
     except ValidationError as failure:
         problems += [
             subject.problem(found.path, found.message, unsupported=found.message.startswith(UNSUPPORTED))
-            for found in findings(failure, StandaloneFile)
+            for found in findings(failure, StandaloneFile, document)
         ]
         return Standalone(Config(), (), _sorted(problems))
     problems += [

@@ -79,6 +79,61 @@ def test_every_error_of_an_object_with_its_line() -> None:
     assert [problem.column for problem in decoded.problems] == [7, 7, 15, 11, 11, 18]
 
 
+def test_rules_between_fields_are_told_beside_other_errors() -> None:
+    text = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: Shop}
+spec:
+  rules:
+    - name: a
+      matches: [{path: {value: api}}, {path: {type: Exakt}}]
+      filters:
+        - type: RequestRedirect
+          requestRedirect: {statusCode: 200, path: {type: ReplaceFullPath}}
+        - type: URLRewrite
+          urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}
+      backendRefs: [{name: shop, port: 0}]
+      timeouts: {request: 1s, backendRequest: 2s, other: 3s}
+    - name: a
+      retry: {attempts: none}
+"""
+    (decoded,) = decode(text, "f")
+    assert [f"{problem.line} {problem.path}" for problem in decoded.problems] == [
+        "3 metadata.name",
+        "7 spec.rules[0].matches[0].path.value",
+        "7 spec.rules[0].matches[1].path.type",
+        "9 spec.rules[0].filters[0]",
+        "10 spec.rules[0].filters[0].requestRedirect.statusCode",
+        "10 spec.rules[0].filters[0].requestRedirect.path.replaceFullPath",
+        "11 spec.rules[0].filters[1].type",
+        "12 spec.rules[0].filters[1].urlRewrite.path.replacePrefixMatch",
+        "13 spec.rules[0].backendRefs[0].port",
+        "14 spec.rules[0].timeouts.backendRequest",
+        "14 spec.rules[0].timeouts.other",
+        "15 spec.rules[1].name",
+        "16 spec.rules[1].retry.attempts",
+    ]
+
+
+def test_a_wrong_value_breaks_no_rule() -> None:
+    listener = "{name: %s, port: x, protocol: HTTP, hostname: a}"
+    text = f"""\
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: edge}}
+spec:
+  gatewayClassName: gatewright
+  listeners: [{listener % "a"}, {listener % "b"}, 3]
+"""
+    (decoded,) = decode(text, "f")
+    assert [problem.path for problem in decoded.problems] == [
+        "spec.listeners[0].port",
+        "spec.listeners[1].port",
+        "spec.listeners[2]",
+    ]
+
+
 def test_a_good_route_with_the_defaults_filled_in() -> None:
     (decoded,) = decode(ROUTE, "routes.yaml")
     assert (decoded.verdict, decoded.problems, decoded.line) == ("valid", (), 1)

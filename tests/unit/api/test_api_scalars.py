@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from gatewright.api.byte_size import MAXIMUM, byte_size
@@ -119,3 +122,10 @@ def test_no_log_level(text: str, message: str) -> None:
 
 def test_modules_may_be_unknown_to_the_reader() -> None:
     assert parse_log_level("anything=debug", None).modules == {"anything": "debug"}
+
+
+def test_these_modules_are_light() -> None:
+    light = ("byte_size", "duration", "log_level", "names", "near_names", "problem")
+    code = f"import sys, {', '.join(f'gatewright.api.{name}' for name in light)}; print('pydantic' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"

@@ -9,7 +9,7 @@ import pytest
 from gatewright.api import standalone, yaml_text
 from gatewright.api.documents import decode
 from gatewright.api.http_route import HTTPRoute
-from gatewright.api.standalone_file import target
+from gatewright.api.targets import target
 from gatewright.api.to_wire import route_match, rule_policies
 
 GOOD = """\
