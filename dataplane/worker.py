@@ -169,13 +169,14 @@ class Room:
         self._access_log = AccessLog(
             access_log.file_writer(STDOUT), loop.call_later, settings.log_format == "json", self._dropped
         )
+        recorder = Recorder(metrics)
         self._context = Context(
             current=self._applier.current,
             deadlines=Deadlines(time.monotonic, loop.call_at),
-            connector=Connector(loop),
+            connector=Connector(loop, recorder),
             resolver=Resolver(loop, Endpoint),
             access_log=self._access_log,
-            recorder=Recorder(metrics),
+            recorder=recorder,
             spawn=self._tasks.spawn,
             make_future=loop.create_future,
         )

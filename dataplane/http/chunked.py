@@ -15,6 +15,7 @@ _SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}").fullmatch
 MAX_LINE = 4096
 """Bytes of a chunk-size line with its extensions."""
 MAX_TRAILERS = 16_384
+MAX_TRAILER_FIELDS = 100
 
 FORBIDDEN_TRAILERS = frozenset(
     (
@@ -31,13 +32,19 @@ SIZE, DATA, DATA_END, TRAILERS, END = range(5)
 
 
 class BadChunk(ValueError):
-    """The bytes are not a chunked body."""
+    """The bytes are not a chunked body. `too_large`: they are one, but its trailers are over a limit."""
+
+    too_large = False
+
+
+class TooManyTrailers(BadChunk):
+    too_large = True
 
 
 class ChunkedReader:
     """Reads one chunked body. `decode`: hand on content instead of framed bytes."""
 
-    __slots__ = ("decode", "left", "line", "size", "state", "trailers")
+    __slots__ = ("decode", "fields", "left", "line", "size", "state", "trailers")
 
     def __init__(self, decode: bool = False) -> None:
         self.decode = decode
@@ -45,6 +52,7 @@ class ChunkedReader:
         self.left = 0
         self.line = b""
         self.size = 0
+        self.fields = 0
         self.trailers = b""
         """Trailer lines that were let through, each with its CRLF."""
 
@@ -125,8 +133,9 @@ class ChunkedReader:
         return eol + 1
 
     def _size_line(self, line: bytes, out: list[bytes]) -> None:
-        digits, _, extension = line.partition(b";")
-        if _SIZE(digits) is None or is_value(extension.strip(b" \t")) is None:
+        digits, semicolon, extension = line.partition(b";")
+        extension = extension.strip(b" \t")
+        if _SIZE(digits) is None or is_value(extension) is None or (semicolon and not extension):
             raise BadChunk("malformed chunk size")
         self.left = int(digits, 16)
         self.state = DATA if self.left else TRAILERS
@@ -143,10 +152,11 @@ class ChunkedReader:
         value = value.strip(b" \t")
         if not colon or is_name(name) is None or is_value(value) is None:
             raise BadChunk("malformed trailer field")
+        self.fields += 1
         if name.lower() not in FORBIDDEN_TRAILERS:
             self.trailers += name + b": " + value + b"\r\n"
-        if len(self.trailers) > MAX_TRAILERS:
-            raise BadChunk("too many trailer fields")
+        if self.fields > MAX_TRAILER_FIELDS or len(self.trailers) > MAX_TRAILERS:
+            raise TooManyTrailers("too many trailer fields")
 
 
 def encode(data: bytes) -> bytes:

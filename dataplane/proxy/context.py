@@ -22,7 +22,9 @@ class Limits:
 
     max_headers: int = 100
     max_head: int = 65_536
-    max_target: int = 32_768
+    """Request line and header lines."""
+    max_line: int = 32_768
+    """Request line."""
     header_timeout: float = 10.0
     idle_timeout: float = 600.0
     held_body: int = 65_536

@@ -40,6 +40,12 @@ def enter(x: Exchange, context: Context) -> None:
     route(x, context)
 
 
+def nowhere(x: Exchange, context: Context) -> None:
+    """`OPTIONS *` asks about the server as a whole (RFC 9110 7.1): no route has such a path."""
+    x.table = context.current.table
+    x.down.reply(x, made("RouteNotFound"))
+
+
 def route(x: Exchange, context: Context) -> None:
     """Find the rule and run its request steps; then go upstream."""
     x.stage = ROUTE

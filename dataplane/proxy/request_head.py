@@ -50,6 +50,8 @@ class Peer:
 
     address: str
     scheme: bytes = b"http"
+    local: bytes = b""
+    """Our own address and port, where it connected to."""
 
 
 def read(line: bytes, block: bytes, version: bytes, absolute: bytes, peer: Peer, max_headers: int) -> RequestHead | str:
@@ -71,8 +73,11 @@ def read(line: bytes, block: bytes, version: bytes, absolute: bytes, peer: Peer,
         framing = hop_headers.inspect(head, options, version)
         if framing.error:
             return framing.error
-    if not _agreed(line + block + b"\r\n", framing):
+    if not _agreed(line, block, low, framing):
         return "BadRequest"
+    if low.find(_HOST) < 0:  # HTTP/1.0: upstream speaks HTTP/1.1 and wants one (RFC 9112 3.3)
+        authority = authority or peer.local
+        head.append(b"host: %b\r\n" % authority)
     head.append(_forwarding(authority, framing, peer))
     if framing.upgrade:
         head.append(b"connection: upgrade\r\nupgrade: %b\r\n" % framing.upgrade)
@@ -126,12 +131,21 @@ class _Judge:
         self.complete = True
 
 
-def _agreed(head: bytes, framing: Framing) -> bool:
+def _agreed(line: bytes, block: bytes, low: bytes, framing: Framing) -> bool:
+    """Whether llhttp takes the head for one and sees the same framing."""
+    if framing.chunked:
+        block = _plain_coding(block, low)
     judge = _Judge()
     try:
-        httptools.HttpRequestParser(judge).feed_data(head)
+        httptools.HttpRequestParser(judge).feed_data(b"%b%b\r\n" % (line, block))
     except httptools.HttpParserUpgrade:
         return not framing.chunked and not framing.length
     except httptools.HttpParserError:
         return False
     return judge.complete == (not framing.chunked and not framing.length)
+
+
+def _plain_coding(block: bytes, low: bytes) -> bytes:
+    """White space around a field's value is legal (RFC 9110 5.5), but llhttp minds it behind `chunked`."""
+    p = low.find(b"\r\ntransfer-encoding:") + 20
+    return b"%b chunked%b" % (block[:p], block[low.find(b"\r\n", p) :])

@@ -31,6 +31,8 @@ from dataplane.server.responding import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dataplane.proxy.context import Context
 
 # The request line of almost every request: a plain path (no escapes, no dot segments) needs no normalising.
@@ -39,6 +41,9 @@ _LINE = re.compile(
 ).match
 _ANY_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++) ([\x21-\x7e]++) HTTP/([0-9])\.([0-9])").fullmatch
 
+_BARE_LF = re.compile(rb"(?<!\r)\n").search
+_PREFACE = b"PRI * HTTP/2.0"
+"""RFC 9113 3.4: a client that speaks HTTP/2 without having asked."""
 METHODS = frozenset(
     (
         *(b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"QUERY"),
@@ -79,7 +84,7 @@ class Connection(Responding):
         transport.set_write_buffer_limits(high=context.limits.write_buffer)
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) else ""
-        self.peer = Peer(address[7:] if address.startswith("::ffff:") else address)
+        self.peer = Peer(plain_address(address), local=_local(transport.get_extra_info("sockname")))
         self.idle_since = context.clock()
         self.arm(self.idle_since + context.limits.header_timeout)
         context.connections.add(self)
@@ -174,7 +179,9 @@ class Connection(Responding):
                 return
             if self.buffer:
                 data = self.buffer + data
-            end = data.find(b"\r\n\r\n")
+                end = data.find(b"\r\n\r\n", max(0, len(self.buffer) - 3))
+            else:
+                end = data.find(b"\r\n\r\n")
             if end > 0:
                 self.busy = True
                 self._request(data, end)
@@ -202,13 +209,12 @@ class Connection(Responding):
     def _partial(self, data: bytes) -> None:
         """A head that is not whole yet."""
         limits = self.context.limits
-        first = data[: limits.max_target]
-        if data.startswith(b"\r\n\r\n") or (b"\n" in first and b"\r\n" not in first):
+        if data.startswith(b"\r\n\r\n") or _BARE_LF(data, max(0, len(self.buffer) - 1)) or data.startswith(_PREFACE):
             # one empty line before a request may be skipped (RFC 9112 2.2); two, or a bare line feed, are no request
             self._refuse("BadRequest")
             return
         if len(data) > limits.max_head:
-            self._refuse("HeadersTooLarge" if b"\r\n" in first else "TargetTooLong")
+            self._refuse("HeadersTooLarge" if b"\r\n" in data[: limits.max_line] else "TargetTooLong")
             return
         if not self.head_due:  # first bytes of a head on a connection that was idle
             self.head_due = True
@@ -251,7 +257,7 @@ class Connection(Responding):
             target = path + query
             query = query[1:]
         head = self.known
-        if data[eol : end + 2] != head.block or method not in METHODS or eol > context.limits.max_target:
+        if data[eol : end + 2] != head.block or method not in METHODS or eol > context.limits.max_line:
             learned = self._learn(data, eol, end, method, b"HTTP/1.1", b"")
             if learned is None:
                 return
@@ -260,7 +266,7 @@ class Connection(Responding):
         x.path = path
         x.query = query
         self.raw_chunks = True
-        self._begin(x, head, data, end + 4)
+        self._begin(x, head, data, end + 4, entry.enter)
 
     def _odd_request(self, data: bytes, end: int) -> None:
         """A request whose line is not a plain one: other forms of the target, escapes, HTTP/1.0, or nonsense."""
@@ -280,12 +286,12 @@ class Connection(Responding):
         x.query = query[1:]
         x.version = version
         self.raw_chunks = version == b"HTTP/1.1"
-        self._begin(x, head, data, end + 4)
+        self._begin(x, head, data, end + 4, entry.nowhere if path == b"*" else entry.enter)
 
     def _odd_line(self, line: bytes) -> tuple[bytes, bytes, bytes, bytes, bytes] | str:
         """A request line -> (method, path, "?query", version, authority of an absolute-form), or a reason code."""
         match = _ANY_LINE(line)
-        if match is None:
+        if match is None or line == _PREFACE:
             return "BadRequest"
         method, target, major, minor = match.groups()
         if major != b"1" or minor not in (b"0", b"1"):
@@ -298,7 +304,9 @@ class Connection(Responding):
         authority = b""
         absolute = uri.split_absolute(target)
         if absolute is not None:
-            _, authority, target = absolute
+            scheme, authority, target = absolute
+            if scheme != self.peer.scheme:  # RFC 9110 7.4: not meant for this connection
+                return "BadRequest"
         split = uri.split_target(target)
         if split is None or (absolute is not None and uri.canonical_host(authority) is None):
             return "BadRequest"
@@ -312,7 +320,7 @@ class Connection(Responding):
         limits = self.context.limits
         if method not in METHODS:
             head: RequestHead | str = "MethodNotImplemented"
-        elif eol > limits.max_target:
+        elif eol > limits.max_line:
             head = "TargetTooLong"
         elif end > limits.max_head:
             head = "HeadersTooLarge"
@@ -324,7 +332,9 @@ class Connection(Responding):
             return None
         return head
 
-    def _begin(self, x: Exchange, head: RequestHead, data: bytes, body: int) -> None:
+    def _begin(
+        self, x: Exchange, head: RequestHead, data: bytes, body: int, enter: Callable[[Exchange, Context], None]
+    ) -> None:
         """Start an exchange; `data[body:]` is what came behind its head."""
         context = self.context
         self.exchange = x
@@ -344,7 +354,7 @@ class Connection(Responding):
             self.state = WAIT
             if len(data) > body:
                 self.buffer = data[body:]
-            entry.enter(x, context)
+            enter(x, context)
             return
         self.request_done = False
         self.state = READ_BODY
@@ -355,7 +365,7 @@ class Connection(Responding):
             self._body(data[body:])  # before the exchange starts: a body that is here already goes out with the head
             if self.exchange is not x:
                 return
-        entry.enter(x, context)
+        enter(x, context)
 
     def _refuse(self, reason: str) -> None:
         """Answer a request that could not be read; what follows on the connection is not looked at."""
@@ -379,7 +389,7 @@ class Connection(Responding):
             try:
                 out, used = self.chunks.feed(data)
             except chunked.BadChunk as error:
-                self._broken(x, str(error))
+                self._broken(x, "HeadersTooLarge" if error.too_large else "BadRequest", str(error))
                 return
             done = used >= 0
             if done:
@@ -405,15 +415,15 @@ class Connection(Responding):
             x.up.request_done = done
             x.up.write(out)
 
-    def _broken(self, x: Exchange, why: str) -> None:
+    def _broken(self, x: Exchange, reason: str, why: str) -> None:
         """A body that breaks its framing: the endpoint must not see the request end."""
         if x.body is not None:
             x.body.fail()
         if x.replied:
-            self._abandon(x, "BadRequest")
+            self._abandon(x, reason)
             self.transport.abort()
         else:
-            self.reply(x, made("BadRequest", why))
+            self.reply(x, made(reason, why))
 
     def _pace(self) -> None:
         """Stop reading while more is held than anybody asked for."""
@@ -431,3 +441,16 @@ class Connection(Responding):
                 self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body, x.body = x.body, None
         return b"" if body is None else body.take()
+
+
+def plain_address(address: str) -> str:
+    """An IPv4 address that came in on a dual-stack socket, written plainly."""
+    return address[7:] if address.startswith("::ffff:") else address
+
+
+def _local(name: Any) -> bytes:
+    """Host and port of our end, as an authority."""
+    if not isinstance(name, tuple):
+        return b"localhost"
+    host = plain_address(str(name[0]))
+    return f"[{host}]:{name[1]}".encode() if ":" in host else f"{host}:{name[1]}".encode()

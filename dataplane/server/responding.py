@@ -158,6 +158,10 @@ class Responding:
             self.keep = False
         return block + b"connection: keep-alive\r\n" if self.keep and not self.context.draining else block
 
+    def upstream_interim(self, head: ResponseHead) -> None:
+        if self.raw_chunks:  # an HTTP/1.0 client would take it for the response
+            self.write(b"".join((head.line, head.block, b"\r\n")))
+
     def upstream_body(self, data: bytes) -> None:
         if self.late is not None:
             self.late.append(data)

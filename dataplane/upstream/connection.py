@@ -31,6 +31,9 @@ class Consumer(Protocol):
     def upstream_head(self, up: UpstreamConnection, head: ResponseHead, first: bytes) -> None:
         """`first` is what came of the body with the head (to go out in the same write)."""
 
+    def upstream_interim(self, head: ResponseHead) -> None:
+        """A 1xx other than 100 and 101 (RFC 9110 15.2); the final response is still to come."""
+
     def upstream_body(self, data: bytes) -> None: ...
 
     def upstream_end(self) -> None: ...
@@ -192,7 +195,7 @@ class UpstreamConnection:
                 self._bad(head)
                 return
             if head.status < 200 and head.framing != TUNNEL:
-                self._informational(data[end + 4 :])
+                self._informational(head, data[end + 4 :])
                 return
             self.known = head
         consumer: Any = self.consumer
@@ -208,12 +211,15 @@ class UpstreamConnection:
         if done and self.consumer is consumer:  # the head may have ended the exchange: refused upgrade, lost client
             self._complete()
 
-    def _informational(self, rest: bytes) -> None:
-        """1xx: only 100 answers something that we ask for, and the client has had its own from us by then."""
+    def _informational(self, head: ResponseHead, rest: bytes) -> None:
+        """1xx: passed on, but 100, which answers us: the client has had its own from us by then."""
         self.informational += 1
         if self.informational > MAX_INFORMATIONAL:
             self._bad("too many informational responses")
-        elif rest:
+            return
+        if head.status != 100:
+            self.consumer.upstream_interim(head)  # type: ignore[union-attr]
+        if rest and self.state == HEAD:
             self._head(rest)
 
     def _take(self, data: bytes) -> tuple[bytes, bool]:

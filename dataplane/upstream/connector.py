@@ -9,7 +9,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from dataplane.upstream.connection import UpstreamConnection
 from dataplane.upstream.endpoint import Endpoint
@@ -24,14 +24,21 @@ KEEPALIVE = (180, 180, 9)
 log = logging.getLogger("dataplane.upstream")
 
 
+class Count(Protocol):
+    """Who counts connections (`telemetry/requests.Recorder`)."""
+
+    def upstream_opened(self, outcome: str) -> None: ...
+
+    def upstream_closed(self) -> None: ...
+
+
 class Connector:
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, count: Count) -> None:
         self.loop = loop
+        self.count = count
         self._endpoints: set[Endpoint] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweep: asyncio.TimerHandle | None = None
-        self.opened = 0
-        self.failed = 0
 
     def connect(self, endpoint: Endpoint, done: Callable[[UpstreamConnection | None, str], None]) -> None:
         """Open a connection; `done(connection, "")` or `done(None, cause)` is called from the loop, never at once."""
@@ -40,7 +47,8 @@ class Connector:
         task.add_done_callback(self._tasks.discard)
 
     async def _connect(self, endpoint: Endpoint, done: Callable[[UpstreamConnection | None, str], None]) -> None:
-        connection = UpstreamConnection(endpoint)
+        count = self.count
+        connection = UpstreamConnection(endpoint, count.upstream_closed)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 if endpoint.unix_path:
@@ -48,14 +56,14 @@ class Connector:
                 else:
                     await self.loop.create_connection(lambda: connection, endpoint.address, endpoint.port)  # type: ignore[type-var]
         except TimeoutError:
-            self.failed += 1
+            count.upstream_opened("timeout")
             done(None, f"connect to {endpoint.label} timed out after {CONNECT_TIMEOUT:g} s")
             return
         except OSError as error:
-            self.failed += 1
+            count.upstream_opened("failed")
             done(None, f"connect to {endpoint.label} failed: {error.strerror or error}")
             return
-        self.opened += 1
+        count.upstream_opened("opened")
         if not endpoint.unix_path:
             _tune(connection.transport.get_extra_info("socket"))
         self._endpoints.add(endpoint)

@@ -1,8 +1,8 @@
 """What a response head means for the connection that it came on, read once per distinct head. Pure.
 
 An endpoint that answers alike (same length, same second in `Date`) sends the same head again and again: the connection
-keeps what it learned from the last one. RFC 9112 section 6.3 decides how the body is delimited; a head that could be read
-in two ways is no response (section 11.2).
+keeps what it learned from the last one. RFC 9112 section 6.3 decides how the body is delimited; a head that could be
+read in two ways is no response (section 11.2).
 """
 
 from __future__ import annotations
