@@ -81,18 +81,18 @@ def curls(gateways: Iterable[Gateway], routes: Sequence[HTTPRoute], offset: int)
     for door in doors(gateways, offset):
         of_gateway.setdefault((door.gateway.namespace, door.gateway.name), []).append(door)
     # One line for each route first, then their further rules.
-    by_route = [list(dict.fromkeys(_lines(route, of_gateway))) for route in routes]
+    by_route = [list(dict.fromkeys(_lines(route, of_gateway, offset))) for route in routes]
     longest = max(map(len, by_route), default=0)
     ranked = [lines[rank] for rank in range(longest) for lines in by_route if rank < len(lines)]
     return list(dict.fromkeys(ranked))[:CURLS]
 
 
-def _lines(route: HTTPRoute, of_gateway: Mapping[tuple[str, str], Sequence[Door]]) -> Iterator[str]:
+def _lines(route: HTTPRoute, of_gateway: Mapping[tuple[str, str], Sequence[Door]], offset: int) -> Iterator[str]:
     found = [
         door
         for parent in route.spec.parent_refs
         for door in of_gateway.get((parent.namespace or route.metadata.namespace or "", parent.name), ())
-        if parent.section_name in (None, door.listener)
+        if parent.section_name in (None, door.listener) and parent.port in (None, door.port - offset)
     ]
     for rule in route.spec.rules:
         for match in rule.matches[:1] or (HTTPRouteMatch(),):

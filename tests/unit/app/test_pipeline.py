@@ -1,0 +1,213 @@
+"""`controlplane.pipeline`: objects in, states and conditions out, with proxies that answer by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane import pipeline
+from controlplane.derive import TransformError
+from controlplane.snapshot import Snapshot
+from controlplane.sources import decode, tree
+from controlplane.xds import Refusal
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "quickstart"
+GATEWAY = "default/quickstart"
+ROUTE = "route/default/shop/0"
+
+
+class World:
+    """A pipeline fed from texts of files."""
+
+    def __init__(self) -> None:
+        self.pipeline = pipeline.Pipeline()
+        self.tree = tree.Tree(decode.decode, decode.with_generation)
+        self.published: list[Snapshot] = []
+        self.pipeline.snapshots.listen(self.published.append)
+        self.texts = {file.name: file.read_text() for file in EXAMPLE.glob("*.yaml")}
+
+    def changes(self, file: str, text: str) -> list[tree.Change]:
+        self.texts[file] = text
+        *_, staged = self.tree.stage(file, text)
+        assert staged is not None
+        return self.tree.commit(staged)
+
+    async def load(self) -> None:
+        for file, text in sorted(self.texts.items()):
+            await self.pipeline.take(self.changes(file, text))
+        await self.pipeline.flush()
+        await self.settle()
+
+    async def edit(self, file: str, old: str, new: str) -> None:
+        assert old in self.texts[file]
+        await self.pipeline.take(self.changes(file, self.texts[file].replace(old, new, 1)))
+        await self.pipeline.flush()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Lets due publications and news through."""
+        for _ in range(5):
+            await asyncio.sleep(0.005)
+
+    def conditions(self, kind: str, name: str) -> dict[str, tuple[str, str, int]]:
+        """Type to status, reason and observed generation; of a route: those of its first parent."""
+        body = self.pipeline.program.status(kind, "default", name)
+        assert body is not None
+        holder: dict[str, Any] = body if "conditions" in body else body["parents"][0]
+        return {
+            each["type"]: (each["status"], each["reason"], each["observedGeneration"]) for each in holder["conditions"]
+        }
+
+    def programmed(self) -> tuple[str, str, int]:
+        return self.conditions("Gateway", "quickstart")["Programmed"]
+
+
+@pytest.fixture
+async def world() -> World:
+    made = World()
+    await made.load()
+    return made
+
+
+async def test_the_first_state_is_whole_and_published_at_once(world: World) -> None:
+    assert world.pipeline.ready.is_set()
+    (first,) = world.published
+    assert first.gateway == GATEWAY
+    names = {record.name for resources in first.types.values() for record in resources}
+    assert {f"gateway/{GATEWAY}", f"bind/{GATEWAY}/8080", ROUTE, "route/default/catalog/0"} <= names
+
+
+async def test_nothing_is_published_while_the_source_goes_on() -> None:
+    world = World()
+    for file, text in sorted(world.texts.items()):
+        await world.pipeline.take(world.changes(file, text))
+    assert world.published == []
+    assert not world.pipeline.ready.is_set()
+
+
+async def test_a_cold_start_translates_each_route_once_whatever_the_order() -> None:
+    world = World()
+    for file, text in sorted(world.texts.items(), key=lambda item: item[0] != "routes.yaml"):
+        await world.pipeline.take(world.changes(file, text))
+    await world.pipeline.flush()
+    assert world.pipeline.program.runs()["routes"] == 3
+
+
+async def test_one_edited_route_is_one_run_and_one_resource(world: World) -> None:
+    runs = world.pipeline.program.runs()["routes"]
+    told: list[tuple[str, str]] = []
+    world.pipeline.program.on_resources(lambda changes: told.extend((change[0], change[2]) for change in changes))
+    await world.edit("routes.yaml", "x-served-by", "x-served-with")
+    assert world.pipeline.program.runs()["routes"] == runs + 1
+    assert told == [(GATEWAY, "route/default/filters/0")]
+    assert len(world.published) == 2
+
+
+async def test_the_same_content_publishes_nothing(world: World) -> None:
+    await world.edit("routes.yaml", "# 1.", "# one.")
+    assert len(world.published) == 1
+
+
+async def test_programmed_means_that_every_proxy_has_the_newest_content_of_the_gateway(world: World) -> None:
+    fleet, newest = world.pipeline.fleet, world.pipeline.snapshots.newest
+    assert world.programmed() == ("False", "Pending", 1)
+    one, two = fleet.connect("default/quickstart/a", GATEWAY, ""), fleet.connect("default/quickstart/b", GATEWAY, "")
+    fleet.acknowledge(one, newest(GATEWAY).sequence, "v")
+    await world.settle()
+    assert world.programmed() == ("False", "Pending", 1)
+    fleet.acknowledge(two, newest(GATEWAY).sequence, "v")
+    await world.settle()
+    assert world.programmed() == ("True", "Programmed", 1)
+
+    await world.edit("gateway.yaml", "port: 8080", "port: 8081")
+    assert world.programmed() == ("False", "Pending", 2)
+    for proxy in (one, two):
+        fleet.acknowledge(proxy, newest(GATEWAY).sequence, "w")
+    await world.settle()
+    assert world.programmed() == ("True", "Programmed", 2)
+    fleet.disconnect(one)
+    fleet.disconnect(two)
+    await world.settle()
+    assert world.programmed() == ("False", "Pending", 2)
+
+
+async def test_an_edited_route_leaves_its_gateway_programmed(world: World) -> None:
+    proxy = world.pipeline.fleet.connect("default/quickstart/a", GATEWAY, "")
+    world.pipeline.fleet.acknowledge(proxy, world.pipeline.snapshots.newest(GATEWAY).sequence, "v")
+    await world.settle()
+    await world.edit("routes.yaml", "x-served-by", "x-served-with")
+    assert world.programmed() == ("True", "Programmed", 1)
+
+
+async def test_new_content_that_needs_no_new_state_is_programmed_with_the_old_one(world: World) -> None:
+    proxy = world.pipeline.fleet.connect("default/quickstart/a", GATEWAY, "")
+    world.pipeline.fleet.acknowledge(proxy, world.pipeline.snapshots.newest(GATEWAY).sequence, "v")
+    await world.settle()
+    await world.edit("gateway.yaml", "  name: quickstart", "  labels: {a: b}\n  name: quickstart")
+    assert len(world.published) == 1
+    assert world.programmed() == ("True", "Programmed", 2)
+
+
+async def test_a_refusal_is_a_condition_of_what_caused_it_until_it_is_taken_back(world: World) -> None:
+    fleet, sequence = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY).sequence
+    proxy = fleet.connect("default/quickstart/a", GATEWAY, "")
+    fleet.refuse(proxy, sequence, "v", [Refusal(ROUTE, "unknown field 99")], complete=True)
+    await world.settle()
+    assert world.conditions("HTTPRoute", "shop")["Programmed"] == ("False", "Rejected", 1)
+    assert "Programmed" not in world.conditions("HTTPRoute", "catalog")
+    assert world.programmed() == ("True", "Programmed", 1)
+    fleet.acknowledge(proxy, sequence, "v")
+    await world.settle()
+    assert "Programmed" not in world.conditions("HTTPRoute", "shop")
+
+
+async def test_a_refusal_without_a_name_concerns_the_gateway(world: World) -> None:
+    fleet, sequence = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY).sequence
+    proxy = fleet.connect("default/quickstart/a", GATEWAY, "")
+    fleet.refuse(proxy, sequence, "v", [Refusal("", "no workers")], complete=True)
+    await world.settle()
+    assert world.programmed() == ("False", "Pending", 1)
+    body = world.pipeline.program.status("Gateway", "default", "quickstart")
+    assert "a: no workers" in str(body)
+
+
+async def test_a_deleted_gateway_takes_its_resources_along(world: World) -> None:
+    *_, staged = world.tree.stage("gateway.yaml", "")
+    assert staged is not None
+    await world.pipeline.take(world.tree.commit(staged))
+    await world.pipeline.flush()
+    await world.settle()
+    newest = world.published[-1]
+    assert sum(len(list(resources)) for resources in newest.types.values()) == 0
+    assert world.pipeline.program.status("Gateway", "default", "quickstart") is None
+
+
+async def test_a_bug_in_a_transform_is_logged_and_the_rest_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    apply = world.pipeline.program.apply
+
+    def buggy(changes: Iterable[Any]) -> None:
+        apply(changes)
+        raise TransformError([("routes", "default/shop", ValueError("a bug"))])
+
+    monkeypatch.setattr(world.pipeline.program, "apply", buggy)
+    with caplog.at_level(logging.ERROR):
+        await world.edit("routes.yaml", "x-served-by", "x-served-with")
+    assert "a bug in the controller" in caplog.text
+    assert len(world.published) == 2
+
+
+async def test_changes_are_told_once_for_many_answers(world: World) -> None:
+    told: list[int] = []
+    world.pipeline.changed = lambda: told.append(1)
+    for name in "abc":
+        proxy = world.pipeline.fleet.connect(f"default/quickstart/{name}", GATEWAY, "")
+        world.pipeline.fleet.acknowledge(proxy, 1, "v")
+    await world.settle()
+    assert told == [1]
