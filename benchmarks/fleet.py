@@ -109,9 +109,20 @@ class Fleet:
         process.await_port(self.admin_port)
         return process
 
-    def start_proxy(self, workers: int) -> Process:
+    def start_proxy(self, workers: int, priority: int = 0) -> Process:
         pages = ["--admin=off", f"--stats=127.0.0.1:{self.stats_port}", f"--readiness=127.0.0.1:{free_port()}"]
-        command = [sys.executable, "-m", "dataplane", "--xds", f"unix:{self.socket}", "--gateway", f"default/{GATEWAY}"]
+        command = [
+            "nice",
+            "-n",
+            str(priority),
+            sys.executable,
+            "-m",
+            "dataplane",
+            "--xds",
+            f"unix:{self.socket}",
+            "--gateway",
+            f"default/{GATEWAY}",
+        ]
         environment = {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0"}
         process = Process("proxy", [*command, f"--workers={workers}", *pages], _BOTH_CORES, environment)
         self.stack.callback(process.stop)

@@ -22,6 +22,8 @@ from benchmarks.load import Backend
 from benchmarks.machine import OUT, ROOT, is_open
 
 _LIMIT_US = 5000
+_STILL = 5.0
+"""Seconds of traffic without any change: what the machine alone does to the timers."""
 _AGREE = 12
 """Connections in a row that must answer alike: they are spread over the workers."""
 _LAG = "gatewright_event_loop_lag_seconds_bucket"
@@ -81,7 +83,7 @@ def _bound(series: str) -> float:
     return float(series.partition('le="')[2].partition('"')[0].replace("+Inf", "inf"))
 
 
-def measure(routes: int, workers: int) -> dict[str, Any]:
+def measure(routes: int, workers: int, priority: int) -> dict[str, Any]:
     with ExitStack() as stack:
         backend = Backend()
         stack.callback(backend.process.stop)
@@ -89,13 +91,14 @@ def measure(routes: int, workers: int) -> dict[str, Any]:
         stack.callback(folder.remove)
         fleet = Fleet(folder, stack)
         fleet.start_controller()
-        fleet.start_proxy(workers)
+        fleet.start_proxy(workers, priority)
         wait_until(lambda: served(folder.port, TRAFFIC_HOST, "1"), "first route")
-        before = fleet.metrics()
         command = ["nice", "-n", "10", sys.executable, "-m", "benchmarks.traffic", str(folder.port), TRAFFIC_HOST]
         traffic = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         stack.callback(traffic.kill)
-        time.sleep(1.0)
+        still = fleet.metrics()
+        time.sleep(_STILL)
+        before = fleet.metrics()
         swap = Swap(folder, routes)
         swap.run()
         report, _ = traffic.communicate("", timeout=60)
@@ -106,6 +109,7 @@ def measure(routes: int, workers: int) -> dict[str, Any]:
             "traffic": json.loads(report),
             "swap_stall_max_us": after["gatewright_swap_stall_max_us"],
             "late_timers": lateness(before, after),
+            f"late_timers_before_in_{_STILL:g}_s": lateness(still, before),
         }
 
 
@@ -113,8 +117,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.swap", description=__doc__)
     parser.add_argument("--routes", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--priority", type=int, default=0, help="nice value of the proxy, where other things run")
     options = parser.parse_args()
-    found = measure(options.routes, options.workers)
+    found = measure(options.routes, options.workers, options.priority)
     text = json.dumps(found, indent=1)
     (OUT / "swap.json").write_text(text)
     print(text)
