@@ -95,6 +95,8 @@ def canonical_host(authority: bytes) -> bytes | None:
 
 
 def _ipv6(literal: bytes) -> bytes | None:
+    if b"%" in literal:  # a zone means nothing to anybody but the sender (RFC 9110 4.2)
+        return None
     try:
         return b"[" + ipaddress.IPv6Address(literal.decode("ascii")).compressed.encode() + b"]"
     except ValueError:

@@ -1,0 +1,56 @@
+"""Header blocks edited as bytes, against a list of pairs."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.http.heads import Head, is_name, is_value
+
+NAMES = st.sampled_from([b"a", b"ab", b"b", b"x-a", b"x-long-name"])
+VALUES = st.sampled_from([b"", b"1", b"two words", b"A: b", b"Mixed"])
+
+
+def test_look_ups_keep_the_case_of_values() -> None:
+    head = Head(b"\r\nHost: Example\r\nX-A:  One \r\nx-a: two\r\n")
+    assert head.get(b"host") == b"Example"
+    assert head.get(b"x-a") == b"One"
+    assert head.get_all(b"x-a") == [b"One", b"two"]
+    assert head.get(b"x") is None
+    assert head.get(b"one") is None
+    assert head.items() == [(b"host", b"Example"), (b"x-a", b"One"), (b"x-a", b"two")]
+
+
+def test_no_header_at_all() -> None:
+    head = Head(b"\r\n")
+    assert head.items() == []
+    head.add(b"a", b"1")
+    assert head.block == b"\r\na: 1\r\n"
+
+
+def test_values_do_not_show() -> None:
+    assert "secret" not in repr(Head(b"\r\nAuthorization: secret\r\n"))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "set", "remove"]), NAMES, VALUES), max_size=20))
+def test_edits_do_what_they_would_do_to_a_list(edits: list[tuple[str, bytes, bytes]]) -> None:
+    head, pairs = Head(b"\r\n"), []
+    for edit, name, value in edits:
+        if edit != "add":
+            pairs = [pair for pair in pairs if pair[0] != name]
+        if edit != "remove":
+            pairs.append((name, value))
+        getattr(head, edit)(*((name,) if edit == "remove" else (name, value)))
+    assert head.items() == pairs
+    assert head.low == head.block.lower()
+    for name in {name for _, name, _ in edits}:
+        assert head.get_all(name) == [value for known, value in pairs if known == name]
+
+
+def test_what_may_stand_in_a_header() -> None:
+    assert is_name(b"X-Custom_1")
+    assert not is_name(b"")
+    assert not is_name(b"a b")
+    assert not is_name(b"a:")
+    assert is_value(b"") and is_value(b"a\tb c") and is_value(b"caf\xe9")
+    assert not is_value(b" a") and not is_value(b"a\r\nb") and not is_value(b"a\x00") and not is_value(b"\x7f")

@@ -1,0 +1,94 @@
+"""Targets and hosts: what is matched is what goes upstream."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.http import uri
+
+
+@pytest.mark.parametrize(
+    ("path", "canonical"),
+    [
+        (b"/", b"/"),
+        (b"/a/./b", b"/a/b"),
+        (b"/a/../b", b"/b"),
+        (b"/a/..", b"/"),
+        (b"/a/.", b"/a/"),
+        (b"/..", b"/"),
+        (b"/a/b/../../../c", b"/c"),
+        (b"/a//../b", b"/a/b"),
+        (b"/%7euser", b"/~user"),
+        (b"/%2e%2e/x", b"/x"),
+        (b"/%2f%3a", b"/%2F%3A"),
+        (b"/...", b"/..."),
+        (b"/.hidden", b"/.hidden"),
+        (b"/a..b/..;x/", b"/a..b/..;x/"),
+        (b"/%", None),
+        (b"/%4", None),
+        (b"/%zz", None),
+        (b"/%00", None),
+        (b"/a\\b", None),
+        (b"/a#b", None),
+        (b"/a b", None),
+        (b"/\xc3\xa9", None),
+        (b"/\x7f", None),
+    ],
+)
+def test_canonical_path(path: bytes, canonical: bytes | None) -> None:
+    assert uri.canonical_path(path) == canonical
+
+
+@given(st.lists(st.sampled_from([b".", b"..", b"", b"a", b"%2e", b"%2E%2e", b"%2f", b"b.c"]), min_size=1, max_size=8))
+def test_a_canonical_path_is_its_own_canonical_path_and_has_no_dots(segments: list[bytes]) -> None:
+    canonical = uri.canonical_path(b"/" + b"/".join(segments))
+    assert canonical is not None
+    assert uri.canonical_path(canonical) == canonical
+    assert not {b".", b".."} & set(canonical.split(b"/"))
+
+
+@pytest.mark.parametrize(
+    ("authority", "host"),
+    [
+        (b"a.example", b"a.example"),
+        (b"A.Example:8080", b"a.example"),
+        (b"a.example.", b"a.example"),
+        (b"a_b.example", b"a_b.example"),
+        (b"127.0.0.1:1", b"127.0.0.1"),
+        (b"[::1]", b"[::1]"),
+        (b"[2001:DB8::0:1]:443", b"[2001:db8::1]"),
+        (b"a:", b"a"),
+        (b"a:65535", b"a"),
+        (b"a:65536", None),
+        (b"a:x", None),
+        (b"", None),
+        (b".", None),
+        (b"a..b", None),
+        (b"-a", None),
+        (b"a/b", None),
+        (b"u@a", None),
+        (b"a,b", None),
+        (b"a b", None),
+        (b"[::1", None),
+        (b"[::1]x", None),
+        (b"[fe80::1%25eth0]", None),
+        (b"::1", None),
+        (b"\xc3\xa9", None),
+        (b"a" * 254, None),
+    ],
+)
+def test_canonical_host(authority: bytes, host: bytes | None) -> None:
+    assert uri.canonical_host(authority) == host
+
+
+def test_targets_are_split() -> None:
+    assert uri.split_target(b"/a/%2E/b?x=%2e&y=?") == (b"/a/b", b"x=%2e&y=?")
+    assert uri.split_target(b"a") is None
+    assert uri.split_target(b"/?a b") is None
+    assert uri.split_absolute(b"HTTP://A.example:80/x?y") == (b"http", b"A.example:80", b"/x?y")
+    assert uri.split_absolute(b"http://a?y") == (b"http", b"a", b"/?y")
+    assert uri.split_absolute(b"http://a") == (b"http", b"a", b"/")
+    assert uri.split_absolute(b"/x") is None
+    assert uri.split_absolute(b"ftp://a/") is None

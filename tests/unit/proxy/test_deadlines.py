@@ -1,0 +1,84 @@
+"""One timer for all deadlines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dataplane.proxy.deadlines import STEP, Deadlines
+
+
+class Loop:
+    """A clock that is moved, with timers."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.timers: list[Timer] = []
+
+    def call_at(self, at: float, call: Callable[[], None]) -> Timer:
+        timer = Timer(self, at, call)
+        self.timers.append(timer)
+        return timer
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+        for timer in sorted(self.timers, key=lambda timer: timer.at):
+            if timer.at <= self.now:
+                self.timers.remove(timer)
+                timer.call()
+
+
+class Timer:
+    def __init__(self, loop: Loop, at: float, call: Callable[[], None]) -> None:
+        self.loop, self.at, self.call = loop, at, call
+
+    def cancel(self) -> None:
+        self.loop.timers.remove(self)
+
+
+class Sleeper:
+    def __init__(self) -> None:
+        self.woken: list[float] = []
+
+    def wake(self, now: float) -> None:
+        self.woken.append(now)
+
+
+def test_whoever_asks_is_woken_once_and_not_early() -> None:
+    loop, sleeper = Loop(), Sleeper()
+    deadlines = Deadlines(lambda: loop.now, loop.call_at)
+    deadlines.wake_at(loop.now + 1, sleeper)
+    loop.advance(0.99)
+    assert not sleeper.woken
+    loop.advance(0.01 + STEP)
+    loop.advance(10)
+    assert len(sleeper.woken) == 1
+
+
+def test_there_is_one_timer_for_the_earliest() -> None:
+    loop = Loop()
+    deadlines = Deadlines(lambda: loop.now, loop.call_at)
+    sleepers = [Sleeper() for _ in range(100)]
+    for number, sleeper in enumerate(sleepers):
+        deadlines.wake_at(loop.now + 100 - number, sleeper)
+    assert len(loop.timers) == 1
+    for _ in range(100):
+        loop.advance(1 + STEP)
+    assert [len(sleeper.woken) for sleeper in sleepers] == [1] * 100
+    assert not loop.timers
+
+
+def test_a_wake_up_may_ask_again() -> None:
+    loop = Loop()
+    deadlines = Deadlines(lambda: loop.now, loop.call_at)
+
+    class Again(Sleeper):
+        def wake(self, now: float) -> None:
+            super().wake(now)
+            if len(self.woken) < 3:
+                deadlines.wake_at(now + 1, self)
+
+    again = Again()
+    deadlines.wake_at(loop.now + 1, again)
+    for _ in range(10):
+        loop.advance(1 + STEP)
+    assert len(again.woken) == 3
