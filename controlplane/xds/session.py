@@ -7,6 +7,7 @@ is still being written; `write` waits for the peer's flow control, so a slow rea
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Sequence
 from typing import Final, NoReturn, Protocol
@@ -83,7 +84,8 @@ class Session:
         while (request := await call.read()) is not grpc.aio.EOF:
             self.stream.receive(request)
             self._report()
-            self._wake.set()
+            if self.stream.has_more(self._snapshots.newest(self.gateway)):
+                self._wake.set()
 
     def _stopped_reading(self, reader: asyncio.Task[None]) -> None:
         if not reader.cancelled():
@@ -107,11 +109,13 @@ class Session:
                 await self._pause()
 
     async def _pause(self) -> None:
-        try:
-            async with asyncio.timeout(self.stream.wait()):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+        seconds = self.stream.wait()
+        if seconds is None:
+            await self._wake.wait()
+        else:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._wake.wait()
         self._wake.clear()
 
     def _report(self) -> None:

@@ -175,6 +175,16 @@ class Stream:
             flight.marker = nonce
         return self._library.response(part, index, flight.snapshot.version if last else "")
 
+    def has_more(self, newest: Snapshot) -> bool:
+        """Whether `next_response` may give something, now or after `wait`."""
+        flight = self._flight
+        if flight is None or flight.steps:
+            return True
+        return flight.answered and self._lacks(newest)
+
+    def _lacks(self, newest: Snapshot) -> bool:
+        return newest.sequence != self._held or any(entry.dirty for entry in self.subscriptions.values())
+
     def wait(self) -> float | None:
         """Seconds after which `next_response` should be asked again although nothing happened."""
         if self._flight is not None or self._opened is None or ORDER.keys() <= self.subscriptions.keys():
@@ -188,8 +198,7 @@ class Stream:
     def _begin(self, newest: Snapshot) -> None:
         """Start to send what the stream lacks of the newest state, if it lacks anything."""
         pending = self._opened is None or self.wait()
-        changed = newest.sequence != self._held or any(entry.dirty for entry in self.subscriptions.values())
-        if pending or not changed:
+        if pending or not self._lacks(newest):
             return
         parts = self._parts(newest)
         for subscription in self.subscriptions.values():
