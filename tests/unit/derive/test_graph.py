@@ -189,7 +189,7 @@ EDIT = st.one_of(
 HISTORY = st.lists(st.lists(EDIT, max_size=5), max_size=12)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(HISTORY, st.randoms(use_true_random=False))
 def test_increments_equal_a_computation_from_scratch_in_any_order(history: Any, random: Any) -> None:
     shop = Shop()

@@ -146,7 +146,7 @@ STEP = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(STEP, max_size=14), st.randoms(use_true_random=False))
 def test_any_history_ends_where_a_fresh_start_ends(steps: list[tuple[str, Any]], random: Any) -> None:
     lived = World()
