@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from controlplane.derive import TransformError
-from controlplane.snapshot import Coalescer, Snapshots
+from controlplane.snapshot import Coalescer, Snapshot, Snapshots
 from controlplane.sources.tree import Change
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.program import Program, ResourceChange
@@ -24,6 +24,7 @@ from gatewright.api.metadata import KubeObject, ObjectKey
 log = logging.getLogger("controlplane")
 
 BATCH = 25  # objects translated without letting others run
+FIRST_BATCH = 100  # resources of the first state published without letting others run
 LONGEST_HOLD = 1.0  # seconds that objects wait for a source that goes on reading
 
 # What others refer to comes first, so that a cold start translates each route once.
@@ -78,9 +79,10 @@ class Pipeline:
             self._translate(changes[start : start + BATCH])
         self._coalescer.add(self._translated)
         self._translated.clear()
-        self._publish_when_due()
-        if not self.ready.is_set():
-            self._publish()
+        if self.ready.is_set():
+            self._publish_when_due()
+        else:
+            await self._publish_first()
             self.ready.set()
         if changes:
             self.changed()
@@ -110,6 +112,16 @@ class Pipeline:
 
     # States out
 
+    async def _publish_first(self) -> None:
+        """The first state, in slices as well: no proxy is let in before `ready`, so none sees a part of it."""
+        changes = self._coalescer.take()
+        for start in range(0, len(changes), FIRST_BATCH):
+            self.snapshots.apply(changes[start : start + FIRST_BATCH])
+            await asyncio.sleep(0)
+        for gateway, count in Counter(gateway for gateway, *_ in changes).items():
+            self._note(self.snapshots.newest(gateway), count)
+        self._settle_generations()
+
     def _publish_when_due(self) -> None:
         if self._timer:
             self._timer.cancel()
@@ -124,10 +136,16 @@ class Pipeline:
         changes = self._coalescer.take()
         counts = Counter(gateway for gateway, *_ in changes)
         for snapshot in self.snapshots.apply(changes):
-            self.published_at[snapshot.gateway] = time.time()
-            changed = "1 resource" if counts[snapshot.gateway] == 1 else f"{counts[snapshot.gateway]} resources"
-            log.info("%s: version %s, %s changed", snapshot.gateway, snapshot.version[:12], changed)
-            self._answered(snapshot.gateway)
+            self._note(snapshot, counts[snapshot.gateway])
+        self._settle_generations()
+
+    def _note(self, snapshot: Snapshot, count: int) -> None:
+        self.published_at[snapshot.gateway] = time.time()
+        changed = "1 resource" if count == 1 else f"{count} resources"
+        log.info("%s: version %s, %s changed", snapshot.gateway, snapshot.version[:12], changed)
+        self._answered(snapshot.gateway)
+
+    def _settle_generations(self) -> None:
         for gateway in self._awaiting:
             # Also where the new content needed no new state: then the one that proxies have is the right one.
             self._wanted[gateway] = self.snapshots.newest(gateway).sequence

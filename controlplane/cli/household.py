@@ -130,6 +130,8 @@ class Household:
         """
         self._app.pipeline.changed = lambda: None
         slots, self._slots = list(self._slots.values()), {}
+        if slots or self._demo:
+            self.say("stopping; Ctrl-C again stops at once")
         ending = asyncio.create_task(self._stop([slot.child for slot in slots if slot.child], GRACE))
         hurried = asyncio.create_task(hurry.wait())
         await asyncio.wait({ending, hurried}, return_when=asyncio.FIRST_COMPLETED)

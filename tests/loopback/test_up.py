@@ -282,8 +282,9 @@ def test_a_gateway_that_appears_gets_its_proxies(up: Up) -> None:
 
 def test_ctrl_c_leaves_nothing_even_with_an_open_stream(up: Up) -> None:
     """The last test of the shared one."""
+    wanted = 1 + 2 + 2  # demo servers, agents, workers
+    until(lambda: len(descendants(up.process.pid)) == wanted, "what earlier tests started is gone")
     family = descendants(up.process.pid)
-    assert len(family) == 1 + 2 + 2  # demo servers, agents, workers
     stream = http.client.HTTPConnection("127.0.0.1", LISTENER + up.offset, timeout=10)
     stream.request("GET", "/sse?events=1000&interval=1")
     assert stream.getresponse().readline() == b"id: 0\n"
@@ -292,6 +293,15 @@ def test_ctrl_c_leaves_nothing_even_with_an_open_stream(up: Up) -> None:
     assert (code, seconds < 8) == (130, True), up.output
     assert not [pid for pid in family if is_alive(pid)]
     assert "Traceback" not in up.output
+
+
+def test_ctrl_c_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    with running(copy_example(tmp_path / "quickstart"), tmp_path, "--workers", "1") as up:
+        family = until(lambda: descendants(up.process.pid), "the first child is there")
+        code, seconds = up.end(signal.SIGINT)
+        assert (code, seconds < 8) == (130, True), up.output
+        until(lambda: not any(map(is_alive, family)), "all children are gone")
+        assert "Traceback" not in up.output
 
 
 def test_kill_9_leaves_nothing(tmp_path: Path) -> None:

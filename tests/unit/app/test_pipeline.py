@@ -76,8 +76,8 @@ async def world() -> World:
 
 async def test_the_first_state_is_whole_and_published_at_once(world: World) -> None:
     assert world.pipeline.ready.is_set()
-    (first,) = world.published
-    assert first.gateway == GATEWAY
+    first = world.pipeline.snapshots.newest(GATEWAY)
+    assert world.published[-1] is first
     names = {record.name for resources in first.types.values() for record in resources}
     assert {f"gateway/{GATEWAY}", f"bind/{GATEWAY}/8080", ROUTE, "route/default/catalog/0"} <= names
 
