@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -21,6 +22,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Snapshots
 from controlplane.xds import Fleet, SocketError, XdsServer, XdsSettings, methods
 from controlplane.xds.node import Identity, Peer
+from controlplane.xds.session import Session
 from gatewright.wire.external import client_status_pb2, discovery_pb2
 from gatewright.wire.v1 import resource_pb2, secret_pb2
 
@@ -375,8 +377,28 @@ async def test_streams_that_come_and_go_leave_nothing_behind(controller: Control
             client.call.cancel()
         await controller.until(lambda: controller.fleet.view(GATEWAY).connected == 0)
         async with asyncio.timeout(PATIENCE):
-            while len(asyncio.all_tasks()) > before + 2:
+            while len(asyncio.all_tasks()) > before + 2 or _living(Session):
                 await asyncio.sleep(0.01)
+
+
+def _living(kind: type) -> int:
+    gc.collect()
+    return sum(isinstance(each, kind) for each in gc.get_objects())
+
+
+async def test_refusal_that_is_repeated_is_logged_once(
+    controller: Controller, caplog: pytest.LogCaptureFixture
+) -> None:
+    controller.publish(["a"], b"bad")
+    async with controller.channel() as channel:
+        client = Client(channel)
+        await client.subscribe(RESOURCE_TYPE)
+        await client.subscribe(ENDPOINT_TYPE)
+        for number in (1, 2, 3):
+            await client.ack((await client.state())[-1], '[{"key": "a", "error": "no such filter"}]')
+            await controller.until(lambda: controller.fleet.view(GATEWAY).answered_by(number) == 1)  # noqa: B023
+            controller.publish(["b"], str(number).encode())
+    assert [line for line in caplog.messages if "refuses" in line] == ["proxy shop/web/one refuses a: no such filter"]
 
 
 async def test_end_of_requests_ends_the_stream(controller: Controller) -> None:
