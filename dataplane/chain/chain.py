@@ -1,7 +1,8 @@
 """The steps of a route as one function.
 
 The hooks of a chain are called from a generated function: one after the other, no loop, no index. Its code depends only
-on how many hooks there are, so code is compiled once per shape and bound to a route's hooks by a closure (0.2 us).
+on which steps have a hook and which of these may answer, so code is compiled once per shape and bound to a route's
+hooks by a closure (0.2 us). A single hook that never answers is the function itself.
 A hook that has to wait hands over (index, awaitable); `drive` awaits it in a Task and resumes at the next step.
 """
 
@@ -40,7 +41,15 @@ class Chain:
     """
 
     __slots__ = (
-        "__weakref__", "body", "end", "filters", "may_wait", "request", "request_hooks", "response", "response_hooks",
+        "__weakref__",
+        "body",
+        "end",
+        "filters",
+        "may_wait",
+        "request",
+        "request_hooks",
+        "response",
+        "response_hooks",
     )
 
     def __init__(self, filters: Iterable[Filter]) -> None:
@@ -50,30 +59,34 @@ class Chain:
         self.end: tuple[EndHook, ...] = tuple(f.end for f in self.filters if f.end is not None)
         self.may_wait = any(f.may_wait for f in self.filters)
         self.body = -1 if any(f.body < 0 for f in self.filters) else max((f.body for f in self.filters), default=0)
-        self.request: RequestFunction | None = _bind(self.request_hooks, range(len(self.filters)))
-        self.response: ResponseFunction | None = _bind(self.response_hooks, range(len(self.filters) - 1, -1, -1))
+        silent = tuple(f.silent for f in self.filters)
+        self.request: RequestFunction | None = _bind(self.request_hooks, silent, range(len(silent)))
+        self.response: ResponseFunction | None = _bind(self.response_hooks, silent, range(len(silent) - 1, -1, -1))
 
     def __repr__(self) -> str:
         return f"Chain({', '.join(f.name for f in self.filters)})"
 
 
 
-def _bind(hooks: tuple[Any, ...], order: Iterable[int]) -> Any:
+def _bind(hooks: tuple[Any, ...], silent: tuple[bool, ...], order: Iterable[int]) -> Any:  # hooks of either kind
     """The function that calls the hooks that exist, in this order; None when there are none."""
-    used = [i for i in order if hooks[i] is not None]
+    used = tuple((i, silent[i]) for i in order if hooks[i] is not None)
     if not used:
         return None
-    return _maker(tuple(used))(_interrupted, *(hooks[i] for i in used))
+    if len(used) == 1 and used[0][1]:
+        return hooks[used[0][0]]
+    return maker(used)(_interrupted, *(hooks[i] for i, _ in used))
 
 
 @cache
-def _maker(indices: tuple[int, ...]) -> Any:
-    """Compile the code of one shape: the indices of the steps that it calls, in order."""
-    names = ", ".join(f"s{i}" for i in indices)
-    body = "".join(f"  r = s{i}(x)\n  if r is not None: return interrupted(x, {i}, r)\n" for i in indices)
+def maker(shape: tuple[tuple[int, bool], ...]) -> Any:
+    """Compile the code of one shape: (index, silent) of the steps that it calls, in order."""
+    names = ", ".join(f"s{i}" for i, _ in shape)
+    calls = {True: "  s{0}(x)\n", False: "  r = s{0}(x)\n  if r is not None: return interrupted(x, {0}, r)\n"}
+    body = "".join(calls[silent].format(i) for i, silent in shape)
     source = f"def make(interrupted, {names}):\n def run(x):\n{body}  return None\n return run\n"
     scope: dict[str, Any] = {}
-    exec(compile(source, f"<chain {indices}>", "exec"), scope)  # the source holds only numbers of ours
+    exec(compile(source, f"<chain {shape}>", "exec"), scope)  # the source holds only numbers of ours
     return scope["make"]
 
 

@@ -38,6 +38,8 @@ class Filter:
     response: ResponseHook | None = None
     end: EndHook | None = None
     may_wait: bool = False
+    silent: bool = False
+    """The hooks answer None, always and at once: nobody has to look."""
     body: int = 0
     """Request body needed before the request hook: 0 none, n > 0 the first n bytes, WHOLE all of it."""
 

@@ -40,6 +40,7 @@ def build(config: traffic_pb2.HeaderModifiers, env: Env) -> Filter | None:
         NAME,
         request=_request_hook(*request) if any(request) else None,
         response=_response_hook(*response) if any(response) else None,
+        silent=True,
     )
 
 

@@ -1,30 +1,40 @@
 """From a state's changes to the next table: only what changed is made anew, in slices, published by one assignment.
 
-The worker runs `apply` to its end before it begins with the next state, and gives the loop a turn at each yield. The
-work of a state is a `Swap`; what outlives it is here. Nothing of this is seen by exchanges but `current.table`.
+The worker runs `apply` to its end before it begins with the next state, and gives the loop a turn at each yield. What
+a state is changing is in a `Swap`; what outlives it is here. Exchanges see nothing of this but `current.table`.
 
-Memory is given back in slices as well: a table's big containers fall apart piece by piece once no table needs them.
-Tables hold no cycles, so an exchange that still has the old one frees it by itself.
+A resource is judged whole before anything is changed, so that a bad one leaves its last good version untouched. Memory
+is given back in slices as well: what the old table alone holds is dropped piece by piece after the swap. Tables hold no
+cycles, so one that an exchange still has goes by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import ChainMap, deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from dataplane.chain.filter import Env, Row
+from dataplane.chain.filter import Env, Refused, Row
+from dataplane.table import endpoints, listeners, routes
 from dataplane.table.carryover import Carryover
 from dataplane.table.current import Current
 from dataplane.table.intern import Interns
 from dataplane.table.outcome import Outcome
 from dataplane.table.parted import Container
 from dataplane.table.plans import BackendPlan, ListenerPlan
-from dataplane.table.router import Router
-from dataplane.table.store import Change, Store
-from dataplane.table.swap import Swap
+from dataplane.table.router import Level, Router
+from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Store, decode
+from dataplane.table.swap import Swap, parts
+from dataplane.table.table import Table
 
 SLICE = 0.001
 """Seconds of work between two yields."""
+
+Handler = Callable[[Swap, str, "bytes | None"], None]
+Groups = dict[str, deque[Change]]
+
+ENDPOINT, UNKNOWN = "/endpoint", "/unknown"
+"""Groups of changes whose names do not begin with a kind; no kind looks like these."""
 
 
 class Applier:
@@ -65,7 +75,7 @@ class Applier:
         self._applying = True
         clock = self._clock
         until = clock() + SLICE
-        work = Swap(self).run(changes)
+        work = self._work(changes)
         del changes  # what was worked off is nobody's
         for _ in work:
             if clock() >= until:
@@ -73,5 +83,100 @@ class Applier:
                 until = clock() + SLICE
         self._applying = False
 
+    def _work(self, changes: Iterable[Change]) -> Iterator[None]:
+        """One state in steps of one resource."""
+        swap = Swap(self)
+        groups: Groups = {kind: deque() for kind in HANDLERS}
+        yield from _sort(changes, groups)
+        del changes
+        yield from _handle(swap, groups, ENDPOINT, "backend")
+        yield from endpoints.make_plans(swap)
+        yield from _handle(swap, groups, "gateway", "bind", "listener")
+        yield from listeners.fill_new(swap)
+        yield from _handle(swap, groups, "route", UNKNOWN)
+        for key, value in routes.unblocked(swap):
+            _judge(swap, routes.change_route, key, value)
+            yield
+        self._publish(swap)
+        yield from _drop(swap)
+
+    def _publish(self, swap: Swap) -> None:
+        """The swap. Everything that takes long was done before."""
+        old = self.current.table
+        for key, draft in swap.drafts.items():
+            self.routers[key] = draft.finish()
+            swap.listeners.add(key)
+            swap.garbage.extend(draft.replaced)
+        listeners.make_plans(swap)
+        binds = listeners.make_binds(swap)
+        if swap.backends is not None:
+            self.backends = swap.backends
+        if swap.binds or swap.backends is not None or not old.version:
+            self.current.table = Table(old.version + 1, binds, self.backends)
+        standing = dict(ChainMap(self.refused, *self.conflicts.values()))
+        self.outcome = Outcome(swap.refused, binds, standing, frozenset(self.waiting))
+
     def __repr__(self) -> str:
         return f"Applier({self.current!r}, {self.store!r}, {len(self.waiting)} waiting, {len(self.refused)} refused)"
+
+
+def _sort(changes: Iterable[Change], groups: Groups) -> Iterator[None]:
+    for change in changes:
+        kind = UNKNOWN
+        if change.type_url == RESOURCE_TYPE:
+            kind = change.name.partition("/")[0]
+        elif change.type_url == ENDPOINT_TYPE:
+            kind = ENDPOINT
+        groups[kind if kind in groups else UNKNOWN].append(change)
+        yield
+
+
+def _handle(swap: Swap, groups: Groups, *kinds: str) -> Iterator[None]:
+    for kind in kinds:
+        handler, group = HANDLERS[kind], groups[kind]
+        while group:
+            _, name, value = group.popleft()
+            _judge(swap, handler, name, value)
+            yield
+
+
+def _judge(swap: Swap, handler: Handler, name: str, value: bytes | None) -> None:
+    try:
+        handler(swap, name, value)
+    except Refused as error:
+        swap.refused[name] = swap.of.refused[name] = str(error)
+    else:
+        swap.of.refused.pop(name, None)
+
+
+def _change_unknown(swap: Swap, name: str, value: bytes | None) -> None:
+    """A type or kind that this proxy has no use for. Raises `Refused`."""
+    if value is not None:
+        decode(name, value)
+        raise Refused("a kind of resource that this proxy does not know")
+
+
+def _drop(swap: Swap) -> Iterator[None]:
+    """Give back what the old table alone held."""
+    for endpoint in swap.released:
+        swap.of.carryover.give_back(endpoint)
+        yield
+    swap.drafts.clear()
+    garbage = swap.garbage
+    while garbage:
+        piece = garbage.pop()
+        if type(piece) is Level:
+            garbage.extend(parts(piece.exact) + parts(piece.prefixes))
+        yield
+
+
+HANDLERS: dict[str, Handler] = {
+    ENDPOINT: endpoints.change_endpoint,
+    "backend": endpoints.change_backend,
+    "gateway": listeners.change_gateway,
+    "bind": listeners.change_bind,
+    "listener": listeners.change_listener,
+    "route": routes.change_route,
+    UNKNOWN: _change_unknown,
+}
+"""By what a key begins with."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import SETTING, Refused
-from dataplane.table.intern import Interns
+from dataplane.table.intern import Interns, build
 from dataplane.table.plans import BackendPlan, BindPlan, ListenerPlan, RoutePlan, Target
 from dataplane.table.router import Router
 from dataplane.upstream.endpoint import Endpoint
@@ -28,11 +29,10 @@ def route_plan(key: str, message: route_pb2.Route, interns: Interns) -> RoutePla
         raise Refused("a route needs a listener")
     targets, weights = _targets(message.backends, interns)
     source = message.source
-    log = {"route": f"{source.namespace}/{source.name}", "route_rule": message.rule or str(message.rule_index)}
+    rule = message.rule or str(message.rule_index)
     plan = RoutePlan(
         key,
-        _text(log),
-        _json(log),
+        *_log_fields("route", f"{source.namespace}/{source.name}", "route_rule", rule),
         interns.chain(message.policies),
         targets,
         weights,
@@ -51,10 +51,7 @@ def _settings(policies: Iterable[policy_pb2.Policy], interns: Interns) -> dict[s
         _, row = interns.row(policy)
         if row.kind != SETTING:
             continue
-        try:
-            value = row.build(getattr(policy, row.name), interns.env)
-        except Refused as error:
-            raise Refused(f"{row.name}: {error}") from None
+        value = build(row, policy, interns.env)
         if row.plan_field in _MANY:
             value = (*settings.get(row.plan_field, ()), value)
         settings[row.plan_field] = value
@@ -91,8 +88,8 @@ def wanted_backends(message: route_pb2.Route) -> list[str]:
 
 def listener_plan(key: str, message: listener_pb2.Listener, bind: bind_pb2.Bind, router: Router) -> ListenerPlan:
     gateway = bind.gateway.removeprefix("gateway/")
-    log = {"gateway": gateway, "listener": message.name}
-    return ListenerPlan(key, message.name, gateway, message.hostname, _text(log), _json(log), router, bind.port)
+    log, log_json = _log_fields("gateway", gateway, "listener", message.name)
+    return ListenerPlan(key, message.name, gateway, message.hostname, log, log_json, router, bind.port)
 
 
 def check_listener(message: listener_pb2.Listener) -> None:
@@ -181,15 +178,12 @@ def _is_ip(text: str) -> bool:
     return True
 
 
-def _text(fields: dict[str, str]) -> str:
-    """Log fields as ` name=value`; quoted where a reader could not tell where a value ends."""
-    return "".join(f" {name}={value if _is_bare(value) else json.dumps(value)}" for name, value in fields.items())
+_is_bare = re.compile(r"[A-Za-z0-9._/*:-]+").fullmatch
 
 
-def _is_bare(text: str) -> bool:
-    return text.isascii() and text.isprintable() and not any(mark in text for mark in ' "=\\')
-
-
-def _json(fields: dict[str, str]) -> str:
-    """Log fields as `,"name":"value"`."""
-    return "".join(f",{json.dumps(name)}:{json.dumps(value)}" for name, value in fields.items())
+def _log_fields(first: str, value: str, second: str, other: str) -> tuple[str, str]:
+    """Two log fields as ` name=value` and as `,"name":"value"`; quoted where a value could be misread."""
+    if _is_bare(value) and _is_bare(other):  # names of Kubernetes objects always are
+        return f" {first}={value} {second}={other}", f',"{first}":"{value}","{second}":"{other}"'
+    value, other = json.dumps(value), json.dumps(other)
+    return f" {first}={value} {second}={other}", f',"{first}":{value},"{second}":{other}'

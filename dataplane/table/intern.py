@@ -6,13 +6,18 @@ forgotten together: sharing saves memory, nothing depends on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+import logging
+from collections.abc import Iterable
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
+
+from google.protobuf.message import Message
 
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.chain.filter import SETTING, Env, Filter, Refused, Row
 from gatewright.wire.v1 import policy_pb2
+
+log = logging.getLogger("dataplane.table")
 
 T = TypeVar("T")
 
@@ -24,7 +29,7 @@ class Interns:
     def __init__(self, rows: Iterable[Row], env: Env) -> None:
         self.rows = {row.name: (index, row) for index, row in enumerate(rows)}
         self.env = env
-        self._chains: WeakValueDictionary[tuple[tuple[int, bytes], ...], Chain] = WeakValueDictionary()
+        self._chains: WeakValueDictionary[bytes, Chain] = WeakValueDictionary()
         self._values: dict[object, object] = {}
 
     def row(self, policy: policy_pb2.Policy) -> tuple[int, Row]:
@@ -43,14 +48,14 @@ class Interns:
         for policy in policies:
             index, row = self.row(policy)
             if row.kind != SETTING:
-                steps.append((index, row, getattr(policy, row.name)))
+                steps.append((index, row, policy))
         if not steps:
             return EMPTY
         steps.sort(key=lambda step: step[0])  # stable: equal policies stay as written
-        key = tuple((index, config.SerializeToString(deterministic=True)) for index, _, config in steps)
+        key = b"".join(_delimited(index, _bytes(getattr(policy, row.name))) for index, row, policy in steps)
         chain = self._chains.get(key)
         if chain is None:
-            built = [_build(row, config, self.env) for _, row, config in steps]
+            built: list[Filter | None] = [build(row, policy, self.env) for _, row, policy in steps]
             chain = self._chains[key] = Chain(step for step in built if step is not None)
         return chain
 
@@ -65,9 +70,23 @@ class Interns:
         return f"Interns({len(self._chains)} chains, {len(self._values)} values)"
 
 
-def _build(row: Row, config: object, env: Env) -> Filter | None:
-    build: Callable[[object, Env], Filter | None] = row.build
+def build(row: Row, policy: policy_pb2.Policy, env: Env) -> Any:
+    """What the builder of a row makes of a policy: a filter or None, of a setting its value. Raises `Refused`.
+
+    A builder with a bug must cost the proxy one policy, not the process: that is refused as well, and logged in full.
+    """
     try:
-        return build(config, env)
+        return row.build(getattr(policy, row.name), env)
     except Refused as error:
         raise Refused(f"{row.name}: {error}") from None
+    except Exception as error:
+        log.exception("building %s failed", row.name)
+        raise Refused(f"{row.name}: internal error: {error!r}") from error
+
+
+def _delimited(index: int, config: bytes) -> bytes:
+    return b"%d %d " % (index, len(config)) + config
+
+
+def _bytes(config: Message) -> bytes:
+    return config.SerializeToString(deterministic=True)

@@ -160,4 +160,8 @@ def compile_regex(pattern: bytes) -> Test:
     except re2.error as error:
         why = error.args[0]
         text = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-        raise Refused(f"regular expression {pattern.decode()!r}: {text}") from None
+        raise Refused(f"regular expression {_short(pattern.decode())!r}: {_short(text)}") from None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 100 else text[:100] + "..."

@@ -97,7 +97,7 @@ class Children:
         if children is None:
             children = self._of[parent] = {}
         children[child] = None
-        if len(children) == LIMIT + 1:
+        if type(children) is dict and len(children) > LIMIT:
             self._of[parent] = grown(children)
 
     def remove(self, parent: str, child: str) -> None:

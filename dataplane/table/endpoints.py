@@ -1,0 +1,87 @@
+"""Changes of endpoints and backends, and the plans that they make. Called by the applier, one resource at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dataplane.table import compile as compiler
+from dataplane.table.parted import grown
+from dataplane.table.store import BackendRecord, EndpointRecord, decode, decode_endpoint
+from dataplane.table.swap import Swap
+
+
+def change_endpoint(swap: Swap, name: str, value: bytes | None) -> None:
+    """Raises `Refused`."""
+    store = swap.of.store
+    old = store.endpoints.get(name)
+    new = None
+    if value is not None:
+        message = decode_endpoint(name, value)
+        compiler.check_endpoint(message)
+        new = EndpointRecord(message.backend, swap.of.carryover.take(message.address, message.port))
+        store.endpoints[name] = new
+        store.endpoints_of.add(new.backend, name)
+        swap.dirty_backends[new.backend] = None
+    if old is not None:
+        swap.released.append(old.endpoint)
+        swap.dirty_backends[old.backend] = None
+        if new is None:
+            del store.endpoints[name]
+        if new is None or new.backend != old.backend:
+            store.endpoints_of.remove(old.backend, name)
+
+
+def change_backend(swap: Swap, key: str, value: bytes | None) -> None:
+    """Raises `Refused`."""
+    store = swap.of.store
+    old = store.backends.get(key)
+    if value is not None:
+        if old is not None and old.raw == value:
+            return
+        message = decode(key, value).backend
+        compiler.check_backend(message)
+        address = compiler.static_address(message)
+        static = None if address is None else swap.of.carryover.take(*address)
+        store.backends[key] = BackendRecord(message, value, static)
+    elif old is not None:
+        del store.backends[key]
+    if old is not None and old.static is not None:
+        swap.released.append(old.static)
+    swap.dirty_backends[key] = None
+
+
+def make_plans(swap: Swap) -> Iterator[None]:
+    """New plans for the backends that changed, and word to the routes that waited for them."""
+    for key in swap.dirty_backends:
+        _make_plan(swap, key)
+        if key in swap.of.blocked and is_ready(swap, key):
+            swap.unblocked.extend(swap.of.blocked[key])
+        yield
+
+
+def _make_plan(swap: Swap, key: str) -> None:
+    store = swap.of.store
+    record = store.backends.get(key)
+    old = swap.of.backends.get(key)
+    if record is None:
+        if old is not None:
+            del swap.changed_backends()[key]
+        return
+    if record.static is not None:
+        endpoints = [record.static]
+    else:
+        endpoints = [store.endpoints[name].endpoint for name in store.endpoints_of.of(key)]
+    new = compiler.backend_plan(key, record.message, endpoints)
+    if old is None or (old.endpoints, old.host, old.port) != (new.endpoints, new.host, new.port):
+        backends = swap.changed_backends()
+        backends[key] = new
+        swap.backends = grown(backends)
+
+
+def is_ready(swap: Swap, backend: str) -> bool:
+    """Whether a route to it may enter: it has an endpoint, or is known to have none (requests get 503), or has no
+    endpoints of this kind. One that is not there has nothing to wait for: its requests get 500."""
+    record = swap.of.store.backends.get(backend)
+    if record is None or record.message.WhichOneof("kind") != "service":
+        return True
+    return record.message.service.empty or swap.of.store.endpoints_of.has(backend)

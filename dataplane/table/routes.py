@@ -1,0 +1,88 @@
+"""Changes of routes: into and out of the routers of their listeners, or to wait. Called by the applier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dataplane.table import compile as compiler
+from dataplane.table.endpoints import is_ready
+from dataplane.table.matches import Placement, place
+from dataplane.table.store import RouteRecord, decode, decode_route
+from dataplane.table.swap import Swap
+from gatewright.wire.v1 import route_pb2
+
+
+def change_route(swap: Swap, key: str, value: bytes | None) -> None:
+    """Raises `Refused`. A version whose backends have no endpoints yet waits; the one before stays meanwhile."""
+    record = swap.of.store.routes.get(key)
+    if value is None:
+        _stop_waiting(swap, key)
+        if record is not None:
+            _leave(swap, key, record)
+        return
+    if record is not None and record.raw == value:
+        _stop_waiting(swap, key)
+        return
+    message = decode(key, value).route
+    plan = compiler.route_plan(key, message, swap.of.interns)
+    placements = place(message, plan)
+    _stop_waiting(swap, key)
+    blocking = [backend for backend in compiler.wanted_backends(message) if not is_ready(swap, backend)]
+    if blocking:
+        _wait(swap, key, value, blocking)
+        return
+    if record is not None:
+        _leave(swap, key, record)
+    swap.of.store.routes[key] = RouteRecord(value, plan)
+    _enter(swap, key, message, placements)
+
+
+def unblocked(swap: Swap) -> Iterator[tuple[str, bytes]]:
+    """Routes that waited and may be able to enter now, as changes."""
+    for key in swap.unblocked:
+        value = swap.of.waiting.get(key)
+        if value is not None:
+            yield key, value
+
+
+def _enter(swap: Swap, key: str, message: route_pb2.Route, placements: list[Placement]) -> None:
+    hostnames = compiler.hostnames(message)
+    for listener in dict.fromkeys(message.listeners):
+        swap.of.store.routes_of.add(listener, key)
+        draft = swap.draft(listener)
+        if draft is not None:
+            for hostname in hostnames:
+                draft.add(hostname, placements)
+
+
+def _leave(swap: Swap, key: str, record: RouteRecord) -> None:
+    message = decode_route(record.raw)
+    placements = place(message, record.plan)
+    hostnames = compiler.hostnames(message)
+    for listener in dict.fromkeys(message.listeners):
+        swap.of.store.routes_of.remove(listener, key)
+        draft = swap.draft(listener)
+        if draft is not None:
+            for hostname in hostnames:
+                draft.remove(hostname, placements, record.plan)
+    del swap.of.store.routes[key]
+    swap.garbage.append(record)
+
+
+def _wait(swap: Swap, key: str, value: bytes, backends: list[str]) -> None:
+    swap.of.waiting[key] = value
+    for backend in backends:
+        swap.of.blocked.setdefault(backend, {})[key] = None
+
+
+def _stop_waiting(swap: Swap, key: str) -> None:
+    value = swap.of.waiting.pop(key, None)
+    if value is None:
+        return
+    blocked = swap.of.blocked
+    for backend in compiler.wanted_backends(decode_route(value)):
+        routes = blocked.get(backend)
+        if routes is not None:
+            routes.pop(key, None)
+            if not routes:
+                del blocked[backend]
