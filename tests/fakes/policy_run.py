@@ -1,0 +1,60 @@
+"""A policy through all rooms in memory: YAML -> wire -> chain -> exchange.
+
+`route` is the body of one route of a standalone file; every answer is what the product's own rooms made of it.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from dataplane.chain.reply import Reply
+from dataplane.exchange import Exchange
+from dataplane.http.heads import Head
+from dataplane.table.plans import RoutePlan
+from dataplane.table.store import RESOURCE_TYPE, Change
+from gatewright.api import standalone
+from tests.fakes.table_state import TableRun, exchange
+
+FILE = """
+binds:
+- port: {port}
+  listeners:
+  - name: http
+    routes:
+    - name: r
+"""
+
+
+class PolicyRun(TableRun):
+    """A proxy's table that was made of a route with policies."""
+
+    def __init__(self, route: str, port: int = 8080) -> None:
+        super().__init__()
+        text = FILE.format(port=port) + textwrap.indent(textwrap.dedent(route).strip("\n"), " " * 6) + "\n"
+        loaded = standalone.load(text, "config.yaml")
+        assert not loaded.problems, [str(problem) for problem in loaded.problems]
+        self.apply(*(Change(RESOURCE_TYPE, each.key, each.SerializeToString()) for each in loaded.resources))
+        assert self.refused == {}
+        self.port = port
+
+    def route(self, x: Exchange) -> RoutePlan:
+        plan = self.plan(x, f"bind/default/standalone/{self.port}")
+        assert plan is not None
+        return plan
+
+    def request(self, x: Exchange) -> Reply | None:
+        """Route an exchange and run the request steps of its rule."""
+        step = self.route(x).chain.request
+        answer = None if step is None else step(x)
+        assert answer is None or isinstance(answer, Reply)
+        return answer
+
+    def respond(self, status: int, headers: bytes = b"") -> Exchange:
+        """Run the response steps on an answer with these header lines."""
+        x = exchange()
+        self.request(x)
+        x.status, x.response = status, Head(b"\r\n" + headers)
+        step = x.plan.chain.response
+        assert step is not None and step(x) is None
+        return x
+

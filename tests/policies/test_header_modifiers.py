@@ -1,0 +1,126 @@
+"""Header modifiers from the standalone file to the bytes of a head."""
+
+from __future__ import annotations
+
+import pytest
+
+from dataplane.chain.filter import Env, Refused
+from dataplane.filters import header_modifiers
+from gatewright.wire.v1 import traffic_pb2
+from tests.fakes.policy_run import PolicyRun
+from tests.fakes.table_state import exchange
+
+BOTH = """
+policies:
+  headerModifiers:
+    request:
+      set: [{name: X-Set, value: new}, {name: Accept, value: "*/*"}]
+      add: [{name: x-add, value: "a, b"}]
+      remove: [X-Gone, x-absent]
+    response:
+      set: [{name: server, value: gw}]
+      add: [{name: X-Added, value: "1"}]
+      remove: [x-internal]
+"""
+
+SENT = b"X-set: old\r\naccept: text/html\r\nx-gone: 1\r\nX-Add: mine\r\nx-keep: 1\r\nX-GONE: 2\r\nx-set: older\r\n"
+
+
+def test_request() -> None:
+    x = exchange(headers=SENT)
+    assert PolicyRun(BOTH).request(x) is None
+    expected = b"\r\nHost: a.example\r\nX-Add: mine\r\nx-keep: 1\r\nx-add: a, b\r\nX-Set: new\r\nAccept: */*\r\n"
+    assert x.request.block == expected
+    assert x.request.low == expected.lower()
+
+
+def test_response() -> None:
+    x = PolicyRun(BOTH).respond(200, b"Server: x\r\nX-Internal: 1\r\ncontent-length: 0\r\nx-added: 0\r\n")
+    assert x.response is not None
+    assert x.response.block == b"\r\ncontent-length: 0\r\nx-added: 0\r\nX-Added: 1\r\nserver: gw\r\n"
+    assert x.response.low == x.response.block.lower()
+
+
+def test_no_header_at_all() -> None:
+    x = PolicyRun(BOTH).respond(204)
+    assert x.response is not None and x.response.items() == [(b"x-added", b"1"), (b"server", b"gw")]
+
+
+def test_setting_the_host_changes_the_authority() -> None:
+    run = PolicyRun("policies: {headerModifiers: {request: {set: [{name: Host, value: 'Other.example:81'}]}}}")
+    x = exchange()
+    run.request(x)
+    assert (x.authority, x.host) == (b"Other.example:81", b"other.example")
+    assert x.request.get_all(b"host") == [b"Other.example:81"]
+
+
+def build(side: str = "request", **lists: list[str]) -> object:
+    """`name=value` in set and add, `name` in remove."""
+    config = traffic_pb2.HeaderModifiers()
+    edit = getattr(config, side)
+    for operation, entries in lists.items():
+        if operation == "remove":
+            edit.remove.extend(entries)
+        else:
+            for entry in entries:
+                name, _, value = entry.partition("=")
+                getattr(edit, operation).add(name=name, value=value)
+    return header_modifiers.build(config, Env(clock=lambda: 0.0, random=lambda: 0.0))
+
+
+@pytest.mark.parametrize(
+    ("lists", "reason"),
+    [
+        ({"set": ["a b=1"]}, "request.set: 'a b' is not a header name"),
+        ({"add": ["=1"]}, "request.add: '' is not a header name"),
+        ({"remove": [":path"]}, "request.remove: ':path' is not a header name"),
+        ({"set": ["a=1\r\nb: 2"]}, "request.set: the value of a is not a header value"),
+        ({"set": ["a=x\0"]}, "the value of a is not a header value"),
+        ({"set": ["a= x"]}, "the value of a is not a header value"),
+        ({"set": ["Content-Length=0"]}, "Content-Length belongs to the connection"),
+        ({"remove": ["transfer-encoding"]}, "transfer-encoding belongs to the connection"),
+        ({"add": ["Connection=close"]}, "Connection belongs to the connection"),
+        ({"remove": ["Upgrade"]}, "Upgrade belongs to the connection"),
+        ({"remove": ["host"]}, "request: host can be set, not added or removed"),
+        ({"add": ["Host=a"]}, "request: host can be set, not added or removed"),
+        ({"set": ["Host=a b"]}, "request.set: 'a b' is not a host"),
+    ],
+)
+def test_refused(lists: dict[str, list[str]], reason: str) -> None:
+    with pytest.raises(Refused) as refused:
+        build(**lists)
+    assert reason in str(refused.value)
+
+
+def test_response_framing_is_refused_too() -> None:
+    with pytest.raises(Refused, match=r"response\.set: content-length belongs to the connection"):
+        build("response", set=["content-length=1"])
+
+
+def edited(headers: bytes, **lists: list[str]) -> list[tuple[bytes, bytes]]:
+    made = build(**lists)
+    assert made is not None
+    x = exchange(headers=headers)
+    made.request(x)  # type: ignore[attr-defined]
+    return x.request.items()[1:]
+
+
+@pytest.mark.parametrize(
+    ("lists", "headers", "expected"),
+    [
+        ({"add": ["a=1"], "set": ["A=2"]}, b"a: 0\r\n", [(b"a", b"2")]),  # add, then set
+        ({"set": ["a=1"], "remove": ["A"]}, b"a: 0\r\n", []),  # then remove
+        ({"add": ["a=1"], "remove": ["a"]}, b"a: 0\r\n", []),
+        ({"set": ["a=1", "A=2"]}, b"", [(b"a", b"1")]),  # the first of a name
+        ({"add": ["a=1", "A=2"]}, b"a: 0\r\n", [(b"a", b"0"), (b"a", b"1")]),
+        ({"remove": ["a"]}, b"aa: 1\r\nb: a: 1\r\nA: 2\r\n", [(b"aa", b"1"), (b"b", b"a: 1")]),
+        ({"set": ["a="]}, b"a: 1\r\n", [(b"a", b"")]),
+        ({"set": ["a=\u00e9"]}, b"", [(b"a", "\u00e9".encode())]),
+    ],
+)
+def test_operations(lists: dict[str, list[str]], headers: bytes, expected: list[tuple[bytes, bytes]]) -> None:
+    assert edited(headers, **lists) == expected
+
+
+def test_nothing_to_do_is_no_filter() -> None:
+    assert build() is None
