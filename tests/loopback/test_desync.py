@@ -7,6 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 
 import h11
@@ -226,6 +227,30 @@ def exchange_open(sent: bytes, gateway: Gateway) -> bytes:
             while talk.receive(0.2):
                 continue
         return talk.left
+
+
+def test_honest_clients_beside_lying_origins(gateway: Gateway) -> None:
+    """Requests to the same endpoint at the same time, on connections that come and go with every lie.
+
+    Without the lies that come late: once a connection has the next request, they cannot be told from its answer.
+    """
+
+    def honest(number: int) -> list[str]:
+        wrong = []
+        for turn in range(60):
+            target = b"/client%d/%d" % (number, turn)
+            with Conversation(gateway.address) as talk:
+                talk.send((get(target) + get(target + b"/again"),))
+                bodies = [answer.body if (answer := talk.answer()) else None for _ in range(2)]
+            if bodies != [b"GET " + target, b"GET " + target + b"/again"]:
+                wrong.append(f"{target!r}: {bodies}")
+        return wrong
+
+    with ThreadPoolExecutor(4) as pool:
+        results = [pool.submit(honest, number) for number in range(3)]
+        for name in (name for name in EVIL if "later" not in name):
+            pool.submit(exchange_open, get(b"/" + name.encode()), gateway)
+        assert [result.result() for result in results] == [[], [], []]
 
 
 @pytest.mark.parametrize("name", ["body-shorter-than-length", "body-shorter-reset", "chunk-cut", "chunk-size-bad"])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -86,6 +89,39 @@ def test_the_corpus_is_large_and_named() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_one_right_answer(case: Case, gateway: Gateway, origin: Origin) -> None:
     assert play(case, gateway.address, origin) == []
+
+
+WHOLE = [case for case in CASES if case.name != "early-answer-bad-chunk"]
+"""Not those where either of two answers may come first: the head's redirect or the body's refusal."""
+
+
+def split(case: Case, places: Sequence[int]) -> Case:
+    """The same bytes, cut at these places instead of where the case cuts them."""
+    data = b"".join(case.sent)
+    edges = [0, *places, len(data)]
+    return replace(case, sent=tuple(data[start:end] for start, end in pairwise(edges) if start < end))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_segments_end_changes_nothing(seed: int, gateway: Gateway, origin: Origin) -> None:
+    """TCP may cut anywhere: the answers are those of the whole."""
+    dice = random.Random(seed)
+    wrong = {}
+    for case in WHOLE:
+        length = sum(map(len, case.sent))
+        places = sorted(dice.randrange(1, length) for _ in range(3))
+        problems = play(split(case, places), gateway.address, origin)
+        if problems:
+            wrong[case.name] = (places, problems)
+    assert wrong == {}
+
+
+@pytest.mark.slow
+def test_one_byte_at_a_time_changes_nothing(gateway: Gateway, origin: Origin) -> None:
+    short = [case for case in WHOLE if sum(map(len, case.sent)) < 400]
+    each = {case.name: split(case, range(1, sum(map(len, case.sent)))) for case in short}
+    wrong = {name: play(case, gateway.address, origin) for name, case in each.items()}
+    assert {name: problems for name, problems in wrong.items() if problems} == {}
 
 
 def test_the_judge_sees_wrong_answers(origin: Origin) -> None:
