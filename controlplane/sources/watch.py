@@ -14,7 +14,7 @@ from watchfiles._rust_notify import RustNotify
 log = logging.getLogger(__name__)
 
 # A group of events is complete after one step without a further one, at the latest after the debounce.
-STEP_MS, DEBOUNCE_MS = 5, 20
+STEP_MS, DEBOUNCE_MS = 3, 20
 IDLE_MS = 2_000
 POLL_MS = 250
 
