@@ -19,6 +19,32 @@ is_value = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-
 """RFC 9110 5.5: visible characters, inner spaces and tabs; nothing that could end a line."""
 
 
+def without(block: bytes, low: bytes, spans: list[tuple[int, int]]) -> tuple[bytes, bytes]:
+    """A block and its lower-case twin with `spans` cut out of both; they are in order and do not overlap."""
+    if len(spans) == 1:
+        ((start, end),) = spans
+        return block[:start] + block[end:], low[:start] + low[end:]
+    if not spans:
+        return block, low
+    kept, at = [], 0
+    for start, end in spans:
+        kept.append((at, start))
+        at = end
+    kept.append((at, len(block)))
+    return b"".join([block[a:b] for a, b in kept]), b"".join([low[a:b] for a, b in kept])
+
+
+def lines_of(low: bytes, name: bytes) -> list[tuple[int, int]]:
+    """Where the headers called `name` stand in a lower-case block, each from its CRLF to the next."""
+    spans, needle = [], b"\r\n" + name + b":"
+    p = low.find(needle)
+    while p >= 0:
+        q = low.find(b"\r\n", p + 2)
+        spans.append((p, q))
+        p = low.find(needle, q)
+    return spans
+
+
 class Head:
     """The headers of one request or response. Attributes are public because the fast path edits them in place."""
 

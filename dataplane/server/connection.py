@@ -209,7 +209,7 @@ class Connection(Responding):
     def _partial(self, data: bytes) -> None:
         """A head that is not whole yet."""
         limits = self.context.limits
-        if data.startswith(b"\r\n\r\n") or _BARE_LF(data, max(0, len(self.buffer) - 1)) or data.startswith(_PREFACE):
+        if data.startswith((b"\r\n\r\n", _PREFACE)) or _BARE_LF(data, max(0, len(self.buffer) - 1)):
             # one empty line before a request may be skipped (RFC 9112 2.2); two, or a bare line feed, are no request
             self._refuse("BadRequest")
             return
@@ -349,7 +349,7 @@ class Connection(Responding):
         self.keep = head.keep
         self.upgrade = framing.upgrade
         self.expects = framing.expects
-        if not framing.has_body:
+        if not head.has_body:
             self.request_done = True
             self.state = WAIT
             if len(data) > body:

@@ -12,16 +12,18 @@ from dataclasses import dataclass
 
 import httptools
 
-from dataplane.http.heads import Head
+from dataplane.http.heads import lines_of, without
 
 LENGTH, CHUNKED, UNTIL_CLOSE, TUNNEL = range(4)
 """How the body is delimited."""
 
-_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?").fullmatch
+_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?(?=\r\n)").match
 _DIGITS = re.compile(rb"[0-9]{1,18}").fullmatch
-_HOP = re.compile(rb"\r\n(?:connection|keep-alive|proxy-connection|te|upgrade):").search
-_HOP_NAMES = (b"connection", b"keep-alive", b"proxy-connection", b"te", b"upgrade")
-_NOT_REMOVABLE = frozenset((b"content-length", b"transfer-encoding", b"close", b"keep-alive", b"upgrade", b"te"))
+_SPECIAL = re.compile(
+    rb"\r\n(content-length|transfer-encoding|connection|keep-alive|proxy-connection|te|upgrade)[ \t]*:[ \t]*([^\r]*)"
+).finditer
+_STAYS = frozenset((b"content-length", b"transfer-encoding"))
+_NOT_REMOVABLE = frozenset((*_STAYS, b"close", b"keep-alive", b"upgrade", b"te"))
 
 
 @dataclass(slots=True, eq=False)
@@ -48,27 +50,48 @@ NOTHING = ResponseHead(b"", False, 0, b"", b"", b"", LENGTH, 0, False, b"")
 
 def read(raw: bytes, to_head: bool) -> ResponseHead | str:
     """Understand a response head (status line and header block), or say what is wrong with it."""
-    eol = raw.find(b"\r\n")
-    match = _STATUS_LINE(raw, 0, eol)
+    match = _STATUS_LINE(raw)
     if match is None:
         return "malformed status line"
-    old, status = match[1] == b"0", int(match[2])
-    head = Head(raw[eol:])
     if not _valid(raw + b"\r\n"):
         return "malformed response head"
-    framing, length = _frame(head, status, to_head, old)
+    eol = match.end()
+    minor, digits = match.groups()
+    old, status = minor == b"0", int(digits)
+    block = raw[eol:]
+    low = block.lower()
+    lengths: list[bytes] = []
+    codings: list[bytes] = []
+    options: list[bytes] = []
+    spans: list[tuple[int, int]] = []
+    upgrade = b""
+    for special in _SPECIAL(low):
+        name, value = special.groups()
+        if name == b"content-length":
+            lengths.append(value.rstrip(b" \t"))
+        elif name == b"transfer-encoding":
+            codings.append(value.rstrip(b" \t"))
+        else:
+            spans.append(special.span())
+            if name == b"connection":
+                options += [option.strip(b" \t") for option in value.split(b",")]
+            elif name == b"upgrade":
+                upgrade = value.rstrip(b" \t")
+    framing, length = _frame(lengths, codings, status, to_head, old)
     if framing < 0:
         return "ambiguous framing"
-    keep, upgrade = _take_out_hop(head, old)
-    keep = keep and framing in (LENGTH, CHUNKED)
+    if spans:
+        block, low = without(block, low, spans)
+        for name in options:
+            if name and name not in _NOT_REMOVABLE:
+                block, low = without(block, low, lines_of(low, name))
+    keep = b"close" not in options and (not old or b"keep-alive" in options) and framing in (LENGTH, CHUNKED)
     line = b"HTTP/1.1" + raw[8:eol]
-    return ResponseHead(raw, to_head, status, line, head.block, head.low, framing, length, keep, upgrade)
+    return ResponseHead(raw, to_head, status, line, block, low, framing, length, keep, upgrade)
 
 
-def _frame(head: Head, status: int, to_head: bool, old: bool) -> tuple[int, int]:
+def _frame(lengths: list[bytes], codings: list[bytes], status: int, to_head: bool, old: bool) -> tuple[int, int]:
     """(framing, length); framing -1 when there is no one right answer."""
-    codings = head.get_all(b"transfer-encoding")
-    lengths = head.get_all(b"content-length")
     if len(lengths) > 1 or (lengths and (_DIGITS(lengths[0]) is None or codings)):
         return -1, 0
     if status == 101:
@@ -76,22 +99,8 @@ def _frame(head: Head, status: int, to_head: bool, old: bool) -> tuple[int, int]
     if to_head or status < 200 or status in (204, 304):
         return LENGTH, 0
     if codings:
-        return (CHUNKED, 0) if len(codings) == 1 and codings[0].lower() == b"chunked" and not old else (-1, 0)
+        return (CHUNKED, 0) if codings == [b"chunked"] and not old else (-1, 0)
     return (LENGTH, int(lengths[0])) if lengths else (UNTIL_CLOSE, 0)
-
-
-def _take_out_hop(head: Head, old: bool) -> tuple[bool, bytes]:
-    """(the endpoint keeps the connection, the protocol it upgrades to)."""
-    if _HOP(head.low) is None:
-        return not old, b""
-    upgrade = head.get(b"upgrade") or b""
-    options = [option.strip(b" \t") for option in b",".join(head.get_all(b"connection")).lower().split(b",")]
-    for name in options:
-        if name and name not in _NOT_REMOVABLE:
-            head.remove(name)
-    for name in _HOP_NAMES:
-        head.remove(name)
-    return b"close" not in options and (not old or b"keep-alive" in options), upgrade
 
 
 class _Nobody:
