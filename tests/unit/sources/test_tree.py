@@ -5,6 +5,9 @@
 
 from collections.abc import Iterable
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from controlplane.sources import tree
 from gatewright.api.metadata import ObjectKey
 from gatewright.api.problem import Problem
@@ -181,3 +184,38 @@ def test_an_unreadable_file_keeps_its_objects() -> None:
     assert [str(problem) for problem in state.problems()] == ["a.yaml: cannot be read: permission denied"]
     assert put(state, "a.yaml", "one 1\n") == {}
     assert state.problems() == []
+
+
+TEXTS = st.lists(st.tuples(st.sampled_from(["one", "two", "three", "four"]), st.sampled_from("123")), max_size=5).map(
+    lambda lines: "---\n".join(f"{name} {value}\n" for name, value in lines)
+)
+STEPS = st.lists(st.tuples(st.sampled_from(["a.yaml", "b.yaml", "c.yaml"]), st.none() | TEXTS), max_size=12)
+
+
+@given(STEPS)
+def test_the_way_does_not_matter(steps: list[tuple[str, str | None]]) -> None:
+    """After any edits the objects, their order of precedence and the problems are those of reading everything anew."""
+    state, _ = make()
+    known: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    for file, text in steps:
+        if text is None:
+            texts.pop(file, None)
+            changes = told(state.remove(file))
+        else:
+            texts[file] = text
+            changes = put(state, file, text)
+        for name, model in changes.items():
+            if model is None:
+                del known[name]
+            else:
+                assert known.get(name, "").partition(" g")[0] != model.partition(" g")[0]
+                known[name] = model
+    fresh, _ = make()
+    anew: dict[str, str | None] = {}
+    for file, text in texts.items():
+        anew |= put(fresh, file, text)
+    assert {name: model.partition(" g")[0] for name, model in known.items()} == {
+        name: str(model).partition(" g")[0] for name, model in anew.items()
+    }
+    assert state.problems() == fresh.problems()
