@@ -7,14 +7,17 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dataplane import bootstrap
-from dataplane.agent import file_source
 from dataplane.agent.agent import Agent
-from dataplane.agent.file_source import BadFile, Loaded
 from dataplane.agent.workers import Pace
 from dataplane.telemetry import process_log
 from gatewright.api.log_level import parse_log_level
+
+if TYPE_CHECKING:
+    from dataplane.agent.file_source import Loaded
 
 log = logging.getLogger("dataplane")
 
@@ -31,13 +34,9 @@ def main(argv: Sequence[str] | None = None, worker_command: Sequence[str] = WORK
     first = None
     if settings.file is not None:
         process_log.configure(settings.logging.format, "agent")
-        try:
-            first = file_source.read(settings.file, process_log.MODULES)
-        except BadFile as bad:
-            for problem in bad.args:
-                log.error("%s", problem)
-            if settings.xds is None:
-                return BAD_CONFIGURATION
+        first = _first_reading(settings.file)
+        if first is None and settings.xds is None:
+            return BAD_CONFIGURATION
         settings = bootstrap.parse(words, os.environ, None if first is None else first.defaults)
     try:
         levels = parse_log_level(settings.logging.level, process_log.MODULES)
@@ -47,6 +46,18 @@ def main(argv: Sequence[str] | None = None, worker_command: Sequence[str] = WORK
     process_log.configure(settings.logging.format, "agent")
     process_log.set_levels(levels.default, levels.modules)
     return asyncio.run(_run(settings, worker_command, first))
+
+
+def _first_reading(file: Path) -> Loaded | None:
+    """The file as it is at the start; None when it gives nothing to serve, which is logged."""
+    from dataplane.agent import file_source
+
+    try:
+        return file_source.read(file, process_log.MODULES)
+    except file_source.BadFile as bad:
+        for problem in bad.args:
+            log.error("%s", problem)
+        return None
 
 
 async def _run(settings: bootstrap.Settings, worker_command: Sequence[str], first: Loaded | None) -> int:

@@ -2,6 +2,7 @@
 
 `run` starts workers, sources and pages, and returns when the proxy has ended. Nothing here serves traffic. A change is
 taken by `take`, one at a time: the table of resources, the workers, the sockets, then the verdict for its source.
+Each source and the metrics page bring a heavy library; it is loaded when it is needed, so that a start stays short.
 """
 
 from __future__ import annotations
@@ -14,27 +15,30 @@ import signal
 from collections.abc import Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
-from dataplane.agent import dump, exposition, pages
-from dataplane.agent.file_source import FileSource, Loaded
+from dataplane.agent import dump, pages
 from dataplane.agent.pages import Answer, Routes
 from dataplane.agent.resources import FILE, SOURCES, XDS, Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.workers import Pace, Verdict, Workers
-from dataplane.agent.xds_client import XdsClient
-from dataplane.agent.xds_stream import XdsStream
 from dataplane.bootstrap import Address, Settings, WorkerSettings, version
 from dataplane.link.messages import RESOURCE, Record, WantedBind
 from dataplane.telemetry import metrics, process_log
 from dataplane.telemetry.metrics import Metrics
 from gatewright.api.log_level import LogLevels, parse_log_level
 
+if TYPE_CHECKING:
+    from dataplane.agent.exposition import Reader
+    from dataplane.agent.file_source import FileSource, Loaded
+    from dataplane.agent.xds_client import XdsClient
+
 log = logging.getLogger("dataplane.agent")
 
 OK, BIND_FAILED = 0, 3
 """Exit codes."""
 
-TRY_AGAIN = 5.0
+TRY_AGAIN = 2.0
 """Seconds between tries to open a port that was in use."""
 
 ORPHAN_DRAIN = 1.0
@@ -112,11 +116,13 @@ class Agent:
         closing = {place.bind for place in difference.close}
         opening = {place.bind for place in difference.open}
         for place in difference.close:
-            self._sockets.close(place, self._source_of(place.bind))
+            self._sockets.close(place)
         # A bind of which an address comes or goes is handed out anew as a whole; what stays open here loses nothing.
         handed_back = sorted(closing | (opening & listening))
         if handed_back:
             await self.workers.close_binds(handed_back)
+        for place in difference.close:
+            self._sockets.log_closed(place, self._source_of(place.bind))
         failures: dict[str, str] = {}
         for place in difference.open:
             why = self._sockets.open(place, self._source_of(place.bind))
@@ -156,12 +162,17 @@ class Agent:
         file = self._settings.file
         if file is None:
             return None
+        from dataplane.agent.file_source import FileSource
+
         return FileSource(file, first, partial(self.take, FILE, whole=True), self._metrics, process_log.MODULES)
 
     def _make_xds_client(self) -> XdsClient | None:
         settings = self._settings
         if settings.xds is None:
             return None
+        from dataplane.agent.xds_client import XdsClient
+        from dataplane.agent.xds_stream import XdsStream
+
         stream = XdsStream(settings.gateway, settings.instance, version())
         return XdsClient(settings.xds, stream, partial(self.take, XDS), self._metrics)
 
@@ -199,10 +210,12 @@ class Agent:
         return Answer(text.encode(), HTTPStatus.INTERNAL_SERVER_ERROR)
 
     async def _metrics_page(self, _query: Mapping[str, str]) -> Answer:
+        from dataplane.agent import exposition
+
         slots, gauge = self._metrics.slots, self._metrics.gauge
         slots[gauge("build_info", version(), platform.python_version())] = 1
         slots[gauge("workers")] = len(self.workers.slots) - len(self.workers.pending()) if self.workers.number else 0
-        readers: list[exposition.Reader] = [self._metrics.series]
+        readers: list[Reader] = [self._metrics.series]
         readers += [partial(metrics.read_region, slot.region) for slot in self.workers.slots]
         return Answer(exposition.render(readers), content_type=exposition.CONTENT_TYPE)
 

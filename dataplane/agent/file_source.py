@@ -23,7 +23,7 @@ from gatewright.api.standalone_file import Config
 log = logging.getLogger("dataplane.agent.file")
 
 STEP_MS, DEBOUNCE_MS = 5, 200
-LOOK_AGAIN = 5.0
+LOOK_AGAIN = 1.0
 """Seconds: file systems without events (network, some containers) are looked at this often."""
 
 SHOWN = 10
@@ -92,6 +92,7 @@ class FileSource:
         self._log_modules = log_modules
         self._good = first
         self._seen = first.text if first is not None else None
+        self._stamp: tuple[int, ...] = ()
 
     async def run(self) -> None:
         """Apply the first, then every change, until cancelled."""
@@ -119,11 +120,16 @@ class FileSource:
 
     async def _look(self) -> None:
         try:
+            stamp = _stamp(self._file)
+            if stamp == self._stamp:
+                return
             text = await asyncio.to_thread(self._file.read_text, encoding="utf-8")
+            self._stamp = stamp
         except (OSError, UnicodeDecodeError) as error:
             if self._seen is not None:
                 log.error("%s: cannot be read, the last good configuration stays: %s", self._file, error)
                 self._seen = None
+                self._stamp = ()
             return
         if text == self._seen:
             return
@@ -150,6 +156,12 @@ class FileSource:
 
     def _count(self, outcome: str) -> None:
         self._metrics.slots[self._metrics.counter("config_loads_total", outcome)] += 1
+
+
+def _stamp(file: Path) -> tuple[int, ...]:
+    """What differs when the file does. Taken before reading, so that a later write is seen as one."""
+    status = file.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _difference(before: Loaded | None, after: Loaded) -> dict[str, str | int]:

@@ -40,6 +40,8 @@ class WorkerProcess:
         """Binds that it accepts for."""
         self.trouble = ""
         """Why its link ended, when that was not its end."""
+        self.is_condemned = False
+        """It was killed and its end is awaited."""
         self._heard = heard
         self._process: asyncio.subprocess.Process | None = None
         self._channel: Channel | None = None
@@ -105,9 +107,11 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """At once, without a chance to clean up."""
-        with contextlib.suppress(ProcessLookupError):
-            if self._process is not None:
-                self._process.send_signal(signal.SIGKILL)
+        self.is_condemned = True
+        if self._process is not None and self._process.returncode is None:
+            # Not by the process object: that one looks for the exit status first, and would take it from its watcher.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
 
     def hang_up(self) -> None:
         """Close the link: the worker drains and ends as if the agent had died."""

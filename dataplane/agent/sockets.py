@@ -43,29 +43,38 @@ class Sockets:
     def __init__(self, workers: int, offset: int) -> None:
         self._workers, self._offset = workers, offset
         self._open: dict[Place, list[socket.socket]] = {}
+        self._told: dict[Place, str] = {}
+        """Failures that were logged."""
         self._any_address = tcp.any_address()
 
     def difference(self, wanted: Iterable[WantedBind]) -> Difference:
         """Compare with what listens now."""
         places = {place for bind in wanted for place in self._places(bind)}
+        self._told = {place: reason for place, reason in self._told.items() if place in places}
         return Difference(tuple(sorted(self._open.keys() - places)), tuple(sorted(places - self._open.keys())))
 
     def open(self, place: Place, source: str) -> str:
-        """Listen there. Answers why not, or nothing; both are logged."""
+        """Listen there. Answers why not, or nothing; both are logged, the same failure once."""
         fields = {"bind": place.bind, "address": self._at(place), "source": source}
         try:
             self._open[place] = self._listen(place)
         except OSError as error:
             reason = self._reason(place, error)
-            log.error("bind failed: %s", reason, extra={"fields": fields})
+            if self._told.get(place) != reason:
+                self._told[place] = reason
+                log.error("bind failed: %s", reason, extra={"fields": fields})
             return reason
+        self._told.pop(place, None)
         log.info("bind opened", extra={"fields": fields})
         return ""
 
-    def close(self, place: Place, source: str) -> None:
+    def close(self, place: Place) -> None:
         """Give up our copies; a worker that still has its own goes on accepting until it closes that."""
-        for sock in {id(sock): sock for sock in self._open.pop(place)}.values():
+        for sock in self._open.pop(place):
             sock.close()
+
+    def log_closed(self, place: Place, source: str) -> None:
+        """Nobody listens there any more."""
         fields = {"bind": place.bind, "address": self._at(place), "source": source}
         log.info("bind closed", extra={"fields": fields})
 

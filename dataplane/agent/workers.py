@@ -166,6 +166,7 @@ class Workers:
                 return
             self._metrics.slots[self._metrics.counter("workers_restarted_total", cause)] += 1
             slot.deaths += 1
+            self._changed.set()
             if slot.deaths > 1:
                 await asyncio.sleep(min(self._pace.restart_first * 2 ** (slot.deaths - 2), self._pace.restart_most))
 
@@ -213,6 +214,8 @@ class Workers:
             now = time.monotonic()
             for slot, life in [(slot, slot.life) for slot in self.slots if slot.life is not None]:
                 silent = now - life.last_pong
+                if life.is_condemned:
+                    continue
                 if silent > self._pace.patience:
                     log.error("worker has not answered for %.1f s and is killed", silent, extra=_who(life))
                     life.kill()
