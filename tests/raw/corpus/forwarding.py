@@ -33,6 +33,10 @@ CASES: tuple[Case, ...] = (
         post(b"5\r\nhello\r\n0\r\n\r\n", b"Connection: transfer-encoding", b"Transfer-Encoding: chunked"),
         Seen(b"POST", body=b"hello"),
     ),
+    refused("forward-option-bare-cr", "9112 2.2", get(b"/", b"Connection: x-a\r", b"X-A: 1")),
+    refused("forward-spoof-bare-cr", "9112 2.2", get(b"/", b"X-Forwarded-For: 10.0.0.1\rX: 1")),
+    refused("upgrade-bare-cr", "9112 2.2", get(b"/", b"Connection: upgrade", b"Upgrade: websocket\r")),
+    refused("expect-bare-cr", "9112 2.2", post(b"hello", b"Expect: 100-continue\r", b"Content-Length: 5")),
     # h2c: the upgrade, its settings and the option that names them all go.
     _get(
         "h2c",

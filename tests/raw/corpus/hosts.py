@@ -32,6 +32,8 @@ CASES: tuple[Case, ...] = (
     _bad("nul-escaped", b"a%00.example"),
     _bad("markup", b"<a.example>"),
     _bad("quotes", b'"a.example"'),
+    _bad("bare-cr-after", b"a.example\r"),
+    _bad("bare-cr-inside", b"a.example\rb.example"),
     _bad("port-letters", b"a.example:http"),
     _bad("port-too-large", b"a.example:65536"),
     _bad("port-negative", b"a.example:-1"),

@@ -25,7 +25,14 @@ def _good(name: str, line: bytes) -> Case:
 CASES: tuple[Case, ...] = (
     _good("chunked", _TE),
     _good("upper-case", b"TRANSFER-ENCODING: CHUNKED"),
-    _good("white-space", b"Transfer-Encoding: \tchunked \t"),
+    _good("spaces-before", b"Transfer-Encoding:   chunked"),
+    _good("space-after", b"Transfer-Encoding: chunked "),
+    # A tab behind the coding is legal (9110 5.5), but no sender writes it and readers differ on it: refused.
+    _bad("tabs-after", b"chunked\t\t"),
+    _bad("bare-cr-after", b"chunked\r"),
+    _bad("bare-cr-before", b"\rchunked"),
+    _bad("bare-cr-after-space", b"chunked \r"),
+    _bad("bare-lf-after", b"chunked\n"),
     _bad_lines("and-length", _TE, b"Content-Length: 5"),
     _bad_lines("after-length", b"Content-Length: 5", _TE),
     _bad_lines("and-length-zero", b"Content-Length: 0", _TE),
