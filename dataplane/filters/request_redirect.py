@@ -72,7 +72,7 @@ def _path(config: traffic_pb2.PathModifier) -> NewPath:
         full = _checked(config.replace_full_path) or b"/"
         return lambda exchange: full
     if kind == "replace_prefix_match":
-        replacement = _checked(config.replace_prefix_match).rstrip(b"/")
+        replacement = _checked(config.replace_prefix_match)
         return lambda exchange: _replaced(exchange.path, exchange.prefix, replacement)
     return lambda exchange: exchange.path
 
@@ -87,4 +87,5 @@ def _checked(path: str) -> bytes:
 def _replaced(path: bytes, prefix: bytes, replacement: bytes) -> bytes | None:
     if not prefix:
         return None
-    return replacement + (path if prefix == b"/" else path[len(prefix) :]) or b"/"
+    rest = path if prefix == b"/" else path[len(prefix) :]
+    return replacement.rstrip(b"/") + rest if rest else replacement or b"/"

@@ -1,7 +1,7 @@
 """URL rewrite: change host and path of the request on its way up (Gateway API HTTPURLRewriteFilter).
 
 The query stays. A replaced prefix is the one that the rule matched; slashes are joined as HTTPPathModifier's table
-says: a slash at the end of the replacement is ignored, and an empty outcome is "/".
+says: one between replacement and rest, and an empty outcome is "/".
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _path(config: traffic_pb2.PathModifier) -> RequestHook | None:
     if kind == "replace_full_path":
         return _full_path(_checked(config.replace_full_path) or b"/")
     if kind == "replace_prefix_match":
-        return _prefix(_checked(config.replace_prefix_match).rstrip(b"/"))
+        return _prefix(_checked(config.replace_prefix_match))
     return None
 
 
@@ -80,12 +80,14 @@ def _full_path(path: bytes) -> RequestHook:
 
 
 def _prefix(replacement: bytes) -> RequestHook:
+    alone, before = replacement or b"/", replacement.rstrip(b"/")
+
     def replace_prefix(exchange: Exchange) -> Reply | None:
         prefix = exchange.prefix
         if not prefix:
             return NO_PREFIX
         rest = exchange.path if prefix == b"/" else exchange.path[len(prefix) :]
-        path = replacement + rest or b"/"
+        path = before + rest if rest else alone
         query = exchange.target.find(b"?")
         exchange.target = path if query < 0 else path + exchange.target[query:]
         exchange.path = path

@@ -106,7 +106,7 @@ class Applier:
         for key, draft in swap.drafts.items():
             self.routers[key] = draft.finish()
             swap.listeners.add(key)
-            swap.garbage.extend(draft.replaced)
+            swap.garbage += draft.replaced + parts(draft.fresh)
         listeners.make_plans(swap)
         binds = listeners.make_binds(swap)
         if swap.backends is not None:

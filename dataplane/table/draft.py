@@ -24,7 +24,7 @@ class RouterDraft:
         self._router.hosts = router.hosts.copy()
         self._router.wildcards = router.wildcards.copy()
         self._router.any = router.any
-        self._levels: dict[bytes, Level] = {}
+        self.fresh: Container[bytes, Level] = {}
         """Levels that this draft made, by hostname: they may be changed."""
         self.replaced: list[Level] = []
         """Levels of the old router that the new one lacks."""
@@ -41,7 +41,7 @@ class RouterDraft:
         for kind, key, _ in placements:
             _remove(level, kind, key, plan)
         if not (level.exact or level.prefixes or level.regexes or level.root):
-            del self._levels[hostname]
+            del self.fresh[hostname]
             self._put(hostname, None)
 
     def finish(self) -> Router:
@@ -49,14 +49,15 @@ class RouterDraft:
         return self._router
 
     def _level(self, hostname: bytes) -> Level:
-        level = self._levels.get(hostname)
+        level = self.fresh.get(hostname)
         if level is None:
             level = Level()
             old = self._get(hostname)
             if old is not None:
                 _copy(old, level)
                 self.replaced.append(old)
-            self._levels[hostname] = level
+            self.fresh[hostname] = level
+            self.fresh = grown(self.fresh)
             self._put(hostname, level)
         return level
 

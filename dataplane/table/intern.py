@@ -7,14 +7,15 @@ forgotten together: sharing saves memory, nothing depends on it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
+from weakref import ref
 
 from google.protobuf.message import Message
 
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.chain.filter import SETTING, Env, Filter, Refused, Row
+from dataplane.table.parted import PartedDict
 from gatewright.wire.v1 import policy_pb2
 
 log = logging.getLogger("dataplane.table")
@@ -25,11 +26,18 @@ LIMIT = 8192
 """Constant values kept."""
 
 
+class _Known(ref[Chain]):
+    """A chain by the bytes that it was made of, as long as a plan holds it."""
+
+    __slots__ = ("key",)
+    key: bytes
+
+
 class Interns:
     def __init__(self, rows: Iterable[Row], env: Env) -> None:
         self.rows = {row.name: (index, row) for index, row in enumerate(rows)}
         self.env = env
-        self._chains: WeakValueDictionary[bytes, Chain] = WeakValueDictionary()
+        self._chains: PartedDict[bytes, _Known] = PartedDict()
         self._values: dict[object, object] = {}
 
     def row(self, policy: policy_pb2.Policy) -> tuple[int, Row]:
@@ -53,11 +61,18 @@ class Interns:
             return EMPTY
         steps.sort(key=lambda step: step[0])  # stable: equal policies stay as written
         key = b"".join(_delimited(index, _bytes(getattr(policy, row.name))) for index, row, policy in steps)
-        chain = self._chains.get(key)
+        known = self._chains.get(key)
+        chain = None if known is None else known()
         if chain is None:
             built: list[Filter | None] = [build(row, policy, self.env) for _, row, policy in steps]
-            chain = self._chains[key] = Chain(step for step in built if step is not None)
+            chain = Chain(step for step in built if step is not None)
+            known = self._chains[key] = _Known(chain, self._forget)
+            known.key = key
         return chain
+
+    def _forget(self, known: _Known) -> None:
+        if self._chains.get(known.key) is known:
+            del self._chains[known.key]
 
     def same(self, value: T) -> T:
         """A value equal to this one, the first that was seen. It must be hashable and constant."""

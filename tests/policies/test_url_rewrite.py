@@ -34,6 +34,8 @@ PREFIXES = [
     ("/foo", "/foo", "", "/"),
     ("/foo/", "/foo", "/", "/"),
     ("/foo", "/foo", "/", "/"),
+    ("/foo", "/foo", "/xyz/", "/xyz/"),
+    ("/foo/", "/foo", "/xyz/", "/xyz/"),
     ("/foo/bar", "/", "/xyz", "/xyz/foo/bar"),
     ("/", "/", "/xyz", "/xyz/"),
     ("/foo//bar/", "/foo", "/xyz", "/xyz//bar/"),
