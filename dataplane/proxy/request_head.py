@@ -114,7 +114,7 @@ def read(line: bytes, block: bytes, version: bytes, absolute: bytes, peer: Peer,
     framing, reason = _frame(found, version)
     if reason:
         return reason
-    if not _agreed(line, block, low, framing):
+    if not _agreed(line, block, framing):
         return "BadRequest"
     options = found.options
     keep = (version == b"HTTP/1.1" or b"keep-alive" in options) and b"close" not in options
@@ -176,9 +176,9 @@ def _frame(found: _Found, version: bytes) -> tuple[Framing, str]:
         if found.expect != b"100-continue":
             return framing, "ExpectationFailed"
         framing.expects = version == b"HTTP/1.1"
-    if found.upgrade and b"upgrade" in found.options and version == b"HTTP/1.1":
-        if b"h2c" not in [name.strip(b" \t") for name in found.upgrade.split(b",")]:
-            framing.upgrade = found.upgrade
+    protocols = [name.strip(b" \t") for name in found.upgrade.split(b",")]
+    if found.upgrade and b"upgrade" in found.options and b"h2c" not in protocols and version == b"HTTP/1.1":
+        framing.upgrade = found.upgrade
     lengths, codings = found.lengths, found.codings
     if codings:
         if lengths or version != b"HTTP/1.1":
@@ -223,10 +223,8 @@ class _Judge:
         self.complete = True
 
 
-def _agreed(line: bytes, block: bytes, low: bytes, framing: Framing) -> bool:
+def _agreed(line: bytes, block: bytes, framing: Framing) -> bool:
     """Whether llhttp takes the head for one and sees the same framing."""
-    if framing.chunked:
-        block = _plain_coding(block, low)
     judge = _Judge()
     try:
         httptools.HttpRequestParser(judge).feed_data(b"%b%b\r\n" % (line, block))
@@ -235,9 +233,3 @@ def _agreed(line: bytes, block: bytes, low: bytes, framing: Framing) -> bool:
     except httptools.HttpParserError:
         return False
     return judge.complete == (not framing.chunked and not framing.length)
-
-
-def _plain_coding(block: bytes, low: bytes) -> bytes:
-    """White space around a field's value is legal (RFC 9110 5.5), but llhttp minds it behind `chunked`."""
-    p = low.find(b"\r\ntransfer-encoding:") + 20
-    return b"%b chunked%b" % (block[:p], block[low.find(b"\r\n", p) :])

@@ -24,7 +24,7 @@ class ControlPlane:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.streams = 0
-        self._send: asyncio.Queue[Response] = asyncio.Queue()
+        self._send: asyncio.Queue[bytes] = asyncio.Queue()
         self._nonce = 0
 
     def say(
@@ -39,6 +39,10 @@ class ControlPlane:
             value = content if isinstance(content, bytes) else content.SerializeToString()
             resource = response.resources.add(name=name, version=version)
             resource.resource.type_url, resource.resource.value = RESOURCE, value
+        self.say_bytes(response.SerializeToString())
+
+    def say_bytes(self, response: bytes) -> None:
+        """Send what may not be a response."""
         self._send.put_nowait(response)
 
     async def answered(self) -> dict[str, str]:
@@ -51,8 +55,8 @@ class ControlPlane:
         return {row["key"]: row["error"] for row in json.loads(request.error_detail.message)}
 
     async def talk(
-        self, incoming: AsyncIterator[Request], _context: grpc.aio.ServicerContext[Request, Response]
-    ) -> AsyncIterator[Response]:
+        self, incoming: AsyncIterator[Request], _context: grpc.aio.ServicerContext[Request, bytes]
+    ) -> AsyncIterator[bytes]:
         self.streams += 1
 
         async def listen() -> None:
@@ -72,9 +76,9 @@ async def serving(socket: Path, plane: ControlPlane | None = None) -> AsyncItera
     """A control plane at this socket until the block ends; then it is gone at once."""
     plane = plane or ControlPlane()
     handler = grpc.stream_stream_rpc_method_handler(
-        plane.talk, request_deserializer=Request.FromString, response_serializer=Response.SerializeToString
+        plane.talk, request_deserializer=Request.FromString
     )
-    server = grpc.aio.server()
+    server = grpc.aio.server(options=(("grpc.max_send_message_length", -1),))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {NAME: handler}),))
     server.add_insecure_port(f"unix:{socket}")
     await server.start()

@@ -241,4 +241,4 @@ def _step(task: Coroutine[Any, Any, None]) -> None:
         pending = task.send(None)
     except StopIteration:
         return
-    pending._task = task  # noqa: SLF001
+    pending._task = task

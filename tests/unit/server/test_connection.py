@@ -65,8 +65,8 @@ def test_hop_by_hop_headers_end_here() -> None:
     proxy = MemoryProxy()
     client = proxy.connect()
     client.send(
-        b"GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, X-Hop, content-length, host\r\nX-Hop: 1\r\nKeep-Alive: 5\r\n"
-        b"TE: trailers\r\nProxy-Connection: keep-alive\r\nUpgrade: h2c\r\nHTTP2-Settings: AAA\r\n\r\n"
+        b"GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, X-Hop, content-length, host\r\n"
+        b"X-Hop: 1\r\nKeep-Alive: 5\r\nTE: trailers\r\nProxy-Connection: keep-alive\r\nUpgrade: h2c\r\nHTTP2-Settings: AAA\r\n\r\n"
     )
     assert set(headers(proxy.upstream.received)) == {
         "host", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-request-id",
@@ -103,7 +103,7 @@ def test_every_request_without_an_id_gets_its_own() -> None:
 def test_pipelined_requests_are_answered_in_order() -> None:
     proxy = MemoryProxy()
     client = proxy.connect()
-    client.send(b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\nGET /3 HTTP/1.1\r\nHost: a\r\n\r\n")
+    client.send(b"".join(b"GET /%d HTTP/1.1\r\nHost: a\r\n\r\n" % number for number in (1, 2, 3)))
     for number in (b"1", b"2", b"3"):
         assert proxy.upstream.take().startswith(b"GET /%b " % number)
         proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n" + number)
@@ -122,7 +122,10 @@ def test_a_thousand_pipelined_refusals_do_not_recurse() -> None:
 def test_a_request_in_pieces_is_the_same_request(size: int) -> None:
     proxy = MemoryProxy()
     client = proxy.connect()
-    message = b"POST /p HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nWiki\r\n5;x=1\r\npedia\r\n0\r\nX-T: 1\r\n\r\n"
+    message = (
+        b"POST /p HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"4\r\nWiki\r\n5;x=1\r\npedia\r\n0\r\nX-T: 1\r\n\r\n"
+    )
     for at in range(0, len(message), size):
         client.send(message[at : at + size])
     body = proxy.upstream.received.partition(b"\r\n\r\n")[2]
@@ -518,7 +521,8 @@ class TestEnds:
         client.send(GET)
         assert client.received.startswith(b"HTTP/1.1 503 ")
         assert b"127.0.0.1" not in client.received
-        assert 'error="connect to 127.0.0.1:9000 failed: Connection refused" reason=ConnectFailed' in proxy.log_lines()[0]
+        line = proxy.log_lines()[0]
+        assert 'error="connect to 127.0.0.1:9000 failed: Connection refused" reason=ConnectFailed' in line
 
     def test_requests_in_flight_are_counted_down_whatever_happens(self) -> None:
         proxy = MemoryProxy()
@@ -538,7 +542,7 @@ class TestEnds:
 
 
 class TestUpgrades:
-    REQUEST = b"GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n"
+    REQUEST = b"GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 
     def test_bytes_pass_both_ways(self) -> None:
