@@ -58,7 +58,7 @@ METHODS = frozenset(
 class Connection(Responding):
     """Made by the acceptor for each accepted connection; asyncio's protocol by shape."""
 
-    __slots__ = ("busy", "chunks", "due", "expects", "head_due", "known", "left", "peer")
+    __slots__ = ("busy", "chunks", "due", "expects", "head_due", "known", "left", "peer", "progress")
 
     def __init__(self, context: Context, bind: str) -> None:
         super().__init__(context, bind)
@@ -74,6 +74,8 @@ class Connection(Responding):
         """The next head has to come within the header timeout: on a new connection, or because it began to come."""
         self.due = NEVER
         """When the connection is to be woken next."""
+        self.progress: tuple[Any, int] = (None, 0)
+        """Exchange and body bytes at the last look: a body that stands still is given up."""
 
     # --- life of the connection
 
@@ -152,12 +154,22 @@ class Connection(Responding):
                 self.expired(x, "RequestDeadline")
             elif now >= x.attempt_deadline and not x.replied:
                 self.expired(x, "UpstreamTimeout")
+            elif self.state == READ_BODY and self.progress == (x, x.body_bytes) and not self.paused:
+                self.expired(x, "RequestTimeout")
             else:
-                self.arm(min(x.deadline, x.attempt_deadline, now + self.context.limits.idle_timeout))
+                self._look_again(x, now)
         elif self.state == READ_HEAD:
             self._wait_for_head(now)
         elif self.state == LINGER:
             self.transport.abort()
+
+    def _look_again(self, x: Exchange, now: float) -> None:
+        """Be woken for the next deadline, or to see whether the request's body still comes."""
+        idle = now + self.context.limits.idle_timeout
+        due = min(x.deadline, x.attempt_deadline, idle)
+        if due == idle:
+            self.progress = (x, x.body_bytes)
+        self.arm(due)
 
     def _wait_for_head(self, now: float) -> None:
         limits = self.context.limits

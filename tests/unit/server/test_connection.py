@@ -66,7 +66,8 @@ def test_hop_by_hop_headers_end_here() -> None:
     client = proxy.connect()
     client.send(
         b"GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, X-Hop, content-length, host\r\n"
-        b"X-Hop: 1\r\nKeep-Alive: 5\r\nTE: trailers\r\nProxy-Connection: keep-alive\r\nUpgrade: h2c\r\nHTTP2-Settings: AAA\r\n\r\n"
+        b"X-Hop: 1\r\nKeep-Alive: 5\r\nTE: trailers\r\n"
+        b"Proxy-Connection: keep-alive\r\nUpgrade: h2c\r\nHTTP2-Settings: AAA\r\n\r\n"
     )
     assert set(headers(proxy.upstream.received)) == {
         "host", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-request-id",
@@ -420,6 +421,19 @@ class TestTime:
         proxy.advance(1.1)
         assert client.aborted
         assert "reason=RequestDeadline" in proxy.log_lines()[-1]
+
+    def test_a_body_that_stands_still_is_given_up(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc")
+        for _ in range(3):
+            proxy.advance(590)
+            client.send(b"x")
+        assert client.received == b""
+        for _ in range(3):
+            proxy.advance(601)
+        assert client.received.startswith(b"HTTP/1.1 408 ")
+        assert not proxy.upstream.open
 
     def test_deadlines_of_many_requests_on_one_connection(self) -> None:
         proxy = MemoryProxy(TIMEOUT_ROUTE)
