@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ log = logging.getLogger("dataplane")
 
 BAD_CONFIGURATION, USAGE = 1, 2
 """Exit codes."""
+
+MAX_FILES = 1_048_576
 
 WORKER = (sys.executable, "-m", "dataplane.worker")
 
@@ -45,6 +48,7 @@ def main(argv: Sequence[str] | None = None, worker_command: Sequence[str] = WORK
         return USAGE
     process_log.configure(settings.logging.format, "agent")
     process_log.set_levels(levels.default, levels.modules)
+    _allow_files()
     return asyncio.run(_run(settings, worker_command, first))
 
 
@@ -58,6 +62,13 @@ def _first_reading(file: Path) -> Loaded | None:
         for problem in bad.args:
             log.error("%s", problem)
         return None
+
+
+def _allow_files() -> None:
+    """As many open files as the system allows: each connection is one, and the usual soft limit is 1,024."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _run(settings: bootstrap.Settings, worker_command: Sequence[str], first: Loaded | None) -> int:

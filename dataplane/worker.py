@@ -19,6 +19,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from dataplane.bootstrap import WorkerSettings
@@ -48,6 +49,10 @@ LAG_STEP = 0.1
 YOUNG, MIDDLE, OLD = 5_000, 4, 1_000_000_000
 """Garbage collection: at most 20,000 young objects are looked at at once (below 1 ms), the old ones never: the table
 holds no cycles, and a full collection over 10,000 routes would stop traffic for tens of milliseconds."""
+
+BIG_STATE = 500
+"""Records from which a state is applied without garbage collection: looking at what it makes would hold the loop for
+several milliseconds, to find nothing."""
 
 STDOUT = 1
 
@@ -191,17 +196,22 @@ class Room:
     async def apply(self, message: messages.StateEnd, _fd: int) -> Message:
         """Make the next table in slices; traffic flows between them."""
         records, self._records = self._records, deque()
-        longest, began = 0.0, time.perf_counter()
-        for _ in self._applier.apply(_taken(records)):
-            longest = max(longest, time.perf_counter() - began)
-            await asyncio.sleep(0)
-            began = time.perf_counter()
-        longest = max(longest, time.perf_counter() - began)
+        with _collection_paused(len(records) >= BIG_STATE):
+            longest = await self._swap(records)
         self._swapped(longest)
         if self.state == 0 and message.number:
             gc.freeze()
         self.state = message.number
         return self._applied(message.number)
+
+    async def _swap(self, records: deque[Record]) -> float:
+        """Answers the longest hold of the loop, in seconds."""
+        longest, began = 0.0, time.perf_counter()
+        for _ in self._applier.apply(_taken(records)):
+            longest = max(longest, time.perf_counter() - began)
+            await asyncio.sleep(0)
+            began = time.perf_counter()
+        return max(longest, time.perf_counter() - began)
 
     async def open_bind(self, message: messages.OpenBind, fd: int) -> Message:
         await self._acceptor.listen(message.key, socket.socket(fileno=fd))
@@ -274,6 +284,21 @@ def _taken(records: deque[Record]) -> Iterator[Change]:
     """The records, each given away when it is asked for: a big state is freed in slices as well."""
     while records:
         yield Change(*records.popleft())
+
+
+@contextmanager
+def _collection_paused(is_big: bool) -> Iterator[None]:
+    """No collection meanwhile; afterwards everything that was made counts as old, without having been looked at."""
+    if not is_big:
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.unfreeze()
+        gc.enable()
 
 
 class _Tasks:

@@ -96,13 +96,27 @@ class Agent:
         """
         async with self._one_at_a_time:
             change = self._resources.replace if whole else self._resources.update
+            before = self._held_up(XDS)
             verdict = await self.workers.apply(change(source, records))
             self._judge(verdict)
             self._wanted = verdict.binds
             self._failures = await self._move_binds()
             self._count()
-            found = {**self._refused, **self._failures, **self._resources.conflicts(source)}
-            return {name: why for name, why in found.items() if not name or self._resources.has(source, name)}
+            if source != XDS:
+                self._tell_of_healing(before)
+            has = self._resources.has
+            refused = {name: why for name, why in self._refused.items() if not name or has(source, name)}
+            return {**refused, **self._held_up(source)}
+
+    def _held_up(self, source: str) -> dict[str, str]:
+        """Binds of this source that do not listen for reasons outside of it: the port is in use or claimed twice."""
+        failures = {bind: why for bind, why in self._failures.items() if self._resources.has(source, bind)}
+        return {**failures, **self._resources.conflicts(source)}
+
+    def _tell_of_healing(self, before: Mapping[str, str]) -> None:
+        """The control plane was told of a bind that listens by now: a new stream lets it send, and us acknowledge."""
+        if self._xds is not None and before.keys() - self._held_up(XDS).keys():
+            self._xds.start_over()
 
     def _judge(self, verdict: Verdict) -> None:
         self._resources.judge(verdict.refused)
@@ -135,17 +149,15 @@ class Agent:
         return failures
 
     async def _try_again(self) -> None:
-        """A port that was in use may be free later; the control plane is asked again so that it learns of it."""
+        """A port that was in use may be free later."""
         while True:
             await asyncio.sleep(TRY_AGAIN)
-            if not self._failures:
-                continue
-            async with self._one_at_a_time:
-                before, self._failures = self._failures, await self._move_binds()
-                self._count()
-            healed = before.keys() - self._failures.keys()
-            if self._xds is not None and any(self._resources.has(XDS, bind) for bind in healed):
-                self._xds.start_over()
+            if self._failures:
+                async with self._one_at_a_time:
+                    before = self._held_up(XDS)
+                    self._failures = await self._move_binds()
+                    self._count()
+                    self._tell_of_healing(before)
 
     def _source_of(self, bind: str) -> str:
         return self._resources.source_of(RESOURCE, bind) or "removed"

@@ -12,6 +12,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -53,6 +54,7 @@ class XdsClient:
         self._address, self._stream, self._apply = address, stream, apply
         self._metrics = metrics
         self._again = asyncio.Event()
+        self._told = ""
         self.is_connected = False
         self.version = ""
         """Of the last state that was applied."""
@@ -61,9 +63,9 @@ class XdsClient:
         """Converse; try again; for ever."""
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, random.random)
         while True:
-            started, reason = time.monotonic(), await self._one_stream()
+            started, reason = time.monotonic(), await self._talk()
             was_good = self.is_connected and time.monotonic() - started > STEADY
-            self._disconnected(reason, backoff.tries)
+            self._disconnected(reason)
             if was_good:
                 backoff.reset()
             await asyncio.sleep(backoff.next())
@@ -72,25 +74,14 @@ class XdsClient:
         """End the stream and open a new one: what was refused comes again. For causes that vanished on our side."""
         self._again.set()
 
-    async def _one_stream(self) -> str:
-        """Answers why it ended."""
-        self._again.clear()
-        talk = asyncio.ensure_future(self._talk())
-        again = asyncio.ensure_future(self._again.wait())
-        try:
-            await asyncio.wait({talk, again}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            again.cancel()
-            talk.cancel()
-        if not talk.done():
-            await asyncio.wait({talk})
-        return "started over" if talk.cancelled() else talk.result()
-
     async def _talk(self) -> str:
+        """One stream; answers why it ended."""
+        self._again.clear()
         async with grpc.aio.insecure_channel(_target(self._address), OPTIONS) as channel:
             call = channel.stream_stream(METHOD, request_serializer=Request.SerializeToString)()
             try:
-                await self._converse(call)
+                if not await self._converse(call):
+                    return "STARTED_OVER: to be told of what is well again"
             except grpc.aio.AioRpcError as error:
                 return f"{error.code().name}: {error.details()}"
             except asyncio.InvalidStateError:
@@ -99,10 +90,14 @@ class XdsClient:
                 return f"a response cannot be read: {error}"
             return f"{(await call.code()).name}: ended by the control plane"
 
-    async def _converse(self, call: grpc.aio.StreamStreamCall) -> None:
+    async def _converse(self, call: grpc.aio.StreamStreamCall) -> bool:
+        """Until the other end has said all: true; or until a new stream is wanted: false."""
         for request in self._stream.open():
             await call.write(request)
-        while (data := await call.read()) is not grpc.aio.EOF:
+        while True:
+            data = await self._read(call)
+            if data is grpc.aio.EOF or data is None:
+                return data is not None
             response = Response.FromString(data)
             self._received(response, len(data))
             found = self._stream.receive(response)
@@ -112,6 +107,17 @@ class XdsClient:
             elif found is not None:
                 self._count("xds_nacks_total")
                 await call.write(found)
+
+    async def _read(self, call: grpc.aio.StreamStreamCall) -> Any:
+        """The next response, EOF, or None when a new stream is wanted; that never disturbs a state being applied."""
+        read = asyncio.ensure_future(call.read())
+        again = asyncio.ensure_future(self._again.wait())
+        try:
+            await asyncio.wait({read, again}, return_when=asyncio.FIRST_COMPLETED)
+            return read.result() if read.done() else None
+        finally:
+            again.cancel()
+            read.cancel()
 
     async def _take(self, state: State) -> list[Request]:
         refused = await self._apply(state.records)
@@ -135,15 +141,16 @@ class XdsClient:
         self._count("xds_messages_total", kind)
         self._count("xds_message_bytes_total", kind, by=size)
 
-    def _disconnected(self, reason: str, tries: int) -> None:
+    def _disconnected(self, reason: str) -> None:
+        """Said once, and again when it is for another reason; not at every try."""
+        code = reason.partition(":")[0]
         self._metrics.slots[self._metrics.gauge("xds_connected")] = 0
-        self._count("xds_connection_terminations_total", reason.partition(":")[0])
-        was_connected, self.is_connected = self.is_connected, False
+        self._count("xds_connection_terminations_total", code)
+        is_news = self.is_connected or code != self._told
+        self.is_connected, self._told = False, code
+        level = logging.WARNING if is_news else logging.DEBUG
         fields = {"address": self._address, "reason": reason}
-        if was_connected or tries == 0:
-            log.warning("no control plane; serving the last good state, trying again", extra={"fields": fields})
-        else:
-            log.debug("no control plane", extra={"fields": fields})
+        log.log(level, "no control plane; serving the last good state, trying again", extra={"fields": fields})
 
     def _count(self, name: str, *labels: str, by: int = 1) -> None:
         self._metrics.slots[self._metrics.counter(name, *labels)] += by

@@ -279,3 +279,40 @@ async def test_one_port_claimed_by_file_and_control_plane_is_an_error_that_names
             await proxy.logged("bind opened.*source=xds")
             await eventually(lambda: "bind opened" in proxy.log())
             assert await get(port) == (200, "xds")
+
+
+async def test_the_control_plane_learns_that_a_bind_listens_after_all(tmp_path: Path) -> None:
+    path, port = tmp_path / "xds.sock", free_port()
+    flags = ("--xds", f"unix:{path}", "--gateway", "default/web")
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", port))
+        holder.listen()
+        async with origin() as upstream, control_plane.serving(path) as plane, running(*flags, workers=1) as proxy:
+            plane.say("v1", control_plane.gateway(port, upstream))
+            refused = await plane.answered()
+            assert list(refused) == ["bind/default/web/80"] and "is in use" in refused["bind/default/web/80"]
+            holder.close()
+            # A new stream: of what was refused it has no version, so it is sent and acknowledged now.
+            await eventually(lambda: plane.streams == 2)
+            await eventually(lambda: len([r for r in plane.requests if r.resource_names_subscribe]) == 4)
+            versions = dict(plane.requests[-1].initial_resource_versions)
+            assert (versions["bind/default/web/80"], versions["route/default/all/0"]) == ("", "v1")
+            plane.say("v1", {"bind/default/web/80": control_plane.gateway(port, upstream)["bind/default/web/80"]})
+            assert await plane.answered() == {}
+            assert await get(port) == (200, "hello")
+            await proxy.ready()
+
+
+async def test_a_control_plane_that_talks_nonsense_is_left_and_tried_again(tmp_path: Path) -> None:
+    path, port = tmp_path / "xds.sock", free_port()
+    flags = ("--xds", f"unix:{path}", "--gateway", "default/web")
+    async with origin() as upstream, control_plane.serving(path) as plane, running(*flags, workers=1) as proxy:
+        plane.say_bytes(b"\xff\xff\xff")
+        await proxy.logged("a response cannot be read")
+        plane.say_bytes(bytes(40 * 1024 * 1024))
+        assert "larger than max" in await proxy.logged("RESOURCE_EXHAUSTED")
+        await eventually(lambda: plane.streams >= 3)
+        plane.say("v1", control_plane.gateway(port, upstream))
+        assert await plane.answered() == {}
+        assert await get(port) == (200, "hello")
+        assert "Traceback" not in proxy.log()
