@@ -7,7 +7,7 @@ forgotten together: sharing saves memory, nothing depends on it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, TypeVar
 from weakref import ref
 

@@ -6,6 +6,7 @@ stays decoded. An entry is the last good version: what is refused or waits is no
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -106,8 +107,9 @@ class Children:
         if not children:
             del self._of[parent]
 
-    def of(self, parent: str) -> list[str]:
-        return list(self._of.get(parent, ()))
+    def of(self, parent: str) -> Iterable[str]:
+        """Not a copy: it must not change while it is gone through."""
+        return self._of.get(parent, ())
 
     def has(self, parent: str) -> bool:
         return parent in self._of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from typing import Any
 
 import pytest
@@ -643,6 +644,20 @@ def test_work_is_done_in_slices(run: TableRun) -> None:
     assert run.apply(*many(100)) >= 15  # sorted, judged; ten looks at the clock to a slice
     assert run.apply(gone(listener_key())) >= 8  # dropped
     assert run.apply(listener()) >= 8  # filled
+
+
+def test_no_slice_is_much_longer_than_meant(run: TableRun) -> None:
+    """By CPU time, and loosely: this machine does other things, and the collector may run."""
+    run.applier._clock = time.process_time
+    longest = 0.0
+    for state in (many(4000), many(4000, "2"), [gone(listener_key())], [listener()]):
+        began = time.process_time()
+        for _ in run.applier.apply(state):
+            longest = max(longest, time.process_time() - began)
+            began = time.process_time()
+        longest = max(longest, time.process_time() - began)
+    assert longest < 0.05
+    assert run.find("h3999.example", "/p") == "r3999"
 
 
 def test_large_containers_are_changed_in_part(run: TableRun) -> None:
