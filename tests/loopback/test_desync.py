@@ -19,7 +19,8 @@ from tests.raw.corpus import CASES
 from tests.raw.gateway import Gateway, forward_all, free_port
 from tests.raw.mutations import mutants
 from tests.raw.origin import CLOSE, RESET, Origin, Request, Step
-from tests.raw.parsers import GoParser, Parsed, Reading, read_h11
+from tests.raw.parsers import GoParser, Parsed, Reading, read_h11, read_h11_responses
+from tests.raw.responses import RESPONSES
 
 _STATUS = re.compile(rb"HTTP/1\.1 ([2-5][0-9][0-9]) ")
 _SEEDS = [b"".join(case.sent) for case in CASES if sum(map(len, case.sent)) < 2000]
@@ -36,8 +37,8 @@ def go(tool: Callable[[str], str]) -> Iterator[GoParser]:
 
 
 def comparable(request: Parsed) -> Parsed:
-    """Go takes `Trailer` out of the fields and adds `Cache-Control` beside `Pragma`."""
-    fields = tuple(pair for pair in request.fields if pair[0] not in (b"trailer", b"cache-control"))
+    """Without the fields that Go takes out when it has read them, or adds (`Cache-Control` beside `Pragma`)."""
+    fields = tuple(pair for pair in request.fields if pair[0] not in (b"trailer", b"connection", b"cache-control"))
     return Parsed(request.method, request.target, request.host, request.body, fields, request.trailers)
 
 
@@ -221,10 +222,11 @@ def test_an_origin_that_lies_harms_nobody_else(name: str, method: bytes, gateway
 
 def exchange_open(sent: bytes, gateway: Gateway) -> bytes:
     """Send it and take what comes until the end or a moment of silence (no half close: the origin is the subject)."""
+    silence = 0.25 if b"later" in sent or b"flood" in sent else 0.05
     with Conversation(gateway.address) as talk:
         talk.send((sent,))
         if talk.receive(2.0):
-            while talk.receive(0.2):
+            while talk.receive(silence):
                 continue
         return talk.left
 
@@ -263,6 +265,47 @@ def test_a_cut_response_does_not_look_whole(name: str, gateway: Gateway) -> None
         except h11.RemoteProtocolError:
             return
         assert answer is None or answer.status == 502
+
+
+# --- Responses: what the client gets must mean the same to both parsers, too
+
+
+def pull(target: bytes, gateway: Gateway) -> bytes:
+    """Everything that comes in answer to one request on a connection of its own."""
+    with Conversation(gateway.address) as talk:
+        talk.send((get(target, b"Connection: close"),))
+        assert talk.await_end(), f"still open: {talk.left!r}"
+        return talk.left
+
+
+def run_responses(answers: Sequence[bytes], go: GoParser) -> int:
+    """Have the origin send each; answers how many were passed on whole."""
+    scripts = {b"/%d" % number: _evil_script((answer, CLOSE)) for number, answer in enumerate(answers)}
+    with Origin(scripts) as origin, Gateway(forward_all(free_port(), origin.port)) as gateway:
+        came = [pull(target, gateway) for target in scripts]
+        others_are_served(gateway)
+    wrong = []
+    whole = 0
+    for sent, data, theirs in zip(answers, came, go.read(came, "responses"), strict=True):
+        ours = read_h11_responses(data)
+        finals = [message for message in ours.requests if message.method >= b"200"]
+        whole += len(finals) == 1 and finals[0].method not in (b"502", b"503")
+        same = list(map(comparable, ours.requests)) == list(map(comparable, theirs.requests))
+        if len(finals) > 1 or not same or bool(ours.rest) != bool(theirs.rest) or ours.rest.startswith("error"):
+            wrong.append((sent, data, ours.rest, theirs.rest))
+    assert wrong == []
+    return whole
+
+
+def test_responses_mean_the_same_to_both_parsers(go: GoParser) -> None:
+    assert run_responses(RESPONSES, go) == len(RESPONSES)
+    assert run_responses(list(mutants(RESPONSES, 400, seed=20261121)), go) >= 50
+
+
+@pytest.mark.slow
+def test_many_responses_mean_the_same_to_both_parsers(go: GoParser) -> None:
+    seed = int(os.environ.get("GATEWRIGHT_SEED", "1"))
+    assert run_responses(list(mutants(RESPONSES, 8000, seed)), go) >= 1000
 
 
 def test_a_mutant_is_the_same_every_time() -> None:

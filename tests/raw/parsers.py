@@ -83,8 +83,56 @@ def _one(parser: h11.Connection) -> Parsed | None:
             return None
 
 
+def read_h11_responses(data: bytes) -> Reading:
+    """Every response to a GET request in `data`, interim ones too, as h11 reads them; `data` ends with its connection.
+
+    A response has its status where a request has its method.
+    """
+    found: list[Parsed] = []
+    while data:
+        parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 20)
+        parser.send(h11.Request(method=b"GET", target=b"/", headers=[(b"host", b"a.example")]))
+        parser.send(h11.EndOfMessage())
+        parser.receive_data(data)
+        parser.receive_data(b"")
+        try:
+            parsed = _one_response(parser, found)
+        except h11.RemoteProtocolError as error:
+            text = str(error)
+            return Reading(tuple(found), "incomplete" if "closed" in text else f"error: {text}")
+        if parsed is None:
+            return Reading(tuple(found), "incomplete")
+        found.append(parsed)
+        data = parser.trailing_data[0]
+    return Reading(tuple(found), "")
+
+
+def _one_response(parser: h11.Connection, interim: list[Parsed]) -> Parsed | None:
+    head: h11.Response | None = None
+    body = b""
+    while True:
+        event = parser.next_event()
+        if isinstance(event, h11.InformationalResponse):
+            interim.append(_response(event, b"", ()))
+        elif isinstance(event, h11.Response):
+            head = event
+        elif isinstance(event, h11.Data):
+            body += bytes(event.data)
+        elif isinstance(event, h11.EndOfMessage) and head is not None:
+            return _response(head, body, _sorted(list(event.headers)))
+        else:
+            return None
+
+
+def _response(
+    head: h11.Response | h11.InformationalResponse, body: bytes, trailers: tuple[tuple[bytes, bytes], ...]
+) -> Parsed:
+    pairs = [(n, v) for n, v in head.headers if n not in (b"content-length", b"transfer-encoding")]
+    return Parsed(b"%d" % head.status_code, b"", b"", body, _sorted(pairs), trailers)
+
+
 class GoParser:
-    """Go's `http.ReadRequest` over any number of byte strings, one process for all of them."""
+    """Go's `http.ReadRequest` or `http.ReadResponse` over any number of byte strings, one process for all of them."""
 
     def __init__(self, go: str = "go") -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="goparse")
@@ -94,15 +142,15 @@ class GoParser:
     def close(self) -> None:
         self._folder.cleanup()
 
-    def read(self, inputs: Sequence[bytes]) -> list[Reading]:
-        """One reading for each input."""
+    def read(self, inputs: Sequence[bytes], kind: str = "requests") -> list[Reading]:
+        """One reading for each input; `kind`: "requests" or "responses" (to GET requests)."""
         text = b"".join(b64encode(data) + b"\n" for data in inputs)
-        out = subprocess.run([self._binary], input=text, check=True, capture_output=True).stdout
+        out = subprocess.run([self._binary, kind], input=text, check=True, capture_output=True).stdout
         return [_reading(json.loads(line)) for line in out.splitlines()]
 
 
 def _reading(row: dict[str, Any]) -> Reading:
-    return Reading(tuple(_parsed(r) for r in row["requests"]), row["rest"])
+    return Reading(tuple(_parsed(r) for r in row["messages"]), row["rest"])
 
 
 def _parsed(row: dict[str, Any]) -> Parsed:

@@ -1,5 +1,6 @@
-// Goparse reads lines of base64, each the bytes that one origin connection received, and prints for each, as one line of
-// JSON, the requests that Go's net/http finds in them. Strings are base64, because they are bytes.
+// Goparse reads lines of base64, each the bytes of one connection, and prints for each, as one line of JSON, the requests
+// (or, called as "goparse responses", the responses to GET requests) that Go's net/http finds in them. Strings are base64,
+// because they are bytes. A response has its status where a request has its method.
 package main
 
 import (
@@ -12,9 +13,10 @@ import (
 	"net/http"
 	"os"
 	"sort"
+	"strconv"
 )
 
-type request struct {
+type message struct {
 	Method   string     `json:"method"`
 	Target   string     `json:"target"`
 	Host     string     `json:"host"`
@@ -24,7 +26,7 @@ type request struct {
 }
 
 type reading struct {
-	Requests []request `json:"requests"`
+	Messages []message `json:"messages"`
 	Rest     string    `json:"rest"`
 }
 
@@ -44,18 +46,34 @@ func pairs(header http.Header) [][]string {
 	return out
 }
 
-func read(data []byte) reading {
-	found := reading{Requests: []request{}}
+func readRequest(in *bufio.Reader) (message, error) {
+	r, err := http.ReadRequest(in)
+	if err != nil {
+		return message{}, err
+	}
+	body, err := io.ReadAll(r.Body)
+	return message{
+		b64(r.Method), b64(r.RequestURI), b64(r.Host), b64(string(body)), pairs(r.Header), pairs(r.Trailer),
+	}, err
+}
+
+func readResponse(in *bufio.Reader) (message, error) {
+	r, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return message{}, err
+	}
+	body, err := io.ReadAll(r.Body)
+	return message{b64(strconv.Itoa(r.StatusCode)), "", "", b64(string(body)), pairs(r.Header), pairs(r.Trailer)}, err
+}
+
+func read(data []byte, one func(*bufio.Reader) (message, error)) reading {
+	found := reading{Messages: []message{}}
 	in := bufio.NewReaderSize(bytes.NewReader(data), 1<<20)
 	for {
 		if _, err := in.Peek(1); err == io.EOF {
 			return found
 		}
-		r, err := http.ReadRequest(in)
-		var body []byte
-		if err == nil {
-			body, err = io.ReadAll(r.Body)
-		}
+		m, err := one(in)
 		if err != nil {
 			found.Rest = "error: " + err.Error()
 			if errors.Is(err, io.ErrUnexpectedEOF) || err == io.EOF {
@@ -63,9 +81,7 @@ func read(data []byte) reading {
 			}
 			return found
 		}
-		found.Requests = append(found.Requests, request{
-			b64(r.Method), b64(r.RequestURI), b64(r.Host), b64(string(body)), pairs(r.Header), pairs(r.Trailer),
-		})
+		found.Messages = append(found.Messages, m)
 	}
 }
 
@@ -73,12 +89,16 @@ func main() {
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(make([]byte, 1<<20), 1<<28)
 	out := json.NewEncoder(os.Stdout)
+	one := readRequest
+	if len(os.Args) > 1 && os.Args[1] == "responses" {
+		one = readResponse
+	}
 	for in.Scan() {
 		data, err := base64.StdEncoding.DecodeString(in.Text())
 		if err != nil {
 			panic(err)
 		}
-		if err := out.Encode(read(data)); err != nil {
+		if err := out.Encode(read(data, one)); err != nil {
 			panic(err)
 		}
 	}
