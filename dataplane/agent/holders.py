@@ -44,9 +44,17 @@ def _pids() -> list[str]:
 
 def _has_socket(pid: str, sockets: set[str]) -> bool:
     try:
-        return any(os.readlink(entry.path) in sockets for entry in os.scandir(f"/proc/{pid}/fd"))
+        with os.scandir(f"/proc/{pid}/fd") as descriptors:
+            return any(_target(entry.path) in sockets for entry in descriptors)
     except OSError:
         return False  # another user's process, or one that has just ended
+
+
+def _target(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""  # closed since it was listed
 
 
 def _command(pid: str) -> str:

@@ -1,0 +1,156 @@
+"""The standalone file as a source: what is read, what a reload says, and what a bad file changes: nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from dataplane.agent import file_source
+from dataplane.agent.file_source import BadFile, FileSource
+from dataplane.link.messages import Record
+from dataplane.telemetry.metrics import Metrics
+
+GOOD = "binds:\n- port: {port}\n  listeners:\n  - name: a\n    routes:\n    - backends: [{{host: '127.0.0.1:1'}}]\n"
+
+
+def text(port: int) -> str:
+    return GOOD.format(port=port)
+
+
+class Applied:
+    """What a source gave, state by state."""
+
+    def __init__(self) -> None:
+        self.states: list[set[str]] = []
+        self.refuse: dict[str, str] = {}
+        self.news = asyncio.Event()
+
+    async def __call__(self, records: Sequence[Record]) -> Mapping[str, str]:
+        self.states.append({record.name for record in records if record.name.startswith("bind/")})
+        self.news.set()
+        return self.refuse
+
+    async def wait_for(self, count: int) -> set[str]:
+        async with asyncio.timeout(10):
+            while len(self.states) < count:
+                self.news.clear()
+                await self.news.wait()
+        return self.states[-1]
+
+
+@asynccontextmanager
+async def following(file: Path) -> AsyncIterator[Applied]:
+    applied = Applied()
+    source = FileSource(file, file_source.read(file, ()), applied, Metrics.in_memory(), ())
+    task = asyncio.create_task(source.run())
+    try:
+        await applied.wait_for(1)
+        yield applied
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def bind(port: int) -> set[str]:
+    return {f"bind/default/standalone/{port}"}
+
+
+def test_a_good_file_gives_resources_and_settings(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("config: {workers: 3, adminAddr: 'off', logging: {format: json}}\n" + text(8080))
+    loaded = file_source.read(file, ())
+    assert "bind/default/standalone/8080" in {record.name for record in loaded.records}
+    assert (loaded.defaults.workers, loaded.defaults.admin, loaded.defaults.log_format) == (3, "off", "json")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"binds: [", ["c.yaml:"]),
+        (b"binds:\n- port: 99999\n", ["c.yaml:2", "port"]),
+        (b"binds:\n- prot: 80\n", ["c.yaml:2", "prot"]),
+        (b"\xff\xfe", ["c.yaml", "cannot be read"]),
+        (b"", ["c.yaml", "empty"]),
+        (b"config: {logging: {level: 'nix=debug'}}\nbinds: []\n", ["nix"]),
+    ],
+)
+def test_a_bad_file_is_told_with_file_and_line(tmp_path: Path, content: bytes, words: list[str]) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_bytes(content)
+    with pytest.raises(BadFile) as bad:
+        file_source.read(file, ("xds",))
+    told = "\n".join(bad.value.args)
+    assert all(word in told for word in words), told
+
+
+def test_a_file_that_is_not_there_is_a_bad_file(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match="no such file"):
+        file_source.read(tmp_path / "c.yaml", ())
+
+
+async def test_changes_are_followed_however_they_are_written(tmp_path: Path) -> None:
+    file, draft = tmp_path / "c.yaml", tmp_path / "draft"
+    file.write_text(text(1))
+    async with following(file) as applied:
+        assert applied.states == [bind(1)]
+        file.write_text(text(2))
+        assert await applied.wait_for(2) == bind(2)
+        draft.write_text(text(3))
+        draft.rename(file)
+        assert await applied.wait_for(3) == bind(3)
+        file.unlink()
+        await asyncio.sleep(0.05)
+        file.write_text(text(4))
+        assert await applied.wait_for(4) == bind(4)
+
+
+async def test_a_config_map_that_is_swapped_by_a_link_is_followed(tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / f"..{number}").mkdir()
+        (tmp_path / f"..{number}" / "c.yaml").write_text(text(number))
+    (tmp_path / "..data").symlink_to("..1")
+    (tmp_path / "c.yaml").symlink_to("..data/c.yaml")
+    async with following(tmp_path / "c.yaml") as applied:
+        (tmp_path / "..new").symlink_to("..2")
+        os.replace(tmp_path / "..new", tmp_path / "..data")
+        assert await applied.wait_for(2) == bind(2)
+
+
+async def test_a_bad_file_changes_nothing_and_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(text(1))
+    async with following(file) as applied:
+        file.write_text("binds:\n- port: none\n")
+        async with asyncio.timeout(10):
+            while "last good configuration stays" not in caplog.text:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(1.2)  # looked at again, not told again
+        assert caplog.text.count("last good configuration stays") == 1
+        assert f"{file}:2" in caplog.text
+        assert applied.states == [bind(1)]
+        file.write_text(text(1))
+        await asyncio.sleep(0.3)
+        file.write_text(text(5))
+        assert (await applied.wait_for(2)) in (bind(1), bind(5))
+
+
+async def test_what_changed_and_what_is_refused_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    file = tmp_path / "c.yaml"
+    file.write_text(text(1))
+    async with following(file) as applied:
+        applied.refuse = {"bind/default/standalone/2": "port 2 is in use"}
+        file.write_text("config: {workers: 7}\n" + text(2))
+        await applied.wait_for(2)
+        async with asyncio.timeout(10):
+            while "restart the proxy" not in caplog.text:
+                await asyncio.sleep(0.01)
+        fields = next(r.fields for r in caplog.records if getattr(r, "fields", {}).get("added"))  # type: ignore[attr-defined]
+        assert "bind/default/standalone/2" in fields["added"] and "bind/default/standalone/1" in fields["removed"]
+        assert "port 2 is in use" in caplog.text

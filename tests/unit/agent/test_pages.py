@@ -1,0 +1,103 @@
+"""The agent's pages: methods, paths, limits, addresses."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+
+from dataplane.agent import pages
+from dataplane.agent.pages import Answer, Routes
+from dataplane.bootstrap import Address
+
+
+async def echo(query: Mapping[str, str]) -> Answer:
+    return Answer(repr(dict(query)).encode())
+
+
+async def broken(_query: Mapping[str, str]) -> Answer:
+    raise RuntimeError("secret detail")
+
+
+async def unwell(_query: Mapping[str, str]) -> Answer:
+    return Answer(b"no\n", HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+ROUTES = Routes({"/echo": echo, "/broken": broken, "/unwell": unwell, "/set": echo}, frozenset({"/set"}))
+
+
+@asynccontextmanager
+async def served(address: Address) -> AsyncIterator[asyncio.Server]:
+    server = await pages.serve(address, ROUTES)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+async def ask(request: bytes) -> tuple[bytes, bytes]:
+    """Status line and body."""
+    async with served(Address("127.0.0.1", 0)) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+        writer.write(request)
+        answer = await asyncio.wait_for(reader.read(), 5)
+        writer.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head.partition(b"\r\n")[0], body
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status", "body"),
+    [
+        (b"GET /echo?a=1&b= HTTP/1.1", b"HTTP/1.1 200 OK", b"{'a': '1', 'b': ''}"),
+        (b"HEAD /echo HTTP/1.1", b"HTTP/1.1 200 OK", b""),
+        (b"POST /set?level=info HTTP/1.1", b"HTTP/1.1 200 OK", b"{'level': 'info'}"),
+        (b"POST /echo HTTP/1.1", b"HTTP/1.1 405 Method Not Allowed", b"method not allowed\n"),
+        (b"DELETE /set HTTP/1.1", b"HTTP/1.1 405 Method Not Allowed", b"method not allowed\n"),
+        (b"GET /other HTTP/1.1", b"HTTP/1.1 404 Not Found", b"not found; there is /broken /echo /set /unwell\n"),
+        (b"GET /unwell HTTP/1.1", b"HTTP/1.1 500 Internal Server Error", b"no\n"),
+        (b"GET /broken HTTP/1.1", b"HTTP/1.1 500 Internal Server Error", b"internal server error\n"),
+        (b"GET http://[x/ HTTP/1.1", b"HTTP/1.1 400 Bad Request", b"bad request\n"),
+        (b"\xff\xfe nonsense", b"HTTP/1.1 404 Not Found", b"not found; there is /broken /echo /set /unwell\n"),
+    ],
+)
+async def test_requests(request_line: bytes, status: bytes, body: bytes) -> None:
+    assert await ask(request_line + b"\r\nHost: a\r\n\r\n") == (status, body)
+
+
+async def test_a_head_without_end_is_refused() -> None:
+    status, _ = await ask(b"GET /echo HTTP/1.1\r\n" + b"a: b\r\n" * 10_000)
+    assert status.startswith(b"HTTP/1.1 431 ")
+
+
+async def test_a_client_that_says_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "PATIENCE", 0.1)
+    assert await ask(b"GET /echo") == (b"", b"")
+
+
+async def test_a_unix_socket_is_for_its_owner_and_a_dead_ones_place_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "admin.sock"
+    for _ in range(2):  # the second time the path is there already
+        async with served(Address(path=str(path))):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            reader, writer = await asyncio.open_unix_connection(str(path))
+            writer.write(b"GET /echo HTTP/1.1\r\n\r\n")
+            assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 200")
+            writer.close()
+
+
+async def test_a_port_in_use_is_an_os_error() -> None:
+    async with served(Address("127.0.0.1", 0)) as server:
+        with pytest.raises(OSError, match="in use"):
+            await pages.serve(Address("127.0.0.1", server.sockets[0].getsockname()[1]), ROUTES)
+
+
+async def test_every_address_is_ipv4_too() -> None:
+    async with served(Address("::", 0)) as server:
+        _, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
+        writer.close()
