@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,6 +21,13 @@ ALL = os.environ.get("GATEWRIGHT_ALL") == "1"
 OWN_FOLDERS = (os.environ.get("GATEWRIGHT_TOOLS"), f"{ROOT}/.tools/bin", f"{ROOT}/.venv/bin")
 TOOL_FOLDERS = (*OWN_FOLDERS, os.environ.get("PATH"), "/usr/sbin")
 TOOL_PATH = os.pathsep.join(folder for folder in TOOL_FOLDERS if folder)
+
+# Random tests take the same way each time, so that a red run is about the change that it judges. Other ways are looked
+# for on purpose: GATEWRIGHT_SEEDS=random. Deadlines would measure the machine.
+hypothesis.settings.register_profile(
+    "gatewright", derandomize=os.environ.get("GATEWRIGHT_SEEDS") != "random", deadline=None, print_blob=True
+)
+hypothesis.settings.load_profile("gatewright")
 
 
 def find_tool(name: str) -> str | None:

@@ -190,7 +190,7 @@ class Tree:
             found += _located(file, self._files[file])
         for key in self._contested:
             found += self._duplicates(key)
-        return sorted(found, key=lambda problem: (problem.file, problem.line))
+        return sorted(found, key=lambda problem: (problem.file, problem.line, problem.object, problem.message))
 
     def _claim(self, file: str, gone: Sequence[Object], come: Sequence[Object]) -> list[Change]:
         # Only keys touched by the edit are visited. A key defined twice in one file keeps its file order: the whole
