@@ -54,8 +54,8 @@ class Chain:
 
     def __init__(self, filters: Iterable[Filter]) -> None:
         self.filters = tuple(filters)
-        self.request_hooks: tuple[RequestHook | None, ...] = tuple(f.request for f in self.filters)
-        self.response_hooks: tuple[ResponseHook | None, ...] = tuple(f.response for f in self.filters)
+        self.request_hooks: tuple[RequestHook | None, ...] = _hooks(f.request for f in self.filters)
+        self.response_hooks: tuple[ResponseHook | None, ...] = _hooks(f.response for f in self.filters)
         self.end: tuple[EndHook, ...] = tuple(f.end for f in self.filters if f.end is not None)
         self.may_wait = any(f.may_wait for f in self.filters)
         self.body = -1 if any(f.body < 0 for f in self.filters) else max((f.body for f in self.filters), default=0)
@@ -66,6 +66,14 @@ class Chain:
     def __repr__(self) -> str:
         return f"Chain({', '.join(f.name for f in self.filters)})"
 
+
+def _hooks(hooks: Iterable[Any]) -> tuple[Any, ...]:  # hooks of either kind
+    """As a tuple; where there is no hook, one that all chains share."""
+    found = tuple(hooks)
+    return _NO_HOOKS[len(found)] if len(found) < len(_NO_HOOKS) and not any(found) else found
+
+
+_NO_HOOKS = tuple((None,) * length for length in range(16))
 
 
 def _bind(hooks: tuple[Any, ...], silent: tuple[bool, ...], order: Iterable[int]) -> Any:  # hooks of either kind
@@ -125,6 +133,9 @@ async def drive_response(exchange: Exchange, chain: Chain, waiting: Waiting | No
             answer = hook(exchange)
             if answer is not None:
                 await answer
+
+
+EMPTY = Chain(())
 
 
 EMPTY = Chain(())

@@ -86,14 +86,13 @@ def _name(name: str, where: str) -> bytes:
 def _request_hook(names: tuple[bytes, ...], lines: bytes, host: bytes) -> RequestHook:
     if host:
         return _with_host(names, lines, host)
-    needles = _needles(names)
-    low_lines = lines.lower()
+    needles, low_lines = _needles(names), _lower(lines)
 
     def edit_request(exchange: Exchange) -> None:
         head = exchange.request
-        for name, needle in needles:
+        for needle in needles:
             if needle in head.low:
-                head.remove(name)
+                head.remove(needle[2:-1])
         head.block += lines
         head.low += low_lines
 
@@ -116,21 +115,26 @@ def _with_host(names: tuple[bytes, ...], lines: bytes, authority: bytes) -> Requ
 
 
 def _response_hook(names: tuple[bytes, ...], lines: bytes, _: bytes) -> ResponseHook:
-    needles = _needles(names)
-    low_lines = lines.lower()
+    needles, low_lines = _needles(names), _lower(lines)
 
     def edit_response(exchange: Exchange) -> None:
         head = exchange.response
         assert head is not None  # response hooks run when there is one
-        for name, needle in needles:
+        for needle in needles:
             if needle in head.low:
-                head.remove(name)
+                head.remove(needle[2:-1])
         head.block += lines
         head.low += low_lines
 
     return edit_response
 
 
-def _needles(names: tuple[bytes, ...]) -> tuple[tuple[bytes, bytes], ...]:
-    """(name, what begins its line)."""
-    return tuple((name, b"\r\n" + name + b":") for name in names)
+def _needles(names: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """What the lines of these headers begin with."""
+    return tuple(b"\r\n" + name + b":" for name in names)
+
+
+def _lower(lines: bytes) -> bytes:
+    """In lower case; the same object when it is (there may be one per route)."""
+    low = lines.lower()
+    return lines if low == lines else low
