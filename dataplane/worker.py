@@ -38,13 +38,11 @@ from dataplane.telemetry import access_log, process_log
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
+from dataplane.telemetry.watches import Watches
 from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
 
 log = logging.getLogger("dataplane.worker")
-
-LAG_STEP = 0.1
-"""Seconds between two looks at how late the event loop is."""
 
 YOUNG, MIDDLE, OLD = 5_000, 4, 1_000_000_000
 """Garbage collection: at most 20,000 young objects are looked at at once (below 1 ms), the old ones never: the table
@@ -188,7 +186,7 @@ class Room:
         self._acceptor = Acceptor(self._context, loop)
         self._records: deque[Record] = deque()
         self.state = 0
-        self._lag = _LagMeter(loop, metrics)
+        self._watches = Watches(loop.call_later, metrics)
 
     async def collect(self, message: messages.Changes, _fd: int) -> None:
         self._records.extend(message.records)
@@ -224,7 +222,7 @@ class Room:
     async def end(self, minimum: float, maximum: float) -> None:
         """Drain, then let go of everything."""
         await self._acceptor.drain(minimum, maximum)
-        self._lag.stop()
+        self._watches.stop()
         self._context.deadlines.close()
         await self._tasks.end()
         await self._context.connector.close()
@@ -323,26 +321,6 @@ class _Tasks:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a task failed", exc_info=error)
-
-
-class _LagMeter:
-    """How late a coarse timer fires: what a request would have waited for the event loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, metrics: Metrics) -> None:
-        self._loop, self._metrics = loop, metrics
-        self._histogram = metrics.histogram("event_loop_lag_seconds")
-        self._arm()
-
-    def stop(self) -> None:
-        self._timer.cancel()
-
-    def _arm(self) -> None:
-        self._due = time.monotonic() + LAG_STEP
-        self._timer = self._loop.call_later(LAG_STEP, self._fire)
-
-    def _fire(self) -> None:
-        self._metrics.observe(self._histogram, max(0.0, time.monotonic() - self._due))
-        self._arm()
 
 
 if __name__ == "__main__":
