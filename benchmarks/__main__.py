@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks import report
 from benchmarks.cases import CASES, IDLE, Case
 from benchmarks.load import Backend, Sample, idle_kib, measure
-from benchmarks.machine import PROXY_CORE, Process
+from benchmarks.machine import PROXY_CORE, Process, alone
 from benchmarks.proxies import GENERAL, STARTERS, TARGET, Starter, other
 from benchmarks.rounds import Rounds, interleave
 
@@ -100,6 +100,7 @@ def main() -> int:
     document: dict[str, Any] = {"machine": report.machine(), "rounds": options.rounds, "seconds": options.seconds}
     texts, failed = [], 0
     with ExitStack() as stack:
+        stack.enter_context(alone())
         backend = Backend()
         stack.callback(backend.process.stop)
         field = Field(starters, backend, stack)

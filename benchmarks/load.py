@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks import cpu
-from benchmarks.machine import LOAD_CORE, OUT, Process, find, free_port
+from benchmarks.machine import LOAD_CORE, Process, find, free_port, run_folder
 from benchmarks.proxies import HOST
 
 HEADERS = (
@@ -63,9 +63,8 @@ class Backend:
     """The C backend, compiled on first use."""
 
     def __init__(self) -> None:
-        OUT.mkdir(exist_ok=True)
         source = Path(__file__).with_name("backend.c")
-        binary = OUT / "backend"
+        binary = run_folder() / "backend"
         subprocess.run([find("cc"), "-O2", "-o", str(binary), str(source)], check=True)
         self.port = free_port()
         self.process = Process("backend", [str(binary), str(self.port)], LOAD_CORE)
@@ -129,7 +128,7 @@ end
 def _script(shape: Shape) -> Path:
     """wrk's program for what its command line cannot say."""
     post = f'wrk.method = "POST"\nwrk.body = string.rep("x", {shape.body})\n' if shape.body else ""
-    path = OUT / f"load_{shape.body}_{shape.varied}.lua"
+    path = run_folder() / f"load_{shape.body}_{shape.varied}.lua"
     path.write_text(post + (_VARIED if shape.varied else ""))
     return path
 

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import fcntl
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import cpu
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "benchmarks" / "out"
+"""Results."""
 _CORES = sorted(os.sched_getaffinity(0))
 PROXY_CORE = _CORES[0]
 """The proxy under test has this core; load and backend share the other one."""
 LOAD_CORE = _CORES[1 % len(_CORES)]
+
+
+def run_folder() -> Path:
+    """Where this run keeps configurations and logs until it ends: two runs at once must not share a file."""
+    path = OUT / f"run-{os.getpid()}"
+    if not path.exists():
+        path.mkdir(parents=True)
+        atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Hold the machine: two benchmarks at once would measure each other. Waits for the other one to end."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    with (OUT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class Missing(RuntimeError):
@@ -55,9 +77,8 @@ class Process:
     def __init__(
         self, name: str, command: Sequence[str], core: int | str, environment: Mapping[str, str] | None = None
     ) -> None:
-        OUT.mkdir(exist_ok=True)
         self.name = name
-        self.log = OUT / f"{name}.log"
+        self.log = run_folder() / f"{name}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 ["taskset", "-c", str(core), *command],

@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from benchmarks.fleet import GATEWAY, ROUTES_PER_FILE, Fleet, Folder
-from benchmarks.machine import OUT, free_port
+from benchmarks.machine import OUT, alone, free_port
 from controlplane.app import App, running
 from controlplane.settings import Settings
 
@@ -69,6 +69,7 @@ async def several(meter: Meter, edits: int, change: Callable[[int], None]) -> di
 
 async def measure(routes: int, edits: int) -> dict[str, Any]:
     with ExitStack() as stack:
+        stack.enter_context(alone())
         folder = Folder(free_port())
         stack.callback(folder.remove)
         folder.routes(range(routes - 1), 1)

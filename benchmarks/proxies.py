@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import OUT, ROOT, find, free_port
+from benchmarks.machine import ROOT, find, free_port, run_folder
 
 HOSTS = 100
 PREFIXES = 10
@@ -45,8 +45,7 @@ Starter = Callable[[int], Launch]
 
 
 def _write(name: str, text: str) -> Path:
-    OUT.mkdir(exist_ok=True)
-    path = OUT / name
+    path = run_folder() / name
     path.write_text(text)
     return path
 
@@ -57,16 +56,18 @@ def _write(name: str, text: str) -> Path:
 def nginx(backend_port: int) -> Launch:
     port = free_port()
     servers = "".join(_nginx_server(host, prefixes, port) for host, prefixes in routes().items())
-    temporary = " ".join(f"{name}_temp_path {OUT}/nginx_{name};" for name in ("proxy", "fastcgi", "uwsgi", "scgi"))
+    temporary = " ".join(
+        f"{name}_temp_path {run_folder()}/nginx_{name};" for name in ("proxy", "fastcgi", "uwsgi", "scgi")
+    )
     path = _write(
         "nginx.conf",
-        f"""worker_processes 1; daemon off; master_process off; pid {OUT}/nginx.pid; error_log {OUT}/nginx_error.log;
+        f"""worker_processes 1; daemon off; master_process off; pid {run_folder()}/nginx.pid; error_log {run_folder()}/nginx_error.log;
 events {{ worker_connections 16384; }}
 http {{
-  client_body_temp_path {OUT}/nginx_body; {temporary}
+  client_body_temp_path {run_folder()}/nginx_body; {temporary}
   server_names_hash_max_size 4096; keepalive_requests 100000000; keepalive_timeout 600s;
   log_format line '$remote_addr "$request" $status $body_bytes_sent $request_time "$http_user_agent"';
-  access_log {OUT}/nginx_access.log line buffer=64k flush=1s;
+  access_log {run_folder()}/nginx_access.log line buffer=64k flush=1s;
   upstream backend {{ server 127.0.0.1:{backend_port}; keepalive 128; keepalive_requests 100000000; }}
   proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host;
   proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
@@ -101,7 +102,7 @@ def _address(port: int) -> dict[str, Any]:
 
 
 def _envoy_file(port: int, admin_port: int, backend_port: int) -> dict[str, Any]:
-    log = {"@type": f"{_TYPE}.access_loggers.file.v3.FileAccessLog", "path": f"{OUT}/envoy_access.log"}
+    log = {"@type": f"{_TYPE}.access_loggers.file.v3.FileAccessLog", "path": f"{run_folder()}/envoy_access.log"}
     router = {"@type": f"{_TYPE}.filters.http.router.v3.Router"}
     manager = {
         "@type": f"{_TYPE}.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -137,7 +138,7 @@ def aiohttp(backend_port: int) -> Launch:
     port = free_port()
     table = _write("aiohttp_routes.json", json.dumps(routes()))
     script = str(ROOT / "benchmarks" / "peers" / "aiohttp_proxy.py")
-    log = str(OUT / "aiohttp_access.log")
+    log = str(run_folder() / "aiohttp_access.log")
     return Launch([sys.executable, script, str(port), str(backend_port), str(table), log], port)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.fleet import TRAFFIC_HOST, Fleet, Folder, host, wait_until
 from benchmarks.load import Backend
-from benchmarks.machine import OUT, ROOT, is_open
+from benchmarks.machine import OUT, ROOT, alone, is_open
 
 _LIMIT_US = 5000
 _STILL = 5.0
@@ -85,6 +85,7 @@ def _bound(series: str) -> float:
 
 def measure(routes: int, workers: int, priority: int) -> dict[str, Any]:
     with ExitStack() as stack:
+        stack.enter_context(alone())
         backend = Backend()
         stack.callback(backend.process.stop)
         folder = Folder(backend.port)
