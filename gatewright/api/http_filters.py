@@ -5,12 +5,14 @@ Used by http_route and, for the settings that share a name, by the standalone fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from gatewright.api.fields import (
+    HEADER_NAME_PATTERN,
     PATH_TEXT_PATTERN,
     Boolean,
     HeaderName,
@@ -40,12 +42,36 @@ class HTTPHeader(Model):
 _Headers = Annotated[tuple[HTTPHeader, ...], Field(max_length=16), unique(lambda header: header.name, field="name")]
 
 
-class HTTPHeaderFilter(Model):
-    """Gateway API HTTPHeaderFilter: `set` replaces, `add` appends, `remove` deletes; in this order."""
+_HEADER_NAME = re.compile(HEADER_NAME_PATTERN).fullmatch
+CONNECTION_HEADERS: Final = frozenset(
+    (
+        *("connection", "content-length", "expect", "http2-settings", "keep-alive"),
+        *("proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"),
+    )
+)
+"""They frame the message or belong to one hop (RFC 9110 7.6.1, RFC 9112 6): the gateway's own."""
+
+
+class HTTPHeaderFilter(RuledModel):
+    """Gateway API HTTPHeaderFilter: `add` appends, `set` replaces, `remove` deletes; in this order."""
 
     set: _Headers = ()
     add: _Headers = ()
     remove: Annotated[tuple[str, ...], Field(max_length=16), unique(lambda name: name, field=None)] = ()
+
+    def broken_rules(self) -> Iterator[Broken]:
+        for field, names in (
+            ("set", [header.name for header in self.set]),
+            ("add", [header.name for header in self.add]),
+            ("remove", self.remove),
+        ):
+            for index, name in enumerate(names):
+                if not _HEADER_NAME(name):  # the CRD lets anything be removed
+                    yield Broken((field, index), "must be a header name")
+                elif name.lower() in CONNECTION_HEADERS:
+                    yield Broken((field, index), f"{name} belongs to the connection and cannot be edited")
+                elif name.lower() == "host" and field != "set":
+                    yield Broken((field, index), "host can be set, not added or removed")
 
 
 class HTTPPathModifier(RuledModel):

@@ -25,13 +25,22 @@ binds:
 """
 
 
+def text_of(route: str, port: int = 8080) -> str:
+    """The file with one route of this body."""
+    return FILE.format(port=port) + textwrap.indent(textwrap.dedent(route).strip("\n"), " " * 6) + "\n"
+
+
+def problems(route: str) -> list[str]:
+    """What the reader of the file finds wrong with a route."""
+    return [problem.message for problem in standalone.load(text_of(route), "config.yaml").problems]
+
+
 class PolicyRun(TableRun):
     """A proxy's table that was made of a route with policies."""
 
     def __init__(self, route: str, port: int = 8080) -> None:
         super().__init__()
-        text = FILE.format(port=port) + textwrap.indent(textwrap.dedent(route).strip("\n"), " " * 6) + "\n"
-        loaded = standalone.load(text, "config.yaml")
+        loaded = standalone.load(text_of(route, port), "config.yaml")
         assert not loaded.problems, [str(problem) for problem in loaded.problems]
         self.apply(*(Change(RESOURCE_TYPE, each.key, each.SerializeToString()) for each in loaded.resources))
         assert self.refused == {}

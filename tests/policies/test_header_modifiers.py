@@ -6,8 +6,9 @@ import pytest
 
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters import header_modifiers
+from gatewright.api import http_filters
 from gatewright.wire.v1 import traffic_pb2
-from tests.fakes.policy_run import PolicyRun
+from tests.fakes.policy_run import PolicyRun, problems
 from tests.fakes.table_state import exchange
 
 BOTH = """
@@ -52,6 +53,25 @@ def test_setting_the_host_changes_the_authority() -> None:
     run.request(x)
     assert (x.authority, x.host) == (b"Other.example:81", b"other.example")
     assert x.request.get_all(b"host") == [b"Other.example:81"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ("set: [{name: Content-Length, value: '1'}]", "Content-Length belongs to the connection and cannot be edited"),
+        ("add: [{name: te, value: '1'}]", "te belongs to the connection and cannot be edited"),
+        ("remove: [Transfer-Encoding]", "Transfer-Encoding belongs to the connection and cannot be edited"),
+        ("remove: [host]", "host can be set, not added or removed"),
+        ("remove: ['a b']", "must be a header name"),
+    ],
+)
+def test_the_author_is_told(fields: str, reason: str) -> None:
+    (problem,) = problems(f"policies: {{headerModifiers: {{request: {{{fields}}}}}}}")
+    assert reason in problem
+
+
+def test_reader_and_filter_refuse_the_same_names() -> None:
+    assert {name.encode() for name in http_filters.CONNECTION_HEADERS} == header_modifiers.FRAMING
 
 
 def build(side: str = "request", **lists: list[str]) -> object:
