@@ -54,20 +54,18 @@ def _write(name: str, text: str) -> Path:
 
 
 def nginx(backend_port: int) -> Launch:
-    port = free_port()
+    port, folder = free_port(), run_folder()
     servers = "".join(_nginx_server(host, prefixes, port) for host, prefixes in routes().items())
-    temporary = " ".join(
-        f"{name}_temp_path {run_folder()}/nginx_{name};" for name in ("proxy", "fastcgi", "uwsgi", "scgi")
-    )
+    temporary = " ".join(f"{name}_temp_path {folder}/nginx_{name};" for name in ("proxy", "fastcgi", "uwsgi", "scgi"))
     path = _write(
         "nginx.conf",
-        f"""worker_processes 1; daemon off; master_process off; pid {run_folder()}/nginx.pid; error_log {run_folder()}/nginx_error.log;
+        f"""worker_processes 1; daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/nginx_error.log;
 events {{ worker_connections 16384; }}
 http {{
-  client_body_temp_path {run_folder()}/nginx_body; {temporary}
+  client_body_temp_path {folder}/nginx_body; {temporary}
   server_names_hash_max_size 4096; keepalive_requests 100000000; keepalive_timeout 600s;
   log_format line '$remote_addr "$request" $status $body_bytes_sent $request_time "$http_user_agent"';
-  access_log {run_folder()}/nginx_access.log line buffer=64k flush=1s;
+  access_log {folder}/nginx_access.log line buffer=64k flush=1s;
   upstream backend {{ server 127.0.0.1:{backend_port}; keepalive 128; keepalive_requests 100000000; }}
   proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host;
   proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
