@@ -59,7 +59,8 @@ def nginx(backend_port: int) -> Launch:
     temporary = " ".join(f"{name}_temp_path {folder}/nginx_{name};" for name in ("proxy", "fastcgi", "uwsgi", "scgi"))
     path = _write(
         "nginx.conf",
-        f"""worker_processes 1; daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/nginx_error.log;
+        f"""worker_processes 1; daemon off; master_process off;
+pid {folder}/nginx.pid; error_log {folder}/nginx_error.log;
 events {{ worker_connections 16384; }}
 http {{
   client_body_temp_path {folder}/nginx_body; {temporary}
