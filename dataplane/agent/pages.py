@@ -1,6 +1,6 @@
 """The agent's pages: a small HTTP/1 server for operators, scrapers and probes. Never for traffic.
 
-One request a connection, GET and HEAD (POST where a page says so), bounded in bytes and seconds. What the pages say is
+One request a connection, its head alone (a body is not read), bounded in bytes and seconds. What the pages say is
 given by the caller, as a table of paths.
 """
 
@@ -41,10 +41,10 @@ Page = Callable[[Mapping[str, str]], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Pages by path. `posts`: those that change something and are reached with POST as well."""
+    """Pages by path: those that are read (GET, HEAD), and those that change something (POST)."""
 
     pages: Mapping[str, Page]
-    posts: frozenset[str] = field(default_factory=frozenset)
+    posts: Mapping[str, Page] = field(default_factory=dict)
 
 
 async def serve(address: Address, routes: Routes) -> asyncio.Server:
@@ -111,11 +111,11 @@ async def _answer(method: str, target: str, routes: Routes) -> Answer:
         url = urlsplit(target)
     except ValueError:
         return _error(HTTPStatus.BAD_REQUEST)
-    page = routes.pages.get(url.path)
-    if page is None:
-        known = " ".join(sorted(routes.pages))
+    if url.path not in routes.pages and url.path not in routes.posts:
+        known = " ".join(sorted({*routes.pages, *routes.posts}))
         return Answer(f"not found; there is {known}\n".encode(), HTTPStatus.NOT_FOUND)
-    if method not in ("GET", "HEAD") and not (method == "POST" and url.path in routes.posts):
+    page = {"GET": routes.pages, "HEAD": routes.pages, "POST": routes.posts}.get(method, {}).get(url.path)
+    if page is None:
         return _error(HTTPStatus.METHOD_NOT_ALLOWED)
     try:
         return await page(dict(parse_qsl(url.query, keep_blank_values=True)))

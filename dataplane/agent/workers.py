@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dataplane.agent.process import WorkerProcess
@@ -107,6 +107,10 @@ class Workers:
             return ["configuration"]
         return [f"worker {slot.index}" for slot in self.slots if slot.life is None or slot.life.applied == 0]
 
+    def serving(self) -> int:
+        """How many workers serve a whole state."""
+        return sum(slot.life is not None and slot.life.applied > 0 for slot in self.slots)
+
     async def apply(self, records: Sequence[Record]) -> Verdict:
         """Tell all workers the next state, which `Resources` has already; waits until they serve it."""
         self.number += 1
@@ -146,6 +150,8 @@ class Workers:
                 life.kill()
 
     def set_levels(self, default: str, modules: Mapping[str, str]) -> None:
+        """Of those that live, and of those to come."""
+        self._settings = replace(self._settings, log_default=default, log_modules=dict(modules))
         for life in self._lives():
             life.send(messages.LogLevel(default, dict(modules)))
 

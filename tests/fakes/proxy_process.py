@@ -37,11 +37,11 @@ async def eventually(is_true: Callable[[], Any], what: str = "it") -> None:
         raise AssertionError(f"{what} did not happen") from None
 
 
-async def get(port: int, path: str = "/", host: str = "127.0.0.1") -> tuple[int, str]:
+async def get(port: int, path: str = "/", host: str = "127.0.0.1", method: str = "GET") -> tuple[int, str]:
     """Status and body of a request on a connection of its own. Raises OSError as the system gives it."""
     reader, writer = await asyncio.open_connection(host, port)
     try:
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
+        writer.write(f"{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
         async with asyncio.timeout(PATIENCE):
             answer = await reader.read()
     finally:

@@ -61,9 +61,12 @@ async def test_it_serves_a_file_shows_its_pages_and_reloads(tmp_path: Path) -> N
                 assert list(worker["binds"]) == [f"bind/default/standalone/{port}"]
             assert (await get(proxy.pages["admin"], "/config_dump?worker=7"))[0] == 404
             assert (await get(proxy.pages["admin"], "/nothing"))[0] == 404
-            assert await get(proxy.pages["admin"], "/logging?level=info,xds=off") == (200, "info,xds=off\n")
-            status, text = await get(proxy.pages["admin"], "/logging?level=loud")
+            admin = proxy.pages["admin"]
+            assert await get(admin, "/logging?level=off") == (200, "info\n")  # reading changes nothing
+            assert await get(admin, "/logging?level=info,xds=off", method="POST") == (200, "info,xds=off\n")
+            status, text = await get(admin, "/logging?level=loud", method="POST")
             assert status == 400 and "loud" in text
+            assert await get(admin, "/logging") == (200, "info,xds=off\n")
 
             assert await proxy.metric("gatewright_workers") == 2
             label = f'bind="bind/default/standalone/{port}"'

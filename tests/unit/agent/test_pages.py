@@ -28,7 +28,7 @@ async def unwell(_query: Mapping[str, str]) -> Answer:
     return Answer(b"no\n", HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-ROUTES = Routes({"/echo": echo, "/broken": broken, "/unwell": unwell, "/set": echo}, frozenset({"/set"}))
+ROUTES = Routes({"/echo": echo, "/broken": broken, "/unwell": unwell}, {"/set": echo})
 
 
 @asynccontextmanager
@@ -58,6 +58,7 @@ async def ask(request: bytes) -> tuple[bytes, bytes]:
         (b"HEAD /echo HTTP/1.1", b"HTTP/1.1 200 OK", b""),
         (b"POST /set?level=info HTTP/1.1", b"HTTP/1.1 200 OK", b"{'level': 'info'}"),
         (b"POST /echo HTTP/1.1", b"HTTP/1.1 405 Method Not Allowed", b"method not allowed\n"),
+        (b"GET /set?level=info HTTP/1.1", b"HTTP/1.1 405 Method Not Allowed", b"method not allowed\n"),
         (b"DELETE /set HTTP/1.1", b"HTTP/1.1 405 Method Not Allowed", b"method not allowed\n"),
         (b"GET /other HTTP/1.1", b"HTTP/1.1 404 Not Found", b"not found; there is /broken /echo /set /unwell\n"),
         (b"GET /unwell HTTP/1.1", b"HTTP/1.1 500 Internal Server Error", b"no\n"),

@@ -1,0 +1,115 @@
+"""The journey of a change through one proxy: resources, workers, sockets, verdict. One change at a time.
+
+Sources call `take`; `try_again` runs beside them, for ports that were in use. The verdict goes back to the source,
+which tells whoever sent the change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from dataplane.agent.resources import SOURCES, XDS, Resources
+from dataplane.agent.sockets import Sockets
+from dataplane.agent.workers import Workers
+from dataplane.link.messages import RESOURCE, Record, WantedBind
+from dataplane.telemetry.metrics import Metrics
+
+TRY_AGAIN = 2.0
+"""Seconds between tries to open a port that was in use."""
+
+
+class Journey:
+    """`on_healing` is called when a bind of the control plane listens that it was told does not."""
+
+    def __init__(self, resources: Resources, workers: Workers, sockets: Sockets, metrics: Metrics) -> None:
+        self.resources, self.workers, self.sockets = resources, workers, sockets
+        self.refused: dict[str, str] = {}
+        """What workers refuse: name -> reason."""
+        self.failures: dict[str, str] = {}
+        """Binds that do not listen: key -> reason."""
+        self.on_healing: Callable[[], None] = _nobody
+        self._metrics = metrics
+        self._one_at_a_time = asyncio.Lock()
+        self._wanted: tuple[WantedBind, ...] = ()
+
+    async def take(self, source: str, records: Sequence[Record], *, whole: bool = False) -> Mapping[str, str]:
+        """Apply a source's state; answers name -> reason of everything of that source that is refused by now.
+
+        `whole`: these are all its resources, not only those that changed.
+        """
+        async with self._one_at_a_time:
+            change = self.resources.replace if whole else self.resources.update
+            before = self._held_up(XDS)
+            verdict = await self.workers.apply(change(source, records))
+            self._judge(verdict.refused)
+            self._wanted = verdict.binds
+            await self._move_binds()
+            if source != XDS:
+                self._tell_of_healing(before)
+            has = self.resources.has
+            refused = {name: why for name, why in self.refused.items() if not name or has(source, name)}
+            return {**refused, **self._held_up(source)}
+
+    async def try_again(self) -> None:
+        """Open ports that were in use when they are free; until cancelled."""
+        while True:
+            await asyncio.sleep(TRY_AGAIN)
+            if self.failures:
+                async with self._one_at_a_time:
+                    before = self._held_up(XDS)
+                    await self._move_binds()
+                    self._tell_of_healing(before)
+
+    def _judge(self, refused: Mapping[str, str]) -> None:
+        self.resources.judge(refused.keys())
+        still = {name: why for name, why in self.refused.items() if self.resources.is_refused(name)}
+        self.refused = {**still, **refused}
+
+    def _held_up(self, source: str) -> dict[str, str]:
+        """Binds of this source that do not listen for reasons outside of it: the port is in use or claimed twice."""
+        failures = {bind: why for bind, why in self.failures.items() if self.resources.has(source, bind)}
+        return {**failures, **self.resources.conflicts(source)}
+
+    def _tell_of_healing(self, before: Mapping[str, str]) -> None:
+        if before.keys() - self._held_up(XDS).keys():
+            self.on_healing()
+
+    async def _move_binds(self) -> None:
+        """Let the wanted binds be those that listen; `failures` tells which do not."""
+        difference = self.sockets.difference(self._wanted)
+        listening = self.sockets.listening().keys()
+        closing = {place.bind for place in difference.close}
+        opening = {place.bind for place in difference.open}
+        for place in difference.close:
+            self.sockets.close(place)
+        # A bind of which an address comes or goes is handed out anew as a whole; what stays open here loses nothing.
+        handed_back = sorted(closing | (opening & listening))
+        if handed_back:
+            await self.workers.close_binds(handed_back)
+        for place in difference.close:
+            self.sockets.log_closed(place, self._source_of(place.bind))
+        failures: dict[str, str] = {}
+        for place in difference.open:
+            why = self.sockets.open(place, self._source_of(place.bind))
+            if why:
+                failures[place.bind] = "; ".join(filter(None, (failures.get(place.bind), why)))
+        handed_out = sorted((opening | closing) & self.sockets.listening().keys())
+        if handed_out:
+            late = await self.workers.open_binds(handed_out)
+            failures |= {bind: f"workers {late} do not listen" for bind in handed_out if late}
+        self.failures = failures
+        self._count()
+
+    def _source_of(self, bind: str) -> str:
+        return self.resources.source_of(RESOURCE, bind) or "removed"
+
+    def _count(self) -> None:
+        gauge, slots = self._metrics.gauge, self._metrics.slots
+        slots[gauge("binds_open")] = len(self.sockets.listening())
+        for source in SOURCES:
+            slots[gauge("resources", source)] = self.resources.count(source)
+
+
+def _nobody() -> None:
+    """There is no control plane to tell."""
