@@ -29,9 +29,6 @@ EXACT, PREFIX, REGEX = range(3)
 ROOT = b""
 """The key of prefix "/"; other prefixes have no slash at their end."""
 
-_MAX_PROGRAM = 2 << 20
-"""Bytes that one expression may use, compiled and running; RE2 takes linear time whatever the pattern."""
-
 
 class Match:
     """One match of a rule, without its hostname and path: `accepts` tests the rest. `rank`: the smaller goes first."""
@@ -154,7 +151,6 @@ def compile_regex(pattern: bytes) -> Test:
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
-    options.max_mem = _MAX_PROGRAM
     try:
         return re2.compile(pattern, options).fullmatch  # type: ignore[no-any-return]
     except re2.error as error:

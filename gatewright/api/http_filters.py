@@ -42,6 +42,8 @@ class HTTPHeader(Model):
 _Headers = Annotated[tuple[HTTPHeader, ...], Field(max_length=16), unique(lambda header: header.name, field="name")]
 
 
+_NEW_PATH = re.compile(r"(?:/(?:[!\"$&->@-\[\]-~]|%(?!00)[0-9A-Fa-f]{2})*)?").fullmatch
+"""Printable ASCII but ``?``, ``#``, ``%`` and the backslash; escapes."""
 _HEADER_NAME = re.compile(HEADER_NAME_PATTERN).fullmatch
 CONNECTION_HEADERS: Final = frozenset(
     (
@@ -83,6 +85,9 @@ class HTTPPathModifier(RuledModel):
 
     def broken_rules(self) -> Iterator[Broken]:
         yield from type_decides(self, _PATH_MODIFIERS)
+        for attribute, name in _PATH_MODIFIERS.values():
+            if not _NEW_PATH(getattr(self, attribute) or ""):
+                yield Broken((name,), "must begin with / and hold only what a path may (no query, no broken escape)")
 
 
 class HTTPRequestRedirectFilter(Model):

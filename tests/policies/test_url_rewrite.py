@@ -6,8 +6,10 @@ import pytest
 
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters import url_rewrite
+from dataplane.http.uri import canonical_path
+from gatewright.api import http_filters
 from gatewright.wire.v1 import traffic_pb2
-from tests.fakes.policy_run import PolicyRun
+from tests.fakes.policy_run import PolicyRun, problems
 from tests.fakes.table_state import exchange
 
 
@@ -84,6 +86,25 @@ def test_hostname_and_path() -> None:
     x = exchange()
     assert run.request(x) is None
     assert (x.authority, x.target) == (b"inner.example", b"/x")
+
+
+@pytest.mark.parametrize("path", ["new", "/a?b", "/a#b", "/%zz", "/%00", "/a\\\\b", "/\u00e9"])
+@pytest.mark.parametrize("kind", ["ReplaceFullPath", "ReplacePrefixMatch"])
+def test_the_author_is_told(kind: str, path: str) -> None:
+    field = kind[0].lower() + kind[1:]
+    route = f"""
+    matches: [{{path: {{type: PathPrefix, value: /p}}}}]
+    policies: {{urlRewrite: {{path: {{type: {kind}, {field}: "{path}"}}}}}}
+    """
+    (problem,) = problems(route)
+    assert problem == "must begin with / and hold only what a path may (no query, no broken escape)"
+
+
+def test_reader_and_filter_agree_on_every_character() -> None:
+    for code in range(33, 256):
+        path = "/" + chr(code)
+        told = bool(http_filters._NEW_PATH(path))
+        assert told is (canonical_path(path.encode()) is not None), path
 
 
 def build(hostname: str = "", full: str | None = None, prefix: str | None = None) -> object:
