@@ -7,6 +7,8 @@ which tells whoever sent the change.
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from dataplane.agent.resources import SOURCES, XDS, Resources
@@ -14,6 +16,8 @@ from dataplane.agent.sockets import Sockets
 from dataplane.agent.workers import Workers
 from dataplane.link.messages import RESOURCE, Record, WantedBind
 from dataplane.telemetry.metrics import Metrics
+
+log = logging.getLogger("dataplane.agent")
 
 TRY_AGAIN = 2.0
 """Seconds between tries to open a port that was in use."""
@@ -32,6 +36,7 @@ class Journey:
         self._metrics = metrics
         self._one_at_a_time = asyncio.Lock()
         self._wanted: tuple[WantedBind, ...] = ()
+        self._began, self._was_ready = time.monotonic(), False
 
     async def take(self, source: str, records: Sequence[Record], *, whole: bool = False) -> Mapping[str, str]:
         """Apply a source's state; answers name -> reason of everything of that source that is refused by now.
@@ -45,6 +50,7 @@ class Journey:
             self._judge(verdict.refused)
             self._wanted = verdict.binds
             await self._move_binds()
+            self._tell_when_ready()
             if source != XDS:
                 self._tell_of_healing(before)
             has = self.resources.has
@@ -70,6 +76,12 @@ class Journey:
         """Binds of this source that do not listen for reasons outside of it: the port is in use or claimed twice."""
         failures = {bind: why for bind, why in self.failures.items() if self.resources.has(source, bind)}
         return {**failures, **self.resources.conflicts(source)}
+
+    def _tell_when_ready(self) -> None:
+        if not self._was_ready and not self.workers.pending():
+            self._was_ready = True
+            after = f"{time.monotonic() - self._began:.2f}s"
+            log.info("ready", extra={"fields": {"after": after, "binds": len(self.sockets.listening())}})
 
     def _tell_of_healing(self, before: Mapping[str, str]) -> None:
         if before.keys() - self._held_up(XDS).keys():

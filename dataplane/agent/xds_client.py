@@ -93,7 +93,7 @@ class XdsClient:
     async def _converse(self, call: grpc.aio.StreamStreamCall) -> bool:
         """Until the other end has said all: true; or until a new stream is wanted: false."""
         for request in self._stream.open():
-            await call.write(request)
+            await self._write(call, request)
         while True:
             data = await self._read(call)
             if data is grpc.aio.EOF or data is None:
@@ -103,10 +103,15 @@ class XdsClient:
             found = self._stream.receive(response)
             if isinstance(found, State):
                 for answer in await self._take(found):
-                    await call.write(answer)
+                    await self._write(call, answer)
             elif found is not None:
-                self._count("xds_nacks_total")
-                await call.write(found)
+                if found.HasField("error_detail"):
+                    self._count("xds_nacks_total")
+                await self._write(call, found)
+
+    async def _write(self, call: grpc.aio.StreamStreamCall, request: Request) -> None:
+        self._count("xds_request_bytes_total", _kind(request.type_url), by=request.ByteSize())
+        await call.write(request)
 
     async def _read(self, call: grpc.aio.StreamStreamCall) -> Any:
         """The next response, EOF, or None when a new stream is wanted; that never disturbs a state being applied."""
@@ -137,7 +142,7 @@ class XdsClient:
             self.is_connected = True
             self._metrics.slots[self._metrics.gauge("xds_connected")] = 1
             log.info("connected to the control plane", extra={"fields": {"address": self._address}})
-        kind = response.type_url.rpartition(".")[2]
+        kind = _kind(response.type_url)
         self._count("xds_messages_total", kind)
         self._count("xds_message_bytes_total", kind, by=size)
 
@@ -154,6 +159,10 @@ class XdsClient:
 
     def _count(self, name: str, *labels: str, by: int = 1) -> None:
         self._metrics.slots[self._metrics.counter(name, *labels)] += by
+
+
+def _kind(type_url: str) -> str:
+    return type_url.rpartition(".")[2]
 
 
 def _target(address: Address) -> str:

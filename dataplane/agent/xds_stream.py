@@ -1,8 +1,13 @@
 """Our side of the delta xDS conversation as a state machine: responses in, requests and whole states out. Pure.
 
 Laws
-- Both types are subscribed to with the wildcard when a stream opens, with the versions of what is held, so that the
-  control plane sends differences and removals only.
+- Both types are subscribed to with the wildcard when a stream opens, and the control plane is told what is held, so
+  that it sends differences and removals only. One of two ways: a *claim*, the version of the last state, in the node's
+  metadata, when all of it was applied and nothing is refused; else the versions of all resources.
+- A control plane that holds another state than the claimed one asks for the versions of a type by an empty response
+  whose nonce is "versions"; it is answered at once. One that holds the claimed state sends an empty one of the same
+  version. Any other first state comes from a control plane that does not know of claims, which has told it
+  everything: what is not in it is gone.
 - The parts of a state are kept until the response that carries `system_version_info`; a state is applied as a whole.
 - No response is answered before its state is applied: an ACK means that all workers serve it. The answer to the last
   one names every resource that is still refused, also of earlier states (the control plane's conditions live on it).
@@ -25,6 +30,12 @@ WILDCARD = "*"
 USER_AGENT = "gatewright"
 WIRE_REVISION = 1
 """The newest revision of `Resource` whose fields this proxy reads."""
+
+STATE_KEY = "gatewright.state"
+"""Of the node's metadata: the claim."""
+
+QUESTION = "versions"
+"""The nonce of the control plane's question after a claim."""
 
 INVALID_ARGUMENT = 3
 """google.rpc.Code of a NACK."""
@@ -58,6 +69,7 @@ class _Part:
 class _Incoming:
     """The state that is being received: the last word on each resource, in order."""
 
+    version: str = ""
     parts: list[_Part] = field(default_factory=list)
     records: dict[tuple[str, str], Record] = field(default_factory=dict)
     versions: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -72,25 +84,38 @@ class XdsStream:
         self._accepted: dict[str, dict[str, str]] = {type_url: {} for type_url in TYPE_URLS}
         self._unreadable: dict[tuple[str, str], str] = {}
         self._incoming = _Incoming()
+        self._state = ""
+        """The version of the state that is held, while nothing is refused."""
+        self._claim = ""
+        """What this stream claimed and nobody has answered yet."""
 
     def open(self) -> list[Request]:
         """The first requests of a new stream."""
         self._incoming = _Incoming()
+        self._claim = "" if any("" in versions.values() for versions in self._accepted.values()) else self._state
         first, *others = (self._subscription(type_url) for type_url in TYPE_URLS)
         first.node.CopyFrom(self._node)
+        if self._claim:
+            first.node.metadata[STATE_KEY] = self._claim
         return [first, *others]
 
     def receive(self, response: Response) -> State | Request | None:
         """Take a response: None while the state is not whole, the state when it is, or an answer to send at once.
 
-        The answer is the refusal of a type that was not subscribed to.
+        The answer is the refusal of a type that was not subscribed to, or the versions of one.
         """
         if response.type_url not in self._accepted:
             return _answer(response.type_url, response.nonce, {"": f"unknown type {response.type_url[:200]!r}"})
+        if _is_question(response):
+            self._claim = ""
+            versions = self._accepted[response.type_url]
+            return Request(type_url=response.type_url, response_nonce=QUESTION, initial_resource_versions=versions)
         self._collect(response)
         if not response.system_version_info:
             return None
         incoming = self._incoming
+        incoming.version = response.system_version_info
+        self._conclude(incoming)
         records = tuple(record for key, record in incoming.records.items() if key not in incoming.wrong)
         return State(response.system_version_info, records)
 
@@ -99,6 +124,7 @@ class XdsStream:
         incoming, self._incoming = self._incoming, _Incoming()
         self._record(incoming, refused)
         still = {**refused, **{name: reason for (_, name), reason in self._unreadable.items()}}
+        self._state = "" if still else incoming.version
         requests = []
         for part in incoming.parts:
             named = still if part is incoming.parts[-1] else {name: still[name] for name in part.names if name in still}
@@ -106,11 +132,17 @@ class XdsStream:
         return requests
 
     def _subscription(self, type_url: str) -> Request:
-        return Request(
-            type_url=type_url,
-            resource_names_subscribe=[WILDCARD],
-            initial_resource_versions=self._accepted[type_url],
-        )
+        versions = None if self._claim else self._accepted[type_url]
+        return Request(type_url=type_url, resource_names_subscribe=[WILDCARD], initial_resource_versions=versions)
+
+    def _conclude(self, incoming: _Incoming) -> None:
+        """The end of a state. The first one after a claim is the claimed one, or the whole (see the laws)."""
+        claim, self._claim = self._claim, ""
+        if not claim or (claim == incoming.version and not incoming.records):
+            return
+        for type_url, accepted in self._accepted.items():
+            for name in accepted:
+                incoming.records.setdefault((type_url, name), Record(type_url, name, None))
 
     def _collect(self, response: Response) -> None:
         incoming, type_url = self._incoming, response.type_url
@@ -143,6 +175,12 @@ class XdsStream:
                 self._unreadable[key], accepted[record.name] = incoming.wrong[key], ""
             else:
                 accepted[record.name] = "" if record.name in refused else incoming.versions[key]
+
+
+def _is_question(response: Response) -> bool:
+    """Whether the control plane asks for the versions of a type."""
+    has_content = response.resources or response.removed_resources or response.system_version_info
+    return response.nonce == QUESTION and not has_content
 
 
 def _wrong(resource: discovery_pb2.Resource, type_url: str) -> str:

@@ -99,7 +99,7 @@ METRICS = (
     Metric("access_log_dropped_total", "counter", "Access log lines dropped because their reader was too slow"),
     Metric("event_loop_lag_seconds", "histogram", "How late the worker's coarse timer fired"),
     Metric("swaps_total", "counter", "Configuration states that took effect"),
-    Metric("swap_stall_max_us", "gauge", "Longest hold of the event loop by a swap, in microseconds", combine="max"),
+    Metric("swap_stall_max_us", "gauge", "Longest hold of the event loop by a swap, CPU microseconds", combine="max"),
     # Counted by the agent.
     Metric("build_info", "gauge", "1, with the version of this proxy", ("version", "python"), 1),
     Metric("workers", "gauge", "Workers that serve"),
@@ -110,6 +110,7 @@ METRICS = (
     Metric("xds_connection_terminations_total", "counter", "Ends of the stream, by reason", ("reason",), 16),
     Metric("xds_messages_total", "counter", "Responses received", ("type",), 8),
     Metric("xds_message_bytes_total", "counter", "Bytes of responses received", ("type",), 8),
+    Metric("xds_request_bytes_total", "counter", "Bytes of requests sent", ("type",), 8),
     Metric("xds_acks_total", "counter", "Responses acknowledged"),
     Metric("xds_nacks_total", "counter", "Responses refused in part or whole"),
     Metric("config_loads_total", "counter", "Loads of the configuration file, by outcome", ("outcome",), 4),
