@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), ROOT / "benchmarks/README.md"])
 
 PLACES = "gatewright|controlplane|dataplane|proto|tests|docs|scripts|benchmarks|examples|requirements"
 FILE = re.compile(rf"`((?:{PLACES}|\.ci)/[\w./-]*\w/?)`")
@@ -26,6 +26,11 @@ def missing(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_named_files_exist(page: Path) -> None:
     assert missing(page) == []
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    linked = {(ROOT / link).resolve() for link in LINK.findall((ROOT / "README.md").read_text())}
+    assert [str(page) for page in PAGES if page.is_relative_to(ROOT / "docs") and page not in linked] == []
 
 
 def test_missing_files_are_found(tmp_path: Path) -> None:
