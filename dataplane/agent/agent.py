@@ -62,13 +62,16 @@ class Agent:
             return BIND_FAILED
         self._heed_signals()
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._workers.run()), group.create_task(self._journey.try_again())]
-            tasks += [group.create_task(source.run()) for source in (self._file, self._xds) if source is not None]
+            lives = group.create_task(self._workers.run())
+            changes = [group.create_task(self._journey.try_again())]
+            changes += [group.create_task(source.run()) for source in (self._file, self._xds) if source is not None]
             minimum, maximum = await self._ending
+            for task in changes:
+                task.cancel()
+            await asyncio.wait(changes)
             self._sockets.release()
             await self._workers.drain(minimum, maximum)
-            for task in tasks:
-                task.cancel()
+            lives.cancel()
         for server in self._servers:
             server.close()
         return OK

@@ -319,3 +319,18 @@ async def test_a_control_plane_that_talks_nonsense_is_left_and_tried_again(tmp_p
         assert await plane.answered() == {}
         assert await get(port) == (200, "hello")
         assert "Traceback" not in proxy.log()
+
+
+async def test_no_change_is_taken_any_more_while_it_drains(tmp_path: Path) -> None:
+    file, port, other = tmp_path / "config.yaml", free_port(), free_port()
+    times = {"CONNECTION_MIN_TERMINATION_DEADLINE": "1.5", "TERMINATION_GRACE_PERIOD_SECONDS": "2"}
+    async with origin() as upstream:
+        file.write_text(file_of((port, upstream)))
+        async with running("-f", str(file), environment=times) as proxy:
+            await proxy.ready()
+            proxy.process.send_signal(signal.SIGTERM)
+            await proxy.logged("SIGTERM: draining")
+            file.write_text(file_of((port, upstream), (other, upstream)))
+            assert await get(port) == (200, "hello")
+            assert await proxy.ended() == 0
+            assert proxy.log().count("bind opened") == 1
