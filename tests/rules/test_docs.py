@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), ROOT / "benchmarks/README.md"])
+WHERE = ("*.md", "docs/**/*.md", "examples/**/*.md", "benchmarks/*.md")
+PAGES = sorted(page for place in WHERE for page in ROOT.glob(place))
 
 PLACES = "gatewright|controlplane|dataplane|proto|tests|docs|scripts|benchmarks|examples|requirements"
 FILE = re.compile(rf"`((?:{PLACES}|\.ci)/[\w./-]*\w/?)`")
