@@ -122,19 +122,6 @@ async def drive(exchange: Exchange, chain: Chain, waiting: Waiting) -> Reply | N
     return answer  # type: ignore[no-any-return]
 
 
-async def drive_response(exchange: Exchange, chain: Chain, waiting: Waiting | None, start: int) -> None:
-    """Run response hooks from step `start` outward (or after `waiting`), awaiting those that wait."""
-    if waiting is not None:
-        await waiting.awaitable
-        start = waiting.index - 1
-    for index in range(start, -1, -1):
-        hook = chain.response_hooks[index]
-        if hook is not None:
-            answer = hook(exchange)
-            if answer is not None:
-                await answer
-
-
 EMPTY = Chain(())
 
 

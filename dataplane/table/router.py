@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.table.matches import ROOT, Match
+from dataplane.table.matches import Match
 from dataplane.table.plans import BindPlan, ListenerPlan, RoutePlan
 
 if TYPE_CHECKING:
@@ -183,6 +183,3 @@ def choose(bind: BindPlan, host: bytes) -> ListenerPlan | None:
                 return listener
             dot = host.find(b".", dot + 1)
     return bind.default
-
-
-__all__ = ["EMPTY", "ROOT", "Found", "Level", "Router", "as_matches", "choose", "find"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dataplane.chain import chain as chains
-from dataplane.chain.chain import EMPTY, Chain, Waiting, drive, drive_response
+from dataplane.chain.chain import EMPTY, Chain, Waiting, drive
 from dataplane.chain.filter import WHOLE, Filter
 from dataplane.chain.reply import Reply
 from tests.fakes.table_state import exchange
@@ -96,19 +96,13 @@ async def test_a_later_hook_may_wait_or_answer_too() -> None:
     assert (script.calls, x.stopped) == (["a", "b", "c"], 2)
 
 
-async def test_a_response_hook_that_waits_is_driven_on() -> None:
-    script = Script("a", "b", "c", after_c=Later(), after_b=Later())
+def test_a_response_hook_that_waits_is_handed_over() -> None:
+    later = Later()
+    script = Script("a", "b", "c", after_b=later)
     assert script.chain.response is not None
     waiting = script.chain.response(exchange())
-    assert isinstance(waiting, Waiting) and waiting.index == 2
-    await drive_response(exchange(), script.chain, waiting, -1)
-    assert script.calls == ["<c", "<b", "<a"]
-
-
-async def test_responses_begin_outside_a_step() -> None:
-    script = Script("a", "b", "c")
-    await drive_response(exchange(), script.chain, None, 1)
-    assert script.calls == ["<b", "<a"]
+    assert isinstance(waiting, Waiting) and (waiting.index, waiting.awaitable) == (1, later)
+    assert script.calls == ["<c", "<b"]
 
 
 def test_what_nobody_needs_costs_nothing() -> None:
