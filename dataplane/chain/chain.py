@@ -123,6 +123,3 @@ async def drive(exchange: Exchange, chain: Chain, waiting: Waiting) -> Reply | N
 
 
 EMPTY = Chain(())
-
-
-EMPTY = Chain(())
