@@ -42,9 +42,9 @@ def forward(x: Exchange, context: Context) -> None:
         x.down.reply(x, made("InvalidBackend", target.invalid))
         return
     x.target_plan = target
-    x.stage = TARGET
     request = target.chain.request
     if request is not None:
+        x.stage = TARGET
         answer = request(x)
         if answer is not None:
             _interrupt(x, context, target, answer)
@@ -98,7 +98,7 @@ def attempt(x: Exchange, context: Context) -> None:
     if not endpoints:
         x.down.reply(x, made("DnsFailed" if backend.host else "NoEndpoints"))
         return
-    endpoint = x.endpoint = balance.choose(endpoints, context.random)
+    endpoint = x.endpoint = endpoints[0] if len(endpoints) == 1 else balance.choose(endpoints, context.random)
     endpoint.pending += 1
     x.trying = True
     if x.plan.timeouts.backend_request is not None:

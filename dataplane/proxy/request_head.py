@@ -9,7 +9,7 @@ with us on where the message ends.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import httptools
 
@@ -17,7 +17,7 @@ from dataplane.http import uri
 from dataplane.http.heads import lines_of, without
 
 _SPECIAL = re.compile(
-    rb"\r\n(host|connection|content-length|transfer-encoding|expect|upgrade|te|keep-alive|proxy-connection"
+    rb"\r\n(?=[cefhkptux])(host|connection|content-length|transfer-encoding|expect|upgrade|te|keep-alive|proxy-connection"
     rb"|http2-settings|forwarded|x[-_]forwarded[-_](?:for|proto|host|client[-_]cert)|x[-_]request[-_]id)"
     rb"[ \t]*:[ \t]*([^\r]*)"
 ).finditer
@@ -36,7 +36,7 @@ _SHORTEST_LINE = 4
 
 @dataclass(slots=True)
 class Framing:
-    """How a request's body is delimited, and what the request asks of this hop."""
+    """How a request's body is delimited, and what the request asks of this hop. Constant once it is made."""
 
     length: int = 0
     chunked: bool = False
@@ -68,7 +68,8 @@ class RequestHead:
     """The client sent an `x-request-id`."""
 
 
-NOTHING = RequestHead(b"", b"", b"", b"", b"", False, Framing(), False, False)
+_NO_BODY = Framing()
+NOTHING = RequestHead(b"", b"", b"", b"", b"", False, _NO_BODY, False, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +82,6 @@ class Peer:
     """Our own address and port, where it connected to."""
 
 
-@dataclass(slots=True)
-class _Found:
-    """The values of the special headers, in order."""
-
-    hosts: list[bytes] = field(default_factory=list)
-    options: list[bytes] = field(default_factory=list)
-    lengths: list[bytes] = field(default_factory=list)
-    codings: list[bytes] = field(default_factory=list)
-    expect: bytes = b""
-    upgrade: bytes = b""
-    forwarded: list[tuple[int, int]] = field(default_factory=list)
-    """Where the values of `x-forwarded-for` stand."""
-    spans: list[tuple[int, int]] = field(default_factory=list)
-    """What is to be cut out."""
-    has_id: bool = False
-
-
 def read(line: bytes, block: bytes, version: bytes, absolute: bytes, peer: Peer, max_headers: int) -> RequestHead | str:
     """Understand a header block, or answer the reason code of a refusal.
 
@@ -106,53 +90,54 @@ def read(line: bytes, block: bytes, version: bytes, absolute: bytes, peer: Peer,
     low = block.lower()
     if len(low) > max_headers * _SHORTEST_LINE and low.count(b"\r\n") > max_headers + 1:
         return "HeadersTooLarge"
-    found = _look(low)
-    named = _authority(found.hosts, version, absolute.lower())
+    hosts: list[bytes] = []
+    options: list[bytes] = []
+    spans: list[tuple[int, int]] = []
+    rare: list[re.Match[bytes]] = []
+    has_id = False
+    for match in _SPECIAL(low):  # what almost every request has is handled here, the rest by `_weigh`
+        name, value = match.groups()
+        if name == b"host":
+            hosts.append(value.rstrip(b" \t"))
+        elif name == b"connection":
+            spans.append(match.span())
+            options += [value] if value == b"keep-alive" else [option.strip(b" \t") for option in value.split(b",")]
+        elif name == b"x-request-id":
+            has_id = True
+        else:
+            rare.append(match)
+            if name not in _STAYS:
+                spans.append(match.span())
+    named = _authority(hosts, version, absolute.lower())
     if named is None:
         return "BadRequest"
     authority, host = named
-    framing, reason = _frame(found, version)
-    if reason:
-        return reason
+    framing, forwarded = _NO_BODY, peer.address.encode()
+    if rare:
+        weighed = _weigh(rare, options, version)
+        if isinstance(weighed, str):
+            return weighed
+        framing = weighed
+        forwarded = _chain(rare, block, forwarded)
     if not _agreed(line, block, framing):
         return "BadRequest"
-    options = found.options
     keep = (version == b"HTTP/1.1" or b"keep-alive" in options) and b"close" not in options
-    headers, low_headers = without(block, low, found.spans)
+    headers, low_headers = without(block, low, spans)
     for name in options:
-        if name and name not in _NOT_REMOVABLE:
+        if name not in _NOT_REMOVABLE and name:
             headers, low_headers = without(headers, low_headers, lines_of(low_headers, name))
-    ours = _ours(authority, found, block, framing, peer)
-    headers, low_headers = headers + ours, low_headers + ours.lower()
+    ours = _ours(authority, forwarded, not hosts, framing, peer)
     return RequestHead(
-        block, headers, low_headers, host, authority or peer.local, keep, framing, framing.has_body, found.has_id
+        block,
+        headers + ours,
+        low_headers + ours.lower(),
+        host,
+        authority or peer.local,
+        keep,
+        framing,
+        framing.has_body,
+        has_id,
     )
-
-
-def _look(low: bytes) -> _Found:
-    """Find the special headers of a block in lower case."""
-    found = _Found()
-    for match in _SPECIAL(low):
-        name, value = match.groups()
-        if name not in _STAYS:
-            found.spans.append((match.start(), match.end()))
-        if name == b"host":
-            found.hosts.append(value.rstrip(b" \t"))
-        elif name == b"connection":
-            found.options += [option.strip(b" \t") for option in value.split(b",")]
-        elif name == b"content-length":
-            found.lengths.append(value.rstrip(b" \t"))
-        elif name == b"transfer-encoding":
-            found.codings += [coding.strip(b" \t") for coding in value.split(b",")]
-        elif name == b"x-request-id":
-            found.has_id = True
-        elif name == b"x-forwarded-for":
-            found.forwarded.append(match.span(2))
-        elif name == b"expect":
-            found.expect = value.rstrip(b" \t")
-        elif name == b"upgrade":
-            found.upgrade = value.rstrip(b" \t")
-    return found
 
 
 def _authority(hosts: list[bytes], version: bytes, absolute: bytes) -> tuple[bytes, bytes] | None:
@@ -169,43 +154,53 @@ def _authority(hosts: list[bytes], version: bytes, absolute: bytes) -> tuple[byt
     return authority, host
 
 
-def _frame(found: _Found, version: bytes) -> tuple[Framing, str]:
-    """(framing, reason of a refusal): RFC 9112 section 6.3 without any of its leniency."""
+def _weigh(rare: list[re.Match[bytes]], options: list[bytes], version: bytes) -> Framing | str:
+    """The framing, or the reason of a refusal: RFC 9112 section 6.3 without any of its leniency."""
     framing = Framing()
-    if found.expect:
-        if found.expect != b"100-continue":
-            return framing, "ExpectationFailed"
-        framing.expects = version == b"HTTP/1.1"
-    protocols = [name.strip(b" \t") for name in found.upgrade.split(b",")]
-    if found.upgrade and b"upgrade" in found.options and b"h2c" not in protocols and version == b"HTTP/1.1":
-        framing.upgrade = found.upgrade
-    lengths, codings = found.lengths, found.codings
+    lengths: list[bytes] = []
+    codings: list[bytes] = []
+    for match in rare:
+        name, value = match.groups()
+        value = value.rstrip(b" \t")
+        if name == b"content-length":
+            lengths.append(value)
+        elif name == b"transfer-encoding":
+            codings += [coding.strip(b" \t") for coding in value.split(b",")]
+        elif name == b"expect":
+            if value != b"100-continue":
+                return "ExpectationFailed"
+            framing.expects = version == b"HTTP/1.1"
+        elif name == b"upgrade" and b"upgrade" in options and version == b"HTTP/1.1":
+            protocols = [protocol.strip(b" \t") for protocol in value.split(b",")]
+            framing.upgrade = b"" if b"h2c" in protocols else value
     if codings:
         if lengths or version != b"HTTP/1.1":
-            return framing, "BadRequest"
+            return "BadRequest"
         if codings[-1] != b"chunked" or b"chunked" in codings[:-1] or b"" in codings:
-            return framing, "BadRequest"  # 6.3: where the body ends could not be told; that goes before the 501 of 6.1
+            return "BadRequest"  # 6.3: where the body ends could not be told; that goes before the 501 of 6.1
         if len(codings) > 1:
-            return framing, "CodingNotImplemented"
+            return "CodingNotImplemented"
         framing.chunked = True
     elif lengths:
         if len(lengths) > 1 or _LENGTH(lengths[0]) is None:
-            return framing, "BadRequest"
+            return "BadRequest"
         framing.length = int(lengths[0])
-    return framing, ""
+    return framing
 
 
-def _ours(authority: bytes, found: _Found, block: bytes, framing: Framing, peer: Peer) -> bytes:
+def _chain(rare: list[re.Match[bytes]], block: bytes, peer: bytes) -> bytes:
+    """`x-forwarded-for` with the peer behind what came."""
+    sent = [block[slice(*match.span(2))].strip(b" \t") for match in rare if match[1] == b"x-forwarded-for"]
+    return b", ".join([value for value in sent if value] + [peer])
+
+
+def _ours(authority: bytes, forwarded: bytes, hostless: bool, framing: Framing, peer: Peer) -> bytes:
     """decisions, Forwarding headers: the peer appended to what came, protocol and host set; nothing sent is trusted."""
-    chain = peer.address.encode()
-    if found.forwarded:
-        sent = [block[start:end].strip(b" \t") for start, end in found.forwarded]
-        chain = b", ".join([value for value in sent if value] + [chain])
-    lines = b"x-forwarded-for: %b\r\nx-forwarded-proto: %b\r\n" % (chain, peer.scheme)
-    if not found.hosts:  # HTTP/1.0: upstream speaks HTTP/1.1 and wants one (RFC 9112 3.3)
-        lines += b"host: %b\r\n" % (authority or peer.local)
+    lines = b"x-forwarded-for: %b\r\nx-forwarded-proto: %b\r\n" % (forwarded, peer.scheme)
     if authority:
         lines += b"x-forwarded-host: %b\r\n" % authority
+    if hostless:  # HTTP/1.0: upstream speaks HTTP/1.1 and wants one (RFC 9112 3.3)
+        lines += b"host: %b\r\n" % (authority or peer.local)
     if framing.upgrade:
         lines += b"connection: upgrade\r\nupgrade: %b\r\n" % framing.upgrade
     return lines

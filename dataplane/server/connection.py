@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # The request line of almost every request: a plain path (no escapes, no dot segments) needs no normalising.
 _LINE = re.compile(
-    rb"([A-Z]++) (/(?:[A-Za-z0-9\-_~!$&'()*+,;=:@/]|(?<!/)\.)*+)(\?[\x21\x22\x24-\x7e]*+)? HTTP/1\.1(?=\r\n)"
+    rb"(GET|POST|HEAD|PUT|DELETE|PATCH|OPTIONS) (/(?:[A-Za-z0-9\-_~!$&'()*+,;=:@/]|(?<!/)\.)*+)(\?[\x21\x22\x24-\x7e]*+)? HTTP/1\.1(?=\r\n)"
 ).match
 _ANY_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++) ([\x21-\x7e]++) HTTP/([0-9])\.([0-9])").fullmatch
 
@@ -269,7 +269,7 @@ class Connection(Responding):
             target = path + query
             query = query[1:]
         head = self.known
-        if data[eol : end + 2] != head.block or method not in METHODS or eol > context.limits.max_line:
+        if data[eol : end + 2] != head.block or eol > context.limits.max_line:
             learned = self._learn(data, eol, end, method, b"HTTP/1.1", b"")
             if learned is None:
                 return
@@ -350,7 +350,7 @@ class Connection(Responding):
         """Start an exchange; `data[body:]` is what came behind its head."""
         context = self.context
         self.exchange = x
-        context.recorder.began()
+        context.recorder.active += 1
         x.host = head.host
         x.authority = head.authority
         x.bind = self.bind
@@ -384,7 +384,7 @@ class Connection(Responding):
         x = Exchange(self, b"-", b"-", Head(b"\r\n", b"\r\n"), self.context.clock())
         x.bind, x.peer = self.bind, self.peer.address
         self.exchange = x
-        self.context.recorder.began()
+        self.context.recorder.active += 1
         self.context.recorder.refused(reason)
         self.buffer = b""
         self.request_done = False

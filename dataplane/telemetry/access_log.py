@@ -1,6 +1,6 @@
 """One line per request, written when its last byte went out.
 
-On the request path a record is a tuple in a list. A timer turns the list into lines and hands them to a thread that
+On the request path a record is the exchange that ended, put in a list. A timer turns the list into lines and hands them to a thread that
 writes: a full pipe or a slow disk then holds up nobody. What cannot be written in time is dropped and counted.
 
 Fields, in this order, one table for both formats (decisions, Access log):
@@ -63,11 +63,13 @@ class AccessLog:
         call_later: Callable[[float, Callable[[], None]], Any],
         as_json: bool = False,
         dropped: Callable[[int], None] = lambda count: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.records: list[tuple[Any, ...]] = []
+        self.records: list[tuple[Exchange, float]] = []
         self._call_later = call_later
         self._line = _json_line if as_json else _text_line
         self._dropped = dropped
+        self._clock = clock
         self._timer: Any = None
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._queued = 0
@@ -82,26 +84,7 @@ class AccessLog:
         if self._write is None:
             return
         records = self.records
-        records.append(
-            (
-                time.time(),
-                x.listener,
-                x.plan,
-                x.endpoint,
-                x.peer,
-                x.method,
-                x.host,
-                x.target,
-                x.version,
-                x.status,
-                x.attempt,
-                x.body_bytes,
-                x.response_bytes,
-                x.detail,
-                x.reason,
-                seconds,
-            )
-        )
+        records.append((x, seconds))
         if len(records) >= BATCH:
             self.flush()
         elif self._timer is None:
@@ -119,14 +102,14 @@ class AccessLog:
         if self._queued > MAX_QUEUED:
             self._dropped(len(records))
             return
-        line = self._line
+        line, offset = self._line, time.time() - self._clock()
         second, stamp, lines = 0, "", []
-        for record in records:
-            now = record[0]
+        for x, seconds in records:
+            now = x.started + seconds + offset
             if int(now) != second:
                 second = int(now)
                 stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-            lines.append(line(f"{stamp}.{int(now * 1000) % 1000:03d}Z", record))
+            lines.append(line(f"{stamp}.{int(now * 1000) % 1000:03d}Z", x, seconds))
         data = "".join(lines).encode("utf-8", "backslashreplace")
         self._queued += len(data)
         self._queue.put(data)
@@ -168,43 +151,47 @@ def file_writer(descriptor: int) -> Callable[[bytes], None]:
     return write
 
 
-def _text_line(stamp: str, record: tuple[Any, ...]) -> str:
-    _, listener, plan, endpoint, peer, method, host, target, version, status, *rest = record
-    attempt, taken, sent, detail, reason, took = rest
-    extra = f" retry.attempt={attempt}" if attempt else ""
-    if reason:
-        extra += (f" error={quoted(detail)}" if detail else "") + f" reason={reason}"
+def _text_line(stamp: str, x: Exchange, took: float) -> str:
+    listener, plan, endpoint, target = x.listener, x.plan, x.endpoint, x.target
     if b'"' in target or b"\\" in target:
         target = quoted(target.decode("latin-1")).encode()
-    request = b"%b http.host=%b http.path=%b http.version=%b" % (method, host or b"-", target, version)
+    request = b"%b http.host=%b http.path=%b http.version=%b" % (x.method, x.host or b"-", target, x.version)
     return (
         f"{stamp}\tinfo\trequest\t{listener.log[1:] if listener else _NO_LISTENER}{plan.log if plan else ''}"
-        f"{f' endpoint={endpoint.label}' if endpoint else ''} src.addr={peer or '-'}"
-        f" http.method={request.decode('latin-1')}"
-        f" http.status={status or CLIENT_CLOSED} protocol=http request.bytes={taken} response.bytes={sent}{extra}"
-        f" duration={took * 1e3:.3f}ms\n"
+        f"{f' endpoint={endpoint.label}' if endpoint else ''} src.addr={x.peer or '-'}"
+        f" http.method={request.decode('latin-1')} http.status={x.status or CLIENT_CLOSED} protocol=http"
+        f" request.bytes={x.body_bytes} response.bytes={x.response_bytes}"
+        f"{_text_extra(x) if x.reason or x.attempt else ''} duration={took * 1e3:.3f}ms\n"
     )
 
 
 _NO_LISTENER = "gateway=- listener=-"
 
 
-def _json_line(stamp: str, record: tuple[Any, ...]) -> str:
-    _, listener, plan, endpoint, peer, method, host, target, version, status, *rest = record
-    attempt, taken, sent, detail, reason, took = rest
-    extra = f',"retry.attempt":{attempt}' if attempt else ""
-    if reason:
-        extra += (f',"error":{quoted(detail)}' if detail else "") + f',"reason":"{reason}"'
+def _text_extra(x: Exchange) -> str:
+    attempt = f" retry.attempt={x.attempt}" if x.attempt else ""
+    error = f" error={quoted(x.detail)}" if x.detail else ""
+    return f"{attempt}{error} reason={x.reason}" if x.reason else attempt
+
+
+def _json_line(stamp: str, x: Exchange, took: float) -> str:
+    listener, plan, endpoint = x.listener, x.plan, x.endpoint
     place = f"{listener.log_json if listener else ''}{plan.log_json if plan else ''}"
     if endpoint:
         place += f',"endpoint":{quoted(endpoint.label)}'
     return (
-        f'{{"level":"info","time":"{stamp}","scope":"request"{place},"src.addr":"{peer}"'
-        f',"http.method":"{method.decode()}","http.host":{quoted(host.decode("latin-1"))}'
-        f',"http.path":{quoted(target.decode("latin-1"))},"http.version":"{version.decode()}"'
-        f',"http.status":{status or CLIENT_CLOSED},"protocol":"http","request.bytes":{taken}'
-        f',"response.bytes":{sent}{extra},"duration":"{took * 1e3:.3f}ms"}}\n'
+        f'{{"level":"info","time":"{stamp}","scope":"request"{place},"src.addr":"{x.peer}"'
+        f',"http.method":"{x.method.decode()}","http.host":{quoted(x.host.decode("latin-1"))}'
+        f',"http.path":{quoted(x.target.decode("latin-1"))},"http.version":"{x.version.decode()}"'
+        f',"http.status":{x.status or CLIENT_CLOSED},"protocol":"http","request.bytes":{x.body_bytes}'
+        f',"response.bytes":{x.response_bytes}{_json_extra(x)},"duration":"{took * 1e3:.3f}ms"}}\n'
     )
+
+
+def _json_extra(x: Exchange) -> str:
+    attempt = f',"retry.attempt":{x.attempt}' if x.attempt else ""
+    error = f',"error":{quoted(x.detail)}' if x.detail else ""
+    return f'{attempt}{error},"reason":"{x.reason}"' if x.reason else attempt
 
 
 def quoted(text: str) -> str:

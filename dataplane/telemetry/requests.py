@@ -31,17 +31,20 @@ class Recorder:
         self.slots = metrics.slots
         self._listeners: dict[str, _Listener] = {}
         self._binds: dict[str, tuple[int, int]] = {}
+        self.active = 0
+        """Exchanges begun and not ended: whoever begins one adds to it."""
         self._active = metrics.counter("requests_active")
         self._stale = metrics.counter("upstream_stale_retries_total")
         self._upstream_active = metrics.counter("upstream_connections_active")
 
-    def began(self) -> None:
-        self.slots[self._active] += 1
+    def publish(self) -> None:
+        """Put the gauges that are kept as plain integers where the agent reads them. Called by a coarse timer."""
+        self.slots[self._active] = self.active
 
     def ended(self, x: Exchange, seconds: float) -> None:
         """An exchange is over, `seconds` after its head was read."""
         slots = self.slots
-        slots[self._active] -= 1
+        self.active -= 1
         plan = x.listener
         listener = self._listeners.get(plan.key if plan is not None else "")
         if listener is None:

@@ -25,10 +25,15 @@ FILES_EVERY = 10
 
 
 class Watches:
-    """`call_later(seconds, f)` is the loop's."""
+    """`call_later(seconds, f)` is the loop's; `publish` puts gauges where the agent reads them."""
 
-    def __init__(self, call_later: Callable[[float, Callable[[], None]], Any], metrics: Metrics) -> None:
-        self._call_later, self._metrics = call_later, metrics
+    def __init__(
+        self,
+        call_later: Callable[[float, Callable[[], None]], Any],
+        metrics: Metrics,
+        publish: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._call_later, self._metrics, self._publish = call_later, metrics, publish
         self._histogram = metrics.histogram("event_loop_lag_seconds")
         self._looks = 0
         self._is_out_of_files = False
@@ -44,6 +49,7 @@ class Watches:
     def _look(self) -> None:
         """A timer that fires late tells what a request would have waited for the event loop."""
         self._metrics.observe(self._histogram, max(0.0, time.monotonic() - self._due))
+        self._publish()
         self._looks += 1
         if self._looks % FILES_EVERY == 0:
             self._look_at_files()

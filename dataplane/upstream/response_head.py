@@ -20,7 +20,8 @@ LENGTH, CHUNKED, UNTIL_CLOSE, TUNNEL = range(4)
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?(?=\r\n)").match
 _DIGITS = re.compile(rb"[0-9]{1,18}").fullmatch
 _SPECIAL = re.compile(
-    rb"\r\n(content-length|transfer-encoding|connection|keep-alive|proxy-connection|te|upgrade)[ \t]*:[ \t]*([^\r]*)"
+    rb"\r\n(?=[ckptu])(content-length|transfer-encoding|connection|keep-alive|proxy-connection|te|upgrade)[ \t]*:"
+    rb"[ \t]*([^\r]*)"
 ).finditer
 _STAYS = frozenset((b"content-length", b"transfer-encoding"))
 _NOT_REMOVABLE = frozenset((*_STAYS, b"close", b"keep-alive", b"upgrade", b"te"))
@@ -74,7 +75,7 @@ def read(raw: bytes, to_head: bool) -> ResponseHead | str:
         else:
             spans.append(special.span())
             if name == b"connection":
-                options += [option.strip(b" \t") for option in value.split(b",")]
+                options += [value] if value == b"keep-alive" else [o.strip(b" \t") for o in value.split(b",")]
             elif name == b"upgrade":
                 upgrade = value.rstrip(b" \t")
     framing, length = _frame(lengths, codings, status, to_head, old)

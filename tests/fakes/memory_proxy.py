@@ -156,7 +156,7 @@ class MemoryProxy:
             deadlines=Deadlines(lambda: self.now, lambda at, call: self._call_at(at, call)),
             connector=self.connector,  # type: ignore[arg-type]
             resolver=None,  # type: ignore[arg-type]
-            access_log=AccessLog(self.lines.append, lambda seconds, call: None),
+            access_log=AccessLog(self.lines.append, lambda seconds, call: None, clock=lambda: self.now),
             recorder=Recorder(self.metrics),
             spawn=self._spawn,
             make_future=Pending,

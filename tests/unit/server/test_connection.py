@@ -550,6 +550,7 @@ class TestEnds:
         lost = proxy.connect()
         lost.send(GET)
         lost.lose()
+        proxy.context.recorder.publish()
         assert proxy.metrics.slots[proxy.metrics.counter("requests_active")] == 0
         plan = next(iter(proxy.applier.current.table.backends.values()))
         assert [endpoint.pending for endpoint in plan.endpoints] == [0]
