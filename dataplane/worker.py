@@ -87,7 +87,7 @@ class Worker:
         self._rows = rows
         self._heard: asyncio.Queue[tuple[Message, int]] = asyncio.Queue()
         self._end: asyncio.Future[tuple[float, float]] = self._loop.create_future()
-        self._room: Room | None = None
+        self._serving: Serving | None = None
         self._channel = Channel(link, self._on_message, self._on_end)
 
     async def run(self) -> None:
@@ -97,8 +97,8 @@ class Worker:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if listening.done():
             listening.result()  # raises: what was told could not be done, and nobody knows what would follow
-        if self._room is not None:
-            await self._room.end(*self._end.result())
+        if self._serving is not None:
+            await self._serving.end(*self._end.result())
         listening.cancel()
         self._channel.close()
 
@@ -111,7 +111,7 @@ class Worker:
 
     def _on_end(self, reason: str) -> None:
         log.warning("the agent is gone%s; ending", f" ({reason})" if reason else "")
-        maximum = self._room.settings.drain.maximum if self._room is not None else 0.0
+        maximum = self._serving.settings.drain.maximum if self._serving is not None else 0.0
         self._finish(0.0, maximum)
 
     def _finish(self, minimum: float, maximum: float) -> None:
@@ -127,7 +127,7 @@ class Worker:
         self._finish(message.minimum, message.maximum)
 
     def _dump(self, message: messages.DumpRequest) -> None:
-        dump = self._room.dump() if self._room is not None else {}
+        dump = self._serving.dump() if self._serving is not None else {}
         self._channel.send(messages.DumpAnswer(message.number, dump))
 
     def _set_levels(self, message: messages.LogLevel) -> None:
@@ -138,12 +138,12 @@ class Worker:
     async def _obey(self) -> None:
         hello, fd = await self._heard.get()
         assert isinstance(hello, messages.Hello)
-        self._room = room = Room(hello, Region.attach(fd), self._rows)
-        drain = room.settings.drain
+        self._serving = serving = Serving(hello, Region.attach(fd), self._rows)
+        drain = serving.settings.drain
         self._loop.add_signal_handler(signal.SIGTERM, self._finish, drain.minimum, drain.maximum)
         while True:
             message, fd = await self._heard.get()
-            answer = await _IN_ORDER[type(message)](room, message, fd)
+            answer = await _IN_ORDER[type(message)](serving, message, fd)
             if answer is not None:
                 self._channel.send(answer)
 
@@ -156,7 +156,7 @@ _AT_ONCE: dict[type[Message], Callable[[Worker, Any], None]] = {
 }
 
 
-class Room:
+class Serving:
     """The rooms of the request path, put together, and what the agent may tell them."""
 
     def __init__(self, hello: messages.Hello, region: Region, rows: Sequence[Row]) -> None:
@@ -270,11 +270,11 @@ class Room:
         self.metrics.slots[self.metrics.counter("access_log_dropped_total")] += lines
 
 
-_IN_ORDER: dict[type[Message], Callable[[Room, Any, int], Coroutine[Any, Any, Message | None]]] = {
-    messages.Changes: Room.collect,
-    messages.StateEnd: Room.apply,
-    messages.OpenBind: Room.open_bind,
-    messages.CloseBind: Room.close_bind,
+_IN_ORDER: dict[type[Message], Callable[[Serving, Any, int], Coroutine[Any, Any, Message | None]]] = {
+    messages.Changes: Serving.collect,
+    messages.StateEnd: Serving.apply,
+    messages.OpenBind: Serving.open_bind,
+    messages.CloseBind: Serving.close_bind,
 }
 
 
