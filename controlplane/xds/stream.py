@@ -7,6 +7,7 @@ Pure; `session` moves the bytes. Its laws:
 - At most one state is unanswered. While it is, newer snapshots replace each other; afterwards the newest one is sent.
 - A state is answered when its last response is. Answers to earlier responses may come or not; a NACK to any of them
   makes the state a refused one. What was refused is not sent again until it changes.
+- A proxy that claims to hold a state (`claim`) is believed, or asked, before its first state.
 - Subscriptions are taken from every request, whatever its nonce; an unknown or old nonce answers nothing.
 """
 
@@ -18,6 +19,7 @@ from typing import Final
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot
 from controlplane.xds import nacks
+from controlplane.xds.claim import OWN_AGENT, Claim
 from controlplane.xds.delta import Library, Part, empty_part
 from controlplane.xds.node import Identity, ProtocolError, identify
 from controlplane.xds.subscription import Subscription
@@ -26,7 +28,6 @@ from gatewright.wire.external import discovery_pb2, node_pb2
 ORDER: Final = {ENDPOINT_TYPE: 0, RESOURCE_TYPE: 1}
 """Endpoints before the resources that use them; other types follow in the order in which they were subscribed to."""
 
-OWN_AGENT: Final = "gatewright"
 SETTLE: Final = 0.1
 SETTLE_OWN: Final = 5.0
 """Seconds to wait for the second of our two types before the first state is sent without it: that state's marker would
@@ -79,6 +80,7 @@ class Stream:
         self._outcomes: list[Outcome] = []
         self._serial = 0
         self._opened: float | None = None
+        self._claim = Claim()
         self.node: node_pb2.Node | None = None
         self.identity: Identity | None = None
         self.subscriptions: dict[str, Subscription] = {}
@@ -100,13 +102,14 @@ class Stream:
         if not request.type_url:
             raise ProtocolError("a request on an aggregated stream must carry a type_url")
         self._subscribe(request)
-        if request.response_nonce:
+        if request.response_nonce and not self._claim.take(request, self.subscriptions[request.type_url]):
             self._answer(request)
 
     def _check_node(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
         if self.identity is None:
             self.identity = identify(request.node)
             self.node = request.node
+            self._claim = Claim(request.node)
         elif request.node.id not in ("", self.identity.node_id):
             raise ProtocolError(f"this stream belongs to {self.identity.node_id}: a stream cannot change its node")
 
@@ -166,7 +169,7 @@ class Stream:
             self._begin(newest)
         flight = self._flight
         if flight is None or not flight.steps:
-            return None
+            return self._claim.next_question()
         part, index = flight.steps.pop()
         last = not flight.steps
         nonce = part.nonce(index)
@@ -187,9 +190,18 @@ class Stream:
 
     def wait(self) -> float | None:
         """Seconds after which `next_response` should be asked again although nothing happened."""
-        if self._flight is not None or self._opened is None or ORDER.keys() <= self.subscriptions.keys():
+        if self._flight is not None or self._opened is None or self._is_both() or self._claim.version:
             return None
         return max(0.0, self._opened + self._patience() - self._clock())
+
+    def _is_both(self) -> bool:
+        return ORDER.keys() <= self.subscriptions.keys()
+
+    def _is_early(self) -> bool:
+        """Whether a state would be half of one. Who claims a whole one would take the half for all: no time is up."""
+        if self._opened is None:
+            return True
+        return not self._is_both() if self._claim.version else bool(self.wait())
 
     def _patience(self) -> float:
         ours = self.node is not None and self.node.user_agent_name == OWN_AGENT
@@ -197,8 +209,10 @@ class Stream:
 
     def _begin(self, newest: Snapshot) -> None:
         """Start to send what the stream lacks of the newest state, if it lacks anything."""
-        pending = self._opened is None or self.wait()
-        if pending or not self._lacks(newest):
+        if self._is_early():
+            return
+        self._claim.compare(self.subscriptions, newest)
+        if self._claim.is_asked or not self._lacks(newest):
             return
         parts = self._parts(newest)
         for subscription in self.subscriptions.values():

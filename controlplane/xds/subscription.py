@@ -7,6 +7,7 @@ it; a name that does not exist is remembered; a name subscribed again is sent ag
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from controlplane.snapshot import Difference, Record, ResourceMap
@@ -99,6 +100,14 @@ class Subscription:
 
     def _lacks(self, record: Record) -> bool:
         return self.covers(record.name) and self._known.get(record.name) != record.version
+
+    def knows(self, versions: Mapping[str, str]) -> None:
+        """The client holds these resources, as if its first request had said so. Before the first state only."""
+        self._known = dict(versions)
+
+    def holds(self, target: ResourceMap, sequence: int) -> None:
+        """The client holds exactly the state of that sequence. Before the first state only; that is empty then."""
+        self.base, self.base_sequence = target, sequence
 
     def sent(self, target: ResourceMap, sequence: int) -> None:
         """The difference to `target`, the state of that sequence, is on its way."""

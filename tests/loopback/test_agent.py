@@ -10,6 +10,8 @@ import socket
 import time
 from pathlib import Path
 
+from dataplane.agent.xds_stream import QUESTION, STATE_KEY, Response
+from dataplane.link.messages import ENDPOINT, RESOURCE
 from dataplane.net import tcp
 from tests.fakes import control_plane
 from tests.fakes.proxy_process import eventually, free_port, get, is_alive, origin, running
@@ -257,10 +259,16 @@ async def test_a_proxy_outlives_its_control_plane_and_comes_back_with_what_it_ha
             assert await get(port) == (200, "hello")
 
         async with control_plane.serving(path) as second:
+            # It claims the state that it holds, and tells the versions when it is asked for them.
             await eventually(lambda: len(second.requests) == 2)
-            versions = {r.type_url.rpartition(".")[2]: dict(r.initial_resource_versions) for r in second.requests}
-            assert versions == {"Endpoint": {}, "Resource": dict.fromkeys(control_plane.gateway(port, upstream), "v1")}
-            assert sum(r.ByteSize() for r in second.requests) < 2048
+            assert second.requests[0].node.metadata[STATE_KEY] == "v1"
+            assert not any(r.initial_resource_versions for r in second.requests)
+            assert sum(r.ByteSize() for r in second.requests) < 400
+            for type_url in (ENDPOINT, RESOURCE):
+                second.say_bytes(Response(type_url=type_url, nonce=QUESTION).SerializeToString())
+            await eventually(lambda: len(second.requests) == 4)
+            versions = [dict(r.initial_resource_versions) for r in second.requests[2:]]
+            assert versions == [{}, dict.fromkeys(control_plane.gateway(port, upstream), "v1")]
             second.say("v2", {}, removed=["route/default/all/0"])
             assert await second.answered() == {}
             assert (await get(port))[0] == 404

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dataplane.agent import xds_stream
-from dataplane.agent.xds_stream import MAX_REFUSALS, Request, Response, State, XdsStream
+from dataplane.agent.xds_stream import MAX_REFUSALS, QUESTION, STATE_KEY, Request, Response, State, XdsStream
 from dataplane.link.messages import ENDPOINT, RESOURCE, Record
 
 
@@ -36,7 +36,21 @@ def refusals(request: Request) -> dict[str, str]:
 
 
 def versions(conversation: XdsStream) -> dict[str, dict[str, str]]:
-    return {request.type_url: dict(request.initial_resource_versions) for request in conversation.open()}
+    """What it tells a control plane that holds another state than the one that it claims, if it claims one."""
+    requests = conversation.open()
+    if STATE_KEY in requests[0].node.metadata:
+        assert not any(request.initial_resource_versions for request in requests)
+        answers = [conversation.receive(Response(type_url=kind, nonce=QUESTION)) for kind in (ENDPOINT, RESOURCE)]
+        requests = [answer for answer in answers if isinstance(answer, Request)]
+        assert [request.response_nonce for request in requests] == [QUESTION, QUESTION]
+    return {request.type_url: dict(request.initial_resource_versions) for request in requests}
+
+
+def claim(conversation: XdsStream) -> str:
+    """What it claims when it opens a stream; empty when it tells its versions instead."""
+    first, *others = conversation.open()
+    assert not any(other.HasField("node") for other in others)
+    return str(first.node.metadata[STATE_KEY]) if STATE_KEY in first.node.metadata else ""
 
 
 def test_a_new_stream_asks_for_everything_of_both_types_and_says_who_it_is_once() -> None:
@@ -48,6 +62,7 @@ def test_a_new_stream_asks_for_everything_of_both_types_and_says_who_it_is_once(
     assert first.node.metadata["wire_revision"] == xds_stream.WIRE_REVISION
     assert not second.HasField("node")
     assert not first.initial_resource_versions and not first.response_nonce
+    assert STATE_KEY not in first.node.metadata
 
 
 def test_a_state_is_given_as_a_whole_at_its_end_and_answered_after_it_was_applied() -> None:
@@ -192,3 +207,104 @@ def test_a_nack_stays_small_however_much_is_wrong() -> None:
     rows = refusals(nack)
     assert len(rows) == MAX_REFUSALS + 1
     assert rows[""] == "and 7 more"
+
+
+# What is claimed after a reconnect
+
+
+def test_the_version_of_the_last_state_is_claimed_instead_of_those_of_all_resources() -> None:
+    talk = stream()
+    talk.receive(response(("r1", "1", b""), nonce="n1", end="v1"))
+    assert claim(talk) == ""  # received, but not applied
+    talk.receive(response(("r1", "1", b""), nonce="n1", end="v1"))
+    talk.answer({})
+    assert (claim(talk), claim(talk)) == ("v1", "v1")
+    talk.receive(response(nonce="n2", end="v1"))
+    talk.answer({})
+    talk.receive(response(("r2", "1", b""), nonce="n3", end="v2"))
+    talk.answer({})
+    assert claim(talk) == "v2"
+
+
+def test_nothing_is_claimed_while_something_is_refused() -> None:
+    talk = stream()
+    talk.receive(response(("r1", "1", b""), ("r2", "1", b""), nonce="n1", end="v1"))
+    talk.answer({"r2": "bad"})
+    assert claim(talk) == ""
+    talk.receive(response(("r2", "2", b""), nonce="n2", end="v2"))
+    talk.answer({})
+    assert claim(talk) == "v2"
+    talk.receive(response(nonce="n3", end="v2"))
+    talk.answer({"r1": "its port is in use by now"})
+    assert claim(talk) == ""
+
+
+def test_nothing_is_claimed_while_a_resource_has_no_version() -> None:
+    """A refusal that ended by itself: the control plane has to send that resource once more."""
+    talk = stream()
+    talk.receive(response(("r1", "1", b""), nonce="n1", end="v1"))
+    talk.answer({"r1": "no backend"})
+    talk.receive(response(("r2", "1", b""), nonce="n2", end="v2"))
+    talk.answer({})
+    assert claim(talk) == ""
+
+
+def test_nothing_is_claimed_after_a_resource_that_could_not_be_taken() -> None:
+    talk = stream()
+    talk.receive(response(("", "1", b""), nonce="n1", end="v1"))
+    talk.answer({})
+    assert claim(talk) == ""
+
+
+def test_a_claimed_state_that_is_confirmed_changes_nothing() -> None:
+    talk = stream()
+    talk.receive(response(("r1", "1", b""), nonce="n1", end="v1"))
+    talk.answer({})
+    assert claim(talk) == "v1"
+    assert talk.receive(response(nonce="n1", end="v1")) == State("v1", ())
+    assert [answer.response_nonce for answer in talk.answer({})] == ["n1"]
+    assert talk.receive(response(nonce="n2", removed=("r1",), end="v2")) == State("v2", (Record(RESOURCE, "r1", None),))
+
+
+def test_versions_are_told_when_they_are_asked_for_and_only_differences_follow() -> None:
+    talk = stream()
+    talk.receive(response(("e1", "7", b""), nonce="n1", kind=ENDPOINT))
+    talk.receive(response(("r1", "1", b""), nonce="n2", end="v1"))
+    talk.answer({})
+    assert versions(talk) == {ENDPOINT: {"e1": "7"}, RESOURCE: {"r1": "1"}}
+    assert talk.receive(response(("r2", "1", b""), nonce="n3", end="v2")) == State("v2", (Record(RESOURCE, "r2", b""),))
+    (answer,) = talk.answer({})
+    assert (answer.response_nonce, answer.HasField("error_detail")) == ("n3", False)
+
+
+def test_a_first_state_that_nobody_asked_about_is_the_whole() -> None:
+    """A control plane that does not know of claims; also when its state has the claimed version."""
+    for end in ("v1", "v2"):
+        talk = stream()
+        talk.receive(response(("e1", "1", b""), nonce="n1", kind=ENDPOINT))
+        talk.receive(response(("r1", "1", b""), ("r2", "1", b""), nonce="n2", end="v1"))
+        talk.answer({})
+        assert claim(talk) == "v1"
+        talk.receive(response(("e2", "1", b"E"), nonce="n1", kind=ENDPOINT))
+        state = talk.receive(response(("r1", "1", b"A"), nonce="n2", end=end))
+        assert state == State(
+            end,
+            (
+                Record(ENDPOINT, "e2", b"E"),
+                Record(RESOURCE, "r1", b"A"),
+                Record(ENDPOINT, "e1", None),
+                Record(RESOURCE, "r2", None),
+            ),
+        )
+        talk.answer({})
+        assert talk.receive(response(nonce="n3", end="v3")) == State("v3", ())  # the first one only
+        talk.answer({})
+        assert versions(talk) == {ENDPOINT: {"e2": "1"}, RESOURCE: {"r1": "1"}}
+
+
+def test_a_nonce_alone_is_no_question() -> None:
+    talk = stream()
+    assert talk.receive(response(("r1", "1", b"A"), nonce=QUESTION, end="v1")) == State(
+        "v1", (Record(RESOURCE, "r1", b"A"),)
+    )
+    assert [answer.response_nonce for answer in talk.answer({})] == [QUESTION]

@@ -11,7 +11,7 @@ from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot, Snapsh
 from controlplane.xds.delta import Library
 from controlplane.xds.nacks import Refusal
 from controlplane.xds.stream import Acknowledged, Outcome, Refused, Stream
-from dataplane.agent.xds_stream import Request, State, XdsStream
+from dataplane.agent.xds_stream import STATE_KEY, Request, State, XdsStream
 from gatewright.wire.external import discovery_pb2
 
 GATEWAY = "shop/web"
@@ -32,15 +32,40 @@ class Link:
         self.refused: dict[str, str] = {}
         self.versions: list[str] = []
         self.sent = 0
+        self.received = 0
+        self.asked = 0
+        self.knows_claims = True
         self.connect()
+
+    @property
+    def exchanged(self) -> int:
+        """Bytes of all messages in both directions."""
+        return self.sent + self.received
 
     def connect(self) -> None:
         self.stream = Stream(self.library, lambda: 0.0)
         for request in self.proxy.open():
             self._receive(request)
 
+    def restart(self) -> None:
+        """Another server with the same content, but nothing else in common."""
+        changes = [(GATEWAY, *key, content) for key, content in self.wanted().items()]
+        self.snapshots, self.library = Snapshots(), Library()
+        self.snapshots.apply(reversed(changes))
+        self.connect()
+
+    def forget_claims(self) -> None:
+        """Replaced by a server that does not know of claims."""
+        self.knows_claims = False
+        self.restart()
+
     def _receive(self, request: Request) -> None:
-        self.stream.receive(Request.FromString(request.SerializeToString()))
+        data = request.SerializeToString()
+        self.received += len(data)
+        received = Request.FromString(data)
+        if not self.knows_claims and received.HasField("node"):
+            received.node.metadata.fields.pop(STATE_KEY, None)
+        self.stream.receive(received)
 
     def publish(self, name: str, content: bytes | None) -> None:
         type_url = ENDPOINT_TYPE if name.startswith("endpoint") else RESOURCE_TYPE
@@ -61,6 +86,9 @@ class Link:
             self._apply(found)
             for answer in self.proxy.answer(self.refused):
                 self._receive(answer)
+        elif found is not None:
+            self.asked += 1
+            self._receive(found)
         return True
 
     def _apply(self, state: State) -> None:
@@ -98,7 +126,7 @@ STEPS = st.lists(
         ),
         st.tuples(st.just("step")),
         st.tuples(st.just("settle")),
-        st.tuples(st.just("connect")),
+        st.tuples(st.sampled_from(["connect", "restart", "forget_claims"])),
     ),
     max_size=30,
 )
@@ -135,19 +163,122 @@ def test_answers_reach_the_server_as_outcomes() -> None:
     assert link.settle() == (Acknowledged(4, link.newest.version),)
 
 
-def test_reconnect_costs_less_than_two_kilobytes_and_removes_what_went() -> None:
+def big() -> Link:
+    """10,000 resources, settled."""
     link = Link()
-    for number in range(2000):
-        link.publish(f"route/shop/r{number}/0", b"x" * 500)
+    contents = [(RESOURCE_TYPE, f"route/shop/r{number}/0", b"x" * 500) for number in range(8000)]
+    contents += [(ENDPOINT_TYPE, f"shop/s{number}/80/10.0.0.1:80", b"x" * 50) for number in range(2000)]
+    link.snapshots.apply((GATEWAY, *content) for content in contents)
     link.settle()
-    before = link.sent
-    link.connect()
-    link.settle()
-    assert link.sent - before < 200
+    return link
+
+
+def test_return_to_a_restarted_server_costs_less_than_two_kilobytes_in_both_directions() -> None:
+    link = big()
+    for reconnect in (link.connect, link.restart, link.restart):
+        before = link.exchanged
+        reconnect()
+        assert link.settle() == (Acknowledged(1, link.newest.version),)
+        assert 0 < link.exchanged - before < 1000
+    assert (link.asked, link.held, link.refused) == (0, link.wanted(), {})
+
+
+def test_what_changed_meanwhile_is_asked_for_and_nothing_else_is_sent() -> None:
+    link = big()
     link.publish("route/shop/r7/0", None)
-    link.connect()
+    link.publish("route/shop/r8/0", b"new")
+    link.publish("route/shop/r9999/0", b"added")
+    before = link.sent
+    link.restart()
+    assert link.settle() == (Acknowledged(1, link.newest.version),)
+    assert link.sent - before < 1000
+    assert (link.asked, link.held) == (2, link.wanted())
+    before = link.exchanged
+    link.restart()
     link.settle()
-    assert (len(link.held), link.sent - before < 2000) == (1999, True)
+    assert (link.asked, link.exchanged - before < 1000) == (2, True)
+
+
+def test_a_server_that_went_back_takes_the_proxy_with_it() -> None:
+    link = Link()
+    link.publish("a", b"1")
+    link.publish("b", b"1")
+    link.settle()
+    old = link.snapshots
+    link.snapshots = Snapshots()
+    for name, content in (("a", b"2"), ("b", b"1"), ("c", b"1"), ("endpoint/c", b"1")):
+        link.publish(name, content)
+    link.restart()
+    link.settle()
+    assert len(link.held) == 4
+    link.snapshots = old
+    link.restart()
+    assert link.settle() == (Acknowledged(1, link.newest.version),)
+    assert link.held == {(RESOURCE_TYPE, "a"): b"1", (RESOURCE_TYPE, "b"): b"1"}
+
+
+def test_a_server_that_lost_everything_is_obeyed() -> None:
+    link = Link()
+    link.publish("a", b"1")
+    link.settle()
+    link.snapshots = Snapshots()
+    link.restart()
+    assert link.settle() == (Acknowledged(0, link.newest.version),)
+    assert link.held == {}
+
+
+def test_a_change_while_versions_are_asked_for_is_in_the_state_that_follows() -> None:
+    link = Link()
+    link.publish("a", b"1")
+    link.settle()
+    link.publish("a", b"2")
+    link.restart()
+    assert link.step()
+    link.publish("b", b"1")
+    link.settle()
+    assert (link.asked, link.held) == (2, link.wanted())
+
+
+def test_who_refuses_something_tells_its_versions_at_once_and_is_sent_it_again() -> None:
+    link = Link()
+    link.publish("a", b"1")
+    link.publish("b", BAD)
+    link.settle()
+    states = len(link.versions)
+    link.restart()
+    assert link.settle() == (Refused(1, link.newest.version, (Refusal("b", "bad content"),), complete=True),)
+    assert (link.asked, len(link.versions)) == (0, states + 1)
+    link.publish("b", None)
+    link.restart()
+    assert link.settle() == (Acknowledged(1, link.newest.version),)
+    assert (link.asked, link.refused) == (0, {})
+
+
+def test_a_server_that_does_not_know_of_claims_tells_everything_and_the_rest_goes() -> None:
+    link = Link()
+    for name in ("a", "b", "endpoint/a"):
+        link.publish(name, b"1")
+    link.settle()
+    link.publish("b", None)
+    link.publish("c", b"1")
+    link.forget_claims()
+    assert link.settle() == (Acknowledged(1, link.newest.version),)
+    assert (link.asked, link.held) == (0, link.wanted())
+    link.restart()  # nothing changed, everything comes all the same
+    link.settle()
+    assert link.held == link.wanted()
+
+
+def test_a_half_state_does_not_change_what_is_claimed() -> None:
+    link = Link()
+    link.publish("a", b"1")
+    link.settle()
+    link.publish("b", b"1")
+    link.publish("endpoint/b", b"1")
+    assert link.step()  # the endpoint; the end of the state does not come
+    link.restart()
+    link.settle()
+    assert (link.asked, link.held) == (2, link.wanted())
 
 
 def test_refused_resource_that_went_during_an_outage_is_forgotten() -> None:

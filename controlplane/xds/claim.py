@@ -1,0 +1,90 @@
+"""What a returning proxy says that it holds: one version of a state instead of one for each of its resources.
+
+Pure; `stream` asks it before it sends a first state. Our own agent (by `user_agent_name`) writes into
+`node.metadata["gatewright.state"]` the `system_version_info` of the last state that all its workers applied and of
+which it refuses nothing; its first requests then carry no `initial_resource_versions`, which for 10,000 routes are half
+a megabyte. The conversation goes on in one of three ways:
+
+- The newest state has that version: the proxy holds exactly this. It gets an empty state.
+- It has another one: for each of our two types the server sends an empty response with the nonce "versions" and without
+  `system_version_info`. The agent answers each with that nonce and `initial_resource_versions`; then all is as if its
+  first requests had carried them.
+- The server does not know of claims: it sends everything, as to a proxy that holds nothing. The agent takes the first
+  state as the whole and lets go of what is not in it.
+
+Nobody else sees the question. A proxy that claims what it does not hold, or does not answer, harms itself alone: what
+it says is compared, never stored or followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot
+from controlplane.xds.subscription import Subscription
+from gatewright.wire.external import discovery_pb2, node_pb2
+
+OWN_AGENT: Final = "gatewright"
+STATE_KEY: Final = "gatewright.state"
+QUESTION: Final = "versions"
+"""The nonce of a question. Those of states begin with a digit."""
+
+CLAIMED_TYPES: Final = (ENDPOINT_TYPE, RESOURCE_TYPE)
+
+
+class Claim:
+    """What one stream's proxy claims, until it is known what it holds. Without a node: nothing."""
+
+    __slots__ = ("_questions", "_untold", "version")
+
+    def __init__(self, node: node_pb2.Node | None = None) -> None:
+        self.version = _version(node) if node is not None else ""
+        self._questions: list[str] = []
+        self._untold: set[str] = set()
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether an answer is awaited."""
+        return bool(self._untold)
+
+    def compare(self, subscriptions: Mapping[str, Subscription], newest: Snapshot) -> None:
+        """Believe the claim or ask, once both types are subscribed to. The first call decides, later ones do nothing.
+
+        A proxy that told its versions unasked, or wants a selection only, is served as the standard says.
+        """
+        version, self.version = self.version, ""
+        if not version:
+            return
+        claimed = [subscriptions[type_url] for type_url in CLAIMED_TYPES]
+        if not all(subscription.common for subscription in claimed):
+            return
+        if version == newest.version:
+            for subscription in claimed:
+                subscription.holds(newest.resources(subscription.type_url), newest.sequence)
+        else:
+            self._questions = [*reversed(CLAIMED_TYPES)]
+            self._untold = {*CLAIMED_TYPES}
+
+    def next_question(self) -> bytes | None:
+        """The next question to send, serialised."""
+        if not self._questions:
+            return None
+        question = discovery_pb2.DeltaDiscoveryResponse(type_url=self._questions.pop(), nonce=QUESTION)
+        return question.SerializeToString()
+
+    def take(self, request: discovery_pb2.DeltaDiscoveryRequest, subscription: Subscription) -> bool:
+        """Whether this request answers a question: the subscription then knows what the proxy holds of its type."""
+        if request.response_nonce != QUESTION or request.type_url not in self._untold:
+            return False
+        self._untold.discard(request.type_url)
+        subscription.knows(request.initial_resource_versions)
+        return True
+
+
+def _version(node: node_pb2.Node) -> str:
+    """The version that a node claims; empty when it is not our agent, or holds nothing, or the value is no text."""
+    if node.user_agent_name != OWN_AGENT:
+        return ""
+    value = node.metadata.fields.get(STATE_KEY)
+    return "" if value is None else value.string_value
