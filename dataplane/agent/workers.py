@@ -33,6 +33,8 @@ class Pace:
     heartbeat: float = 2.0
     patience: float = 20.0
     """A worker that has not answered a heartbeat for this long is stuck."""
+    start: float = 60.0
+    """As `patience`, for the first answer of a life: a busy machine loads slowly."""
     state: float = 30.0
     """Longest wait for a worker to apply a state, or to open or close a bind."""
     restart_first: float = 0.1
@@ -222,7 +224,7 @@ class Workers:
                 silent = now - life.last_pong
                 if life.is_condemned:
                     continue
-                if silent > self._pace.patience:
+                if silent > (self._pace.patience if life.last_pong > life.started else self._pace.start):
                     log.error("worker has not answered for %.1f s and is killed", silent, extra=_who(life))
                     life.kill()
                     continue
