@@ -25,6 +25,8 @@ class Exchange:
     """
 
     __slots__ = (
+        "asked_host",
+        "asked_target",
         "attempt",
         "attempt_deadline",
         "attributes",
@@ -69,11 +71,12 @@ class Exchange:
         self.down = down
         """Who carries this exchange downstream: `proxy/forwarding.Forwarding` (a connection or an HTTP/2 stream)."""
         self.method = method
-        self.target = target
+        self.target = self.asked_target = target
+        """`asked_target` and `asked_host` stay as the client sent them; steps may change the others."""
         self.request = request
         self.started = started
         """Monotonic seconds at the last byte of the request head."""
-        self.path = self.query = self.host = self.authority = b""
+        self.path = self.query = self.host = self.asked_host = self.authority = b""
         self.scheme = b"http"
         self.version = b"HTTP/1.1"
         self.peer = ""

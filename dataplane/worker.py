@@ -29,6 +29,7 @@ from dataplane.link import messages
 from dataplane.link.channel import Channel
 from dataplane.link.messages import Message, Record, WantedBind
 from dataplane.link.shared import Region
+from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context
 from dataplane.proxy.deadlines import Deadlines
 from dataplane.server.acceptor import Acceptor
@@ -173,13 +174,15 @@ class Serving:
             access_log.file_writer(STDOUT), loop.call_later, settings.log_format == "json", self._dropped
         )
         recorder = Recorder(metrics)
+        writes = Writes(loop.call_soon)
         self._context = Context(
             current=self._applier.current,
             deadlines=Deadlines(time.monotonic, loop.call_at),
-            connector=Connector(loop, recorder),
+            connector=Connector(loop, writes, recorder),
             resolver=Resolver(loop, Endpoint),
             access_log=self._access_log,
             recorder=recorder,
+            writes=writes,
             spawn=self._tasks.spawn,
             make_future=loop.create_future,
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dataplane.net.writes import Writes
     from dataplane.proxy.deadlines import Deadlines
     from dataplane.table.current import Current
     from dataplane.telemetry.access_log import AccessLog
@@ -60,6 +61,7 @@ class Context:
     resolver: Resolver
     access_log: AccessLog
     recorder: Recorder
+    writes: Writes
     spawn: Callable[[Coroutine[Any, Any, None]], Any]
     """Run a coroutine as a Task that is watched and ended with the worker."""
     make_future: Callable[[], Any]

@@ -28,7 +28,7 @@ def enter(x: Exchange, context: Context) -> None:
     bind = table.binds.get(x.bind)
     listener = None if bind is None else choose(bind, x.host)
     if listener is None:
-        x.down.reply(x, made("ListenerNotFound"))
+        x.down.reply(x, made("BindClosed" if bind is None else "ListenerNotFound"))
         return
     x.listener = listener
     phase = listener.chain.request

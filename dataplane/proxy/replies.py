@@ -30,6 +30,7 @@ REPLIES = _table(
     ("VersionNotSupported", 505, "http version is not supported", True),  # RFC 9110 15.6.6
     ("RequestTimeout", 408, "request was not received in time", True),  # RFC 9110 15.5.9
     ("ConnectNotAllowed", 405, "method not allowed", True),  # spec 2 Errors: CONNECT while unset
+    ("BindClosed", 404, "listener not found", True),  # the port was taken out of the configuration
     ("ListenerNotFound", 404, "listener not found", False),
     ("RouteNotFound", 404, "route not found", False),
     ("NoValidBackend", 500, "no valid backends", False),  # Gateway API: rule without a valid backendRef

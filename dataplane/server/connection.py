@@ -82,7 +82,6 @@ class Connection(Responding):
     def connection_made(self, transport: Any) -> None:
         context = self.context
         self.transport = transport
-        self.write = transport.write
         transport.set_write_buffer_limits(high=context.limits.write_buffer)
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) else ""
@@ -107,7 +106,7 @@ class Connection(Responding):
         if self.state == TUNNELLING:
             up = self.exchange.up
             if up is not None:
-                up.transport.write_eof()
+                up.write_eof()
             return True
         if self.exchange is None or not self.request_done:
             return False
@@ -134,6 +133,7 @@ class Connection(Responding):
         if self.exchange is not None:
             self.keep = False
         elif self.state == READ_HEAD and not self.buffer:
+            self.flush()
             self.transport.close()
 
     # --- time
@@ -250,6 +250,7 @@ class Connection(Responding):
         if len(self.buffer) <= self.context.limits.held_body:
             self._resume(PIPELINED)
         if self.half_closed and self.state == READ_HEAD and not self.write_paused:
+            self.flush()
             self.transport.close()
 
     def _request(self, data: bytes, end: int) -> None:
@@ -351,7 +352,7 @@ class Connection(Responding):
         context = self.context
         self.exchange = x
         context.recorder.active += 1
-        x.host = head.host
+        x.host = x.asked_host = head.host
         x.authority = head.authority
         x.bind = self.bind
         x.peer = self.peer.address

@@ -50,20 +50,23 @@ class Responding:
         "late",
         "late_end",
         "paused",
+        "queued",
         "raw_chunks",
         "request_done",
         "state",
         "transport",
         "upgrade",
-        "write",
         "write_paused",
+        "writes",
     )
 
     def __init__(self, context: Context, bind: str) -> None:
         self.context = context
         self.bind = bind
         self.transport: Any = None
-        self.write: Any = None
+        self.writes = context.writes
+        self.queued = b""
+        """Gathered for the end of this turn of the loop."""
         self.state = READ_HEAD
         self.exchange: Any = None
         """The Exchange under way, or None between requests."""
@@ -174,6 +177,7 @@ class Responding:
             self.late_end = True
             return
         if self.state == TUNNELLING:  # the endpoint sends no more; the client may
+            self.flush()
             if self.transport.can_write_eof():
                 self.transport.write_eof()
             return
@@ -188,6 +192,7 @@ class Responding:
         self.late = None
         if self.state == TUNNELLING and cause == "closed":
             x.up = None
+            self.flush()
             self.transport.close()
         elif x.replied:
             # a part of the response is out: only a broken connection tells the client that the rest is missing
@@ -313,9 +318,10 @@ class Responding:
 
     def _hang_up(self) -> None:
         """Close so that our last bytes arrive: while the client may still be sending, read on for a moment."""
+        self.flush()
         if self.request_done or self.transport.is_closing():
-            self.state = CLOSED
             self.transport.close()
+            self.state = CLOSED
             return
         self.state = LINGER
         if self.paused:
@@ -325,6 +331,20 @@ class Responding:
             self.transport.write_eof()
         self.idle_since = self.context.clock()
         self.arm(self.idle_since + self.context.limits.linger)
+
+    # --- writing
+
+    def write(self, data: bytes) -> None:
+        if self.queued:
+            self.queued += data
+        elif data:
+            self.queued = data
+            self.writes.add(self)
+
+    def flush(self) -> None:
+        data, self.queued = self.queued, b""
+        if data and self.state != CLOSED:
+            self.transport.write(data)
 
     # --- flow control towards the client's sending
 

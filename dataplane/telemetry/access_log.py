@@ -29,8 +29,8 @@ FIELDS = (
     ("endpoint", "address and port of the endpoint last tried"),
     ("src.addr", "IP address of the client"),
     ("http.method", "request method"),
-    ("http.host", "canonical host name"),
-    ("http.path", "canonical path with query"),
+    ("http.host", "canonical host name that the client asked for"),
+    ("http.path", "canonical path with query that the client asked for"),
     ("http.version", "protocol version of the request"),
     ("http.status", "status of the response; 499 when the client left before it"),
     ("protocol", "http"),
@@ -152,10 +152,10 @@ def file_writer(descriptor: int) -> Callable[[bytes], None]:
 
 
 def _text_line(stamp: str, x: Exchange, took: float) -> str:
-    listener, plan, endpoint, target = x.listener, x.plan, x.endpoint, x.target
+    listener, plan, endpoint, target = x.listener, x.plan, x.endpoint, x.asked_target
     if b'"' in target or b"\\" in target:
         target = quoted(target.decode("latin-1")).encode()
-    request = b"%b http.host=%b http.path=%b http.version=%b" % (x.method, x.host or b"-", target, x.version)
+    request = b"%b http.host=%b http.path=%b http.version=%b" % (x.method, x.asked_host or b"-", target, x.version)
     return (
         f"{stamp}\tinfo\trequest\t{listener.log[1:] if listener else _NO_LISTENER}{plan.log if plan else ''}"
         f"{f' endpoint={endpoint.label}' if endpoint else ''} src.addr={x.peer or '-'}"
@@ -181,8 +181,8 @@ def _json_line(stamp: str, x: Exchange, took: float) -> str:
         place += f',"endpoint":{quoted(endpoint.label)}'
     return (
         f'{{"level":"info","time":"{stamp}","scope":"request"{place},"src.addr":"{x.peer}"'
-        f',"http.method":"{x.method.decode()}","http.host":{quoted(x.host.decode("latin-1"))}'
-        f',"http.path":{quoted(x.target.decode("latin-1"))},"http.version":"{x.version.decode()}"'
+        f',"http.method":"{x.method.decode()}","http.host":{quoted(x.asked_host.decode("latin-1"))}'
+        f',"http.path":{quoted(x.asked_target.decode("latin-1"))},"http.version":"{x.version.decode()}"'
         f',"http.status":{x.status or CLIENT_CLOSED},"protocol":"http","request.bytes":{x.body_bytes}'
         f',"response.bytes":{x.response_bytes}{_json_extra(x)},"duration":"{took * 1e3:.3f}ms"}}\n'
     )

@@ -12,6 +12,9 @@ from dataplane.upstream import response_head
 from dataplane.upstream.response_head import CHUNKED, LENGTH, NOTHING, TUNNEL, UNTIL_CLOSE, ResponseHead
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.net.writes import Writes
     from dataplane.upstream.endpoint import Endpoint
 
 MAX_HEAD = 65_536
@@ -60,21 +63,24 @@ class UpstreamConnection:
         "left",
         "on_close",
         "paused",
+        "queued",
         "reader",
         "request_done",
         "state",
         "tail",
         "to_head",
         "transport",
-        "write",
+        "writes",
     )
 
-    def __init__(self, endpoint: Endpoint, on_close: Any = None) -> None:
+    def __init__(self, endpoint: Endpoint, writes: Writes, on_close: Callable[[], None] = lambda: None) -> None:
         self.endpoint = endpoint
+        self.writes = writes
         self.on_close = on_close
         self.consumer: Consumer | None = None
         self.transport: Any = None
-        self.write: Any = None
+        self.queued = b""
+        """Gathered for the end of this turn of the loop."""
         self.state = IDLE
         self.fresh = True
         self.keep = True
@@ -98,6 +104,25 @@ class UpstreamConnection:
         self.to_head = to_head
         self.idle_since = 0.0
         self.write(data)
+
+    def write(self, data: bytes) -> None:
+        """More of the request, or of a tunnel."""
+        if self.queued:
+            self.queued += data
+        elif data:
+            self.queued = data
+            self.writes.add(self)
+
+    def flush(self) -> None:
+        data, self.queued = self.queued, b""
+        if data and self.state != CLOSED:
+            self.transport.write(data)
+
+    def write_eof(self) -> None:
+        """Nothing more will be written."""
+        self.flush()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
 
     def pause(self) -> None:
         """Read no more until `resume`: the consumer cannot pass on what comes."""
@@ -124,6 +149,7 @@ class UpstreamConnection:
 
     def close(self) -> None:
         self.state = CLOSED
+        self.queued = b""
         if self.transport is not None:
             self.transport.abort()
 
@@ -131,7 +157,6 @@ class UpstreamConnection:
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
-        self.write = transport.write
         transport.set_write_buffer_limits(high=65_536)
 
     def data_received(self, data: bytes) -> None:
@@ -159,8 +184,7 @@ class UpstreamConnection:
         state, self.state = self.state, CLOSED
         consumer, self.consumer = self.consumer, None
         self._forget()
-        if self.on_close is not None:
-            self.on_close()
+        self.on_close()
         if consumer is None:
             return
         if state == UNTIL_CLOSE and error is None:

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from dataplane.net.writes import Writes
 from dataplane.upstream.connection import UpstreamConnection
 from dataplane.upstream.endpoint import Endpoint
 
@@ -33,8 +34,9 @@ class Count(Protocol):
 
 
 class Connector:
-    def __init__(self, loop: asyncio.AbstractEventLoop, count: Count) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, writes: Writes, count: Count) -> None:
         self.loop = loop
+        self.writes = writes
         self.count = count
         self._endpoints: set[Endpoint] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -48,7 +50,7 @@ class Connector:
 
     async def _connect(self, endpoint: Endpoint, done: Callable[[UpstreamConnection | None, str], None]) -> None:
         count = self.count
-        connection = UpstreamConnection(endpoint, count.upstream_closed)
+        connection = UpstreamConnection(endpoint, self.writes, count.upstream_closed)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 if endpoint.unix_path:

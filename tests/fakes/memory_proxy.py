@@ -16,6 +16,7 @@ from typing import Any
 
 from dataplane.chain.filter import Env, Row
 from dataplane.filters.registry import ROWS
+from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context, Limits
 from dataplane.proxy.deadlines import Deadlines
 from dataplane.server.connection import Connection
@@ -119,7 +120,8 @@ class FakeUpstream(FakeTransport):
 class FakeConnector:
     """Connections are there at once, unless `hold` is set: then `release` lets them come; `refuse` makes them fail."""
 
-    def __init__(self) -> None:
+    def __init__(self, writes: Writes) -> None:
+        self.writes = writes
         self.upstreams: list[FakeUpstream] = []
         self.hold = False
         self.refuse = ""
@@ -136,7 +138,7 @@ class FakeConnector:
             if self.refuse:
                 done(None, self.refuse)
                 continue
-            connection = UpstreamConnection(endpoint)
+            connection = UpstreamConnection(endpoint, self.writes)
             self.upstreams.append(FakeUpstream(connection))
             done(connection, "")
 
@@ -145,7 +147,8 @@ class MemoryProxy:
     def __init__(self, text: str = ROUTES, rows: Sequence[Row] = ROWS, limits: Limits | None = None) -> None:
         self.now = 1000.0
         self.applier = Applier(rows, Env(clock=lambda: self.now, random=lambda: 0.0))
-        self.connector = FakeConnector()
+        writes = Writes(lambda flush: flush())  # each write goes out at once
+        self.connector = FakeConnector(writes)
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.lines: list[bytes] = []
         self.metrics = Metrics.in_memory()
@@ -158,6 +161,7 @@ class MemoryProxy:
             resolver=None,  # type: ignore[arg-type]
             access_log=AccessLog(self.lines.append, lambda seconds, call: None, clock=lambda: self.now),
             recorder=Recorder(self.metrics),
+            writes=writes,
             spawn=self._spawn,
             make_future=Pending,
             limits=limits or Limits(),
