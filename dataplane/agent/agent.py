@@ -77,7 +77,7 @@ class Agent:
         return OK
 
     def _pending(self) -> list[str]:
-        return ["end of this process"] if self._ending.done() else self._workers.pending()
+        return ["end of this process"] if self._ending.done() else self._journey.pending()
 
     async def _open_pages(self) -> bool:
         addresses = self._settings.pages

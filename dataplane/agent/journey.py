@@ -36,6 +36,8 @@ class Journey:
         self._metrics = metrics
         self._one_at_a_time = asyncio.Lock()
         self._wanted: tuple[WantedBind, ...] = ()
+        self._has_configuration = False
+        """A state was taken of which not everything was refused: else a proxy that is too old would count as ready."""
         self._began, self._was_ready = time.monotonic(), False
 
     async def take(self, source: str, records: Sequence[Record], *, whole: bool = False) -> Mapping[str, str]:
@@ -46,8 +48,11 @@ class Journey:
         async with self._one_at_a_time:
             change = self.resources.replace if whole else self.resources.update
             before = self._held_up(XDS)
-            verdict = await self.workers.apply(change(source, records))
+            changes = change(source, records)
+            verdict = await self.workers.apply(changes)
             self._judge(verdict.refused)
+            if not changes or any(record.name not in verdict.refused for record in changes):
+                self._has_configuration = True
             self._wanted = verdict.binds
             await self._move_binds()
             self._tell_when_ready()
@@ -56,6 +61,10 @@ class Journey:
             has = self.resources.has
             refused = {name: why for name, why in self.refused.items() if not name or has(source, name)}
             return {**refused, **self._held_up(source)}
+
+    def pending(self) -> list[str]:
+        """What still has to happen before every worker serves a whole state; nothing when the proxy is ready."""
+        return self.workers.pending() if self._has_configuration else ["configuration"]
 
     async def try_again(self) -> None:
         """Open ports that were in use when they are free; until cancelled."""
@@ -78,7 +87,7 @@ class Journey:
         return {**failures, **self.resources.conflicts(source)}
 
     def _tell_when_ready(self) -> None:
-        if not self._was_ready and not self.workers.pending():
+        if not self._was_ready and not self.pending():
             self._was_ready = True
             after = f"{time.monotonic() - self._began:.2f}s"
             log.info("ready", extra={"fields": {"after": after, "binds": len(self.sockets.listening())}})

@@ -104,9 +104,7 @@ class Workers:
                 group.create_task(self._keep(slot))
 
     def pending(self) -> list[str]:
-        """What still has to happen before all workers serve a whole state."""
-        if self.number == 0:
-            return ["configuration"]
+        """Workers that do not serve a whole state yet."""
         return [f"worker {slot.index}" for slot in self.slots if slot.life is None or slot.life.applied == 0]
 
     def serving(self) -> int:

@@ -212,6 +212,12 @@ async def test_states_from_the_control_plane(tmp_path: Path) -> None:
         await eventually(lambda: len(plane.requests) == 2)
         assert [r.node.id for r in plane.requests] == ["default/web/proxy-1", ""]
         assert (await proxy.readiness()) == (500, "not ready, pending: configuration\n")
+        # A proxy that refuses everything of its first state is not ready; the reason is told.
+        broken = control_plane.route("/x")
+        broken.min_revision = 99
+        plane.say("v0", {"route/default/all/0": broken})
+        assert "newer proxy" in (await plane.answered())["route/default/all/0"]
+        assert (await proxy.readiness()) == (500, "not ready, pending: configuration\n")
 
         plane.say("v1", control_plane.gateway(port, upstream))
         assert await plane.answered() == {}
@@ -219,8 +225,6 @@ async def test_states_from_the_control_plane(tmp_path: Path) -> None:
         await proxy.ready()
 
         # A bad route keeps its last good version, the rest of the state applies; the NACK says which and why.
-        broken = control_plane.route("/x")
-        broken.min_revision = 99
         plane.say("v2", {"route/default/all/0": broken})
         refused = await plane.answered()
         assert list(refused) == ["route/default/all/0"] and "newer proxy" in refused["route/default/all/0"]
@@ -234,7 +238,7 @@ async def test_states_from_the_control_plane(tmp_path: Path) -> None:
         plane.say("v4", {}, removed=list(control_plane.gateway(port, upstream)))
         assert await plane.answered() == {}
         await proxy.logged("bind closed")
-        assert await proxy.metric("gatewright_xds_nacks_total") == 1
+        assert await proxy.metric("gatewright_xds_nacks_total") == 2
         assert await proxy.metric("gatewright_xds_acks_total") == 3
 
 

@@ -52,9 +52,21 @@ def test_each_worker_has_a_socket_of_its_own_on_the_same_port(sockets: Sockets) 
     assert sockets.listening() == {}
 
 
+def test_where_ports_cannot_be_shared_all_workers_have_the_same_socket(
+    sockets: Sockets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tcp, "CAN_SHARE_PORT", False)
+    place = Place("b", "127.0.0.1", free_port())
+    assert sockets.open(place, "xds") == ""
+    assert sockets.of_bind("b", 0) == sockets.of_bind("b", 1)
+    assert connects("127.0.0.1", place.port)
+    sockets.close(place)
+    assert not connects("127.0.0.1", place.port)
+
+
 def test_a_bind_without_addresses_takes_ipv4_and_ipv6(sockets: Sockets) -> None:
     port = free_port()
-    ((place,), ()) = (sockets.difference([WantedBind("b", port, ())]).open, ())
+    (place,) = sockets.difference([WantedBind("b", port, ())]).open
     assert sockets.open(place, "xds") == ""
     assert connects("127.0.0.1", port)
     if place.address == tcp.ANY_IPV6:
