@@ -18,7 +18,7 @@ RESOURCE_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Resource"
 ENDPOINT_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Endpoint"
 
 VERSION_BYTES: Final = 8
-"""Of the content hash: 16 hex digits, which every reconnecting proxy sends back for each resource that it holds."""
+"""Of the content hash: 16 hex digits, sent back for each resource by a proxy that returns and holds another state."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ Authorize = Callable[[Identity, Peer], Awaitable[str | None]]
 FIRST_REQUEST: Final = 15.0
 GRACE: Final = 1.0
 MOST_RECEIVED: Final = 64 << 20
-"""Bytes of one request: a reconnecting proxy names each resource it holds, 100,000 of them are about 10 MB."""
+"""Bytes of one request: a client that comes back to another state names each resource it holds, 100,000 of them are
+about 10 MB."""
 
 SHUTTING_DOWN: Final = "the control plane is shutting down"
 TCP_REFUSES: Final = "resources are served on the Unix socket only; this address offers reflection, health and status"

@@ -159,7 +159,8 @@ def test_who_does_not_answer_gets_nothing_and_costs_nothing(server: Server) -> N
     assert len(server.read()) == 2
     for number in range(100):
         server.snapshots.apply([(GATEWAY, RESOURCE_TYPE, "a", str(number).encode())])
-        server.stream.receive(Request(type_url=RESOURCE_TYPE, response_nonce="1.0.Resource.0"))
+        for type_url in (ENDPOINT_TYPE, RESOURCE_TYPE):
+            server.stream.receive(Request(type_url=type_url, response_nonce="1.0.Resource.0"))
         assert server.read() == []
     assert server.stream.take_outcomes() == ()
     server.tell(ENDPOINT_TYPE)
