@@ -53,7 +53,8 @@ class Journey:
             self._judge(verdict.refused)
             if not changes or any(record.name not in verdict.refused for record in changes):
                 self._has_configuration = True
-            self._wanted = verdict.binds
+            if verdict.binds is not None:
+                self._wanted = verdict.binds
             await self._move_binds()
             self._tell_when_ready()
             if source != XDS:

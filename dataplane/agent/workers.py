@@ -72,7 +72,8 @@ class Verdict:
     """What the workers say of a state. `refused`: resource key -> reason; key "": no resource is at fault."""
 
     refused: dict[str, str]
-    binds: tuple[WantedBind, ...]
+    binds: tuple[WantedBind, ...] | None
+    """Those to listen; None: no worker could say."""
 
 
 class Workers:
@@ -118,7 +119,7 @@ class Workers:
         for life in self._lives():
             life.send_state(number, records)
         late = await self._until(lambda life: life.applied >= number)
-        return self._verdict(late)
+        return self._verdict(number, late)
 
     async def open_binds(self, keys: Sequence[str]) -> list[int]:
         """Hand out the sockets of these binds; answers the workers that do not accept on them in time."""
@@ -253,16 +254,17 @@ class Workers:
             log.error("workers %s have not done what they were told", [slot.index for slot in late()])
         return [slot.index for slot in late()]
 
-    def _verdict(self, late: Sequence[int]) -> Verdict:
+    def _verdict(self, number: int, late: Sequence[int]) -> Verdict:
         refused: dict[str, str] = {}
-        binds: dict[str, WantedBind] = {}
+        binds: dict[str, WantedBind] | None = None
         for life in self._lives():
-            refused.update(life.refused)
-            binds.update(life.binds)
+            if life.applied >= number:
+                refused.update(life.refused)
+                binds = {**(binds or {}), **life.binds}
         if late and not self._is_draining:
             who = ", ".join(map(str, late))
             refused[""] = f"workers {who} do not serve this state: they hang or end again and again"
-        return Verdict(refused, tuple(binds.values()))
+        return Verdict(refused, None if binds is None else tuple(binds.values()))
 
 
 _LAST_WORDS = 2.0

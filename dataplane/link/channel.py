@@ -40,14 +40,11 @@ class Channel:
         self._loop.add_reader(sock.fileno(), self._readable)
 
     def send(self, message: Message, fd: int = -1) -> None:
-        """Send now or when the other end reads again. `fd` stays the caller's: it is duplicated when sent.
-
-        It must stay open until then; the agent's sockets and regions live longer than any message.
-        """
+        """Send now or when the other end reads again. `fd` stays the caller's, who may close it at once."""
         if self.is_closed:
             return
         assert (fd >= 0) == message.carries_fd
-        self._waiting.append((memoryview(codec.encode(message)), fd))
+        self._waiting.append((memoryview(codec.encode(message)), os.dup(fd) if fd >= 0 else -1))
         if not self._is_writing:
             self._writable()
 
@@ -58,7 +55,7 @@ class Channel:
         self.is_closed = True
         self._loop.remove_reader(self._sock.fileno())
         self._stop_writing()
-        self._waiting.clear()
+        self._forget_waiting()
         while self._fds:
             os.close(self._fds.popleft())
         self._sock.close()
@@ -106,8 +103,11 @@ class Channel:
                 break
             except OSError:
                 # The reading side reports the end, once, after what the other end still said.
-                self._waiting.clear()
+                self._waiting.appendleft((data, fd))
+                self._forget_waiting()
                 break
+            if fd >= 0:
+                os.close(fd)  # it travels with the first byte
             if sent < len(data):
                 self._waiting.appendleft((data[sent:], -1))
         if self._waiting and not self._is_writing:
@@ -115,6 +115,12 @@ class Channel:
             self._loop.add_writer(self._sock.fileno(), self._writable)
         elif not self._waiting:
             self._stop_writing()
+
+    def _forget_waiting(self) -> None:
+        while self._waiting:
+            _, fd = self._waiting.popleft()
+            if fd >= 0:
+                os.close(fd)
 
     def _stop_writing(self) -> None:
         if self._is_writing:

@@ -167,6 +167,7 @@ async def test_workers_that_die_again_and_again_are_restarted_with_pauses_and_ho
         began = time.monotonic()
         verdict = await room.apply([Record(RESOURCE, "route/a", b"")])
         assert "again and again" in verdict.refused[""]
+        assert verdict.binds is None  # nobody said that nothing should listen
         assert room.pending() == ["worker 0"]
         assert time.monotonic() - began < PATIENCE
         await eventually(lambda: restarts(metrics, "exit") >= 4)

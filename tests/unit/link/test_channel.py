@@ -71,6 +71,40 @@ async def test_descriptors_arrive_with_their_messages() -> None:
     worker.channel.close()
 
 
+async def test_a_descriptor_that_waits_may_be_closed_by_its_owner() -> None:
+    one, other = socket.socketpair()
+    agent = End(one)
+    agent.channel.send(Changes((Record(RESOURCE, "big", bytes(4_000_000)),)))  # nobody reads: what follows waits
+    reading, writing = os.pipe()
+    agent.channel.send(messages.OpenBind("bind/a"), reading)
+    os.close(reading)
+    stranger = os.dup(0)  # takes the number that became free
+    worker = End(other)
+    heard = await worker.wait_for(2)
+    message, fd = heard[1]
+    assert message == messages.OpenBind("bind/a")
+    os.write(writing, b"x")
+    assert os.read(fd, 1) == b"x"
+    for each in (fd, writing, stranger):
+        os.close(each)
+    agent.channel.close()
+    worker.channel.close()
+
+
+async def test_descriptors_that_never_were_sent_are_closed() -> None:
+    one, other = socket.socketpair()
+    agent = End(one)
+    agent.channel.send(Changes((Record(RESOURCE, "big", bytes(4_000_000)),)))
+    reading, writing = os.pipe()
+    agent.channel.send(messages.OpenBind("bind/a"), reading)
+    os.close(reading)
+    agent.channel.close()
+    with pytest.raises(BrokenPipeError):
+        os.write(writing, b"x")
+    os.close(writing)
+    other.close()
+
+
 async def test_a_state_larger_than_any_buffer_arrives_whole() -> None:
     agent, worker = pair()
     state = [Record(RESOURCE, f"route/{i}", os.urandom(2000)) for i in range(2000)]
