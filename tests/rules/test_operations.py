@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
 
 from controlplane.cli import exits
 from dataplane.exchange import Exchange
+from dataplane.http.heads import Head
 from dataplane.proxy.replies import REPLIES
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metrics import METRICS, PREFIX
@@ -35,16 +35,14 @@ def test_reason_codes() -> None:
 
 def test_log_fields() -> None:
     """The fields of a line that has all of them."""
-    listener = SimpleNamespace(log=" gateway=default/g listener=l", log_json=',"gateway":"default/g","listener":"l"')
-    plan = SimpleNamespace(log=" route=default/r route_rule=0", log_json=',"route":"default/r","route_rule":0')
-    exchange = SimpleNamespace(
-        listener=listener, plan=plan, endpoint=SimpleNamespace(label="127.0.0.1:1"), peer="127.0.0.1", method=b"GET",
-        host=b"a", target=b"/", version=b"HTTP/1.1", status=502, attempt=1, body_bytes=0, response_bytes=0,
-        detail="closed", reason="UpstreamFailed",
-    )  # fmt: skip
+    exchange = Exchange(None, b"GET", b"/", Head(b"\r\n"), started=0.0)
+    exchange.listener = SimpleNamespace(log_json=',"gateway":"default/g","listener":"l"')
+    exchange.plan = SimpleNamespace(log_json=',"route":"default/r","route_rule":0')
+    exchange.endpoint = SimpleNamespace(label="127.0.0.1:1")
+    exchange.attempt, exchange.reason, exchange.detail = 1, "UpstreamFailed", "closed"
     written: list[bytes] = []
     log = AccessLog(written.append, lambda _seconds, _function: SimpleNamespace(cancel=lambda: None), as_json=True)
-    log.record(cast(Exchange, exchange), 0.001)
+    log.record(exchange, 0.001)
     log.close()
     fields = set(json.loads(b"".join(written))) - {"level", "time", "scope"}
     assert {name for cells in table("Access log") for name in cells[0].split(", ")} == fields
