@@ -11,6 +11,11 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 
+AT_ONCE = 16_384
+"""Bytes from which a connection writes at once: the event loop may read from one socket dozens of times in a turn, and
+only what was written to the transport tells it to stop."""
+
+
 class Writer(Protocol):
     def flush(self) -> None:
         """Write what was gathered; nothing when the connection is gone."""

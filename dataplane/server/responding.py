@@ -13,6 +13,7 @@ from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.http import chunked
 from dataplane.http.heads import Head
+from dataplane.net.writes import AT_ONCE
 from dataplane.proxy import attempts, responses
 from dataplane.proxy.finish import finish
 from dataplane.proxy.replies import head_of, made, status_line
@@ -335,8 +336,10 @@ class Responding:
     # --- writing
 
     def write(self, data: bytes) -> None:
-        if self.queued:
+        if self.queued or len(data) > AT_ONCE:
             self.queued += data
+            if len(self.queued) > AT_ONCE:
+                self.flush()
         elif data:
             self.queued = data
             self.writes.add(self)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.http.chunked import BadChunk, ChunkedReader
+from dataplane.net.writes import AT_ONCE
 from dataplane.upstream import response_head
 from dataplane.upstream.response_head import CHUNKED, LENGTH, NOTHING, TUNNEL, UNTIL_CLOSE, ResponseHead
 
@@ -107,8 +108,10 @@ class UpstreamConnection:
 
     def write(self, data: bytes) -> None:
         """More of the request, or of a tunnel."""
-        if self.queued:
+        if self.queued or len(data) > AT_ONCE:
             self.queued += data
+            if len(self.queued) > AT_ONCE:
+                self.flush()
         elif data:
             self.queued = data
             self.writes.add(self)

@@ -1,0 +1,73 @@
+"""Writes of one turn of the loop leave together, in order, each connection's in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dataplane.net.writes import AT_ONCE, Writes
+from dataplane.upstream.connection import UpstreamConnection
+from dataplane.upstream.endpoint import Endpoint
+from tests.fakes.memory_proxy import FakeTransport
+
+
+class Turn:
+    """A turn of the loop that ends when the test says so."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[], None]] = []
+        self.writes = Writes(self.calls.append)
+
+    def end(self) -> None:
+        calls, self.calls[:] = self.calls[:], []
+        for call in calls:
+            call()
+
+    def connection(self) -> tuple[UpstreamConnection, FakeTransport]:
+        connection = UpstreamConnection(Endpoint("192.0.2.1", 1), self.writes)
+        return connection, FakeTransport(connection)
+
+
+def test_what_a_connection_is_given_within_a_turn_leaves_in_one_piece() -> None:
+    turn = Turn()
+    (one, first), (other, second) = turn.connection(), turn.connection()
+    one.write(b"a")
+    other.write(b"x")
+    one.write(b"b")
+    assert not first.writes
+    assert len(turn.calls) == 1
+    turn.end()
+    assert (first.writes, second.writes) == ([b"ab"], [b"x"])
+    one.write(b"c")
+    turn.end()
+    assert first.writes == [b"ab", b"c"]
+
+
+def test_much_leaves_at_once_so_that_the_transport_can_say_stop() -> None:
+    turn = Turn()
+    connection, transport = turn.connection()
+    connection.write(b"a")
+    connection.write(b"b" * AT_ONCE)
+    assert transport.writes == [b"a" + b"b" * AT_ONCE]
+    connection.write(b"c" * (AT_ONCE + 1))
+    assert transport.received.endswith(b"bc" + b"c" * AT_ONCE)
+    connection.write(b"d")
+    turn.end()
+    assert transport.received.endswith(b"cd")
+
+
+def test_a_connection_that_is_gone_writes_nothing() -> None:
+    turn = Turn()
+    connection, transport = turn.connection()
+    connection.write(b"a")
+    connection.close()
+    turn.end()
+    assert not transport.writes
+
+
+def test_the_end_of_writing_comes_behind_what_was_written() -> None:
+    turn = Turn()
+    connection, transport = turn.connection()
+    connection.write(b"a")
+    connection.write_eof()
+    assert transport.writes == [b"a"]
+    assert transport.eof
