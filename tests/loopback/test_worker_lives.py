@@ -114,6 +114,9 @@ async def test_a_worker_is_small_and_loads_nothing_heavy(tmp_path: Path) -> None
     async with origin() as upstream, control_plane.serving(path) as plane, running(*flags, entry=entry) as proxy:
         plane.say("v1", control_plane.gateway(port, upstream))
         assert await plane.answered() == {}
+        for pid in await proxy.workers():
+            shown = Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
+            assert b"SESSION_KEY" not in shown and b"abab" not in shown
         sizes = [rss_kib(pid) for pid in await proxy.workers()]
         assert max(sizes) <= MAX_RSS_KIB, sizes
         for _ in range(10):
