@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 # The request line of almost every request: a plain path (no escapes, no dot segments) needs no normalising.
 _LINE = re.compile(
-    rb"(GET|POST|HEAD|PUT|DELETE|PATCH|OPTIONS) (/(?:[A-Za-z0-9\-_~!$&'()*+,;=:@/]|(?<!/)\.)*+)(\?[\x21\x22\x24-\x7e]*+)? HTTP/1\.1(?=\r\n)"
+    rb"(GET|POST|HEAD|PUT|DELETE|PATCH|OPTIONS) "
+    rb"(/(?:[A-Za-z0-9\-_~!$&'()*+,;=:@/]|(?<!/)\.)*+)(\?[\x21\x22\x24-\x7e]*+)? HTTP/1\.1(?=\r\n)"
 ).match
 _ANY_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++) ([\x21-\x7e]++) HTTP/([0-9])\.([0-9])").fullmatch
 
@@ -367,7 +368,7 @@ class Connection(Responding):
             self.state = WAIT
             if len(data) > body:
                 self.buffer = data[body:]
-            enter(x, context)
+            self._enter(x, enter)
             return
         self.request_done = False
         self.state = READ_BODY
@@ -378,7 +379,13 @@ class Connection(Responding):
             self._body(data[body:])  # before the exchange starts: a body that is here already goes out with the head
             if self.exchange is not x:
                 return
-        enter(x, context)
+        self._enter(x, enter)
+
+    def _enter(self, x: Exchange, enter: Callable[[Exchange, Context], None]) -> None:
+        try:
+            enter(x, self.context)
+        except Exception as error:  # a bug of ours must end in an answer
+            self.failed(x, error)
 
     def _refuse(self, reason: str) -> None:
         """Answer a request that could not be read; what follows on the connection is not looked at."""

@@ -106,7 +106,11 @@ class Responding:
             self._send_head(x, head.line, head.block, head.framing, first)
             return
         x.response = Head(head.block, head.low)
-        rest = route(x) if target is None and gateway is None and not x.plan.chain.may_wait else responses.run(x)
+        try:
+            rest = route(x) if target is None and gateway is None and not x.plan.chain.may_wait else responses.run(x)
+        except Exception as error:  # a step's bug must end in an answer
+            self.failed(x, error)
+            return
         if rest is None:
             line = head.line if x.status == status else status_line(x.status)
             self._send_head(x, line, x.response.block, head.framing, first)
@@ -239,7 +243,11 @@ class Responding:
             self.keep = False
         x.response = Head(block)
         x.replied = True  # no deadline or lost connection may answer a second time
-        rest = responses.run(x)
+        try:
+            rest = responses.run(x)
+        except Exception as error:  # the answer is made already: send it without that step's part
+            log.error("response step failed in %r", x, exc_info=error)
+            rest = None
         if rest is None:
             self._send_reply(x, reply, line)
         else:

@@ -690,6 +690,22 @@ class TestTheGeneralPath:
         assert b"bug" not in client.received
         assert "internal error" in caplog.text
 
+    @pytest.mark.parametrize("side", ["request", "response"])
+    def test_a_bug_in_a_step_that_does_not_wait_is_a_500_as_well(
+        self, side: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def fail(x: object) -> None:
+            raise RuntimeError("bug")
+
+        proxy = self.proxy(Filter("test", **{side: fail}))  # type: ignore[arg-type]
+        client = proxy.connect()
+        client.send(GET)
+        if side == "response":
+            proxy.upstream.answer(OK)
+        assert client.received.startswith(b"HTTP/1.1 500 ")
+        assert b"bug" not in client.received
+        assert "RuntimeError: bug" in caplog.text
+
     def test_a_response_step_that_waits_holds_the_body(self) -> None:
         pending = Pending()
 
