@@ -1,7 +1,8 @@
 """One line per request, written when its last byte went out.
 
-On the request path a record is the exchange that ended, put in a list. A timer turns the list into lines and hands them to a thread that
-writes: a full pipe or a slow disk then holds up nobody. What cannot be written in time is dropped and counted.
+On the request path a record is the exchange that ended, put in a list. A timer turns the list into lines and hands them
+to a thread that writes: a full pipe or a slow disk then holds up nobody. What cannot be written in time is dropped and
+counted.
 
 Fields, in this order, one table for both formats (decisions, Access log):
 """
