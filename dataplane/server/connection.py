@@ -110,6 +110,7 @@ class Connection(Responding):
                 up.write_eof()
             return True
         if self.exchange is None or not self.request_done:
+            self.flush()  # an answer of this very turn would be lost in the close
             return False
         self.half_closed = True
         return True

@@ -144,10 +144,16 @@ class FakeConnector:
 
 
 class MemoryProxy:
-    def __init__(self, text: str = ROUTES, rows: Sequence[Row] = ROWS, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        text: str = ROUTES,
+        rows: Sequence[Row] = ROWS,
+        limits: Limits | None = None,
+        writes: Writes | None = None,
+    ) -> None:
         self.now = 1000.0
         self.applier = Applier(rows, Env(clock=lambda: self.now, random=lambda: 0.0))
-        writes = Writes(lambda flush: flush())  # each write goes out at once
+        writes = writes or Writes(lambda flush: flush())  # unless told otherwise each write goes out at once
         self.connector = FakeConnector(writes)
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.lines: list[bytes] = []

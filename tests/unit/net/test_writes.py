@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataplane.net.writes import AT_ONCE, Writes
 from dataplane.upstream.connection import UpstreamConnection
 from dataplane.upstream.endpoint import Endpoint
-from tests.fakes.memory_proxy import FakeTransport
+from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
 
 
 class Turn:
@@ -71,3 +71,16 @@ def test_the_end_of_writing_comes_behind_what_was_written() -> None:
     connection.write_eof()
     assert transport.writes == [b"a"]
     assert transport.eof
+
+
+def test_an_answer_of_the_turn_in_which_the_client_closes_still_goes_out() -> None:
+    turn = Turn()
+    proxy = MemoryProxy(writes=turn.writes)
+    client = proxy.connect()
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    turn.end()
+    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    client.half_close()
+    turn.end()
+    assert client.received == b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    assert not client.open
