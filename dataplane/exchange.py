@@ -69,7 +69,7 @@ class Exchange:
 
     def __init__(self, down: Any, method: bytes, target: bytes, request: Head, started: float) -> None:
         self.down = down
-        """Who carries this exchange downstream: `proxy/forwarding.Forwarding` (a connection or an HTTP/2 stream)."""
+        """Who carries this exchange downstream: a `server/connection.Connection`, later also an HTTP/2 stream."""
         self.method = method
         self.target = self.asked_target = target
         """`asked_target` and `asked_host` stay as the client sent them; steps may change the others."""

@@ -53,7 +53,7 @@ class Env:
     random: Callable[[], float]
     """Uniform in [0, 1)."""
     calls: Any = None
-    """Capability to reach other services; contract in `chain/calls`. None where there is none to reach (tests)."""
+    """Capability to reach other services. None until there is a policy that calls one."""
     carryover: Any = None
     """State that outlives a swap, keyed by policy identity (`table/carryover`)."""
 
