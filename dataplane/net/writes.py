@@ -40,3 +40,30 @@ class Writes:
         writers, self._writers = self._writers, []
         for writer in writers:
             writer.flush()
+
+
+class Gathering:
+    """A connection whose writes are gathered. `transport` is asyncio's, None until there is a connection."""
+
+    __slots__ = ("queued", "transport", "writes")
+
+    def __init__(self, writes: Writes) -> None:
+        self.writes = writes
+        self.transport: Any = None
+        self.queued = b""
+        """Given in this turn, not written yet."""
+
+    def write(self, data: bytes) -> None:
+        if self.queued or len(data) > AT_ONCE:
+            self.queued += data
+            if len(self.queued) > AT_ONCE:
+                self.flush()
+        elif data:
+            self.queued = data
+            self.writes.add(self)
+
+    def flush(self) -> None:
+        """Write now what was gathered: before the connection or its writing side is closed. Lost when it is gone."""
+        data, self.queued = self.queued, b""
+        if data and not self.transport.is_closing():
+            self.transport.write(data)

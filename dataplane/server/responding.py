@@ -13,7 +13,7 @@ from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.http import chunked
 from dataplane.http.heads import Head
-from dataplane.net.writes import AT_ONCE
+from dataplane.net.writes import Gathering
 from dataplane.proxy import attempts, responses
 from dataplane.proxy.finish import finish
 from dataplane.proxy.replies import head_of, made, status_line
@@ -36,7 +36,7 @@ PIPELINED, HELD, UPSTREAM = 1, 2, 4
 """Reasons to stop reading from the client, as bits."""
 
 
-class Responding:
+class Responding(Gathering):
     """State that both sides share, and the response side's methods."""
 
     __slots__ = (
@@ -51,23 +51,17 @@ class Responding:
         "late",
         "late_end",
         "paused",
-        "queued",
         "raw_chunks",
         "request_done",
         "state",
-        "transport",
         "upgrade",
         "write_paused",
-        "writes",
     )
 
     def __init__(self, context: Context, bind: str) -> None:
+        super().__init__(context.writes)
         self.context = context
         self.bind = bind
-        self.transport: Any = None
-        self.writes = context.writes
-        self.queued = b""
-        """Gathered for the end of this turn of the loop."""
         self.state = READ_HEAD
         self.exchange: Any = None
         """The Exchange under way, or None between requests."""
@@ -340,22 +334,6 @@ class Responding:
             self.transport.write_eof()
         self.idle_since = self.context.clock()
         self.arm(self.idle_since + self.context.limits.linger)
-
-    # --- writing
-
-    def write(self, data: bytes) -> None:
-        if self.queued or len(data) > AT_ONCE:
-            self.queued += data
-            if len(self.queued) > AT_ONCE:
-                self.flush()
-        elif data:
-            self.queued = data
-            self.writes.add(self)
-
-    def flush(self) -> None:
-        data, self.queued = self.queued, b""
-        if data and self.state != CLOSED:
-            self.transport.write(data)
 
     # --- flow control towards the client's sending
 

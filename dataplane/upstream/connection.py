@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.http.chunked import BadChunk, ChunkedReader
-from dataplane.net.writes import AT_ONCE
+from dataplane.net.writes import Gathering
 from dataplane.upstream import response_head
 from dataplane.upstream.response_head import CHUNKED, LENGTH, NOTHING, TUNNEL, UNTIL_CLOSE, ResponseHead
 
@@ -50,8 +50,8 @@ class Consumer(Protocol):
         """The endpoint takes no more bytes (or takes them again)."""
 
 
-class UpstreamConnection:
-    """Use: `begin(consumer, head)`, then `write` for more body. One exchange at a time."""
+class UpstreamConnection(Gathering):
+    """Use: `begin(consumer, head)`, then `write` for more body or for a tunnel. One exchange at a time."""
 
     __slots__ = (
         "consumer",
@@ -64,24 +64,18 @@ class UpstreamConnection:
         "left",
         "on_close",
         "paused",
-        "queued",
         "reader",
         "request_done",
         "state",
         "tail",
         "to_head",
-        "transport",
-        "writes",
     )
 
     def __init__(self, endpoint: Endpoint, writes: Writes, on_close: Callable[[], None] = lambda: None) -> None:
+        super().__init__(writes)
         self.endpoint = endpoint
-        self.writes = writes
         self.on_close = on_close
         self.consumer: Consumer | None = None
-        self.transport: Any = None
-        self.queued = b""
-        """Gathered for the end of this turn of the loop."""
         self.state = IDLE
         self.fresh = True
         self.keep = True
@@ -105,21 +99,6 @@ class UpstreamConnection:
         self.to_head = to_head
         self.idle_since = 0.0
         self.write(data)
-
-    def write(self, data: bytes) -> None:
-        """More of the request, or of a tunnel."""
-        if self.queued or len(data) > AT_ONCE:
-            self.queued += data
-            if len(self.queued) > AT_ONCE:
-                self.flush()
-        elif data:
-            self.queued = data
-            self.writes.add(self)
-
-    def flush(self) -> None:
-        data, self.queued = self.queued, b""
-        if data and self.state != CLOSED:
-            self.transport.write(data)
 
     def write_eof(self) -> None:
         """Nothing more will be written."""
