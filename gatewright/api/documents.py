@@ -7,7 +7,7 @@ are looked up only for a document that has problems, so that ten thousand good r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -174,8 +174,9 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
 def _judged(item: KubeObject, problems: list[Problem], subject: Subject) -> Decoded:
     refused = unsupported(item)
     problems += [subject.problem(path, message, unsupported=True) for path, message in refused]
-    if item.kind == "Gateway":
-        problems += _waiting_listeners(item, subject)
+    waiting = _WAITING.get(item.kind)
+    if waiting is not None:
+        problems += waiting(item, subject)
     verdict: Verdict = "unsupported" if refused else "valid"
     return Decoded(item.key, item, verdict, tuple(problems), subject.place.file, subject.place.line)
 
@@ -187,6 +188,25 @@ def _waiting_listeners(item: KubeObject, subject: Subject) -> Iterator[Problem]:
         if listener.protocol in LISTENER_PROTOCOLS:
             message = f"{UNSUPPORTED}{listener.protocol}; this listener opens no port"
             yield subject.problem(("spec", "listeners", index, "protocol"), message, "warning", unsupported=True)
+
+
+def _waiting_steps(item: KubeObject, subject: Subject) -> Iterator[Problem]:
+    """Retries and mirrors: the proxies are told of them and will act on them with the policies."""
+    for index, rule in enumerate(getattr(item, "spec").rules):  # noqa: B009 - only an HTTPRoute comes here
+        place = ("spec", "rules", index)
+        if rule.retry is not None:
+            yield subject.problem((*place, "retry"), _NO_EFFECT, "warning")
+        for position, each in enumerate(rule.filters):
+            if each.request_mirror is not None:
+                yield subject.problem((*place, "filters", position, "requestMirror"), _NO_EFFECT, "warning")
+
+
+_NO_EFFECT = "has no effect yet: it is carried to the proxies, which do not act on it in this release"
+_WAITING: dict[str, Callable[[KubeObject, Subject], Iterator[Problem]]] = {
+    "Gateway": _waiting_listeners,
+    "HTTPRoute": _waiting_steps,
+}
+"""Kinds with settings that are accepted although something about them is still to come."""
 
 
 def _both(conflict: names.BothSpellings, subject: Subject) -> Problem:
