@@ -221,7 +221,7 @@ examples:
         "wait",
         "wait until objects have a condition, for scripts",
         """\
-A condition counts only when it speaks of the newest content of the object.
+A condition counts only when it speaks of the newest content of the object; an error in a file counts as not well.
 
 examples:
   gatewright wait                                    until everything works

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from controlplane.cli import client, exits, verdicts
+from controlplane.cli import client, exits, tables, verdicts
 
 SHORTEST, LONGEST = 0.05, 0.5  # pauses between two questions
 
@@ -33,7 +33,8 @@ def _ask(arguments: argparse.Namespace) -> list[str]:
         return [failure.message]
     if not body["controller"]["synced"]:
         return ["the controller is still reading its source"]
-    return lacking(body["objects"], arguments.objects, arguments.condition)
+    lines = lacking(body["objects"], arguments.objects, arguments.condition)
+    return lines + unread(body["problems"], arguments.objects)
 
 
 def lacking(rows: Sequence[dict[str, Any]], wanted: Sequence[str], condition: str | None) -> list[str]:
@@ -54,6 +55,19 @@ def lacking(rows: Sequence[dict[str, Any]], wanted: Sequence[str], condition: st
             place = f"{row['namespace']}/{row['name']}" if row["namespace"] else row["name"]
             lines.append(f"{row['kind']} {place}: {text}")
     return lines
+
+
+def unread(problems: Sequence[dict[str, Any]], wanted: Sequence[str]) -> list[str]:
+    """One line for each error in a file: what is written there is not what the conditions speak of. Pure."""
+    errors = [problem for problem in problems if problem["severity"] == "error"]
+    return [tables.problem(each) for each in errors if not wanted or any(_fits(_named(each), name) for name in wanted)]
+
+
+def _named(problem: dict[str, Any]) -> dict[str, str]:
+    """Kind, namespace and name of the object that a problem is about."""
+    kind, _, place = problem["object"].partition(" ")
+    namespace, _, name = place.rpartition("/")
+    return {"kind": kind, "namespace": namespace, "name": name}
 
 
 def _fits(row: dict[str, Any], name: str) -> bool:

@@ -89,6 +89,17 @@ def test_what_wait_waits_for(rows: list[Row], names: list[str], wanted: str | No
     assert wait.lacking(rows, names, wanted) == lines
 
 
+def test_wait_is_not_content_with_what_a_bad_file_said_before() -> None:
+    place = {"file": "r.yaml", "line": 7, "path": "spec.x", "message": "unknown field"}
+    bad = {"object": "HTTPRoute default/shop", "severity": "error"} | place
+    problems = [bad, bad | {"object": "", "path": ""}, bad | {"severity": "warning"}]
+    line = "error r.yaml:7: HTTPRoute default/shop: spec.x: unknown field"
+    assert wait.unread(problems, []) == [line, "error r.yaml:7: unknown field"]
+    assert wait.unread(problems, ["httproute/shop"]) == [line]
+    assert wait.unread(problems, ["HTTPRoute"]) == [line]
+    assert wait.unread(problems, ["gateway/shop"]) == []
+
+
 def test_the_status_table() -> None:
     proxy = {"gateway": "default/web", "wanted": "aa", "lag_seconds": 1.25}
     body = {
