@@ -112,6 +112,8 @@ class App:
             return []
         if any(key.kind == "Gateway" for key in self.pipeline.objects):
             return [f"no Gateway is ours: their classes are not GatewayClasses of {CONTROLLER_NAME}; nothing is served"]
+        if any(problem.object.startswith("Gateway ") for problem in self.source.problems()):
+            return ["no Gateway could be read, see the errors; nothing is served until one can"]
         return [f"{self.settings.directory} holds no Gateway; nothing is served until it does"]
 
 

@@ -140,7 +140,7 @@ class FileSource:
             self._count("refused")
             for problem in bad.args:
                 log.error("%s", problem)
-            log.error("%s has %d problems, the last good configuration stays", self._file, len(bad.args))
+            log.error("%s: the last good configuration stays (problems: %d)", self._file, len(bad.args))
             return
         before, self._good = self._good, loaded
         await self._take(loaded, before)

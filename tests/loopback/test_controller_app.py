@@ -115,6 +115,10 @@ async def test_a_folder_without_a_gateway_of_ours_says_so(tmp_path: Path) -> Non
         (wanted.directory / "gateway.yaml").write_text(text)
         while "no Gateway is ours" not in app.notes()[0]:
             await asyncio.sleep(0.01)
+        (wanted.directory / "gateway.yaml").write_text(text.replace("port: 8080", "prot: 8080"))
+        (wanted.directory / "gateway.yaml").rename(wanted.directory / "other.yaml")
+        while "no Gateway could be read" not in app.notes()[0]:
+            await asyncio.sleep(0.01)
 
 
 async def test_a_taken_address_is_a_failure_that_names_the_holder(folder: Path, tmp_path: Path) -> None:
