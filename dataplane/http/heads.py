@@ -45,6 +45,13 @@ def lines_of(low: bytes, name: bytes) -> list[tuple[int, int]]:
     return spans
 
 
+def without_named(block: bytes, low: bytes, names: set[bytes]) -> tuple[bytes, bytes]:
+    """A block and its twin without the headers of these names. Looks at each header once, however many names come."""
+    for name in names.intersection(line.partition(b":")[0] for line in low.split(b"\r\n")):
+        block, low = without(block, low, lines_of(low, name))
+    return block, low
+
+
 class Head:
     """The headers of one request or response. Attributes are public because the fast path edits them in place."""
 

@@ -75,9 +75,17 @@ def split_absolute(target: bytes) -> tuple[bytes, bytes, bytes] | None:
     return match[1].lower(), match[2], rest if rest.startswith(b"/") else b"/" + rest
 
 
-@lru_cache(4096)
+MAX_AUTHORITY = 260
+"""Bytes of the longest name, a trailing dot, and a port."""
+
+
 def canonical_host(authority: bytes) -> bytes | None:
     """`Host` value -> lower-case host without port and trailing dot, IPv6 in brackets; None: refuse it."""
+    return _canonical_host(authority) if len(authority) <= MAX_AUTHORITY else None  # nothing long is remembered
+
+
+@lru_cache(4096)
+def _canonical_host(authority: bytes) -> bytes | None:
     low = authority.lower()
     if low.startswith(b"["):
         literal, bracket, port = low.partition(b"]")

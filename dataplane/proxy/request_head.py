@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import httptools
 
 from dataplane.http import uri
-from dataplane.http.heads import lines_of, without
+from dataplane.http.heads import without, without_named
 
 _SPECIAL = re.compile(
     rb"\r\n(?=[cefhkptux])(host|connection|content-length|transfer-encoding|expect|upgrade|te|keep-alive|proxy-connection"
@@ -123,9 +123,9 @@ def read(line: bytes, block: bytes, version: bytes, absolute: bytes, peer: Peer,
         return "BadRequest"
     keep = (version == b"HTTP/1.1" or b"keep-alive" in options) and b"close" not in options
     headers, low_headers = without(block, low, spans)
-    for name in options:
-        if name not in _NOT_REMOVABLE and name:
-            headers, low_headers = without(headers, low_headers, lines_of(low_headers, name))
+    named_options = {*options} - _NOT_REMOVABLE
+    if named_options:
+        headers, low_headers = without_named(headers, low_headers, named_options)
     ours = _ours(authority, forwarded, not hosts, framing, peer)
     return RequestHead(
         block,

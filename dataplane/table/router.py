@@ -152,6 +152,8 @@ def _prefixes_of(level: Level, path: bytes) -> list[tuple[bytes, Found]]:
     """The prefixes of a path that have rules, as (prefix, rules), longest first."""
     found = []
     end = len(path) if level.prefixes is not None else 0
+    if end > level.longest:  # a prefix ends where a segment ends
+        end = path.rfind(b"/", 0, level.longest + 1)
     while end > 0:
         matches = level.prefixes.get(path[:end])  # type: ignore[union-attr]
         if matches is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import httptools
 
-from dataplane.http.heads import lines_of, without
+from dataplane.http.heads import without, without_named
 
 LENGTH, CHUNKED, UNTIL_CLOSE, TUNNEL = range(4)
 """How the body is delimited."""
@@ -66,13 +66,15 @@ def read(raw: bytes, to_head: bool) -> ResponseHead | str:
     options: list[bytes] = []
     spans: list[tuple[int, int]] = []
     upgrade = b""
+    bodiless = status < 200 or status == 204
+    """RFC 9110 8.6, RFC 9112 6.1: such a response says nothing of a body."""
     for special in _SPECIAL(low):
         name, value = special.groups()
         if name == b"content-length":
             lengths.append(value.rstrip(b" \t"))
         elif name == b"transfer-encoding":
             codings.append(value.rstrip(b" \t"))
-        else:
+        if bodiless or name not in _STAYS:
             spans.append(special.span())
             if name == b"connection":
                 options += [value] if value == b"keep-alive" else [o.strip(b" \t") for o in value.split(b",")]
@@ -83,9 +85,9 @@ def read(raw: bytes, to_head: bool) -> ResponseHead | str:
         return "ambiguous framing"
     if spans:
         block, low = without(block, low, spans)
-        for name in options:
-            if name and name not in _NOT_REMOVABLE:
-                block, low = without(block, low, lines_of(low, name))
+        named = {*options} - _NOT_REMOVABLE
+        if named:
+            block, low = without_named(block, low, named)
     keep = b"close" not in options and (not old or b"keep-alive" in options) and framing in (LENGTH, CHUNKED)
     line = b"HTTP/1.1" + raw[8:eol]
     return ResponseHead(raw, to_head, status, line, block, low, framing, length, keep, upgrade)
