@@ -65,7 +65,7 @@ async def _wait(x: Exchange, context: Context, target: Target, waiting: Waiting)
     except Exception as error:  # a step's bug must end in an answer
         x.down.failed(x, error)
         return
-    if x.ended:
+    if x.ended or x.replied:
         return
     if reply is not None:
         x.down.reply(x, reply)
@@ -160,6 +160,9 @@ def resend(x: Exchange, context: Context) -> None:
     """The same bytes again, on a new connection: another idle one may be just as stale."""
     x.endpoint.pending += 1
     x.trying = True
+    if x.plan.timeouts.backend_request is not None:
+        x.attempt_deadline = context.clock() + x.plan.timeouts.backend_request
+        x.down.arm(x.attempt_deadline)
     out, number = x.out, x.attempt
 
     def done(connection: UpstreamConnection | None, cause: str) -> None:

@@ -80,8 +80,8 @@ async def _wait(
     except Exception as error:  # a step's bug must end in an answer
         x.down.failed(x, error)
         return
-    if x.ended:
-        return  # the client left meanwhile
+    if x.ended or x.replied:
+        return  # the client left, or was answered meanwhile
     if reply is not None:
         x.down.reply(x, reply)
     else:

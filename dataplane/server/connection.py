@@ -26,6 +26,7 @@ from dataplane.server.responding import (
     READ_BODY,
     READ_HEAD,
     TUNNELLING,
+    UPSTREAM,
     WAIT,
     Responding,
 )
@@ -76,7 +77,7 @@ class Connection(Responding):
         self.due = NEVER
         """When the connection is to be woken next."""
         self.progress: tuple[Any, int] = (None, 0)
-        """Exchange and body bytes at the last look: a body that stands still is given up."""
+        """Exchange and bytes of its bodies at the last look: what stands still is given up."""
 
     # --- life of the connection
 
@@ -105,15 +106,25 @@ class Connection(Responding):
     def eof_received(self) -> bool:
         """The client sends no more (it may still read: RFC 9112 section 9.6)."""
         if self.state == TUNNELLING:
-            up = self.exchange.up
-            if up is not None:
-                up.write_eof()
-            return True
+            return self._tunnel_half_closed(self.exchange)
         if self.exchange is None or not self.request_done:
             self.flush()  # an answer of this very turn would be lost in the close
             return False
         self.half_closed = True
         return True
+
+    def _tunnel_half_closed(self, x: Exchange) -> bool:
+        """The client sends no more; the endpoint may. Answers whether the client's connection stays open."""
+        self.half_closed = True
+        up = x.up
+        if up is not None and not self.up_ended:
+            up.write_eof()
+            return True
+        self.flush()
+        if up is not None:
+            x.up = None
+            up.end()
+        return False
 
     def pause_writing(self) -> None:
         """The client reads slower than the endpoint sends."""
@@ -156,21 +167,26 @@ class Connection(Responding):
                 self.expired(x, "RequestDeadline")
             elif now >= x.attempt_deadline and not x.replied:
                 self.expired(x, "UpstreamTimeout")
-            elif self.state == READ_BODY and self.progress == (x, x.body_bytes) and not self.paused:
-                self.expired(x, "RequestTimeout")
+            elif self._stands_still(x):
+                self.expired(x, "UpstreamTimeout" if self.paused & UPSTREAM else "RequestTimeout")
             else:
                 self._look_again(x, now)
         elif self.state == READ_HEAD:
             self._wait_for_head(now)
-        elif self.state == LINGER:
-            self.transport.abort()
+        elif self.state in (LINGER, CLOSED):
+            self._wait_for_close(now)
+
+    def _stands_still(self, x: Exchange) -> bool:
+        """Whether an idle timeout went by while somebody who has to send or to read did not."""
+        waits = self.write_paused or (self.state == READ_BODY and not self.paused & HELD)
+        return waits and self.progress == (x, x.body_bytes + x.response_bytes)
 
     def _look_again(self, x: Exchange, now: float) -> None:
-        """Be woken for the next deadline, or to see whether the request's body still comes."""
+        """Be woken for the next deadline, or to see whether bytes still come and go."""
         idle = now + self.context.limits.idle_timeout
         due = min(x.deadline, x.attempt_deadline, idle)
         if due == idle:
-            self.progress = (x, x.body_bytes)
+            self.progress = (x, x.body_bytes + x.response_bytes)
         self.arm(due)
 
     def _wait_for_head(self, now: float) -> None:
@@ -181,7 +197,16 @@ class Connection(Responding):
         elif self.buffer:
             self._refuse("RequestTimeout")
         else:
-            self.transport.close()
+            self.transport.abort()  # `close` would wait for a client that does not read
+
+    def _wait_for_close(self, now: float) -> None:
+        """What the client has not read in time, it does not get."""
+        limits = self.context.limits
+        end = self.idle_since + (limits.linger if self.state == LINGER else limits.idle_timeout)
+        if now < end:
+            self.arm(end)
+        else:
+            self.transport.abort()
 
     # --- bytes from the client
 
@@ -438,8 +463,6 @@ class Connection(Responding):
 
     def _broken(self, x: Exchange, reason: str, why: str) -> None:
         """A body that breaks its framing: the endpoint must not see the request end."""
-        if x.body is not None:
-            x.body.fail()
         if x.replied:
             self._abandon(x, reason)
             self.transport.abort()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.http import chunked
+from dataplane.http.body import Gone
 from dataplane.http.heads import Head
 from dataplane.net.writes import Gathering
 from dataplane.proxy import attempts, responses
@@ -54,6 +55,7 @@ class Responding(Gathering):
         "raw_chunks",
         "request_done",
         "state",
+        "up_ended",
         "upgrade",
         "write_paused",
     )
@@ -78,6 +80,8 @@ class Responding(Gathering):
         self.late: list[bytes] | None = None
         """Response body that came while response steps wait."""
         self.late_end = False
+        self.up_ended = False
+        """The endpoint sends no more into the tunnel."""
         self.paused = 0
         self.write_paused = False
         self.idle_since = 0.0
@@ -122,11 +126,11 @@ class Responding(Gathering):
         except Exception as error:  # a step's bug must end in an answer
             self.failed(x, error)
             return
-        late, self.late = self.late, None
-        if x.ended or x.response is None:
+        if x.ended or x.replied:  # answered otherwise meanwhile: what is held now is of a later exchange
             return
+        late, self.late = self.late, None
         line = head.line if x.status == head.status else status_line(x.status)
-        self._send_head(x, line, x.response.block, head.framing, b"".join(late or ()))
+        self._send_head(x, line, x.response.block, head.framing, b"".join(late or ()))  # type: ignore[union-attr]
         if self.late_end:
             self.late_end = False
             self.upstream_end()
@@ -136,13 +140,13 @@ class Responding(Gathering):
     def _send_head(self, x: Exchange, line: bytes, block: bytes, framing: int, first: bytes) -> None:
         """Write a response head, framed for this client, and what is there of the body."""
         x.replied = True
+        if self.context.draining or not self.request_done:
+            self.keep = False
         if framing == UNTIL_CLOSE and self.raw_chunks:
             self.encode = True
             block += b"transfer-encoding: chunked\r\n"
         elif not self.raw_chunks:
             block = self._head_for_old(block, framing)
-        if self.context.draining or not self.request_done:
-            self.keep = False
         if not self.keep:
             block += b"connection: close\r\n"
         x.response_bytes = len(first)
@@ -158,7 +162,7 @@ class Responding(Gathering):
             block = head.block
         if framing in (CHUNKED, UNTIL_CLOSE):
             self.keep = False
-        return block + b"connection: keep-alive\r\n" if self.keep and not self.context.draining else block
+        return block + b"connection: keep-alive\r\n" if self.keep else block
 
     def upstream_interim(self, head: ResponseHead) -> None:
         if self.raw_chunks:  # an HTTP/1.0 client would take it for the response
@@ -172,15 +176,14 @@ class Responding(Gathering):
         self.write(chunked.encode(data) if self.encode else data)
 
     def upstream_end(self) -> None:
+        x = self.exchange
         if self.late is not None:
             self.late_end = True
+            x.up = None  # it carries the next request of anybody now
             return
-        if self.state == TUNNELLING:  # the endpoint sends no more; the client may
-            self.flush()
-            if self.transport.can_write_eof():
-                self.transport.write_eof()
+        if self.state == TUNNELLING:
+            self._tunnel_half_ended(x)
             return
-        x = self.exchange
         x.up = None
         if self.encode:
             self.write(chunked.LAST)
@@ -225,18 +228,31 @@ class Responding(Gathering):
             up.write(data)
         self._resume(PIPELINED)
 
+    def _tunnel_half_ended(self, x: Exchange) -> None:
+        """The endpoint sends no more; the client may. When neither does, nothing else would end the two connections."""
+        self.up_ended = True
+        self.flush()
+        if self.half_closed:
+            up, x.up = x.up, None
+            up.end()
+            self.transport.close()
+        elif self.transport.can_write_eof():
+            self.transport.write_eof()
+
     # --- answers of our own
 
     def reply(self, x: Exchange, reply: Reply) -> None:
         """End the exchange with an answer of ours."""
         self._detach(x)
-        self.late = None
+        self.late, self.late_end = None, False
         x.status, x.reason, x.detail = reply.status, reply.reason, reply.detail
         line, block = head_of(reply)
         if reply.close:
             self.keep = False
         x.response = Head(block)
         x.replied = True  # no deadline or lost connection may answer a second time
+        if x.body is not None:
+            x.body.fail()  # a step may still wait for the rest
         try:
             rest = responses.run(x)
         except Exception as error:  # the answer is made already: send it without that step's part
@@ -270,6 +286,8 @@ class Responding(Gathering):
 
     def failed(self, x: Exchange, error: Exception) -> None:
         """A bug of ours in the life of an exchange."""
+        if isinstance(error, Gone) and (x.ended or x.replied):
+            return  # a step was told that it waits for nothing
         log.error("internal error in %r", x, exc_info=error)
         if x.ended:
             return
@@ -306,11 +324,11 @@ class Responding(Gathering):
     def _abandon(self, x: Exchange, reason: str) -> None:
         """The exchange ends without (the whole of) its response."""
         self._detach(x)
-        if x.body is not None:
-            x.body.fail()
         x.reason = reason
         self.exchange = None
         finish(x, self.context)
+        if x.body is not None:
+            x.body.fail()
 
     def _detach(self, x: Exchange) -> None:
         """Let go of the upstream side."""
@@ -324,6 +342,8 @@ class Responding(Gathering):
         self.flush()
         if self.request_done or self.transport.is_closing():
             self.transport.close()
+            if self.write_paused and self.state != CLOSED:  # closed only when the client has read what is unsent
+                self.arm(self.idle_since + self.context.limits.idle_timeout)
             self.state = CLOSED
             return
         self.state = LINGER

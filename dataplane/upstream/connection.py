@@ -106,6 +106,13 @@ class UpstreamConnection(Gathering):
         if self.transport.can_write_eof():
             self.transport.write_eof()
 
+    def end(self) -> None:
+        """Nothing more will be written or read: close when what was written is out."""
+        self.consumer = None
+        self.flush()
+        self.state = CLOSED
+        self.transport.close()
+
     def pause(self) -> None:
         """Read no more until `resume`: the consumer cannot pass on what comes."""
         if not self.paused and self.state != CLOSED:
@@ -125,6 +132,7 @@ class UpstreamConnection(Gathering):
     def park(self) -> None:
         """Nobody needs it now: keep it for the next request."""
         if self.state == IDLE and not self.endpoint.closed:
+            self.fresh = False  # the endpoint may have closed it by the time that it is used
             self.endpoint.idle.append(self)
         else:
             self.close()

@@ -1,0 +1,322 @@
+"""Corners of the connection's states: ends that meet, answers that overtake each other, peers that stand still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dataplane.chain.filter import STEP, Filter, Row
+from dataplane.filters.registry import ROWS
+from dataplane.http import uri
+from dataplane.http.heads import without_named
+from dataplane.table.router import _prefixes_of
+from tests.fakes.memory_proxy import ROUTES, FakeTransport, MemoryProxy, Pending
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+FOUR = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
+
+STEP_ROUTE = ROUTES.replace(
+    "      backends:",
+    "      policies: {headerModifiers: {request: {set: [{name: x-gw, value: '1'}]}}, timeouts: {request: 1s}}\n"
+    "      backends:",
+)
+ATTEMPT_ROUTE = ROUTES.replace("      backends:", "      policies: {timeouts: {backendRequest: 1s}}\n      backends:")
+
+
+Hook = Callable[[Any], Any]
+
+
+def with_step(request: Hook | None = None, response: Hook | None = None) -> MemoryProxy:
+    """A proxy whose route has one step of the test's own, which may wait."""
+
+    def build(config: object, env: object) -> Filter:
+        return Filter("test", request, response, may_wait=True)
+
+    rows = tuple(Row("header_modifiers", build, STEP, "test") if r.name == "header_modifiers" else r for r in ROWS)
+    return MemoryProxy(STEP_ROUTE, rows)
+
+
+class Waits:
+    """A hook that waits until it is let go, once per call."""
+
+    def __init__(self) -> None:
+        self.calls: list[Pending] = []
+
+    async def __call__(self, x: object) -> None:
+        self.calls.append(Pending())
+        await self.calls[-1]
+
+    def release(self, number: int) -> None:
+        self.calls[number].set_result(None)
+
+
+class TestTunnelsEnd:
+    @pytest.fixture
+    def tunnel(self) -> tuple[MemoryProxy, FakeTransport]:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+        proxy.upstream.answer(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+        return proxy, client
+
+    @pytest.mark.parametrize("client_first", [True, False])
+    def test_when_both_sides_have_ended(self, tunnel: tuple[MemoryProxy, FakeTransport], client_first: bool) -> None:
+        proxy, client = tunnel
+        first, second = (client, proxy.upstream) if client_first else (proxy.upstream, client)
+        first.half_close()
+        assert second.open
+        assert second.eof
+        second.send(b"last words")
+        assert first.received.endswith(b"last words")
+        second.half_close()
+        assert not client.open
+        assert not proxy.upstream.open
+        assert not client.aborted
+        assert not proxy.upstream.aborted
+        assert proxy.context.recorder.active == 0
+
+
+class TestAnswersThatOvertake:
+    def test_a_response_that_waits_has_let_go_of_its_upstream_connection(self) -> None:
+        step = Waits()
+        proxy = with_step(response=step)
+        leaver, other = proxy.connect(), proxy.connect()
+        leaver.send(GET)
+        proxy.upstream.answer(OK)
+        other.send(GET)
+        assert len(proxy.connector.upstreams) == 1
+        leaver.lose()
+        proxy.upstream.answer(OK)
+        step.release(1)
+        assert other.received == OK
+
+    def test_the_end_of_a_response_that_was_given_up_does_not_end_the_next(self) -> None:
+        step = Waits()
+        proxy = with_step(response=step)
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(OK)
+        proxy.advance(1.1)
+        step.release(1)
+        assert client.take().startswith(b"HTTP/1.1 504 ")
+        client.send(GET)
+        proxy.upstream.answer(FOUR + b"ab")
+        step.release(2)
+        proxy.upstream.answer(b"cd")
+        assert client.received == FOUR + b"abcd"
+
+    def test_a_step_that_comes_late_does_not_take_the_next_response(self) -> None:
+        step = Waits()
+        proxy = with_step(response=step)
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(FOUR + b"ab")
+        proxy.advance(1.1)
+        step.release(1)
+        assert client.take().startswith(b"HTTP/1.1 504 ")
+        client.send(GET)
+        proxy.upstream.answer(FOUR + b"ab")
+        step.release(0)
+        proxy.upstream.answer(b"cd")
+        assert client.received == b""
+        step.release(2)
+        assert client.received == FOUR + b"abcd"
+
+    def test_a_request_that_is_being_answered_goes_no_further(self) -> None:
+        request, response = Waits(), Waits()
+        proxy = with_step(request=request, response=response)
+        client = proxy.connect()
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        client.send(b"zz\r\n")
+        request.release(0)
+        assert not proxy.connector.upstreams
+        response.release(0)
+        assert client.received.startswith(b"HTTP/1.1 400 ")
+        assert client.received.count(b"HTTP/1.1 ") == 1
+
+
+class TestStepsThatReadABody:
+    BEGUN = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc"
+
+    @pytest.fixture
+    def reading(self) -> tuple[MemoryProxy, list[str]]:
+        ends: list[str] = []
+
+        async def read(x: Any) -> None:
+            try:
+                await x.body.whole(1000)
+            finally:
+                ends.append("ended")
+
+        return with_step(request=read), ends
+
+    def test_they_end_when_the_request_is_given_up(self, reading: tuple[MemoryProxy, list[str]]) -> None:
+        proxy, ends = reading
+        client = proxy.connect()
+        client.send(self.BEGUN)
+        for _ in range(3):
+            proxy.advance(601)
+        assert client.received.startswith(b"HTTP/1.1 408 ")
+        assert ends == ["ended"]
+
+    def test_a_client_that_leaves_is_no_error_of_ours(
+        self, reading: tuple[MemoryProxy, list[str]], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        proxy, ends = reading
+        client = proxy.connect()
+        client.send(self.BEGUN)
+        client.lose()
+        assert ends == ["ended"]
+        assert not caplog.records
+        assert "reason=ClientGone" in proxy.log_lines()[0]
+
+
+class TestSecondTries:
+    def test_have_the_deadline_of_an_attempt(self) -> None:
+        proxy = MemoryProxy(ATTEMPT_ROUTE)
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(OK)
+        client.take()
+        client.send(GET)
+        proxy.upstream.lose()
+        assert len(proxy.connector.upstreams) == 2
+        proxy.advance(1.1)
+        assert client.received.startswith(b"HTTP/1.1 504 ")
+
+    def test_are_made_when_a_connection_was_closed_before_its_first_request(self) -> None:
+        proxy = MemoryProxy()
+        proxy.connector.hold = True
+        leaver, client = proxy.connect(), proxy.connect()
+        leaver.send(GET)
+        leaver.lose()
+        proxy.connector.release()
+        client.send(GET)
+        proxy.upstream.lose()
+        proxy.connector.release()
+        proxy.upstream.answer(OK)
+        assert client.received == OK
+
+
+class TestPeersThatStandStill:
+    def test_a_client_that_stops_reading(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
+        client.protocol.pause_writing()
+        for _ in range(3):
+            proxy.advance(601)
+        assert client.aborted
+        assert not proxy.upstream.open
+
+    def test_a_client_that_reads_slowly_is_served(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
+        for _ in range(5):
+            client.protocol.pause_writing()
+            proxy.advance(590)
+            client.protocol.resume_writing()
+            proxy.upstream.answer(b"x")
+        assert client.open
+
+    def test_an_idle_connection_with_unread_bytes_is_cut(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        client.protocol.pause_writing()
+        proxy.upstream.answer(OK)
+        for _ in range(3):
+            proxy.advance(601)
+        assert client.aborted
+
+    def test_an_upstream_that_takes_no_more(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc")
+        proxy.upstream.protocol.pause_writing()
+        for _ in range(3):
+            proxy.advance(601)
+        assert client.received.startswith(b"HTTP/1.1 504 ")
+        assert "reason=UpstreamTimeout" in proxy.log_lines()[0]
+
+    def test_a_refused_client_has_its_whole_moment_to_read(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        proxy.advance(9.9)  # just before the connection is looked at for another reason
+        client.send(b"nonsense\r\n\r\n")
+        proxy.advance(0.2)
+        assert client.open
+        proxy.advance(1)
+        assert not client.open
+
+
+def test_an_old_client_is_told_one_thing_about_its_connection() -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    client.send(b"POST / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nContent-Length: 10\r\n\r\nab")
+    proxy.upstream.answer(OK)
+    assert client.received == b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nconnection: close\r\n\r\nok"
+
+
+@pytest.mark.parametrize("framing", [b"Transfer-Encoding: chunked\r\n", b"Content-Length: 5\r\n"])
+@pytest.mark.parametrize("status", [b"103 Early Hints", b"204 No Content"])
+def test_a_response_without_a_body_says_nothing_of_one(status: bytes, framing: bytes) -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    client.send(GET)
+    proxy.upstream.answer(b"HTTP/1.1 %b\r\n%bX-Kept: 1\r\n\r\n" % (status, framing))
+    assert client.received == b"HTTP/1.1 %b\r\nX-Kept: 1\r\n\r\n" % status
+
+
+def test_hosts_too_long_to_be_good_are_not_remembered() -> None:
+    before = uri._canonical_host.cache_info()
+    proxy = MemoryProxy()
+    for number in range(3):
+        client = proxy.connect()
+        client.send(b"GET / HTTP/1.1\r\nHost: %d%b\r\n\r\n" % (number, b"a" * 60_000))
+        assert client.received.startswith(b"HTTP/1.1 400 ")
+    assert uri._canonical_host.cache_info() == before
+    longest = b".".join([b"a" * 50] * 4 + [b"a" * 49])
+    assert uri.canonical_host(longest + b".:65535") == longest
+
+
+def test_a_path_of_slashes_is_not_looked_up_slash_by_slash() -> None:
+    regex = "    - name: regex\n      matches: [{path: {type: RegularExpression, value: '/z[0-9]'}}]\n"
+    prefix = "    - name: prefix\n      matches: [{path: {type: PathPrefix, value: /foo}}]\n"
+    backends = "      backends: [{host: '127.0.0.1:9000'}]\n"
+    proxy = MemoryProxy(ROUTES.replace("    - name: all\n", f"{regex}{backends}{prefix}{backends}    - name: all\n"))
+    (bind,) = proxy.applier.current.table.binds.values()
+    assert bind.default is not None
+    level = bind.default.router.any
+    assert level is not None
+    assert [prefix for prefix, _ in _prefixes_of(level, b"/foo/" + b"/" * 30_000)] == [b"/foo", b"/"]
+
+    class Counting(bytes):
+        looks = 0
+
+        def rfind(self, *args: Any) -> int:
+            Counting.looks += 1
+            return super().rfind(*args)
+
+    assert [prefix for prefix, _ in _prefixes_of(level, Counting(b"/" * 30_000))] == [b"/"]
+    assert Counting.looks < 10
+
+
+def test_headers_named_by_connection_are_looked_for_once_each() -> None:
+    class Counting(bytes):
+        looks = 0
+
+        def find(self, *args: Any) -> int:
+            Counting.looks += 1
+            return super().find(*args)
+
+    block = Counting(b"\r\na: 1\r\nx-hop: 2\r\nx-hop: 3\r\nb: 4\r\n")
+    names = {b"%d" % number for number in range(10_000)} | {b"x-hop", b""}
+    assert without_named(block, block, names) == (b"\r\na: 1\r\nb: 4\r\n",) * 2
+    assert Counting.looks < 10
