@@ -44,6 +44,8 @@ from gatewright.wire.v1 import (
     traffic_pb2,
 )
 
+_FOR_A_CONTROLLER: Final = "a file with apiVersion and kind is for a controller: run its folder with `gatewright up`"
+
 NAMESPACE: Final = "default"
 GATEWAY: Final = "standalone"
 REVISION: Final = 1
@@ -76,7 +78,9 @@ def load(text: str, file: str, log_modules: Collection[str] | None = None) -> St
     """Read a file. `log_modules` are the names that `config.logging.level` may use; None: any."""
     documents = split_documents(text)
     if len(documents) != 1:
-        message = "is empty; write `binds: []` to serve nothing" if not documents else "must be one document"
+        message = f"must be one document; {_FOR_A_CONTROLLER}"
+        if not documents:
+            message = "is empty; write `binds: []` to serve nothing"
         line = documents[1][0] if documents else 1
         return Standalone(Config(), (), (Problem(file, line, "", "", message),))
     first_line, document = documents[0]
@@ -88,6 +92,8 @@ def load(text: str, file: str, log_modules: Collection[str] | None = None) -> St
     subject = Subject(Place(document, file, first_line), (), "")
     if not isinstance(value, dict):
         return Standalone(Config(), (), (subject.problem((), f"must be an object with {', '.join(_TOP_LEVEL)}"),))
+    if {"apiVersion", "kind"} <= set(value):
+        return Standalone(Config(), (), (subject.problem((), _FOR_A_CONTROLLER),))
     return _read(value, subject, log_modules)
 
 

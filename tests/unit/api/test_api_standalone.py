@@ -12,6 +12,8 @@ from gatewright.api.http_route import HTTPRoute
 from gatewright.api.targets import target
 from gatewright.api.to_wire import route_match, rule_policies
 
+FOR_A_CONTROLLER = "a file with apiVersion and kind is for a controller: run its folder with `gatewright up`"
+
 GOOD = """\
 config:
   logging: {level: "info,dataplane.http=debug", format: json}
@@ -258,7 +260,8 @@ def test_bad_files(old: str, new: str, expected: list[str]) -> None:
     [
         ("", ["gw.yaml:1: is empty; write `binds: []` to serve nothing"]),
         ("# later\n", ["gw.yaml:1: is empty; write `binds: []` to serve nothing"]),
-        ("binds: []\n---\nbinds: []", ["gw.yaml:3: must be one document"]),
+        ("binds: []\n---\nbinds: []", [f"gw.yaml:3: must be one document; {FOR_A_CONTROLLER}"]),
+        ("apiVersion: v1\nkind: Service", [f"gw.yaml:1: {FOR_A_CONTROLLER}"]),
         ("- a", ["gw.yaml:1: must be an object with binds, config, backends, frontendPolicies"]),
         ("binds: [\n", ["gw.yaml:2: not YAML: did not find expected node content while parsing a flow node"]),
         ("binds: []\nbinds: []", ['gw.yaml:2: duplicate key "binds"']),
