@@ -42,7 +42,7 @@ def lacking(rows: Sequence[dict[str, Any]], wanted: Sequence[str], condition: st
 
     Without names, an explicit condition is asked of the objects that have conditions at all.
     """
-    lines = [f"{name}: there is no such object" for name in wanted if not any(_fits(row, name) for row in rows)]
+    lines = [f"{name}: there is no such object" for name in absent(rows, wanted)]
     if not rows and not wanted:
         return ["there are no objects"]
     for row in rows:
@@ -55,6 +55,11 @@ def lacking(rows: Sequence[dict[str, Any]], wanted: Sequence[str], condition: st
             place = f"{row['namespace']}/{row['name']}" if row["namespace"] else row["name"]
             lines.append(f"{row['kind']} {place}: {text}")
     return lines
+
+
+def absent(rows: Sequence[dict[str, Any]], wanted: Sequence[str]) -> list[str]:
+    """The names that fit no object. Pure."""
+    return [name for name in wanted if not any(_fits(row, name) for row in rows)]
 
 
 def unread(problems: Sequence[dict[str, Any]], wanted: Sequence[str]) -> list[str]:
