@@ -168,6 +168,8 @@ class UpstreamConnection(Gathering):
         if self.state == TUNNEL and self.consumer is not None:
             self.consumer.upstream_end()
             return True  # the other direction of a tunnel may go on
+        if self.state == IDLE:
+            self._forget()  # now: `connection_lost` comes a turn later, and a request might take it before
         return False
 
     def connection_lost(self, error: Exception | None) -> None:

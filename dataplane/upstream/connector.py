@@ -81,6 +81,7 @@ class Connector:
                 if not connection.idle_since:
                     connection.idle_since = now
                 elif now - connection.idle_since > IDLE_TIMEOUT:
+                    endpoint.idle.remove(connection)  # `connection_lost` comes a turn later
                     connection.close()
             if endpoint.closed and not endpoint.idle:
                 self._endpoints.discard(endpoint)

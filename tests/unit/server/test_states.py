@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from dataplane.filters.registry import ROWS
 from dataplane.http import uri
 from dataplane.http.heads import without_named
 from dataplane.table.router import _prefixes_of
+from dataplane.upstream.connector import IDLE_TIMEOUT, Connector
 from tests.fakes.memory_proxy import ROUTES, FakeTransport, MemoryProxy, Pending
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -199,6 +201,36 @@ class TestSecondTries:
         proxy.connector.release()
         proxy.upstream.answer(OK)
         assert client.received == OK
+
+
+class TestClosingConnections:
+    """An event loop tells of a loss a turn after the close: nobody may take the connection in between."""
+
+    POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"
+
+    def test_one_that_the_endpoint_closes_is_not_taken(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(OK)
+        assert not proxy.upstream.protocol.eof_received()
+        client.send(self.POST)
+        assert len(proxy.connector.upstreams) == 2
+
+    def test_one_that_was_idle_too_long_is_not_taken(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(OK)
+        loop: Any = SimpleNamespace(time=lambda: proxy.now, call_later=lambda seconds, call: None)
+        connector = Connector(loop, proxy.context.writes, proxy.context.recorder)
+        connector._endpoints.add(proxy.upstream.protocol.endpoint)
+        monkeypatch.setattr(proxy.upstream, "abort", lambda: None)
+        for _ in range(2):
+            connector._close_unused()
+            proxy.now += IDLE_TIMEOUT + 1
+        client.send(self.POST)
+        assert len(proxy.connector.upstreams) == 2
 
 
 class TestPeersThatStandStill:
