@@ -7,8 +7,11 @@ connections, a proxied request costs a third less CPU. What one connection is gi
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, Protocol
+
+log = logging.getLogger("dataplane.net")
 
 AT_ONCE = 16_384
 """Bytes from which a connection writes at once: the event loop may read from one socket dozens of times in a turn, and
@@ -39,7 +42,10 @@ class Writes:
     def _flush(self) -> None:
         writers, self._writers = self._writers, []
         for writer in writers:
-            writer.flush()
+            try:
+                writer.flush()
+            except Exception as error:  # a bug with one connection must not silence the others
+                log.error("write failed in %r", writer, exc_info=error)
 
 
 class Gathering:

@@ -14,6 +14,7 @@ from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.replies import made
 from dataplane.proxy.responses import TARGET, UPSTREAM
 from dataplane.upstream import balance
+from dataplane.upstream.connection import UNSENT
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -146,11 +147,12 @@ def lost(x: Exchange, context: Context, cause: str, stale: bool) -> None:
     """The connection of an exchange without a response head was lost: try again where that is safe, or answer."""
     settle(x)
     x.up = None
-    if stale and x.out and x.method in IDEMPOTENT and x.attempt < MAX_STALE_RETRIES:
+    safe = x.method in IDEMPOTENT or cause == UNSENT
+    if stale and x.out and safe and x.attempt < MAX_STALE_RETRIES:
         x.attempt += 1
         context.recorder.stale_retry()
         resend(x, context)
-    elif cause in ("reset", "closed"):
+    elif cause in ("reset", "closed", UNSENT):
         x.down.reply(x, made("UpstreamFailed", f"{x.endpoint.label}: connection {cause}"))
     else:
         x.down.reply(x, made("UpstreamInvalid", f"{x.endpoint.label}: {cause}"))

@@ -91,7 +91,8 @@ class Responding(Gathering):
     def upstream_head(self, up: UpstreamConnection, head: ResponseHead, first: bytes) -> None:
         x = self.exchange
         attempts.settle(x)
-        balance.observe(x.endpoint, self.context.clock() - x.started)
+        if x.out:  # it was sent in one piece: the client's own pace is not in the figure
+            balance.observe(x.endpoint, self.context.clock() - x.started)
         status = x.status = head.status
         x.out = b""
         if self.write_paused:
@@ -156,10 +157,9 @@ class Responding(Gathering):
 
     def _head_for_old(self, block: bytes, framing: int) -> bytes:
         """HTTP/1.0 knows no chunks (RFC 9112 section 6.1) and keeps connections only when told."""
-        if framing == CHUNKED:
-            head = Head(block)
-            head.remove(b"transfer-encoding")
-            block = head.block
+        head = Head(block)
+        head.remove(b"transfer-encoding")
+        block = head.block
         if framing in (CHUNKED, UNTIL_CLOSE):
             self.keep = False
         return block + b"connection: keep-alive\r\n" if self.keep else block

@@ -22,8 +22,13 @@ MAX_HEAD = 65_536
 MAX_INFORMATIONAL = 16
 """1xx heads before a final one: an endless row of them would keep a request open for ever."""
 
-IDLE, HEAD, CLOSED = 10, 11, 12
-"""What the next byte from the endpoint belongs to, beside a body framed as in `response_head`."""
+IDLE, GATHERED, HEAD, CLOSED = 10, 11, 12, 13
+"""What the next byte from the endpoint belongs to, beside a body framed as in `response_head`. GATHERED: a request is
+begun but not written yet, so whatever comes is no answer to it."""
+
+
+UNSENT = "closed before it was used"
+"""Cause of a loss: no byte of the request was written."""
 
 
 class Consumer(Protocol):
@@ -95,10 +100,17 @@ class UpstreamConnection(Gathering):
     def begin(self, consumer: Consumer, data: bytes, to_head: bool) -> None:
         """Send a request's first bytes; its response goes to `consumer`. `to_head`: that response has no body."""
         self.consumer = consumer
-        self.state = HEAD
+        self.state = GATHERED
         self.to_head = to_head
         self.idle_since = 0.0
         self.write(data)
+
+    def flush(self) -> None:
+        if self.state == GATHERED:
+            self.state = HEAD
+        data, self.queued = self.queued, b""
+        if data and not self.transport.is_closing():
+            self.transport.write(data)
 
     def write_eof(self) -> None:
         """Nothing more will be written."""
@@ -161,8 +173,16 @@ class UpstreamConnection(Gathering):
             if done and self.consumer is consumer:
                 self._complete()
         else:
-            self._forget()
-            self.close()  # bytes that nobody asked for (RFC 9112 section 9.2)
+            self._unasked()
+
+    def _unasked(self) -> None:
+        """Bytes that nobody asked for (RFC 9112 section 9.2): the connection cannot be trusted."""
+        gathered = self.state == GATHERED
+        consumer, self.consumer = self.consumer, None
+        self._forget()
+        self.close()
+        if gathered and consumer is not None:
+            consumer.upstream_lost(UNSENT, True)
 
     def eof_received(self) -> bool:
         if self.state == TUNNEL and self.consumer is not None:
@@ -181,6 +201,8 @@ class UpstreamConnection(Gathering):
             return
         if state == UNTIL_CLOSE and error is None:
             consumer.upstream_end()
+        elif state == GATHERED:
+            consumer.upstream_lost(UNSENT, True)
         else:
             stale = state == HEAD and not self.fresh and not self.tail and not self.informational
             consumer.upstream_lost("closed" if error is None else "reset", stale)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from dataplane.net.writes import AT_ONCE, Writes
 from dataplane.upstream.connection import UpstreamConnection
 from dataplane.upstream.endpoint import Endpoint
@@ -84,3 +86,42 @@ def test_an_answer_of_the_turn_in_which_the_client_closes_still_goes_out() -> No
     turn.end()
     assert client.received == b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
     assert not client.open
+
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
+
+
+@pytest.mark.parametrize("request_", [GET, POST])
+def test_bytes_that_came_before_the_request_was_written_are_no_answer(request_: bytes) -> None:
+    turn = Turn()
+    proxy = MemoryProxy(writes=turn.writes)
+    one = proxy.connect()
+    one.send(GET)
+    turn.end()
+    proxy.upstream.answer(OK + b"ok")
+    turn.end()
+    two = proxy.connect()
+    two.send(request_)
+    proxy.upstream.answer(OK + b"no")  # on the idle connection that the request is meant for
+    turn.end()
+    assert len(proxy.connector.upstreams) == 2
+    assert proxy.upstream.received.startswith(request_[:4])
+    proxy.upstream.answer(OK + b"ok")
+    turn.end()
+    assert two.received == OK + b"ok"
+
+
+def test_a_connection_that_cannot_be_written_does_not_silence_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def flush(self) -> None:
+            raise RuntimeError("bug")
+
+    turn = Turn()
+    connection, transport = turn.connection()
+    turn.writes.add(Broken())
+    connection.write(b"a")
+    turn.end()
+    assert transport.writes == [b"a"]
+    assert "bug" in caplog.text

@@ -352,3 +352,11 @@ def test_headers_named_by_connection_are_looked_for_once_each() -> None:
     names = {b"%d" % number for number in range(10_000)} | {b"x-hop", b""}
     assert without_named(block, block, names) == (b"\r\na: 1\r\nb: 4\r\n",) * 2
     assert Counting.looks < 10
+
+
+def test_head_of_an_old_client_says_nothing_of_chunks() -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    client.send(b"HEAD / HTTP/1.0\r\nHost: a\r\n\r\n")
+    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    assert b"chunked" not in client.received
