@@ -175,6 +175,7 @@ class KnownFacts:
         for key, item in self._app.pipeline.objects.items():
             file = self._app.tree.file_of(key) or ""
             yield facts.ObjectRow(*key, item.metadata.generation, file, dict(status(*key) or {}))
+        yield from facts.unreadable(self.problems(), self._app.pipeline.objects)
 
     def problems(self) -> Sequence[Problem]:
         return self._app.source.problems()

@@ -6,7 +6,7 @@ objects come without content for kinds that hold secrets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -78,6 +78,33 @@ class Selector:
         if not 1 <= len(parts) <= 3 or not all(parts):
             raise ValueError(f"{text!r} names no object; write KIND, KIND/NAME or KIND/NAMESPACE/NAME")
         return cls(parts[0], parts[1] if len(parts) == 3 else "", parts[-1] if len(parts) > 1 else "")
+
+
+# Kinds with conditions: the Gateway API reason of an object that cannot be read. Kubernetes never stores such an object;
+# a folder may hold one, and without an earlier good state nothing else would speak of it.
+_UNREADABLE = {
+    "GatewayClass": "InvalidParameters",
+    "Gateway": "Invalid",
+    "HTTPRoute": "UnsupportedValue",
+    "GatewayBackend": "Invalid",
+    "GatewayPolicy": "Invalid",
+    "GatewayParameters": "InvalidParameters",
+}
+
+
+def unreadable(problems: Iterable[Problem], known: Container[tuple[str, str, str]]) -> Iterator[ObjectRow]:
+    """A row with `Accepted=False` for each object that the files hold but that is wrong from the start."""
+    found: dict[tuple[str, str, str], list[Problem]] = {}
+    for problem in problems:
+        kind, _, path = problem.object.partition(" ")
+        namespace, _, name = path.rpartition("/")
+        key = (kind, namespace, name)
+        if problem.severity == "error" and kind in _UNREADABLE and name and key not in known:
+            found.setdefault(key, []).append(problem)
+    for key, its in found.items():
+        message = "; ".join(f"{each.path}: {each.message}" if each.path else each.message for each in its)
+        condition = {"type": "Accepted", "status": "False", "reason": _UNREADABLE[key[0]], "message": message}
+        yield ObjectRow(*key, 0, its[0].file, {"conditions": [condition | {"observedGeneration": 0}]})
 
 
 class Facts(Protocol):

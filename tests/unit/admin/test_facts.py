@@ -1,0 +1,40 @@
+"""Objects that the files hold but that were never readable."""
+
+from __future__ import annotations
+
+from controlplane.admin import facts
+from gatewright.api.problem import Problem
+
+
+def problem(kind: str, place: str, message: str, **more: object) -> Problem:
+    return Problem("a.yaml", 3, kind, place, message, **more)  # type: ignore[arg-type]
+
+
+def test_an_object_that_is_wrong_from_the_start_has_a_condition() -> None:
+    rows = list(
+        facts.unreadable(
+            [
+                problem("HTTPRoute default/shop", "spec.rules[0].nme", "unknown field"),
+                problem("HTTPRoute default/shop", "spec.hostnames[0]", "must be a host name"),
+                problem("GatewayClass gatewright", "spec.controllerName", "required"),
+            ],
+            known=set(),
+        )
+    )
+    assert [(row.kind, row.namespace, row.name, row.file) for row in rows] == [
+        ("HTTPRoute", "default", "shop", "a.yaml"),
+        ("GatewayClass", "", "gatewright", "a.yaml"),
+    ]
+    (condition,) = rows[0].status["conditions"]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("Accepted", "False", "UnsupportedValue")
+    assert condition["message"] == "spec.rules[0].nme: unknown field; spec.hostnames[0]: must be a host name"
+
+
+def test_what_has_a_good_state_warns_only_or_has_no_conditions_gets_none() -> None:
+    problems = [
+        problem("HTTPRoute default/good", "spec", "wrong now"),
+        problem("HTTPRoute default/warned", "spec", "unusual", severity="warning"),
+        problem("Service default/a", "spec", "wrong"),
+        problem("", "", "is not YAML"),
+    ]
+    assert not list(facts.unreadable(problems, known={("HTTPRoute", "default", "good")}))
