@@ -80,8 +80,8 @@ class Selector:
         return cls(parts[0], parts[1] if len(parts) == 3 else "", parts[-1] if len(parts) > 1 else "")
 
 
-# Kinds with conditions: the Gateway API reason of an object that cannot be read. Kubernetes never stores such an object;
-# a folder may hold one, and without an earlier good state nothing else would speak of it.
+# Kinds with conditions: the Gateway API reason of an object that cannot be read. Kubernetes never stores such an
+# object; a folder may hold one, and without an earlier good state nothing else would speak of it.
 _UNREADABLE = {
     "GatewayClass": "InvalidParameters",
     "Gateway": "Invalid",
