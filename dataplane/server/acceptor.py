@@ -17,6 +17,9 @@ log = logging.getLogger("dataplane.server")
 KEEPALIVE = (("TCP_KEEPIDLE", 180), ("TCP_KEEPINTVL", 180), ("TCP_KEEPCNT", 9))
 """spec 2, Keepalive. Set on the listening socket: what it accepts inherits them."""
 
+BACKLOG = 4096
+"""Connections that may wait to be accepted."""
+
 SETTLE = 0.05
 """Seconds between the last accept and the close of a socket: what waits in its queue is taken."""
 
@@ -39,7 +42,7 @@ class Acceptor:
         server = await self.loop.create_server(
             lambda: Connection(context, bind),  # type: ignore[arg-type,return-value]
             sock=sock,
-            backlog=sock_backlog(),
+            backlog=BACKLOG,
         )
         self._servers.setdefault(bind, []).append(server)
 
@@ -78,8 +81,3 @@ class Acceptor:
             await asyncio.sleep(SETTLE)
         for server in [server for of_bind in servers.values() for server in of_bind]:
             server.close()
-
-
-def sock_backlog() -> int:
-    """Connections that may wait to be accepted."""
-    return min(socket.SOMAXCONN, 4096) if socket.SOMAXCONN > 128 else 4096

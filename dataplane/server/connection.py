@@ -60,7 +60,19 @@ METHODS = frozenset(
 class Connection(Responding):
     """Made by the acceptor for each accepted connection; asyncio's protocol by shape."""
 
-    __slots__ = ("busy", "chunks", "due", "expects", "head_due", "known", "left", "peer", "progress")
+    __slots__ = (
+        "busy",
+        "chunked",
+        "chunks",
+        "due",
+        "expects",
+        "head_due",
+        "known",
+        "left",
+        "peer",
+        "progress",
+        "trailers",
+    )
 
     def __init__(self, context: Context, bind: str) -> None:
         super().__init__(context, bind)
@@ -70,6 +82,9 @@ class Connection(Responding):
         self.busy = False
         """A request is being taken: an answer that comes at once must not start the next one (it would recurse)."""
         self.left = 0
+        self.chunked = False
+        """The request's body is sent upstream in chunks."""
+        self.trailers = b""
         self.chunks: chunked.ChunkedReader | None = None
         self.expects = False
         self.head_due = True
@@ -399,7 +414,8 @@ class Connection(Responding):
         self.request_done = False
         self.state = READ_BODY
         self.left = framing.length
-        self.chunks = chunked.ChunkedReader() if framing.chunked else None
+        self.chunks = chunked.ChunkedReader(decode=True) if framing.chunked else None
+        self.chunked = framing.chunked
         x.body = Body(context.make_future, self._pace)
         if len(data) > body:
             self._body(data[body:])  # before the exchange starts: a body that is here already goes out with the head
@@ -440,6 +456,7 @@ class Connection(Responding):
             done = used >= 0
             if done:
                 extra = data[used:]
+                self.trailers = self.chunks.trailers
         else:
             out = data
             left = self.left = self.left - len(data)
@@ -459,7 +476,7 @@ class Connection(Responding):
         elif x.up is not None:
             x.out = b""  # too much was sent to send it all again
             x.up.request_done = done
-            x.up.write(out)
+            x.up.write(self._framed(out, done))
 
     def _broken(self, x: Exchange, reason: str, why: str) -> None:
         """A body that breaks its framing: the endpoint must not see the request end."""
@@ -484,7 +501,15 @@ class Connection(Responding):
             if not x.body_bytes and not self.request_done:
                 self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body, x.body = x.body, None
-        return b"" if body is None else body.take()
+        return b"" if body is None else self._framed(body.take(), self.request_done)
+
+    def _framed(self, data: bytes, done: bool) -> bytes:
+        """Content of the body as it goes upstream. Chunks are made anew: steps read content, and no framing of the
+        client's passes."""
+        if not self.chunked:
+            return data
+        framed = chunked.encode(data) if data else b""
+        return b"%b0\r\n%b\r\n" % (framed, self.trailers) if done else framed
 
 
 def plain_address(address: str) -> str:

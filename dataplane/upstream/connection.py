@@ -108,9 +108,7 @@ class UpstreamConnection(Gathering):
     def flush(self) -> None:
         if self.state == GATHERED:
             self.state = HEAD
-        data, self.queued = self.queued, b""
-        if data and not self.transport.is_closing():
-            self.transport.write(data)
+        super().flush()
 
     def write_eof(self) -> None:
         """Nothing more will be written."""

@@ -10,6 +10,7 @@ from dataplane.chain.filter import STEP, Filter, Row
 from dataplane.chain.reply import Reply
 from dataplane.filters.registry import ROWS
 from dataplane.http.body import TooLarge
+from dataplane.http.chunked import ChunkedReader
 from dataplane.proxy.context import Limits
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy, Pending
 
@@ -130,7 +131,9 @@ def test_a_request_in_pieces_is_the_same_request(size: int) -> None:
     for at in range(0, len(message), size):
         client.send(message[at : at + size])
     body = proxy.upstream.received.partition(b"\r\n\r\n")[2]
-    assert body == b"4\r\nWiki\r\n5\r\npedia\r\n0\r\nX-T: 1\r\n\r\n"
+    assert body.endswith(b"\r\n0\r\nX-T: 1\r\n\r\n")
+    assert b";" not in body
+    assert ChunkedReader(decode=True).feed(body) == (b"Wikipedia", len(body))
     proxy.upstream.answer(OK)
     assert client.received == OK
 
@@ -663,6 +666,19 @@ class TestTheGeneralPath:
         large = proxy.connect()
         large.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n" + b"x" * 150_000)
         assert large.received.startswith(b"HTTP/1.1 413 ")
+
+    def test_a_step_reads_the_content_of_chunks_and_they_still_go_up(self) -> None:
+        seen = []
+
+        async def read(x: object) -> None:
+            seen.append(await x.body.whole(100))  # type: ignore[attr-defined]
+
+        proxy = self.proxy(Filter("test", request=read, may_wait=True))
+        client = proxy.connect()
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nWi")
+        client.send(b"ki\r\n5\r\npedia\r\n0\r\nX-T: 1\r\n\r\n")
+        assert seen == [b"Wikipedia"]
+        assert proxy.upstream.received.endswith(b"\r\n\r\n9\r\nWikipedia\r\n0\r\nX-T: 1\r\n\r\n")
 
     def test_a_client_that_leaves_meanwhile_leaves_nothing_behind(self) -> None:
         pending = Pending()
