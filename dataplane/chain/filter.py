@@ -26,7 +26,7 @@ ResponseHook = Callable[["Exchange"], "Awaitable[None] | None"]
 EndHook = Callable[["Exchange"], None]
 
 WHOLE = -1
-"""`Filter.body`: the hook needs the whole body before it runs."""
+"""`Filter.body`: the hook reads the whole body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ class Filter:
     silent: bool = False
     """The hooks answer None, always and at once: nobody has to look."""
     body: int = 0
-    """Request body needed before the request hook: 0 none, n > 0 the first n bytes, WHOLE all of it."""
+    """What the request hook reads of the request body: 0 nothing, n > 0 the first n bytes, WHOLE all of it. Declared for
+    whoever inspects a chain; the hook itself awaits `exchange.body` (`http/body`)."""
 
 
 @dataclass(frozen=True, slots=True)
