@@ -41,8 +41,8 @@ class Filter:
     silent: bool = False
     """The hooks answer None, always and at once: nobody has to look."""
     body: int = 0
-    """What the request hook reads of the request body: 0 nothing, n > 0 the first n bytes, WHOLE all of it. Declared for
-    whoever inspects a chain; the hook itself awaits `exchange.body` (`http/body`)."""
+    """What the request hook reads of the request body: 0 nothing, n > 0 the first n bytes, WHOLE all of it. Declared
+    for whoever inspects a chain; the hook itself awaits `exchange.body` (`http/body`)."""
 
 
 @dataclass(frozen=True, slots=True)
