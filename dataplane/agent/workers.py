@@ -216,10 +216,15 @@ class Workers:
 
     async def _watch(self) -> None:
         """Heartbeats."""
+        now = time.monotonic()
         while True:
+            before = now
             await asyncio.sleep(self._pace.heartbeat)
             now = time.monotonic()
+            # An agent that was stopped itself has heard nobody meanwhile: that is no silence of the workers.
+            deaf = max(0.0, now - before - 2 * self._pace.heartbeat)
             for slot, life in [(slot, slot.life) for slot in self.slots if slot.life is not None]:
+                life.excuse(deaf)
                 silent = now - life.last_pong
                 if life.is_condemned:
                     continue
