@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 
 Row = Mapping[str, float]
 _WIDTH, _HEIGHT = 6.4, 3.2
-_LOOK = {"svg.hashsalt": "gatewright", "svg.fonttype": "none", "font.size": 9.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Curve:
 
 def draw(curve: Curve, rows: Sequence[Row], folder: Path) -> Path:
     """Write `<name>.svg`. Rows without a line's column (not measured at that size) are left out of that line."""
-    with mpl.rc_context(_LOOK):
+    with mpl.rc_context({"svg.hashsalt": "gatewright", "svg.fonttype": "none", "font.size": 9.0}):
         figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
         axes = figure.add_subplot()
         for line in curve.lines:
