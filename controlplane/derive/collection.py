@@ -3,11 +3,13 @@
 A `Collection` holds values by key, tells its indexes and readers when one changes, and keeps the list of changes of the
 current batch for subscribers. `Source` is filled from outside, `Derived` (in `derived.py`) by a function. Everything is
 called by `Graph` and nothing here calls back into it, so propagation is a loop over collections, never recursion.
+
+What may visit many keys is a generator that yields after each of them: the caller may let others run there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 
@@ -28,6 +30,10 @@ class Change(NamedTuple, Generic[K, V]):
     key: K
     old: V | None
     new: V | None
+
+
+Failures = list[tuple[Any, Exception]]
+"""Input keys whose transform raised, and what it raised."""
 
 
 class GraphError(Exception):
@@ -118,8 +124,8 @@ class Collection(Generic[K, V]):
         self._indexes.append(index)
         return index
 
-    def settle(self) -> list[tuple[Any, Exception]]:
-        """Bring the values up to date; answers the (key, error) pairs of transforms that failed."""
+    def settle(self) -> Generator[None, None, Failures]:
+        """Bring the values up to date, key by key; answers the transforms that failed."""
         raise NotImplementedError
 
     def deliver(self) -> None:
@@ -133,8 +139,9 @@ class Collection(Generic[K, V]):
         """What the collection holds and who depends on it, for debugging."""
         return {"name": self.name, "values": len(self._values), "readers": self.readers.count()}
 
-    def _commit(self, wanted: Mapping[K, V | None]) -> None:
+    def _commit(self, wanted: Mapping[K, V | None]) -> Iterator[None]:
         for key in sorted(wanted):
+            yield
             old, new = self._values.get(key), wanted[key]
             if old is new or old == new:
                 continue
@@ -166,9 +173,9 @@ class Source(Collection[K, V]):
     def remove(self, key: K) -> None:
         self._staged[key] = None
 
-    def settle(self) -> list[tuple[Any, Exception]]:
+    def settle(self) -> Generator[None, None, Failures]:
         staged, self._staged = self._staged, {}
-        self._commit(staged)
+        yield from self._commit(staged)
         return []
 
 

@@ -7,10 +7,10 @@ key and no other. A transform must be pure: the same readings give the same outp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Generic, Literal, TypeVar
 
-from controlplane.derive.collection import Collection, G, GraphError, Index, K, Key, Readers, V
+from controlplane.derive.collection import Collection, Failures, G, GraphError, Index, K, Key, Readers, V
 
 IK = TypeVar("IK", bound=Key)
 IV = TypeVar("IV")
@@ -70,11 +70,12 @@ class Derived(Collection[K, V], Generic[IK, IV, K, V]):
     def mark(self, key: IK) -> None:
         self._dirty.add(key)
 
-    def settle(self) -> list[tuple[Any, Exception]]:
+    def settle(self) -> Generator[None, None, Failures]:
         dirty, self._dirty = self._dirty, set()
         results: dict[IK, Mapping[K, V]] = {}
-        errors: list[tuple[Any, Exception]] = []
+        errors: Failures = []
         for key in sorted(dirty):
+            yield
             try:
                 results[key] = self._run(key)
             except GraphError:
@@ -83,7 +84,7 @@ class Derived(Collection[K, V], Generic[IK, IV, K, V]):
                 # The key keeps its last outputs, and runs again when something that it read changes: a pure transform
                 # would only fail again before that. The graph reports the error after the batch.
                 errors.append((key, error))
-        self._commit(self._reassign(results))
+        yield from self._commit((yield from self._reassign(results)))
         return errors
 
     def dump(self) -> dict[str, Any]:
@@ -114,15 +115,17 @@ class Derived(Collection[K, V], Generic[IK, IV, K, V]):
         else:
             del self._readings[key]
 
-    def _reassign(self, results: Mapping[IK, Mapping[K, V]]) -> dict[K, V | None]:
+    def _reassign(self, results: Mapping[IK, Mapping[K, V]]) -> Generator[None, None, dict[K, V | None]]:
         # All old outputs are given up before any new one is claimed, so that an output may move from one input key to
         # another within a batch, in either order.
         wanted: dict[K, V | None] = {}
         for key in results:
+            yield
             for output in self._outputs.pop(key, ()):
                 del self._owners[output]
                 wanted[output] = None
         for key, outputs in results.items():
+            yield
             for output, value in outputs.items():
                 owner = self._owners.setdefault(output, key)
                 if owner != key:
@@ -145,7 +148,7 @@ class Groups(Collection[G, Literal[True]]):
     def mark(self, key: G) -> None:
         self._dirty.add(key)
 
-    def settle(self) -> list[tuple[Any, Exception]]:
+    def settle(self) -> Generator[None, None, Failures]:
         dirty, self._dirty = self._dirty, set()
-        self._commit({group: True if self._index.size(group) else None for group in dirty})
+        yield from self._commit({group: True if self._index.size(group) else None for group in dirty})
         return []

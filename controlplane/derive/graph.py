@@ -1,13 +1,16 @@
 """The graph: declares collections in reading order and carries batches of changes through them.
 
 A collection may read only what was declared before it, so the order of declaration is a topological order: one pass
-over the list settles everything, each collection once a batch. Single-threaded, synchronous, no clock, no I/O; called
-by `controlplane.translate.program`.
+over the list settles everything, each collection once a batch. Single-threaded, no clock, no I/O; called by
+`controlplane.translate.program`.
+
+A batch is a generator: `steps` yields after each key that it visited, so that its caller can let others run in between.
+Until it has ended the collections are between two states and only the batch itself may read them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, TypeVar
 
 from controlplane.derive.collection import Collection, G, GraphError, Index, K, Source, V
@@ -66,11 +69,16 @@ class Graph:
         Of several changes to one key the last counts. Raises `TransformError` at the end when transforms failed, and
         `GraphError` when the graph is wrong.
         """
+        for _ in self.steps(changes):
+            pass
+
+    def steps(self, changes: Iterable[AnyChange] = ()) -> Iterator[None]:
+        """`apply`, a key at a time. Subscribers are told at the end, in one go."""
         if self._busy:
-            raise GraphError("a subscriber changed the graph while a batch was in progress")
+            raise GraphError("the graph was changed while a batch was in progress")
         self._busy = True
         try:
-            failures = self._settle(changes)
+            failures = yield from self._settle(changes)
             for collection in self._collections:
                 collection.deliver()
         finally:
@@ -86,13 +94,16 @@ class Graph:
         """Every collection with its size, readers and runs, in reading order."""
         return [collection.dump() for collection in self._collections]
 
-    def _settle(self, changes: Iterable[AnyChange]) -> list[tuple[str, Any, Exception]]:
+    def _settle(self, changes: Iterable[AnyChange]) -> Generator[None, None, list[tuple[str, Any, Exception]]]:
         for source, key, value in changes:
             if value is None:
                 source.remove(key)
             else:
                 source.put(key, value)
-        return [(collection.name, key, error) for collection in self._collections for key, error in collection.settle()]
+        failures: list[tuple[str, Any, Exception]] = []
+        for collection in self._collections:
+            failures += [(collection.name, key, error) for key, error in (yield from collection.settle())]
+        return failures
 
     def _declare(self, collection: C) -> C:
         self._collections.append(collection)

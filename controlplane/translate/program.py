@@ -6,10 +6,11 @@ refusals in; resources and statuses out. No event loop, no I/O; time comes from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from controlplane.derive import Change, Collection
+from controlplane.derive import Change, TransformError
 from controlplane.translate.conditions import StatusBody, stamped, timestamp
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.graph import Collections
@@ -31,6 +32,9 @@ class Program:
     matter, and an object equal to the one known changes nothing. A transform that raises is a bug: the rest of the
     batch takes effect and is handed out, then `controlplane.derive.TransformError` is raised.
 
+    `steps` is `apply` for batches of any size: a generator that yields often, so that its caller can let others run. A
+    batch must have ended before the next one begins; until then every status is that of the state before.
+
     Not thread-safe; callbacks must not call back into the program.
     """
 
@@ -39,24 +43,29 @@ class Program:
         self._clock = clock
         self._collections = Collections()
         self._listeners: list[Callable[[Sequence[ResourceChange]], None]] = []
-        self._changed: list[ResourceChange] = []
+        self._changed: list[Change[ResourceKey, bytes]] = []
         self._statuses: dict[StatusKey, StatusBody] = {}
+        self._changed_statuses: list[tuple[str, Change[ObjectKey, StatusBody]]] = []
         for outputs in self._collections.resources:
             outputs.subscribe(self._note_resources)
         for kind, statuses in self._collections.statuses.items():
-            self._follow(kind, statuses)
+            statuses.subscribe(functools.partial(self._note_statuses, kind))
 
     def apply(self, changes: Iterable[tuple[str, tuple[str, str], KubeObject | None]]) -> None:
         """Take a batch of (kind, (namespace, name), model or None when deleted).
 
         The namespace is "" for cluster-scoped kinds. Kinds that nothing reads yet (Secret, ConfigMap) are passed over.
         """
+        _finish(self.steps(changes))
+
+    def steps(self, changes: Iterable[tuple[str, tuple[str, str], KubeObject | None]]) -> Iterator[None]:
+        """`apply`, a piece at a time."""
         sources = self._collections.sources
-        self._run((sources[kind], ObjectKey(*key), model) for kind, key, model in changes if kind in sources)
+        return self._steps((sources[kind], ObjectKey(*key), model) for kind, key, model in changes if kind in sources)
 
     def fleet(self, gateway: str, view: FleetView | None) -> None:
         """Say how many proxies of a Gateway ("namespace/name") are connected and have acknowledged; None: forget it."""
-        self._run([(self._collections.fleet, _gateway(gateway), view)])
+        _finish(self._steps([(self._collections.fleet, _gateway(gateway), view)]))
 
     def refuse(self, gateway: str, refusals: Mapping[str, str]) -> None:
         """Say which resources the proxies of a Gateway refuse now, by resource name with the reason's text.
@@ -66,7 +75,7 @@ class Program:
         key = _gateway(gateway)
         source = self._collections.refusals
         known = {refusal.resource for refusal, _ in self._collections.refusals_by_gateway.members(key)}
-        self._run((source, RefusalKey(key, name), refusals.get(name)) for name in known | set(refusals))
+        _finish(self._steps((source, RefusalKey(key, name), refusals.get(name)) for name in known | set(refusals)))
 
     def on_resources(self, callback: Callable[[Sequence[ResourceChange]], None]) -> None:
         """Call `callback` with each batch's changed resources, sorted; never with an empty list."""
@@ -88,29 +97,61 @@ class Program:
         """Every collection with its size, readers and runs, for debugging."""
         return self._collections.graph.dump()
 
-    def _run(self, changes: Iterable[tuple[Any, Any, Any]]) -> None:
+    def _steps(self, changes: Iterable[tuple[Any, Any, Any]]) -> Iterator[None]:
+        failed: TransformError | None = None
         try:
-            self._collections.graph.apply(changes)
-        finally:
-            changed, self._changed = sorted(self._changed, key=lambda change: change[:3]), []
-            if changed:
-                for callback in self._listeners:
-                    callback(changed)
+            yield from self._collections.graph.steps(changes)
+        except TransformError as error:
+            failed = error
+        resources = yield from self._resources()
+        bodies = yield from self._stamped()
+        # From here on in one go: who reads statuses or is told of resources sees the batch as a whole.
+        for place, body in bodies.items():
+            if body is None:
+                del self._statuses[place]
+            else:
+                self._statuses[place] = body
+        if resources:
+            for callback in self._listeners:
+                callback(resources)
+        if failed:
+            raise failed
 
     def _note_resources(self, changes: Sequence[Change[ResourceKey, bytes]]) -> None:
-        self._changed += [(str(key.gateway), key.type_url, key.name, new) for key, _, new in changes]
+        self._changed += changes
 
-    def _follow(self, kind: str, statuses: Collection[ObjectKey, StatusBody]) -> None:
-        def note(changes: Sequence[Change[ObjectKey, StatusBody]]) -> None:
-            now = timestamp(self._clock())
-            for key, _, body in changes:
-                place = (kind, *key)
-                if body is None:
-                    del self._statuses[place]
-                else:
-                    self._statuses[place] = stamped(body, self._statuses.get(place), now)
+    def _note_statuses(self, kind: str, changes: Sequence[Change[ObjectKey, StatusBody]]) -> None:
+        self._changed_statuses += [(kind, change) for change in changes]
 
-        statuses.subscribe(note)
+    def _resources(self) -> Generator[None, None, list[ResourceChange]]:
+        """What changed, sorted and in the form of the callbacks."""
+        noted, self._changed = self._changed, []
+        changed: list[ResourceChange] = []
+        for key, _, new in noted:
+            changed.append((str(key.gateway), key.type_url, key.name, new))
+            yield
+        changed.sort(key=_place)
+        return changed
+
+    def _stamped(self) -> Generator[None, None, dict[StatusKey, StatusBody | None]]:
+        """The statuses that changed, with their times."""
+        noted, self._changed_statuses = self._changed_statuses, []
+        now = timestamp(self._clock())
+        bodies: dict[StatusKey, StatusBody | None] = {}
+        for kind, (key, _, body) in noted:
+            place = (kind, *key)
+            bodies[place] = None if body is None else stamped(body, self._statuses.get(place), now)
+            yield
+        return bodies
+
+
+def _place(change: ResourceChange) -> tuple[str, str, str]:
+    return change[:3]
+
+
+def _finish(steps: Iterator[None]) -> None:
+    for _ in steps:
+        pass
 
 
 def _gateway(name: str) -> ObjectKey:
