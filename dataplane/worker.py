@@ -28,14 +28,15 @@ from dataplane.filters import registry
 from dataplane.link import messages
 from dataplane.link.channel import Channel
 from dataplane.link.messages import Message, Record, WantedBind
-from dataplane.link.shared import Region
+from dataplane.link.shared import CommitWord, Region
 from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context
 from dataplane.proxy.deadlines import Deadlines
 from dataplane.server.acceptor import Acceptor
 from dataplane.table.applier import Applier
+from dataplane.table.current import Current
 from dataplane.table.store import Change
-from dataplane.telemetry import access_log, process_log
+from dataplane.telemetry import lines, process_log
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
@@ -131,6 +132,10 @@ class Worker:
         dump = self._serving.dump() if self._serving is not None else {}
         self._channel.send(messages.DumpAnswer(message.number, dump))
 
+    def _commit(self, _message: messages.Commit) -> None:
+        if self._serving is not None:
+            self._serving.commit()
+
     def _set_levels(self, message: messages.LogLevel) -> None:
         process_log.set_levels(message.default, message.modules)
 
@@ -138,8 +143,10 @@ class Worker:
 
     async def _obey(self) -> None:
         hello, fd = await self._heard.get()
-        assert isinstance(hello, messages.Hello)
-        self._serving = serving = Serving(hello, Region.attach(fd), self._rows)
+        common, common_fd = await self._heard.get()
+        assert isinstance(hello, messages.Hello) and isinstance(common, messages.Common)
+        word = CommitWord(Region.attach(common_fd))
+        self._serving = serving = Serving(hello, Region.attach(fd), word, self._rows, self._channel.send)
         drain = serving.settings.drain
         self._loop.add_signal_handler(signal.SIGTERM, self._finish, drain.minimum, drain.maximum)
         while True:
@@ -151,6 +158,7 @@ class Worker:
 
 _AT_ONCE: dict[type[Message], Callable[[Worker, Any], None]] = {
     messages.Ping: Worker._pong,
+    messages.Commit: Worker._commit,
     messages.Drain: Worker._drain,
     messages.DumpRequest: Worker._dump,
     messages.LogLevel: Worker._set_levels,
@@ -160,7 +168,14 @@ _AT_ONCE: dict[type[Message], Callable[[Worker, Any], None]] = {
 class Serving:
     """The rooms of the request path, put together, and what the agent may tell them."""
 
-    def __init__(self, hello: messages.Hello, region: Region, rows: Sequence[Row]) -> None:
+    def __init__(
+        self,
+        hello: messages.Hello,
+        region: Region,
+        word: CommitWord,
+        rows: Sequence[Row],
+        tell: Callable[[Message], None],
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.settings = settings = WorkerSettings.from_link(hello.settings)
         self.index = hello.index
@@ -168,15 +183,18 @@ class Serving:
         process_log.set_levels(settings.log_default, settings.log_modules)
         self.metrics = metrics = Metrics(region.section("slots"), region.section("directory"))
         metrics.reset_gauges()
-        self._applier = Applier(rows, Env(clock=time.monotonic, random=random.random))
+        self._tell = tell
+        self._current = Current(word.read)
+        self._heard_of_commit = asyncio.Event()
+        self._applier = Applier(rows, Env(clock=time.monotonic, random=random.random), self._current)
         self._tasks = _Tasks(loop)
         self._access_log = AccessLog(
-            access_log.file_writer(STDOUT), loop.call_later, settings.log_format == "json", self._dropped
+            lines.file_writer(STDOUT), loop.call_later, settings.log_format == "json", self._dropped
         )
         recorder = Recorder(metrics)
         writes = Writes(loop.call_soon)
         self._context = Context(
-            current=self._applier.current,
+            current=self._current,
             deadlines=Deadlines(time.monotonic, loop.call_at),
             connector=Connector(loop, writes, recorder),
             resolver=Resolver(loop, Endpoint),
@@ -194,25 +212,47 @@ class Serving:
     async def collect(self, message: messages.Changes, _fd: int) -> None:
         self._records.extend(message.records)
 
-    async def apply(self, message: messages.StateEnd, _fd: int) -> Message:
-        """Make the next table in slices; traffic flows between them."""
+    async def apply(self, message: messages.StateEnd, _fd: int) -> None:
+        """Make the next table in slices, with traffic between them; say so; swap with the other workers."""
         records, self._records = self._records, deque()
-        with _collection_paused(len(records) >= BIG_STATE):
-            longest = await self._swap(records)
-        self._swapped(longest)
-        if self.state == 0 and message.number:
+        is_big = len(records) >= BIG_STATE
+        self._current.number = message.number
+        work = self._applier.apply(_taken(records))
+        with _collection_paused(is_big):
+            preparing = await self._go_on(work)
+        self._tell(self._prepared(message.number))
+        await self._committed()
+        self.state, is_first = message.number, self.state == 0
+        with _collection_paused(is_big):
+            dropping = await self._go_on(work)
+        self._swapped(max(preparing, dropping))
+        if is_first and message.number:
             gc.freeze()
-        self.state = message.number
-        return self._applied(message.number)
 
-    async def _swap(self, records: deque[Record]) -> float:
-        """Answers the longest hold of the loop in CPU seconds; what other processes take away is the lag's to tell."""
+    async def _go_on(self, work: Iterator[None]) -> float:
+        """Work until there is no more, or a table is prepared that may not serve yet.
+
+        Answers the longest hold of the loop in CPU seconds; what other processes take away is the lag's to tell.
+        """
         longest, began = 0.0, time.thread_time()
-        for _ in self._applier.apply(_taken(records)):
+        for _ in work:
             longest = max(longest, time.thread_time() - began)
+            if self._current.prepared is not None:
+                return longest
             await asyncio.sleep(0)
             began = time.thread_time()
         return max(longest, time.thread_time() - began)
+
+    async def _committed(self) -> None:
+        """Until the swap, by `commit` or by a request that came before the news of it."""
+        while self._current.prepared is not None:
+            self._heard_of_commit.clear()
+            await self._heard_of_commit.wait()
+
+    def commit(self) -> None:
+        """The agent has committed a state."""
+        self._current.catch_up()
+        self._heard_of_commit.set()
 
     async def open_bind(self, message: messages.OpenBind, fd: int) -> Message:
         await self._acceptor.listen(message.key, socket.socket(fileno=fd))
@@ -234,7 +274,7 @@ class Serving:
 
     def dump(self) -> dict[str, Any]:
         """What this worker serves."""
-        table, outcome = self._applier.current.table, self._applier.outcome
+        table, outcome = self._current.table, self._applier.outcome
         binds = {
             key: {
                 "port": plan.port,
@@ -257,10 +297,10 @@ class Serving:
             "connections": len(self._context.connections),
         }
 
-    def _applied(self, number: int) -> Message:
+    def _prepared(self, number: int) -> Message:
         outcome = self._applier.outcome
         binds = (WantedBind(key, plan.port, tuple(plan.addresses)) for key, plan in outcome.binds.items())
-        return messages.Applied(number, dict(outcome.standing), tuple(binds))
+        return messages.Prepared(number, dict(outcome.standing), tuple(binds))
 
     def _swapped(self, longest: float) -> None:
         metrics = self.metrics

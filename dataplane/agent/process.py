@@ -27,13 +27,18 @@ HIDDEN = ("SESSION_KEY",)
 
 
 class WorkerProcess:
-    """One running worker. `heard` is called after each message that changes what is known of it, and at its end."""
+    """One running worker. `heard` is called with it after each message that changes what is known of it, and at its
+    end."""
 
-    def __init__(self, index: int, heard: Callable[[], None]) -> None:
+    def __init__(self, index: int, heard: Callable[[WorkerProcess], None]) -> None:
         self.index = index
         self.started = self.last_pong = time.monotonic()
-        self.applied = 0
-        """Number of the newest state that it serves."""
+        self.prepared = 0
+        """Number of the newest state that it serves, or will from the commit on."""
+        self.accepts = False
+        """It was given the sockets, so requests may reach it."""
+        self.is_late = False
+        """A state was committed that it had not prepared, and it has not caught up yet."""
         self.refused: dict[str, str] = {}
         self.binds: dict[str, WantedBind] = {}
         self.opened: set[str] = set()
@@ -47,6 +52,7 @@ class WorkerProcess:
         self._channel: Channel | None = None
         self._dumps: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._number = 0
+        self._answered = 0
 
     @property
     def pid(self) -> int:
@@ -81,9 +87,14 @@ class WorkerProcess:
             self.send(changes)
         self.send(messages.StateEnd(number))
 
-    def ping(self) -> None:
+    def ping(self) -> int:
+        """Ask for a sign of life; `has_answered` tells of it, by the number that is returned."""
         self._number += 1
         self.send(messages.Ping(self._number))
+        return self._number
+
+    def has_answered(self, ping: int) -> bool:
+        return self._answered >= ping
 
     def excuse(self, seconds: float) -> None:
         """Do not count so many seconds as silence: nobody listened."""
@@ -127,20 +138,20 @@ class WorkerProcess:
         if fd >= 0:
             os.close(fd)  # no message from a worker carries one
         _HEARD.get(type(message), WorkerProcess._nonsense)(self, message)
-        self._heard()
+        self._heard(self)
 
     def _on_end(self, reason: str) -> None:
         # Nothing to kill at a plain end: the process is ending, or its silence is noticed.
         if reason:
             self.trouble = reason
             self.kill()
-        self._heard()
+        self._heard(self)
 
-    def _applied(self, message: Any) -> None:
-        if not self.applied and message.number:
+    def _has_prepared(self, message: Any) -> None:
+        if not self.prepared and message.number:
             after = f"{time.monotonic() - self.started:.2f}s"
             log.info("worker serves", extra={"fields": {"worker": self.index, "pid": self.pid, "after": after}})
-        self.applied = message.number
+        self.prepared = message.number
         self.refused = message.refused
         self.binds = {bind.key: bind for bind in message.binds}
 
@@ -150,8 +161,8 @@ class WorkerProcess:
     def _closed(self, message: Any) -> None:
         self.opened.discard(message.key)
 
-    def _ponged(self, _message: Any) -> None:
-        self.last_pong = time.monotonic()
+    def _ponged(self, message: Any) -> None:
+        self.last_pong, self._answered = time.monotonic(), message.number
 
     def _dumped(self, message: Any) -> None:
         future = self._dumps.get(message.number)
@@ -164,7 +175,7 @@ class WorkerProcess:
 
 
 _HEARD: dict[type[Message], Callable[[WorkerProcess, Any], None]] = {
-    messages.Applied: WorkerProcess._applied,
+    messages.Prepared: WorkerProcess._has_prepared,
     messages.BindOpened: WorkerProcess._opened,
     messages.BindClosed: WorkerProcess._closed,
     messages.Pong: WorkerProcess._ponged,

@@ -2,25 +2,28 @@
 
 Called by `agent/agent`. A worker that dies is replaced, filled from `Resources` and given the sockets that its
 predecessor had, whether the control plane is there or not. One that dies again and again is started with growing
-pauses and no longer waited for; one whose event loop stands still is killed. States are applied one at a time.
+pauses and no longer waited for; one whose event loop stands still is killed. States are applied one at a time, and by
+all workers as one (`agent/commit`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dataplane.agent import commit
 from dataplane.agent.process import WorkerProcess
 from dataplane.agent.resources import Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.bootstrap import WorkerSettings
 from dataplane.link import messages
 from dataplane.link.messages import Record, WantedBind
-from dataplane.link.shared import Region
+from dataplane.link.shared import CommitWord, Region
 from dataplane.telemetry.metrics import SECTIONS, Metrics
 
 log = logging.getLogger("dataplane.agent.workers")
@@ -36,7 +39,9 @@ class Pace:
     start: float = 60.0
     """As `patience`, for the first answer of a life: a busy machine loads slowly."""
     state: float = 30.0
-    """Longest wait for a worker to apply a state, or to open or close a bind."""
+    """Longest wait for a worker to prepare a state, or to open or close a bind."""
+    hold: float = 5.0
+    """Longest time that a worker without a sign of life keeps the others from a state that they have prepared."""
     restart_first: float = 0.1
     restart_most: float = 10.0
     settled: float = 30.0
@@ -94,6 +99,7 @@ class Workers:
         self.slots = [Slot(i, Region.create(f"gatewright-worker-{i}", SECTIONS)) for i in range(settings.workers)]
         self.number = 0
         """Of the newest state; 0: there was none yet."""
+        self._word, self._common = CommitWord.create()
         self._is_draining = False
         self._changed = asyncio.Event()
 
@@ -106,11 +112,11 @@ class Workers:
 
     def pending(self) -> list[str]:
         """Workers that do not serve a whole state yet."""
-        return [f"worker {slot.index}" for slot in self.slots if slot.life is None or slot.life.applied == 0]
+        return [f"worker {slot.index}" for slot in self.slots if slot.life is None or slot.life.prepared == 0]
 
     def serving(self) -> int:
         """How many workers serve a whole state."""
-        return sum(slot.life is not None and slot.life.applied > 0 for slot in self.slots)
+        return sum(slot.life is not None and slot.life.prepared > 0 for slot in self.slots)
 
     async def apply(self, records: Sequence[Record]) -> Verdict:
         """Tell all workers the next state, which `Resources` has already; waits until they serve it."""
@@ -118,12 +124,17 @@ class Workers:
         number = self.number
         for life in self._lives():
             life.send_state(number, records)
-        late = await self._until(lambda life: life.applied >= number)
+        await self._all_prepared(number)
+        self._word.commit(number)
+        for life in self._lives():
+            life.send(messages.Commit(number))
+        # Whoever has prepared a committed state serves it, asleep or not; a worker that was not waited for is here.
+        late = await self._until(lambda life: life.prepared >= number)
         return self._verdict(number, late)
 
     async def open_binds(self, keys: Sequence[str]) -> list[int]:
         """Hand out the sockets of these binds; answers the workers that do not accept on them in time."""
-        for life in self._lives():
+        for life in commit.accepting(self._lives()):  # others get all sockets together, when they have caught up
             for key in keys:
                 for fd in self._sockets.of_bind(key, life.index):
                     life.send(messages.OpenBind(key), fd)
@@ -179,7 +190,7 @@ class Workers:
 
     async def _live(self, slot: Slot) -> str:
         """One life, from start to end; answers the cause of death."""
-        life = WorkerProcess(slot.index, self._changed.set)
+        life = WorkerProcess(slot.index, self._heard)
         try:
             await life.start(self._command)
         except OSError as error:
@@ -198,9 +209,10 @@ class Workers:
         return "signal" if status < 0 else "exit"
 
     def _fill(self, slot: Slot, life: WorkerProcess) -> None:
-        """Everything that a new worker needs: settings, the last good state, sockets."""
+        """What a new worker needs: settings, the last good state; with `_heard`, sockets."""
         slot.life = life
         life.send(messages.Hello(slot.index, self._settings.to_link()), slot.region.fd)
+        life.send(messages.Common(), self._common.fd)
         if self.number:
             refused = list(self._resources.refused())
             if refused:
@@ -209,10 +221,20 @@ class Workers:
                 life.send_state(self.number, refused)
             else:
                 life.send_state(self.number, self._resources.good())
-        for key, fd in self._sockets.of_worker(slot.index):
-            life.send(messages.OpenBind(key), fd)
+        self._heard(life)
         if self._is_draining:
             life.hang_up()
+
+    def _heard(self, life: WorkerProcess) -> None:
+        """Something is known of a worker. One that has caught up may take connections: no earlier, so that none of them
+        is answered from a state that the other workers have left."""
+        if life.prepared >= self.number:
+            life.is_late = False
+            if not life.accepts:
+                life.accepts = True
+                for key, fd in self._sockets.of_worker(life.index):
+                    life.send(messages.OpenBind(key), fd)
+        self._changed.set()
 
     async def _watch(self) -> None:
         """Heartbeats."""
@@ -237,6 +259,31 @@ class Workers:
                     slot.deaths = 0
 
     # Waiting.
+
+    async def _all_prepared(self, number: int) -> None:
+        """Wait for all workers that may be asked for an answer, but for those that give no sign of life for `hold`."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._pace.state
+
+        def awaited() -> list[WorkerProcess]:
+            return [] if self._is_draining else commit.awaited(self._lives(), number)
+
+        while awaited():
+            await self._settled(lambda: not awaited(), self._pace.hold / 2)
+            asked = [(life, life.ping()) for life in awaited()]
+            await self._settled(lambda: not awaited(), self._pace.hold / 2 if asked else 0.0)
+            is_over = loop.time() >= deadline
+            for life, ping in asked:
+                if life in awaited() and (is_over or not life.has_answered(ping)):
+                    log.error("worker has not prepared the new state; the others serve it", extra=_who(life))
+                    life.is_late = True
+
+    async def _settled(self, is_done: Callable[[], bool], seconds: float) -> None:
+        """Wait until something holds, so long at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not is_done():
+                    await self._next_change()
 
     def _lives(self) -> list[WorkerProcess]:
         return [slot.life for slot in self.slots if slot.life is not None]
@@ -263,7 +310,7 @@ class Workers:
         refused: dict[str, str] = {}
         binds: dict[str, WantedBind] | None = None
         for life in self._lives():
-            if life.applied >= number:
+            if life.prepared >= number:
                 refused.update(life.refused)
                 binds = {**(binds or {}), **life.binds}
         if late and not self._is_draining:

@@ -116,11 +116,11 @@ def _check(name: str, value: Any, annotation: str) -> None:
 _JSON_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "dict": (dict,)}
 
 
-def _read_applied(_kind: type[Message], payload: bytes) -> Message:
+def _read_prepared(_kind: type[Message], payload: bytes) -> Message:
     values = json.loads(payload)
     binds = tuple(WantedBind(str(key), int(port), tuple(map(str, at))) for key, port, at in values["binds"])
     refused = {str(key): str(reason) for key, reason in dict(values["refused"]).items()}
-    return messages.Applied(int(values["number"]), refused, binds)
+    return messages.Prepared(int(values["number"]), refused, binds)
 
 
 def _write_changes(message: Message) -> bytes:
@@ -163,15 +163,17 @@ _MESSAGES: dict[int, type[Message]] = {
     7: messages.Ping,
     8: messages.DumpRequest,
     9: messages.LogLevel,
-    20: messages.Applied,
+    10: messages.Common,
+    11: messages.Commit,
     21: messages.BindOpened,
     22: messages.BindClosed,
     23: messages.Pong,
     24: messages.DumpAnswer,
+    25: messages.Prepared,
 }
 _CODES = {kind: code for code, kind in _MESSAGES.items()}
 _WRITERS: dict[type[Message], Callable[[Message], bytes]] = {messages.Changes: _write_changes}
 _READERS: dict[type[Message], Callable[[type[Message], bytes], Message]] = {
     messages.Changes: _read_changes,
-    messages.Applied: _read_applied,
+    messages.Prepared: _read_prepared,
 }

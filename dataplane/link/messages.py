@@ -1,8 +1,9 @@
 """What the agent and its workers say to each other. Values only; how they become bytes is `link/codec`.
 
-A worker is told in this order: `Hello`, then a whole state (`Changes`..., `StateEnd`), which it answers with `Applied`;
-then sockets for the binds that it knows; then, for ever, the differences between states. One state is under way at a
-time. Descriptors travel beside the bytes: messages whose `carries_fd` is true come with exactly one.
+A worker is told in this order: `Hello` and `Common`, then a whole state (`Changes`..., `StateEnd`), which it answers
+with `Prepared`; when that is committed, sockets for the binds that it knows; then, for ever, the differences between
+states. One state is under way at a time: a worker begins with the next when the one before is committed. Descriptors
+travel beside the bytes: messages whose `carries_fd` is true come with exactly one.
 """
 
 from __future__ import annotations
@@ -42,14 +43,28 @@ class Hello(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Common(Message):
+    """Second. The descriptor is the region that all workers of the proxy have in common (`shared.CommitWord`)."""
+
+    carries_fd: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
 class Changes(Message):
-    """A part of a state; takes no effect before its `StateEnd`."""
+    """A part of a state; takes no effect before its `StateEnd` and the commit."""
 
     records: tuple[Record, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StateEnd(Message):
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(Message):
+    """The commit word has this number: wakes a worker that no request has told yet."""
+
     number: int
 
 
@@ -100,7 +115,7 @@ class LogLevel(Message):
 
 
 class WantedBind(NamedTuple):
-    """Where the worker's table says that a bind listens (part of `Applied`)."""
+    """Where the worker's table says that a bind listens (part of `Prepared`)."""
 
     key: str
     port: int
@@ -108,8 +123,9 @@ class WantedBind(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Applied(Message):
-    """The state took effect, but for the resources in `refused` (key -> reason)."""
+class Prepared(Message):
+    """The state is ready, but for the resources in `refused` (key -> reason); no request meets it before the commit,
+    and none meets the state before afterwards."""
 
     number: int
     refused: dict[str, str]

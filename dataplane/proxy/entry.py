@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 def enter(x: Exchange, context: Context) -> None:
     """Take a request whose head is read and checked."""
-    table = x.table = context.current.table
+    current = context.current
+    if current.prepared is not None:
+        current.catch_up()  # all workers of a proxy swap as one (table/current)
+    table = x.table = current.table
     bind = table.binds.get(x.bind)
     listener = None if bind is None else choose(bind, x.host)
     if listener is None:

@@ -78,7 +78,7 @@ class Applier:
         work = self._work(changes)
         del changes  # what was worked off is nobody's
         for _ in work:
-            if clock() >= until:
+            if clock() >= until or self.current.prepared is not None:
                 yield
                 until = clock() + SLICE
         self._applying = False
@@ -98,6 +98,7 @@ class Applier:
             _judge(swap, routes.change_route, key, value)
             yield
         self._publish(swap)
+        yield  # where the caller waits while `current.prepared` is not in effect: nobody drops a table that serves
         yield from _drop(swap)
 
     def _publish(self, swap: Swap) -> None:
@@ -112,7 +113,7 @@ class Applier:
         if swap.backends is not None:
             self.backends = swap.backends
         if swap.binds or swap.backends is not None or not old.version:
-            self.current.table = Table(old.version + 1, binds, self.backends)
+            self.current.offer(Table(old.version + 1, binds, self.backends))
         standing = dict(ChainMap(self.refused, *self.conflicts.values()))
         self.outcome = Outcome(swap.refused, binds, standing, frozenset(self.waiting))
 

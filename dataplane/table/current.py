@@ -1,17 +1,54 @@
-"""The one reference that a swap changes."""
+"""The one reference that a swap changes, and the next table while it waits for the workers of its proxy to be ready.
+
+All workers of a proxy swap as one: each prepares the next table, and it takes effect when the agent has committed its
+number (`link.shared.CommitWord`). Whoever pins the table looks at `prepared` first, so a worker that is busy, or has
+not heard of the commit yet, swaps before its next request: a client that has seen one answer of a state gets no answer
+of the state before from any worker. The applier offers tables; the worker says which number is next and when it is
+told of a commit. Nothing here waits.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from dataplane.table.table import Table
 
 
+def _everything() -> int:
+    """No agent holds anything back (the table on its own)."""
+    return 0
+
+
 class Current:
-    """`table` is read once per exchange and assigned once per swap, both on the loop's thread."""
+    """`table` is read once per exchange and assigned once per swap, both on the loop's thread.
 
-    __slots__ = ("table",)
+        if current.prepared is not None:  # all that it costs while nothing is prepared
+            current.catch_up()
+        table = current.table
 
-    def __init__(self) -> None:
+    `committed` answers the newest number that may take effect.
+    """
+
+    __slots__ = ("_committed", "number", "prepared", "table")
+
+    def __init__(self, committed: Callable[[], int] = _everything) -> None:
+        self._committed = committed
         self.table = Table()
+        self.prepared: Table | None = None
+        """The next table, from its offer until its commit."""
+        self.number = 0
+        """Of the state that is being prepared, or was last."""
+
+    def offer(self, table: Table) -> None:
+        """Make this the next table: at once when its number is committed already, else when it is."""
+        self.prepared = table
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Swap, if there is something to swap to and its number is committed."""
+        if self.prepared is not None and self.number <= self._committed():
+            self.table, self.prepared = self.prepared, None
 
     def __repr__(self) -> str:
-        return f"Current(version={self.table.version})"
+        waits = "" if self.prepared is None else f", {self.prepared.version} waits for the commit of {self.number}"
+        return f"Current(version={self.table.version}{waits})"
