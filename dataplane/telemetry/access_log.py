@@ -10,16 +10,18 @@ Fields, in this order, one table for both formats (decisions, Access log):
 from __future__ import annotations
 
 import json
-import os
-import queue
-import stat
-import threading
+import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dataplane.telemetry.lines import LineWriter
+from dataplane.telemetry.lines import file_writer as file_writer
+
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
+
+log = logging.getLogger("dataplane.telemetry")
 
 FIELDS = (
     # name, where it comes from
@@ -49,8 +51,6 @@ INTERVAL = 0.5
 """Seconds that a record waits at most."""
 MAX_QUEUED = 4 * 1024 * 1024
 """Bytes of lines waiting for the writer; above it lines are dropped and counted."""
-ATOMIC = 4096
-"""POSIX PIPE_BUF: writes to a pipe up to this size do not mix with those of other processes."""
 
 CLIENT_CLOSED = 499
 
@@ -69,20 +69,13 @@ class AccessLog:
         self.records: list[tuple[Exchange, float]] = []
         self._call_later = call_later
         self._line = _json_line if as_json else _text_line
-        self._dropped = dropped
         self._clock = clock
         self._timer: Any = None
-        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._queued = 0
-        self._write = write
-        self._thread: threading.Thread | None = None
-        if write is not None:
-            self._thread = threading.Thread(target=self._writer, name="access-log", daemon=True)
-            self._thread.start()
+        self._lines = None if write is None else LineWriter(write, MAX_QUEUED, dropped, _tell)
 
     def record(self, x: Exchange, seconds: float) -> None:
         """Note an exchange that ended, `seconds` after its head was read."""
-        if self._write is None:
+        if self._lines is None:
             return
         records = self.records
         records.append((x, seconds))
@@ -98,10 +91,10 @@ class AccessLog:
     def flush(self) -> None:
         """Make lines of what is noted and hand them to the writer."""
         records, self.records = self.records, []
-        if not records:
+        if not records or self._lines is None:
             return
-        if self._queued > MAX_QUEUED:
-            self._dropped(len(records))
+        if self._lines.is_full:
+            self._lines.refuse(len(records))
             return
         line, offset = self._line, time.time() - self._clock()
         second, stamp, lines = 0, "", []
@@ -111,45 +104,23 @@ class AccessLog:
                 second = int(now)
                 stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
             lines.append(line(f"{stamp}.{int(now * 1000) % 1000:03d}Z", x, seconds))
-        data = "".join(lines).encode("utf-8", "backslashreplace")
-        self._queued += len(data)
-        self._queue.put(data)
+        self._lines.put("".join(lines).encode("utf-8", "backslashreplace"))
 
     def close(self, timeout: float = 2.0) -> None:
         """Write what there is; waits for the writer no longer than `timeout` seconds."""
         if self._timer is not None:
             self._timer.cancel()
         self.flush()
-        if self._thread is not None:
-            self._queue.put(None)
-            self._thread.join(timeout)
-
-    def _writer(self) -> None:
-        while (data := self._queue.get()) is not None:
-            try:
-                self._write(data)  # type: ignore[misc]
-            except OSError:
-                # the place that would take a complaint is the one that failed; the counter tells
-                self._dropped(data.count(b"\n"))
-            finally:
-                self._queued -= len(data)
+        if self._lines is not None:
+            self._lines.drain(timeout)
 
 
-def file_writer(descriptor: int) -> Callable[[bytes], None]:
-    """Write whole lines to a file, pipe or terminal that other processes write to as well."""
-    mode = os.fstat(descriptor).st_mode
-    regular = stat.S_ISREG(mode)
-
-    def write(data: bytes) -> None:
-        start = 0
-        while start < len(data):
-            end = len(data)
-            if not regular and end - start > ATOMIC:
-                cut = data.rfind(b"\n", start, start + ATOMIC) + 1
-                end = cut or data.find(b"\n", start) + 1 or len(data)
-            start += os.write(descriptor, data[start:end])
-
-    return write
+def _tell(why: str, missed: int) -> None:
+    """Once when it begins and once when it is over: the counter tells the rest."""
+    if why:
+        log.error("access log is not written: %s; its lines are dropped and counted, traffic goes on", why)
+    else:
+        log.info("access log is written again; %d lines were dropped", missed)
 
 
 def _text_line(stamp: str, x: Exchange, took: float) -> str:

@@ -1,7 +1,8 @@
 """The process log: what the proxy says about itself, on standard error, as text or JSON lines (not the access log).
 
 Agent and workers call `configure` once and `set_levels` when levels change; everybody else uses `logging.getLogger`
-with a name of or under `MODULES` and gives fields by `extra={"fields": {...}}`. A closed terminal raises nothing.
+with a name of or under `MODULES` and gives fields by `extra={"fields": {...}}`. Lines are written by a thread: standard
+error that is closed, full or not read raises nothing and stops nobody; what was lost is told when it takes lines again.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import json
 import logging
 import re
-import sys
 import time
 from collections.abc import Mapping
 from typing import Any
+
+from dataplane.telemetry.lines import LineWriter, file_writer
 
 MODULES = (
     "dataplane",
@@ -41,12 +43,39 @@ _LEVELS = {"off": OFF, "error": logging.ERROR, "warn": logging.WARNING, "info": 
 _NAMES = {number: name for name, number in _LEVELS.items()} | {logging.CRITICAL: "error"}
 
 
+STDERR = 2
+MAX_QUEUED = 1024 * 1024
+"""Bytes of lines waiting for the writer; above it lines are lost."""
+LAST_WORDS = 1.0
+"""Seconds that the end of the process waits for its last lines to be written."""
+
+
+class _Handler(logging.Handler):
+    """To standard error, by a thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines = LineWriter(file_writer(STDERR), MAX_QUEUED, lambda _count: None, self._changed)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.put(self.format(record).encode("utf-8", "backslashreplace") + b"\n")
+
+    def flush(self) -> None:
+        """Called by `logging` at the end of the process."""
+        self._lines.drain(LAST_WORDS)
+
+    def _changed(self, why: str, missed: int) -> None:
+        if not why:
+            text = f"{missed} lines of this log were lost before this one: it could not be written"
+            self.emit(logging.makeLogRecord({"name": __name__, "levelno": logging.WARNING, "msg": text}))
+
+
 def configure(form: str, process: str) -> None:
     """Log to standard error in this form (`text` or `json`). `process` is who speaks: `agent`, `worker-0`."""
-    handler = logging.StreamHandler(sys.stderr)
+    root = logging.getLogger()
+    handler = next((each for each in root.handlers if isinstance(each, _Handler)), None) or _Handler()
     handler.setFormatter(_FORMATTERS[form](process))
-    logging.getLogger().handlers[:] = [handler]
-    logging.raiseExceptions = False  # a reader that went away is no reason to write tracebacks to nobody
+    root.handlers[:] = [handler]
 
 
 def set_levels(default: str, modules: Mapping[str, str]) -> None:

@@ -13,7 +13,8 @@ import pytest
 from dataplane.exchange import Exchange
 from dataplane.http.heads import Head
 from dataplane.telemetry import access_log
-from dataplane.telemetry.access_log import ATOMIC, AccessLog, file_writer
+from dataplane.telemetry.access_log import AccessLog
+from dataplane.telemetry.lines import ATOMIC, file_writer
 
 
 def exchange(target: bytes = b"/", detail: str = "", reason: str = "") -> Exchange:
@@ -74,8 +75,11 @@ def test_many_records_are_handed_over_at_once_and_few_after_a_while() -> None:
 def test_what_nobody_takes_is_dropped_and_counted() -> None:
     release = threading.Event()
     dropped: list[int] = []
-    log = AccessLog(lambda _data: release.wait() and None, lambda _s, _c: SimpleNamespace(cancel=lambda: None))
-    log._dropped = dropped.append
+    log = AccessLog(
+        lambda _data: release.wait() and None,
+        lambda _s, _c: SimpleNamespace(cancel=lambda: None),
+        dropped=dropped.append,
+    )
     target = b"/" + b"x" * 8000
     for _ in range(2 * access_log.BATCH + 10):
         log.record(exchange(target), 0.001)

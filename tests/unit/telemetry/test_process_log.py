@@ -21,37 +21,42 @@ def root_logger_as_before() -> Iterator[None]:
     root.setLevel(level)
 
 
-def test_text_lines_have_the_columns_of_the_access_log(capsys: pytest.CaptureFixture[str]) -> None:
+def written(capfd: pytest.CaptureFixture[str]) -> str:
+    logging.getLogger().handlers[0].flush()
+    return capfd.readouterr().err
+
+
+def test_text_lines_have_the_columns_of_the_access_log(capfd: pytest.CaptureFixture[str]) -> None:
     process_log.configure("text", "agent")
     process_log.set_levels("info", {})
     logging.getLogger("dataplane.agent.sockets").info(
         "bind opened", extra={"fields": {"address": "[::]:80", "reason": "two words", "empty": ""}}
     )
-    time, level, module, rest = capsys.readouterr().err.rstrip("\n").split("\t")
+    time, level, module, rest = written(capfd).rstrip("\n").split("\t")
     assert len(time) == len("2026-11-21T13:00:00.000Z") and time.endswith("Z")
     assert (level, module) == ("info", "dataplane.agent.sockets")
     assert rest == 'bind opened address=[::]:80 reason="two words" empty="" process=agent'
 
 
-def test_json_lines_are_objects(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_lines_are_objects(capfd: pytest.CaptureFixture[str]) -> None:
     process_log.configure("json", "worker-1")
     process_log.set_levels("info", {})
     try:
         raise RuntimeError("a\nb")
     except RuntimeError:
         logging.getLogger("dataplane.worker").exception("it\nfailed", extra={"fields": {"pid": 1}})
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = written(capfd).splitlines()
     row = json.loads(line)
     assert (row["level"], row["module"], row["process"]) == ("error", "dataplane.worker", "worker-1")
     assert (row["message"], row["pid"]) == ("it\nfailed", 1)
     assert "RuntimeError" in row["exception"]
 
 
-def test_a_message_cannot_begin_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_message_cannot_begin_a_line_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
     process_log.configure("text", "agent")
     process_log.set_levels("info", {})
     logging.getLogger("xds").info("refused %s", "a\n2026-11-21T13:00:00.000Z\terror\tfake\tline")
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert len(written(capfd).splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -67,18 +72,18 @@ def test_a_message_cannot_begin_a_line_of_its_own(capsys: pytest.CaptureFixture[
     ],
 )
 def test_levels(
-    capsys: pytest.CaptureFixture[str], default: str, modules: dict[str, str], module: str, heard: list[str]
+    capfd: pytest.CaptureFixture[str], default: str, modules: dict[str, str], module: str, heard: list[str]
 ) -> None:
     process_log.configure("json", "agent")
     process_log.set_levels(default, modules)
     for level in ("debug", "info", "warning", "error"):
         getattr(logging.getLogger(module), level)(level)
-    assert [json.loads(line)["message"] for line in capsys.readouterr().err.splitlines()] == heard
+    assert [json.loads(line)["message"] for line in written(capfd).splitlines()] == heard
 
 
-def test_levels_can_be_taken_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_levels_can_be_taken_back(capfd: pytest.CaptureFixture[str]) -> None:
     process_log.configure("text", "agent")
     process_log.set_levels("info", {"xds": "off"})
     process_log.set_levels("info", {})
     logging.getLogger("xds").info("back")
-    assert "back" in capsys.readouterr().err
+    assert "back" in written(capfd)
