@@ -96,7 +96,12 @@ METRICS = (
     Metric("upstream_connections_active", "gauge", "Connections open to upstreams"),
     Metric("upstream_stale_retries_total", "counter", "Requests sent again after a kept connection had closed"),
     # The process.
-    Metric("access_log_dropped_total", "counter", "Access log lines dropped: no room for them, or nobody read them fast enough"),
+    Metric(
+        "access_log_dropped_total",
+        "counter",
+        "Access log lines dropped: no room for them, or nobody read them fast enough",
+    ),
+    Metric("workers_out_of_files", "gauge", "Workers that have no file descriptor left"),
     Metric("event_loop_lag_seconds", "histogram", "How late the worker's coarse timer fired"),
     Metric("swaps_total", "counter", "Configuration states that took effect"),
     Metric("swap_stall_max_us", "gauge", "Longest hold of the event loop by a swap, CPU microseconds", combine="max"),

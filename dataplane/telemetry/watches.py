@@ -35,6 +35,7 @@ class Watches:
     ) -> None:
         self._call_later, self._metrics, self._publish = call_later, metrics, publish
         self._histogram = metrics.histogram("event_loop_lag_seconds")
+        self._out_of_files = metrics.gauge("workers_out_of_files")
         self._looks = 0
         self._is_out_of_files = False
         self._arm()
@@ -58,6 +59,7 @@ class Watches:
     def _look_at_files(self) -> None:
         """The event loop drops connections that it has no descriptor for without a word (libuv): one line says so."""
         was_out, self._is_out_of_files = self._is_out_of_files, _is_out_of_files()
+        self._metrics.slots[self._out_of_files] = self._is_out_of_files
         if self._is_out_of_files and not was_out:
             limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             log.error(
