@@ -1,7 +1,9 @@
 """Objects in, states out, and what proxies made of them back in: the seam of source, program, snapshots and fleet.
 
 Owned by `app`, which starts the rooms around it. What the source tells is held until the source has nothing more to
-read, translated in slices, and published as one state: a folder that changes as a whole is never served by halves.
+read, translated as one batch, and published as one state: a folder that changes as a whole is never served by halves.
+Translating, publishing and taking news of proxies are jobs of `turns`, one after the other and in slices; what others
+read (objects, statuses, states) changes only when a job has ended.
 """
 
 from __future__ import annotations
@@ -11,25 +13,20 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from controlplane.derive import TransformError
 from controlplane.snapshot import Coalescer, Snapshot, Snapshots
 from controlplane.sources.tree import Change
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.program import Program, ResourceChange
+from controlplane.turns import Job, Turns
 from controlplane.xds import Fleet, View
 from gatewright.api.metadata import KubeObject, ObjectKey
 
 log = logging.getLogger("controlplane")
 
-BATCH = 25  # objects translated without letting others run
-FIRST_BATCH = 100  # resources of the first state published without letting others run
 LONGEST_HOLD = 1.0  # seconds that objects wait for a source that goes on reading
-
-# What others refer to comes first, so that a cold start translates each route once.
-ORDER = ("Namespace", "GatewayClass", "ReferenceGrant", "Gateway", "GatewayBackend", "Service", "EndpointSlice")
-RANKS = {kind: rank for rank, kind in enumerate(ORDER)}
 
 
 class Pipeline:
@@ -43,6 +40,7 @@ class Pipeline:
         self.ready = asyncio.Event()
         self.published_at: dict[str, float] = {}  # wall-clock seconds of each Gateway's newest state
         self.changed: Callable[[], None] = lambda: None  # objects or proxies are not what they were
+        self.turns = Turns()
         self._coalescer = Coalescer(time.monotonic)
         self._timer: asyncio.TimerHandle | None = None
         self._incoming: dict[ObjectKey, KubeObject | None] = {}
@@ -58,6 +56,7 @@ class Pipeline:
         """Publishes nothing more."""
         if self._timer:
             self._timer.cancel()
+        self.turns.close()
 
     # Objects in
 
@@ -71,36 +70,34 @@ class Pipeline:
 
     async def flush(self) -> None:
         """Translates what came in, and publishes it by the coalescing rule; the first time at once."""
-        changes = sorted(self._incoming.items(), key=lambda change: RANKS.get(change[0].kind, len(RANKS)))
-        self._incoming = {}
-        for start in range(0, len(changes), BATCH):
-            if start:
-                await asyncio.sleep(0)
-            self._translate(changes[start : start + BATCH])
-        self._coalescer.add(self._translated)
-        self._translated.clear()
+        changes, self._incoming = self._incoming, {}
+        await self.turns.start(self._translate(changes))
         if self.ready.is_set():
             self._publish_when_due()
         else:
-            await self._publish_first()
+            # No proxy is let in before `ready`.
+            await self.turns.start(self._publish())
             self.ready.set()
         if changes:
             self.changed()
 
-    def _translate(self, changes: Iterable[tuple[ObjectKey, KubeObject | None]]) -> None:
-        batch = []
-        for key, model in changes:
+    def _translate(self, changes: Mapping[ObjectKey, KubeObject | None]) -> Job:
+        """One batch of objects, as a whole for whoever looks."""
+        for key, model in changes.items():
+            if key.kind == "Gateway":
+                yield from self._expect(f"{key.namespace}/{key.name}", model)
+        batch = ((key.kind, (key.namespace, key.name), model) for key, model in changes.items())
+        with _bugs_logged():
+            yield from self.program.steps(batch)
+        for key, model in changes.items():
             if model is None:
                 self.objects.pop(key, None)
             else:
                 self.objects[key] = model
-            if key.kind == "Gateway":
-                self._expect(f"{key.namespace}/{key.name}", model)
-            batch.append((key.kind, (key.namespace, key.name), model))
-        with _bugs_logged():
-            self.program.apply(batch)
+        self._coalescer.add(self._translated)
+        self._translated.clear()
 
-    def _expect(self, gateway: str, model: KubeObject | None) -> None:
+    def _expect(self, gateway: str, model: KubeObject | None) -> Job:
         """A Gateway's content is new, so no proxy has it yet; said before its new status is computed."""
         if model is None:
             self._wanted.pop(gateway, None)
@@ -108,19 +105,9 @@ class Pipeline:
             return
         self._wanted[gateway] = self.snapshots.newest(gateway).sequence + 1
         self._awaiting.add(gateway)
-        self._tell_program(gateway)
+        yield from self._tell_program(gateway)
 
     # States out
-
-    async def _publish_first(self) -> None:
-        """The first state, in slices as well: no proxy is let in before `ready`, so none sees a part of it."""
-        changes = self._coalescer.take()
-        for start in range(0, len(changes), FIRST_BATCH):
-            self.snapshots.apply(changes[start : start + FIRST_BATCH])
-            await asyncio.sleep(0)
-        for gateway, count in Counter(gateway for gateway, *_ in changes).items():
-            self._note(self.snapshots.newest(gateway), count)
-        self._settle_generations()
 
     def _publish_when_due(self) -> None:
         if self._timer:
@@ -128,14 +115,14 @@ class Pipeline:
             self._timer = None
         wait = self._coalescer.wait()
         if not wait:
-            self._publish()
+            self.turns.start(self._publish())
         else:
             self._timer = asyncio.get_running_loop().call_later(wait, self._publish_when_due)
 
-    def _publish(self) -> None:
+    def _publish(self) -> Job:
         changes = self._coalescer.take()
         counts = Counter(gateway for gateway, *_ in changes)
-        for snapshot in self.snapshots.apply(changes):
+        for snapshot in (yield from self.snapshots.steps(changes)):
             self._note(snapshot, counts[snapshot.gateway])
         self._settle_generations()
 
@@ -157,20 +144,22 @@ class Pipeline:
     def _answered(self, gateway: str) -> None:
         """Several proxies answer at about the same time: the program is told once for all of them."""
         if not self._news:
-            asyncio.get_running_loop().call_soon(self._tell_news)
+            asyncio.get_running_loop().call_soon(self._start_news)
         self._news.add(gateway)
 
-    def _tell_news(self) -> None:
+    def _start_news(self) -> None:
+        self.turns.start(self._tell_news())
+
+    def _tell_news(self) -> Job:
         gateways, self._news = self._news, set()
         for gateway in sorted(gateways):
-            self._tell_program(gateway)
+            yield from self._tell_program(gateway)
         self.changed()
 
-    def _tell_program(self, gateway: str) -> None:
+    def _tell_program(self, gateway: str) -> Job:
         view = self.fleet.view(gateway)
         with _bugs_logged():
-            self.program.fleet(gateway, fleet_view(view, self._wanted.get(gateway, 0)))
-            self.program.refuse(gateway, refusals(view))
+            yield from self.program.news(gateway, fleet_view(view, self._wanted.get(gateway, 0)), refusals(view))
 
 
 def fleet_view(view: View, wanted: int) -> FleetView:

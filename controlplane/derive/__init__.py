@@ -2,9 +2,10 @@
 
 from controlplane.derive.collection import Change, Collection, GraphError, Index, Source
 from controlplane.derive.derived import Context, Derived, Groups
-from controlplane.derive.graph import Graph, TransformError
+from controlplane.derive.graph import AnyChange, Graph, TransformError
 
 __all__ = [
+    "AnyChange",
     "Change",
     "Collection",
     "Context",

@@ -96,6 +96,7 @@ class Graph:
 
     def _settle(self, changes: Iterable[AnyChange]) -> Generator[None, None, list[tuple[str, Any, Exception]]]:
         for source, key, value in changes:
+            yield
             if value is None:
                 source.remove(key)
             else:

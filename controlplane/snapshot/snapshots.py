@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import MappingProxyType
@@ -21,6 +21,9 @@ Change = tuple[str, str, str, bytes | None]
 """(gateway "namespace/name", type URL, resource name, serialised message or None when it is gone)."""
 
 Listener = Callable[["Snapshot"], None]
+
+PIECE: Final = 100
+"""Resources of a big batch that are taken in at once."""
 
 _WEIGHT_BYTES: Final = 16
 _WEIGHTS: Final = 1 << (8 * _WEIGHT_BYTES)
@@ -76,11 +79,26 @@ class Snapshots:
         Gives the new snapshots, at most one per Gateway, in the order of first mention. A change that brings the
         bytes which are already there is no change.
         """
+        steps = self.steps(changes)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                published: tuple[Snapshot, ...] = end.value
+                return published
+
+    def steps(self, changes: Iterable[Change]) -> Generator[None, None, tuple[Snapshot, ...]]:
+        """`apply`, a piece at a time: the caller may let others run where it yields, but apply nothing else.
+
+        All of the batch is published at the end, in one go.
+        """
         batches: dict[str, dict[str, dict[str, bytes | None]]] = defaultdict(lambda: defaultdict(dict))
         for gateway, type_url, name, content in changes:
             batches[gateway][type_url][name] = content
         now = self._clock()
-        made = [_next_state(self.newest(gateway), by_type, now) for gateway, by_type in batches.items()]
+        made = []
+        for gateway, by_type in batches.items():
+            made.append((yield from _next_state(self.newest(gateway), by_type, now)))
         published = tuple(snapshot for snapshot in made if snapshot is not None)
         self._newest.update((snapshot.gateway, snapshot) for snapshot in published)
         for snapshot in published:
@@ -89,19 +107,32 @@ class Snapshots:
         return published
 
 
-def _next_state(current: Snapshot, batch: Mapping[str, Mapping[str, bytes | None]], now: float) -> Snapshot | None:
+def _next_state(
+    current: Snapshot, batch: Mapping[str, Mapping[str, bytes | None]], now: float
+) -> Generator[None, None, Snapshot | None]:
     """The state after a batch (contents by type and name), or None when the batch changes nothing."""
     types = dict(current.types)
     weight = current.weight
     for type_url, contents in batch.items():
         held = current.resources(type_url)
-        edits = _edits(held, type_url, contents, now)
-        weight += sum(_weight(type_url, record) - _weight(type_url, held.get(name)) for name, record in edits.items())
-        if edits:
-            types[type_url] = held.edited(edits)
+        for piece in _pieces(contents):
+            edits = _edits(held, type_url, piece, now)
+            weight += sum(_weight(type_url, each) - _weight(type_url, held.get(name)) for name, each in edits.items())
+            if edits:
+                types[type_url] = held = held.edited(edits)
+            yield
     if all(types.get(type_url) is current.types.get(type_url) for type_url in batch):
         return None
     return Snapshot(current.gateway, current.sequence + 1, MappingProxyType(types), weight % _WEIGHTS)
+
+
+def _pieces(contents: Mapping[str, bytes | None]) -> Iterator[Mapping[str, bytes | None]]:
+    if len(contents) <= PIECE:
+        yield contents
+        return
+    items = list(contents.items())
+    for start in range(0, len(items), PIECE):
+        yield dict(items[start : start + PIECE])
 
 
 def _edits(

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from controlplane.derive import Change, TransformError
+from controlplane.derive import AnyChange, Change, TransformError
 from controlplane.translate.conditions import StatusBody, stamped, timestamp
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.graph import Collections
@@ -63,19 +63,20 @@ class Program:
         sources = self._collections.sources
         return self._steps((sources[kind], ObjectKey(*key), model) for kind, key, model in changes if kind in sources)
 
+    def news(self, gateway: str, view: FleetView | None, refusals: Mapping[str, str]) -> Iterator[None]:
+        """`fleet` and `refuse` as one batch, a piece at a time."""
+        yield from self._steps([*self._fleet(gateway, view), *self._refusals(gateway, refusals)])
+
     def fleet(self, gateway: str, view: FleetView | None) -> None:
         """Say how many proxies of a Gateway ("namespace/name") are connected and have acknowledged; None: forget it."""
-        _finish(self._steps([(self._collections.fleet, _gateway(gateway), view)]))
+        _finish(self._steps(self._fleet(gateway, view)))
 
     def refuse(self, gateway: str, refusals: Mapping[str, str]) -> None:
         """Say which resources the proxies of a Gateway refuse now, by resource name with the reason's text.
 
         Replaces what was said before for this Gateway; an empty mapping takes everything back.
         """
-        key = _gateway(gateway)
-        source = self._collections.refusals
-        known = {refusal.resource for refusal, _ in self._collections.refusals_by_gateway.members(key)}
-        _finish(self._steps((source, RefusalKey(key, name), refusals.get(name)) for name in known | set(refusals)))
+        _finish(self._steps(self._refusals(gateway, refusals)))
 
     def on_resources(self, callback: Callable[[Sequence[ResourceChange]], None]) -> None:
         """Call `callback` with each batch's changed resources, sorted; never with an empty list."""
@@ -97,7 +98,16 @@ class Program:
         """Every collection with its size, readers and runs, for debugging."""
         return self._collections.graph.dump()
 
-    def _steps(self, changes: Iterable[tuple[Any, Any, Any]]) -> Iterator[None]:
+    def _fleet(self, gateway: str, view: FleetView | None) -> list[AnyChange]:
+        return [(self._collections.fleet, _gateway(gateway), view)]
+
+    def _refusals(self, gateway: str, refusals: Mapping[str, str]) -> list[AnyChange]:
+        key = _gateway(gateway)
+        known = {refusal.resource for refusal, _ in self._collections.refusals_by_gateway.members(key)}
+        source = self._collections.refusals
+        return [(source, RefusalKey(key, name), refusals.get(name)) for name in known | set(refusals)]
+
+    def _steps(self, changes: Iterable[AnyChange]) -> Iterator[None]:
         failed: TransformError | None = None
         try:
             yield from self._collections.graph.steps(changes)

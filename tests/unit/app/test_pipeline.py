@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -190,13 +190,13 @@ async def test_a_deleted_gateway_takes_its_resources_along(world: World) -> None
 async def test_a_bug_in_a_transform_is_logged_and_the_rest_goes_on(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    apply = world.pipeline.program.apply
+    steps = world.pipeline.program.steps
 
-    def buggy(changes: Iterable[Any]) -> None:
-        apply(changes)
+    def buggy(changes: Iterable[Any]) -> Iterator[None]:
+        yield from steps(changes)
         raise TransformError([("routes", "default/shop", ValueError("a bug"))])
 
-    monkeypatch.setattr(world.pipeline.program, "apply", buggy)
+    monkeypatch.setattr(world.pipeline.program, "steps", buggy)
     with caplog.at_level(logging.ERROR):
         await world.edit("routes.yaml", "x-served-by", "x-served-with")
     assert "a bug in the controller" in caplog.text
