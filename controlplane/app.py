@@ -142,7 +142,7 @@ class KnownFacts:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._started = time.time()
+        self._started = time.monotonic()
 
     def about(self) -> facts.Json:
         return {
@@ -150,7 +150,7 @@ class KnownFacts:
             "pid": os.getpid(),
             "source": str(self._app.settings.directory),
             "synced": self._app.pipeline.ready.is_set(),
-            "uptimeSeconds": round(time.time() - self._started, 3),
+            "uptimeSeconds": round(time.monotonic() - self._started, 3),
         }
 
     def proxies(self) -> Sequence[facts.ProxyRow]:
@@ -160,7 +160,7 @@ class KnownFacts:
     def _proxy(self, row: ProxyStatus) -> facts.ProxyRow:
         wanted = self._app.pipeline.snapshots.newest(row.gateway).version
         published = self._app.pipeline.published_at.get(row.gateway, row.connected_since)
-        behind = 0.0 if row.acknowledged_version == wanted else time.time() - max(published, row.connected_since)
+        behind = 0.0 if row.acknowledged_version == wanted else time.monotonic() - max(published, row.connected_since)
         return facts.ProxyRow(
             row.gateway,
             row.node_id.rpartition("/")[2],

@@ -21,7 +21,8 @@ NOTHING: Final = -1
 
 @dataclass(slots=True, eq=False)
 class Proxy:
-    """One connected proxy. Written by `Fleet` alone; times are the fleet's clock (wall-clock seconds)."""
+    """One connected proxy. Written by `Fleet` alone. Times are wall-clock seconds but for `connected_since`, which is
+    steady: what is subtracted must not jump with the clock."""
 
     node_id: str
     gateway: str
@@ -83,10 +84,10 @@ class ProxyStatus:
 
 
 class Fleet:
-    """The connected proxies of all Gateways. `clock` gives wall-clock seconds."""
+    """The connected proxies of all Gateways. `clock` gives wall-clock seconds, `steady` those that never jump."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float], steady: Callable[[], float] | None = None) -> None:
+        self._clock, self._steady = clock, steady or clock
         self._proxies: dict[str, list[Proxy]] = defaultdict(list)
         self._listeners: list[Listener] = []
 
@@ -99,7 +100,7 @@ class Fleet:
 
     def connect(self, node_id: str, gateway: str, address: str) -> Proxy:
         """A proxy opened a stream."""
-        proxy = Proxy(node_id, gateway, address, self._clock())
+        proxy = Proxy(node_id, gateway, address, self._steady())
         self._proxies[gateway].append(proxy)
         self._tell(gateway)
         return proxy

@@ -28,6 +28,8 @@ class Limits:
     """Request line."""
     header_timeout: float = 10.0
     idle_timeout: float = 600.0
+    half_closed: float = 30.0
+    """Seconds without a byte of response after which a client that has ended its sending side counts as gone."""
     held_body: int = 65_536
     """Body bytes taken in before there is somewhere to send them."""
     write_buffer: int = 65_536

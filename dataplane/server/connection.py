@@ -71,6 +71,8 @@ class Connection(Responding):
         "left",
         "peer",
         "progress",
+        "quiet",
+        "quiet_due",
         "trailers",
     )
 
@@ -93,6 +95,9 @@ class Connection(Responding):
         """When the connection is to be woken next."""
         self.progress: tuple[Any, int] = (None, 0)
         """Exchange and bytes of its bodies at the last look: what stands still is given up."""
+        self.quiet: tuple[Any, int] = (None, 0)
+        self.quiet_due = NEVER
+        """After the client ended its sending side: exchange and response bytes at the last look, and the next look."""
 
     # --- life of the connection
 
@@ -126,6 +131,22 @@ class Connection(Responding):
             self.flush()  # an answer of this very turn would be lost in the close
             return False
         self.half_closed = True
+        self._look_for_bytes(self.exchange, self.context.clock())
+        return True
+
+    def _look_for_bytes(self, x: Exchange, now: float) -> None:
+        """A client that is gone altogether looks like one that only sends no more, until something is written to it:
+        when nothing is for a while, it is taken for gone, so that a silent endpoint does not hold both for ever."""
+        self.quiet = (x, x.response_bytes)
+        self.quiet_due = now + self.context.limits.half_closed
+        self.arm(self.quiet_due)
+
+    def _has_left(self, x: Exchange, now: float) -> bool:
+        if now < self.quiet_due or self.state == TUNNELLING:
+            return False
+        if self.write_paused or self.quiet != (x, x.response_bytes):
+            self._look_for_bytes(x, now)
+            return False
         return True
 
     def _tunnel_half_closed(self, x: Exchange) -> bool:
@@ -182,6 +203,9 @@ class Connection(Responding):
                 self.expired(x, "RequestDeadline")
             elif now >= x.attempt_deadline and not x.replied:
                 self.expired(x, "UpstreamTimeout")
+            elif self._has_left(x, now):
+                self._abandon(x, "ClientGone")
+                self.transport.abort()
             elif self._stands_still(x):
                 self.expired(x, "UpstreamTimeout" if self.paused & UPSTREAM else "RequestTimeout")
             else:
@@ -199,7 +223,7 @@ class Connection(Responding):
     def _look_again(self, x: Exchange, now: float) -> None:
         """Be woken for the next deadline, or to see whether bytes still come and go."""
         idle = now + self.context.limits.idle_timeout
-        due = min(x.deadline, x.attempt_deadline, idle)
+        due = min(x.deadline, x.attempt_deadline, idle, self.quiet_due)
         if due == idle:
             self.progress = (x, x.body_bytes + x.response_bytes)
         self.arm(due)
@@ -330,7 +354,7 @@ class Connection(Responding):
         eol = data.find(b"\r\n")
         odd = self._odd_line(data[:eol])
         if isinstance(odd, str):
-            self._refuse(odd)
+            self._refuse_head(odd, data, end)
             return
         method, path, query, version, absolute = odd
         head = self._learn(data, eol, end, method, version, absolute)
@@ -383,7 +407,7 @@ class Connection(Responding):
             line, block = data[:eol], data[eol : end + 2]
             head = request_head.read(line, block, version, absolute, self.peer, limits.max_headers)
         if isinstance(head, str):
-            self._refuse(head)
+            self._refuse_head(head, data, end)
             return None
         return head
 
@@ -428,6 +452,10 @@ class Connection(Responding):
             enter(x, self.context)
         except Exception as error:  # a bug of ours must end in an answer
             self.failed(x, error)
+
+    def _refuse_head(self, reason: str, data: bytes, end: int) -> None:
+        """Refuse a whole head as its first half would have been, had it come alone: a bare line feed goes first."""
+        self._refuse("BadRequest" if _BARE_LF(data, 0, end) else reason)
 
     def _refuse(self, reason: str) -> None:
         """Answer a request that could not be read; what follows on the connection is not looked at."""

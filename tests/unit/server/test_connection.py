@@ -505,6 +505,32 @@ class TestEnds:
         assert client.received == OK * 2
         assert not client.open
 
+    def test_a_client_that_half_closed_and_gets_nothing_is_taken_for_gone(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        client.half_close()
+        proxy.advance(29)
+        assert proxy.upstream.open
+        proxy.advance(2)
+        assert not proxy.upstream.open
+        assert client.aborted
+        assert "http.status=499" in (line := proxy.log_lines()[0])
+        assert "reason=ClientGone" in line
+
+    def test_a_client_that_half_closed_gets_what_comes_slowly(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        client.half_close()
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n")
+        for _ in range(5):
+            proxy.advance(25)
+            proxy.upstream.answer(b"x")
+        assert client.received.endswith(b"\r\n\r\nxxxxx")
+        proxy.advance(61)
+        assert client.aborted and not proxy.upstream.open
+
     def test_a_client_that_goes_away_ends_the_upstream_request(self) -> None:
         proxy = MemoryProxy()
         client = proxy.connect()
