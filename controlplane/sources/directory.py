@@ -12,8 +12,9 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from controlplane.sources import scan, tree, watch
 from gatewright.api.problem import Problem
@@ -25,6 +26,8 @@ BATCH = 50  # changes told at once while there are more to read: what the sink m
 SETTLE = 0.05
 RESCAN = 10.0  # safety net: lost events, links that lead out of the folder, a folder that was replaced as a whole
 MAX_FILE = 64 * 1024 * 1024
+
+_T = TypeVar("_T")
 
 Sink = Callable[[Sequence[tree.Change]], Awaitable[None]]
 
@@ -50,6 +53,7 @@ class Directory:
         self._settling: dict[str, asyncio.TimerHandle] = {}
         self._settled: set[str] = set()
         self._trouble: Problem | None = None
+        self._problems: list[Problem] = []
         self._slice_end = 0.0
         self.synced = asyncio.Event()
         self.on_idle: Callable[[], Awaitable[None]] = _nothing
@@ -63,8 +67,8 @@ class Directory:
         return bool(self._dirty) or self._must_rescan
 
     def problems(self) -> list[Problem]:
-        """Everything wrong with the folder now."""
-        return ([self._trouble] if self._trouble else []) + self._tree.problems()
+        """Everything wrong with the folder when it was last read to the end."""
+        return list(self._problems)
 
     async def run(self) -> None:
         """Reads and watches until cancelled."""
@@ -149,6 +153,7 @@ class Directory:
                     await self._tell(changes)
                     changes = []
         await self._tell(changes)
+        self._problems = ([self._trouble] if self._trouble else []) + self._tree.problems()
         await self.on_idle()
 
     async def _tell(self, changes: Sequence[tree.Change]) -> None:
@@ -177,12 +182,16 @@ class Directory:
             self._tree.unreadable(text)
             return []
         if text is None:
-            return self._tree.remove(file) if self._stands(file, file in self._tree.files) else []
-        staging = self._tree.stage(file, text)
-        while (staged := next(staging)) is None:
+            return await self._last(self._tree.removing(file)) if self._stands(file, file in self._tree.files) else []
+        staged = await self._last(self._tree.stage(file, text))
+        return await self._last(self._tree.committing(staged)) if self._stands(file, staged.loses) else []
+
+    async def _last(self, steps: Iterator[_T | None]) -> _T:
+        """What comes after the Nones, with a turn for others whenever a slice is over."""
+        while (result := next(steps)) is None:
             if time.monotonic() >= self._slice_end:
                 await self._breathe()
-        return self._tree.commit(staged) if self._stands(file, staged.loses) else []
+        return result
 
     def _text(self, file: str) -> str | Problem | None:
         """The file's text, None when it is gone, or why it cannot be read."""

@@ -1,6 +1,8 @@
 """What a folder of YAML holds: per file the last good state, over all files one winner for each object. Pure.
 
-`sources.directory` reads files and calls `stage` and `commit`; what comes out are changes of objects. The laws:
+`sources.directory` reads files and calls `stage` and `committing`; what comes out are changes of objects. Both are
+generators that yield often, so that their caller can let others run; until one has ended no other may begin, and of
+the tree's answers only `file_of` is to be asked for. The laws:
 
 - A text is cut at its `---` lines and every piece is decoded on its own, unless the file's last text had it too: one
   edit in a file of 10,000 documents decodes one document.
@@ -14,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -101,18 +103,22 @@ class _Claims:
 
 
 def cut(text: str) -> tuple[str, ...]:
+    """All pieces that `cutting` gives."""
+    return tuple(cutting(text))
+
+
+def cutting(text: str) -> Iterator[str]:
     """The text's YAML documents, with their separator lines, so that joining them gives the text again.
 
     YAML 1.2, 9.1.2: `---` at the beginning of a line always starts a document, also inside a scalar.
     """
-    pieces, start, search = [], 0, 0
+    start, search = 0, 0
     while (found := text.find("\n---", search)) >= 0:
         search = found + 4
         if search == len(text) or text[search] in " \t\r\n":
-            pieces.append(text[start : found + 1])
+            yield text[start : found + 1]
             start = found + 1
-    pieces.append(text[start:])
-    return tuple(pieces)
+    yield text[start:]
 
 
 class Tree:
@@ -140,10 +146,14 @@ class Tree:
         return min(claims.files) if claims and claims.files else None
 
     def stage(self, file: str, text: str) -> Iterator[Staged | None]:
-        """Decodes what is new in `text`: yields None after each decoded piece (a good moment to let others run), then
-        the staged file."""
+        """Decodes what is new in `text`: yields None after each piece that it cut or decoded (a good moment to let
+        others run), then the staged file."""
         old = self._files.get(file, _File())
-        pieces = cut(text)
+        cut_off: list[str] = []
+        for piece in cutting(text):
+            cut_off.append(piece)
+            yield None
+        pieces = tuple(cut_off)
         head, tail = _unchanged(old.pieces, pieces)
         old_tail = len(old.decoded) - tail
         replaced = old.decoded[head:old_tail]
@@ -159,6 +169,12 @@ class Tree:
 
     def commit(self, staged: Staged) -> list[Change]:
         """Puts a staged file in force and tells what changed."""
+        *_, changes = self.committing(staged)
+        assert changes is not None  # the last answer
+        return changes
+
+    def committing(self, staged: Staged) -> Iterator[list[Change] | None]:
+        """`commit`, an object at a time: yields None after each, then the changes."""
         old = self._files.get(staged.file, _File())
         head, tail = staged.unchanged_head, staged.unchanged_tail
         out, into = old.decoded[head : len(old.decoded) - tail], staged.decoded[head : len(staged.decoded) - tail]
@@ -170,14 +186,20 @@ class Tree:
         self._files[staged.file] = new
         (self._troubled.add if problems else self._troubled.discard)(staged.file)
         gone, come = [*_objects(out), *old.kept], [*_objects(into), *new.kept]
-        return self._claim(staged.file, gone, come)
+        yield (yield from self._claim(staged.file, gone, come))
 
     def remove(self, file: str) -> list[Change]:
         """The file is gone: so are its objects."""
+        *_, changes = self.removing(file)
+        assert changes is not None  # the last answer
+        return changes
+
+    def removing(self, file: str) -> Iterator[list[Change] | None]:
+        """`remove`, an object at a time: yields None after each, then the changes."""
         self._unreadable.pop(file, None)
         self._troubled.discard(file)
         old = self._files.pop(file, None)
-        return self._claim(file, list(old.objects()), []) if old else []
+        yield (yield from self._claim(file, list(old.objects()), [])) if old else []
 
     def unreadable(self, problem: Problem) -> None:
         """The problem's file is there and cannot be read: its objects stay."""
@@ -192,18 +214,27 @@ class Tree:
             found += self._duplicates(key)
         return sorted(found, key=lambda problem: (problem.file, problem.line, problem.object, problem.message))
 
-    def _claim(self, file: str, gone: Sequence[Object], come: Sequence[Object]) -> list[Change]:
+    def _claim(
+        self, file: str, gone: Sequence[Object], come: Sequence[Object]
+    ) -> Generator[None, None, list[Change]]:
         # Only keys touched by the edit are visited. A key defined twice in one file keeps its file order: the whole
         # list of this file is rebuilt when there is more than one.
         touched = dict.fromkeys(item.key for item in (*gone, *come))
         for item in gone:
+            yield
             claims = self._claims[item.key]
             claims.files[file].remove(item)
             if not claims.files[file]:
                 del claims.files[file]
         for item in come:
+            yield
             self._claims.setdefault(item.key, _Claims()).files.setdefault(file, []).append(item)
-        return [change for key in touched if (change := self._settle(file, key)) is not None]
+        changes: list[Change] = []
+        for key in touched:
+            yield
+            if (change := self._settle(file, key)) is not None:
+                changes.append(change)
+        return changes
 
     def _settle(self, file: str, key: ObjectKey) -> Change | None:
         claims = self._claims[key]

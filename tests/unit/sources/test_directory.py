@@ -157,7 +157,7 @@ async def test_an_error_keeps_the_last_good_state_and_is_told(tmp_path: Path) ->
         assert seen.objects == {"a": "1"}
         file.write_text("a 2\n")
         await seen.until(lambda: seen.objects == {"a": "2"})
-        assert source.problems() == []
+        await seen.until(lambda: source.problems() == [])
 
 
 async def test_bytes_that_are_no_text_are_told_with_their_line(tmp_path: Path) -> None:
