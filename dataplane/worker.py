@@ -56,6 +56,9 @@ several milliseconds, to find nothing."""
 
 STDOUT = 1
 
+SPARE_FILES = 8
+"""Descriptors held back for listening sockets that the agent hands over when traffic has used up all others."""
+
 
 def main(extra_rows: Sequence[Row] = ()) -> None:
     """Serve until the agent says otherwise. `extra_rows`: policies beside those of the registry (benchmarks)."""
@@ -90,7 +93,7 @@ class Worker:
         self._heard: asyncio.Queue[tuple[Message, int]] = asyncio.Queue()
         self._end: asyncio.Future[tuple[float, float]] = self._loop.create_future()
         self._serving: Serving | None = None
-        self._channel = Channel(link, self._on_message, self._on_end)
+        self._channel = Channel(link, self._on_message, self._on_end, SPARE_FILES)
 
     async def run(self) -> None:
         """Until told to end."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import asyncio
+import contextlib
 import os
 import socket
 from collections import deque
@@ -25,15 +26,23 @@ OnMessage = Callable[[Message, int], None]
 
 
 class Channel:
-    """One end of a link. `on_end` is called once, when the other end is gone or talks nonsense (then with a reason)."""
+    """One end of a link. `on_end` is called once, when the other end is gone or talks nonsense (then with a reason).
 
-    def __init__(self, sock: socket.socket, on_message: OnMessage, on_end: Callable[[str], None]) -> None:
+    `spare`: descriptors held back, so that so many still arrive when traffic has used up all others. The kernel drops
+    those that there is no room for.
+    """
+
+    def __init__(
+        self, sock: socket.socket, on_message: OnMessage, on_end: Callable[[str], None], spare: int = 0
+    ) -> None:
         sock.setblocking(False)
         self._sock = sock
         self._on_message, self._on_end = on_message, on_end
         self._loop = asyncio.get_running_loop()
         self._decoder = codec.Decoder()
         self._fds: deque[int] = deque()
+        self._spare = [os.dup(sock.fileno()) for _ in range(spare)]
+        self._spares = spare
         self._waiting: deque[tuple[memoryview, int]] = deque()
         self._is_writing = False
         self.is_closed = False
@@ -58,6 +67,8 @@ class Channel:
         self._forget_waiting()
         while self._fds:
             os.close(self._fds.popleft())
+        while self._spare:
+            os.close(self._spare.pop())
         self._sock.close()
 
     def _end(self, reason: str) -> None:
@@ -65,7 +76,18 @@ class Channel:
             self.close()
             self._on_end(reason)
 
+    def _make_room(self) -> None:
+        """For the one descriptor that a read may bring. What was given up before is taken back when there is room."""
+        if self._spare:
+            os.close(self._spare.pop())
+
+    def _hold_back(self) -> None:
+        with contextlib.suppress(OSError):  # there is none left: the next read tries again
+            while len(self._spare) < self._spares:
+                self._spare.append(os.dup(self._sock.fileno()))
+
     def _readable(self) -> None:
+        self._make_room()
         try:
             data, ancillary, _, _ = self._sock.recvmsg(READ_BYTES, socket.CMSG_SPACE(MAX_FDS * 4), _CLOEXEC)
         except (BlockingIOError, InterruptedError):
@@ -74,6 +96,7 @@ class Channel:
             self._end(str(error))
             return
         self._fds.extend(_descriptors(ancillary))
+        self._hold_back()
         if not data:
             self._end("")
             return

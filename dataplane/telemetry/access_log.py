@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dataplane.telemetry.lines import LineWriter
-from dataplane.telemetry.lines import file_writer as file_writer  # noqa: PLC0414 - for the worker
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
