@@ -1,0 +1,105 @@
+"""A controller and two proxies under it, with default priority and on all cores: what `gatewright up` runs.
+
+Used by `propagation`. Their logs tell when a state was published and when each proxy had applied it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+from bisect import bisect_left
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks import cpu
+from benchmarks.fleet import GATEWAY, Folder
+from benchmarks.load import Backend
+from benchmarks.machine import LOAD_CORE, PROXY_CORE, Process, free_port
+
+PROXIES, WORKERS = 2, 2
+_CORES = f"{PROXY_CORE},{LOAD_CORE}"
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)[.,](\d{3})")
+
+
+class Pair:
+    """Everything ends with `stack`."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        backend = Backend()
+        stack.callback(backend.process.stop)
+        self.backend_port = backend.port
+        folder = Folder(backend.port)
+        stack.callback(folder.remove)
+        folder.gateway(extra=False)
+        self.folder = folder.path
+        self.ports = [folder.port, _free_above(folder.port)]
+        self.admins = [free_port() for _ in self.ports]
+        self._socket = Path(tempfile.mkdtemp(prefix="gatewright-xds")) / "xds.sock"
+        stack.callback(shutil.rmtree, self._socket.parent)
+        self._processes = [self._controller(stack)]
+        self._processes += [self._proxy(number, stack) for number in range(PROXIES)]
+        for process, port in zip(self._processes[1:], self.ports, strict=True):
+            process.await_port(port)
+
+    def _controller(self, stack: ExitStack) -> Process:
+        places = ["--socket", str(self._socket), "--xds", f"127.0.0.1:{free_port()}"]
+        admin = free_port()
+        command = [sys.executable, "-m", "controlplane.cli", "controller", str(self.folder), *places]
+        process = Process("controller", [*command, "--admin", f"127.0.0.1:{admin}"], _CORES, {"TZ": "UTC0"})
+        stack.callback(process.stop)
+        process.await_port(admin)
+        return process
+
+    def _proxy(self, number: int, stack: ExitStack) -> Process:
+        source = ["--xds", f"unix:{self._socket}", "--gateway", f"default/{GATEWAY}", "--instance", f"proxy-{number}"]
+        offset = self.ports[number] - self.ports[0]
+        shape = [f"--port-offset={offset}", f"--workers={WORKERS}"]
+        pages = [f"--admin=127.0.0.1:{self.admins[number]}", "--stats=off", "--readiness=off"]
+        command = [sys.executable, "-m", "dataplane", *source, *shape, *pages]
+        environment = {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0"}
+        process = Process(f"proxy-{number}", command, _CORES, environment)
+        stack.callback(process.stop)
+        return process
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Of each process and its children so far."""
+        return {process.name: cpu.nanoseconds(process.pid) / 1e9 for process in self._processes}
+
+    def phases(self, windows: Sequence[tuple[float, float]]) -> dict[str, float]:
+        """Mean milliseconds from each window's begin to the publication and to each proxy's acknowledgement in it."""
+        marks = {"published": " version ", **{f"acknowledged by proxy {n}": "state applied" for n in range(PROXIES)}}
+        found = {}
+        for process, (name, mark) in zip(self._processes, marks.items(), strict=True):
+            times = _times(process.log, mark)
+            found[name] = statistics.fmean(_after(times, begin) for begin, _ in windows) * 1e3
+        return found
+
+
+def _after(times: Sequence[float], begin: float) -> float:
+    """Seconds until the first of `times` from `begin` on; the log's times are cut to the millisecond."""
+    at = bisect_left(times, begin - 0.001)
+    return times[at] - begin if at < len(times) else 0.0
+
+
+def _times(log: Path, mark: str) -> list[float]:
+    """When the lines with `mark` were written."""
+    found = []
+    for line in log.read_text(errors="replace").splitlines():
+        when = _TIME.search(line) if mark in line else None
+        if when is not None:
+            moment = datetime.fromisoformat(f"{when[1]}T{when[2]}.{when[3]}").replace(tzinfo=UTC)
+            found.append(moment.timestamp())
+    return found
+
+
+def _free_above(port: int) -> int:
+    """The second proxy has the ports of the first and an offset, which is not negative."""
+    while True:
+        found = free_port()
+        if found > port:
+            return found
