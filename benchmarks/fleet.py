@@ -137,11 +137,11 @@ class Fleet:
         return {series: float(value) for series, _, value in rows}
 
 
-def wait_until(happened: Callable[[], bool], what: str, seconds: float = 120) -> float:
+def wait_until(happened: Callable[[], bool], what: str, seconds: float = 120, every: float = 0.05) -> float:
     """Poll; answers how long it took. Raises TimeoutError naming `what`."""
     started = time.monotonic()
     while not happened():
         if time.monotonic() - started > seconds:
             raise TimeoutError(f"{what} did not happen within {seconds:g} s")
-        time.sleep(0.05)
+        time.sleep(every)
     return time.monotonic() - started
