@@ -27,11 +27,14 @@ BAD_CONFIGURATION, USAGE = 1, 2
 
 MAX_FILES = 1_048_576
 
+STDERR = 2
+
 WORKER = (sys.executable, "-m", "dataplane.worker")
 
 
 def main(argv: Sequence[str] | None = None, worker_command: Sequence[str] = WORKER) -> int:
     """Run one proxy; answers the exit code. `worker_command` may start a worker with further policies."""
+    _hold_standard_files()
     words = list(sys.argv[1:] if argv is None else argv)
     settings = bootstrap.parse(words, os.environ)
     first = None
@@ -50,6 +53,13 @@ def main(argv: Sequence[str] | None = None, worker_command: Sequence[str] = WORK
     process_log.set_levels(levels.default, levels.modules)
     _allow_files()
     return asyncio.run(_run(settings, worker_command, first))
+
+
+def _hold_standard_files() -> None:
+    """Where one of the first three descriptors is closed, a connection would get its number, and log lines with it."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= STDERR:
+        os.set_inheritable(fd, True)
+    os.close(fd)
 
 
 def _first_reading(file: Path) -> Loaded | None:

@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from controlplane.cli.lines import Lines
+
 CHUNK = 65536
 OUTPUT_SECONDS = 1.0
 
@@ -36,19 +38,36 @@ class Lifeline:
 
 
 class Output:
-    """Writes whole lines of many children to one stream, each with its prefix; `quiet` keeps only standard error."""
+    """Writes whole lines of many children to one stream, each with its prefix; `quiet` keeps only standard error.
+
+    `stream` is not buffered: what a full disk did not take must not come back at the end of the process.
+    """
 
     def __init__(self, stream: IO[bytes], quiet: bool = False) -> None:
         self._stream = stream
         self._lock = threading.Lock()
+        self._own = Lines(self._put)
         self.quiet = quiet
 
     def write(self, prefix: bytes, lines: bytes) -> None:
-        """`lines` ends with a newline. A closed terminal silences the output, never the proxy behind it."""
+        """`lines` ends with a newline. May wait, so the children's threads call it: a child whose lines nobody takes
+        drops and counts them itself. A closed terminal silences the output, never the proxy behind it."""
         text = prefix + lines[:-1].replace(b"\n", b"\n" + prefix) + b"\n"
-        with self._lock, contextlib.suppress(OSError, ValueError):
-            self._stream.write(text)
-            self._stream.flush()
+        with contextlib.suppress(OSError, ValueError):
+            self._put(text)
+
+    def say(self, lines: bytes) -> None:
+        """Lines of `up` itself; never waits."""
+        self._own.put(lines)
+
+    def drain(self) -> None:
+        """Wait a moment for what was said."""
+        self._own.drain()
+
+    def _put(self, text: bytes) -> None:
+        with self._lock:
+            while text:
+                text = text[self._stream.write(text) :]
 
 
 @dataclass(frozen=True, slots=True)

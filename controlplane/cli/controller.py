@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from controlplane.cli import running
+from controlplane import settings
+from controlplane.app import App
+from controlplane.cli import lines, running
+
+STDOUT = 1
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -18,9 +22,15 @@ async def _serve(arguments: argparse.Namespace) -> int:
     signals = running.Signals()
     wanted = running.from_arguments(arguments)
     async with running.controller(wanted) as app:
-        print(f"controller: reading {wanted.directory}")
-        print(f"  admin API  http://{wanted.admin[0]}:{app.admin_port}/api/status")
-        print(f"  xDS        {wanted.xds[0]}:{app.xds.tcp_port} (reflection, health, client status)")
-        print(f"  proxies    gatewright proxy --xds unix:{wanted.socket} --gateway NAMESPACE/NAME", flush=True)
+        lines.Lines(lines.to_descriptor(STDOUT)).put(_announcement(wanted, app).encode())
         await signals.stop.wait()
     return signals.code
+
+
+def _announcement(wanted: settings.Settings, app: App) -> str:
+    return (
+        f"controller: reading {wanted.directory}\n"
+        f"  admin API  http://{wanted.admin[0]}:{app.admin_port}/api/status\n"
+        f"  xDS        {wanted.xds[0]}:{app.xds.tcp_port} (reflection, health, client status)\n"
+        f"  proxies    gatewright proxy --xds unix:{wanted.socket} --gateway NAMESPACE/NAME\n"
+    )

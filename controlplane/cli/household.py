@@ -56,7 +56,7 @@ class Household:
 
     def say(self, text: str) -> None:
         """A line of `up` itself, between those of its children."""
-        self._output.write(b"", text.encode() + b"\n")
+        self._output.say(text.encode() + b"\n")
 
     def wanted(self) -> list[fleet.Proxy]:
         """The proxies that the folder's Gateways ask for now."""

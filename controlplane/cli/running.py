@@ -12,15 +12,15 @@ import logging
 import os
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 from controlplane import app, settings
-from controlplane.cli import exits, holders
+from controlplane.cli import exits, holders, lines
 from controlplane.xds import SocketError
 
 EXAMPLES = "examples"
+STDERR = 2
 
 
 def directory(text: str) -> Path:
@@ -111,7 +111,7 @@ class Signals:
 
 def log_to_stderr(prefix: str = "") -> None:
     """One line a record; the controller's own rooms from INFO on, libraries from WARNING on."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = lines.Handler(STDERR)
     handler.setFormatter(logging.Formatter(f"{prefix}%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("controlplane").setLevel(logging.INFO)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import http.client
+import io
 import os
 import secrets
-import sys
 import time
 from collections.abc import Coroutine, Mapping
 from typing import Any
@@ -22,6 +22,7 @@ from controlplane.cli import announcement, children, exits, fleet, running, summ
 from controlplane.cli.household import Household
 from gatewright.api.http_route import HTTPRoute
 
+STDOUT = 1
 READY_SECONDS = 30.0
 READY_PAUSE = 0.05
 
@@ -37,7 +38,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     signals = running.Signals()
     wanted = running.from_arguments(arguments)
     plan = fleet.Plan(arguments.proxies, arguments.port_offset, arguments.workers, wanted.socket)
-    output = children.Output(sys.stdout.buffer, arguments.quiet)
+    output = children.Output(io.FileIO(STDOUT, "wb", closefd=False), arguments.quiet)
     made, warnings = environment(os.environ)
     async with running.controller(wanted) as app:
         household = Household(app, plan, output, made)
@@ -47,6 +48,7 @@ async def _run(arguments: argparse.Namespace) -> int:
             await _serve(app, household, signals, begin)
         finally:
             await household.stop(signals.hurry)
+            await asyncio.to_thread(output.drain)
     return signals.code
 
 
