@@ -35,10 +35,10 @@ class Pipeline:
     def __init__(self) -> None:
         self.objects: dict[ObjectKey, KubeObject] = {}
         self.snapshots = Snapshots()
-        self.fleet = Fleet(time.time)
+        self.fleet = Fleet(time.time, time.monotonic)
         self.program = Program(time.time)
         self.ready = asyncio.Event()
-        self.published_at: dict[str, float] = {}  # wall-clock seconds of each Gateway's newest state
+        self.published_at: dict[str, float] = {}  # steady seconds of each Gateway's newest state
         self.changed: Callable[[], None] = lambda: None  # objects or proxies are not what they were
         self.turns = Turns()
         self._coalescer = Coalescer(time.monotonic)
@@ -127,7 +127,7 @@ class Pipeline:
         self._settle_generations()
 
     def _note(self, snapshot: Snapshot, count: int) -> None:
-        self.published_at[snapshot.gateway] = time.time()
+        self.published_at[snapshot.gateway] = time.monotonic()
         changed = "1 resource" if count == 1 else f"{count} resources"
         log.info("%s: version %s, %s changed", snapshot.gateway, snapshot.version[:12], changed)
         self._answered(snapshot.gateway)

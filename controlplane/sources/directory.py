@@ -16,12 +16,12 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from controlplane import turns
 from controlplane.sources import scan, tree, watch
 from gatewright.api.problem import Problem
 
 log = logging.getLogger(__name__)
 
-SLICE = 0.004
 BATCH = 50  # changes told at once while there are more to read: what the sink makes of them takes time as well
 SETTLE = 0.05
 RESCAN = 10.0  # safety net: lost events, links that lead out of the folder, a folder that was replaced as a whole
@@ -140,7 +140,7 @@ class Directory:
 
     async def _work(self) -> None:
         self._wake.clear()
-        self._slice_end = time.monotonic() + SLICE
+        self._slice_end = time.monotonic() + turns.SLICE
         changes: list[tree.Change] = []
         while self.is_busy:
             if self._must_rescan:
@@ -162,8 +162,8 @@ class Directory:
         await self._breathe()
 
     async def _breathe(self) -> None:
-        await asyncio.sleep(0)
-        self._slice_end = time.monotonic() + SLICE
+        await turns.rest()
+        self._slice_end = time.monotonic() + turns.SLICE
 
     async def _rescan(self) -> set[str]:
         """The files that differ from what was read. A folder that is gone keeps its last good state."""

@@ -1,21 +1,29 @@
-"""File-system events of one folder, from a thread: paths that something happened to, grouped over a few milliseconds.
+"""File-system events of one folder, from a thread: paths that something happened to, grouped over a moment.
 
-Called by `directory`, which decides what an event means. Without inotify (or when its limit is reached) it polls.
+Called by `directory`, which decides what an event means. On Linux the system tells at once (`inotify`); elsewhere, or
+when its limit is reached, watchfiles does.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
+from typing import Protocol
 
 from watchfiles._rust_notify import RustNotify
 
+from controlplane.sources.inotify import Inotify
+
 log = logging.getLogger(__name__)
 
-# A group of events is complete after one step without a further one, at the latest after the debounce.
-STEP_MS, DEBOUNCE_MS = 3, 20
-IDLE_MS = 2_000
+QUIET, LONGEST = 0.001, 0.020
+"""Seconds. A group is complete when nothing has happened for so long, and no file is being written; at the latest after
+the longest. So files that a program writes one after the other belong together, and none is read when it is half."""
+
+STEP_MS, DEBOUNCE_MS, IDLE_MS = 3, 20, 2_000
+"""The same for watchfiles."""
 POLL_MS = 250
 
 Told = Callable[[frozenset[str]], None]
@@ -28,29 +36,80 @@ class Watch:
         """Raises FileNotFoundError when `root` is absent. `told` is called from the thread with absolute paths."""
         self._told = told
         self._stopping = threading.Event()
-        self._notify = _notify(root)
+        self._events = _events(root)
         self._thread = threading.Thread(target=self._run, name=f"watch {root}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns at once; the thread ends within a step."""
+        """Returns at once; the thread ends soon."""
         self._stopping.set()
+        self._events.wake()
 
     def _run(self) -> None:
-        with self._notify:
+        try:
             while not self._stopping.is_set():
-                events = self._notify.watch(DEBOUNCE_MS, STEP_MS, IDLE_MS, self._stopping)
-                if isinstance(events, set) and not self._stopping.is_set():
-                    self._told(frozenset(path for _, path in events))
+                paths = self._events.group(self._stopping)
+                if paths and not self._stopping.is_set():
+                    self._told(paths)
+        finally:
+            self._events.close()
 
 
-def _notify(root: str) -> RustNotify:
+class Events(Protocol):
+    def group(self, stopping: threading.Event) -> frozenset[str]:
+        """The next paths; empty after a while in which nothing happened, or when it is time to stop."""
+        ...
+
+    def wake(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _events(root: str) -> Events:
     try:
-        return RustNotify([root], False, False, POLL_MS, True, True)
+        return _Told(Inotify(root))
     except FileNotFoundError:
         raise
     except OSError as error:
-        log.warning("cannot watch %s (%s); looking at it every %d ms instead", root, error, POLL_MS)
-        return RustNotify([root], False, True, POLL_MS, True, True)
+        log.warning("cannot be told of changes of %s (%s); looking at it every %d ms instead", root, error, POLL_MS)
+        return _Polled(RustNotify([root], False, True, POLL_MS, True, True))
+
+
+class _Told:
+    """Groups of the system's events."""
+
+    def __init__(self, inotify: Inotify) -> None:
+        self._inotify = inotify
+        self.wake, self.close = inotify.wake, inotify.close
+
+    def group(self, stopping: threading.Event) -> frozenset[str]:
+        paths: set[str] = set()
+        writing: set[str] = set()
+        events = self._inotify.read(None)
+        end = time.monotonic() + LONGEST
+        while events and not stopping.is_set():
+            for path, is_writing in events:
+                paths.add(path)
+                (writing.add if is_writing else writing.discard)(path)
+            left = max(0.0, end - time.monotonic())
+            events = self._inotify.read(left if writing else min(left, QUIET))
+        return frozenset(paths)
+
+
+class _Polled:
+    """Groups of watchfiles' events."""
+
+    def __init__(self, notify: RustNotify) -> None:
+        self._notify = notify
+
+    def group(self, stopping: threading.Event) -> frozenset[str]:
+        events = self._notify.watch(DEBOUNCE_MS, STEP_MS, IDLE_MS, stopping)
+        return frozenset(path for _, path in events) if isinstance(events, set) else frozenset()
+
+    def wake(self) -> None:
+        """It looks at the event that it was given, with every step."""
+
+    def close(self) -> None:
+        self._notify.close()

@@ -32,6 +32,9 @@ QUESTION: Final = "versions"
 
 CLAIMED_TYPES: Final = (ENDPOINT_TYPE, RESOURCE_TYPE)
 
+NAME_BYTES: Final = 300
+"""Of a resource's name and version in an answer: as received, parsed, and kept until the state is begun (measured)."""
+
 
 class Claim:
     """What one stream's proxy claims, until it is known what it holds. Without a node: nothing."""
@@ -65,6 +68,17 @@ class Claim:
         else:
             self._questions = [*reversed(CLAIMED_TYPES)]
             self._untold = {*CLAIMED_TYPES}
+
+    def cost(self, newest: Snapshot) -> int | None:
+        """About the bytes that the answers to the next question make us hold, None when there is nothing to ask.
+
+        The first question answers for both: they are sent and answered together.
+        """
+        if not self._questions:
+            return None
+        if len(self._questions) < len(CLAIMED_TYPES):
+            return 0
+        return NAME_BYTES * sum(len(newest.resources(type_url)) for type_url in CLAIMED_TYPES)
 
     def next_question(self) -> bytes | None:
         """The next question to send, serialised."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.snapshot import Difference, Record, Snapshot
@@ -28,10 +28,15 @@ _NAME_OVERHEAD: Final = 4  # tag and length of a removed name
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The resources and removed names of one response."""
+    """The resources and removed names of one response. `size`: about its bytes."""
 
     records: tuple[Record, ...] = ()
     removed: tuple[str, ...] = ()
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = sum(len(name.encode()) + _NAME_OVERHEAD for name in self.removed)
+        object.__setattr__(self, "size", names + sum(len(record.wire) for record in self.records))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,14 +56,9 @@ class Part:
 def cut(difference: Difference) -> tuple[Chunk, ...]:
     """Chunks of at most 250 resources and 1 MiB (a bigger resource travels alone); removed names count as bytes."""
     chunks = [*_cut_records(difference.changed), *_cut_names(difference.removed)]
-    if len(chunks) == 2 and sum(map(_size, chunks)) <= MOST_BYTES and chunks[1].removed:
+    if len(chunks) == 2 and sum(chunk.size for chunk in chunks) <= MOST_BYTES and chunks[1].removed:
         return (Chunk(chunks[0].records, chunks[1].removed),)  # the common small change: one message
     return tuple(chunks)
-
-
-def _size(chunk: Chunk) -> int:
-    names = sum(len(name.encode()) + _NAME_OVERHEAD for name in chunk.removed)
-    return names + sum(len(record.wire) for record in chunk.records)
 
 
 def _cut_records(records: tuple[Record, ...]) -> Iterator[Chunk]:

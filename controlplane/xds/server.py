@@ -25,8 +25,9 @@ from controlplane.xds import csds, services, unix_socket
 from controlplane.xds.delta import Library
 from controlplane.xds.fleet import Fleet
 from controlplane.xds.node import Identity, Peer, ProtocolError
-from controlplane.xds.session import Call, DeltaCall, Session
+from controlplane.xds.session import Call, DeltaCall, House, Session
 from controlplane.xds.stream import Stream
+from controlplane.xds.turns import Turns
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ Authorize = Callable[[Identity, Peer], Awaitable[str | None]]
 
 FIRST_REQUEST: Final = 15.0
 GRACE: Final = 1.0
+CHECK_EVERY: Final = 0.5
 MOST_RECEIVED: Final = 64 << 20
 """Bytes of one request: a client that comes back to another state names each resource it holds, 100,000 of them are
 about 10 MB."""
@@ -47,7 +49,8 @@ TCP_REFUSES: Final = "resources are served on the Unix socket only; this address
 class XdsSettings:
     """Where to listen. None switches a listener off; TCP port 0 takes a free one (`XdsServer.tcp_port`).
 
-    A proxy that does not answer a ping is dropped after `keepalive` + `keepalive_timeout` seconds.
+    A proxy that does not answer a ping is dropped after `keepalive` + `keepalive_timeout` seconds, one that answers
+    pings and takes no response after `send_timeout`.
     """
 
     unix_path: Path | None
@@ -55,6 +58,7 @@ class XdsSettings:
     resources_over_tcp: bool = False
     keepalive: float = 10.0
     keepalive_timeout: float = 5.0
+    send_timeout: float = 30.0
 
 
 async def trust_local(identity: Identity, peer: Peer) -> str | None:
@@ -73,10 +77,12 @@ class XdsServer:
         self._settings = settings
         self._authorize = authorize
         self._library = Library()
+        self._house = House(snapshots, fleet, Turns(), settings.send_timeout)
         self._sessions: dict[str, set[Session]] = defaultdict(set)
         self._servers: list[grpc.aio.Server] = []
         self._health: health.aio.HealthServicer | None = None
         self._stop_listening: Callable[[], None] | None = None
+        self._checking: asyncio.TimerHandle | None = None
         self._stopping = False
         self._bound_path: Path | None = None
         self.tcp_port: int | None = None
@@ -96,6 +102,7 @@ class XdsServer:
             self._stop_listening = self._snapshots.listen(self._published)
             for server in self._servers:
                 await server.start()
+            self._check()
         except BaseException:
             await self.stop()
             raise
@@ -106,6 +113,8 @@ class XdsServer:
         if self._stop_listening is not None:
             self._stop_listening()
             self._stop_listening = None
+        if self._checking is not None:
+            self._checking.cancel()
         if self._health is not None:
             await self._health.enter_graceful_shutdown()
         for session in self._all_sessions():
@@ -171,7 +180,7 @@ class XdsServer:
         if reason is not None:
             LOG.warning("%s may not have %s: %s", peer.address, stream.identity.gateway, reason)
             await call.abort(grpc.StatusCode.PERMISSION_DENIED, reason)
-        session = Session(stream, self._snapshots, self._fleet, peer)
+        session = Session(stream, self._house, peer)
         self._sessions[session.gateway].add(session)
         try:
             await session.run(call)
@@ -183,6 +192,13 @@ class XdsServer:
         remaining.discard(session)
         if not remaining:
             del self._sessions[session.gateway]
+
+    def _check(self) -> None:
+        """Look for slow proxies, and again after a moment: one timer for all instead of one for each message."""
+        now = time.monotonic()
+        for session in self._all_sessions():
+            session.check(now)
+        self._checking = asyncio.get_running_loop().call_later(CHECK_EVERY, self._check)
 
     def _published(self, snapshot: Snapshot) -> None:
         for session in self._sessions.get(snapshot.gateway, ()):

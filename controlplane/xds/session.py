@@ -1,7 +1,8 @@
 """One proxy's delta ADS call: moves bytes between gRPC and the `Stream` state machine.
 
 A thin shell. Requests are read in one task and responses written in another, so that an ACK is seen while a big state
-is still being written; `write` waits for the peer's flow control, so a slow reader holds one response, not a queue.
+is still being written; `write` waits for the peer's flow control, so a slow reader holds one response, not a queue. All
+sessions together hold no more than `turns` allows. The server calls `check` now and then, which notices who is slow.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, NoReturn, Protocol
 
 import grpc
@@ -19,9 +23,12 @@ from controlplane.xds.fleet import Fleet, Proxy
 from controlplane.xds.nacks import Refusal
 from controlplane.xds.node import Peer, ProtocolError
 from controlplane.xds.stream import Acknowledged, Refused, Stream
+from controlplane.xds.turns import FREE_BYTES, PATIENCE, Turn, Turns
 from gatewright.wire.external import discovery_pb2
 
 LOG: Final = logging.getLogger(__name__)
+
+TOO_SLOW: Final = "this proxy took nothing that was sent to it for too long"
 
 
 class Call(Protocol):
@@ -42,18 +49,36 @@ class DeltaCall(Call, Protocol):
     async def write(self, response: bytes) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class House:
+    """What all sessions of a server share. A proxy that takes no response for `send_timeout` seconds is left."""
+
+    snapshots: Snapshots
+    fleet: Fleet
+    turns: Turns
+    send_timeout: float
+
+
 class Session:
     """A connected proxy. Made when its first request was read and allowed; `run` lasts until the call ends."""
 
-    def __init__(self, stream: Stream, snapshots: Snapshots, fleet: Fleet, peer: Peer) -> None:
+    def __init__(self, stream: Stream, house: House, peer: Peer) -> None:
         assert stream.identity is not None  # the first request was received
         self.stream = stream
         self.gateway = stream.identity.gateway
-        self.proxy: Proxy = fleet.connect(stream.identity.node_id, self.gateway, peer.address)
-        self._snapshots = snapshots
-        self._fleet = fleet
+        self.proxy: Proxy = house.fleet.connect(stream.identity.node_id, self.gateway, peer.address)
+        self._snapshots = house.snapshots
+        self._fleet = house.fleet
+        self._turns = house.turns
+        self._send_timeout = house.send_timeout
         self._wake = asyncio.Event()
         self._closing = ""
+        self._ticket = 0
+        self._turn: Turn | None = None
+        self._slow = False
+        self._waits_since = math.inf
+        """When the response was written that the peer has not taken yet, or the question that it has not answered."""
+        self._left = False
 
     def notify(self) -> None:
         """There is a newer snapshot."""
@@ -63,6 +88,17 @@ class Session:
         """End the call with UNAVAILABLE, so that the proxy tries again, here or at another replica."""
         self._closing = reason
         self._wake.set()
+
+    def check(self, now: float) -> None:
+        """Notice a peer that does not take what is sent to it, or does not answer a question. `now`: monotonic."""
+        waits = now - self._waits_since
+        if waits > PATIENCE and self._turn is not None:
+            self._slow = True
+            self._turns.delay(self._turn)
+        if waits > self._send_timeout and not self._left:
+            LOG.warning("proxy %s took nothing for %.0f s: it is left", self.proxy.node_id, waits)
+            self._leave()
+            self.close(TOO_SLOW)
 
     async def run(self, call: DeltaCall) -> None:
         """Serve until the proxy ends the call, breaks the protocol or is cancelled."""
@@ -75,10 +111,17 @@ class Session:
             LOG.warning("proxy %s: %s", self.proxy.node_id, error)
             await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         finally:
-            self._fleet.disconnect(self.proxy)  # before anything that waits: a call can be cancelled twice
+            self._end_turn()
+            self._leave()  # before anything that waits: a call can be cancelled twice
             LOG.info("proxy %s disconnected", self.proxy.node_id)
             reader.cancel()
             await asyncio.wait([reader])
+
+    def _leave(self) -> None:
+        """The proxy counts no longer. gRPC cannot end a call while a message is under way, so that may take longer."""
+        if not self._left:
+            self._left = True
+            self._fleet.disconnect(self.proxy)
 
     async def _read(self, call: DeltaCall) -> None:
         while (request := await call.read()) is not grpc.aio.EOF:
@@ -99,16 +142,45 @@ class Session:
                 await call.abort(grpc.StatusCode.UNAVAILABLE, self._closing)
             if reader.done():
                 reader.result()  # raises what went wrong
-            response = self.stream.next_response(self._snapshots.newest(self.gateway))
+            if self._waits_since != math.inf and not self.stream.is_asked:
+                self._end_turn()  # the question is answered
+            size = self.stream.prepare(self._snapshots.newest(self.gateway))
             self._report()
-            if response is not None:
-                await call.write(response)
-            elif reader.done() and self.stream.wait() is None:
+            if size is None and reader.done() and self.stream.wait() is None:
                 return
-            else:
+            if size is None or not self._may_send(size):
                 await self._pause()
+            else:
+                await self._send(call)
+
+    def _may_send(self, size: int) -> bool:
+        """Whether it is this stream's turn; if not, it lines up and is woken."""
+        if self._turn is None:
+            if size <= FREE_BYTES:
+                return True
+            self._ticket = self._ticket or self._turns.ticket()
+            self._turn = self._turns.ask(self._ticket, size, self._wake.set, slow=self._slow)
+        return self._turn.granted
+
+    async def _send(self, call: DeltaCall) -> None:
+        response = self.stream.next_response(self._snapshots.newest(self.gateway))
+        if response is None:
+            return
+        self._waits_since = time.monotonic()
+        await call.write(response)
+        self._slow = time.monotonic() - self._waits_since > PATIENCE
+        if not self.stream.is_asked:
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        self._waits_since = math.inf
+        if self._turn is not None:
+            self._turns.end(self._turn)
+            self._turn = None
 
     async def _pause(self) -> None:
+        if self._turn is None:
+            self._ticket = 0  # all is said: the next state has a place of its own
         seconds = self.stream.wait()
         if seconds is None:
             await self._wake.wait()
@@ -120,6 +192,8 @@ class Session:
 
     def _report(self) -> None:
         """Pass on to the fleet what became known."""
+        if self._left:
+            return
         for outcome in self.stream.take_outcomes():
             match outcome:
                 case Acknowledged(sequence, version):

@@ -178,6 +178,23 @@ class Stream:
             flight.marker = nonce
         return self._library.response(part, index, flight.snapshot.version if last else "")
 
+    def prepare(self, newest: Snapshot) -> int | None:
+        """About the bytes that `next_response` is going to cost, or None when there is nothing to send now.
+
+        Nothing is serialised yet, so that a stream which waits for its turn holds no bytes.
+        """
+        if self._flight is None or self._flight.answered:
+            self._begin(newest)
+        if self._flight is None or not self._flight.steps:
+            return self._claim.cost(newest)
+        part, index = self._flight.steps[-1]
+        return part.chunks[index].size
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the proxy was, or is about to be, asked what it holds."""
+        return self._claim.is_asked
+
     def has_more(self, newest: Snapshot) -> bool:
         """Whether `next_response` may give something, now or after `wait`."""
         flight = self._flight
