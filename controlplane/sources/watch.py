@@ -73,8 +73,18 @@ def _events(root: str) -> Events:
     except FileNotFoundError:
         raise
     except OSError as error:
-        log.warning("cannot be told of changes of %s (%s); looking at it every %d ms instead", root, error, POLL_MS)
-        return _Polled(RustNotify([root], False, True, POLL_MS, True, True))
+        log.debug("no inotify: %s", error)
+    return _Polled(_notify(root))
+
+
+def _notify(root: str) -> RustNotify:
+    try:
+        return RustNotify([root], False, False, POLL_MS, True, True)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        log.warning("cannot watch %s (%s); looking at it every %d ms instead", root, error, POLL_MS)
+        return RustNotify([root], False, True, POLL_MS, True, True)
 
 
 class _Told:
@@ -89,11 +99,13 @@ class _Told:
         writing: set[str] = set()
         events = self._inotify.read(None)
         end = time.monotonic() + LONGEST
-        while events and not stopping.is_set():
+        while events:
             for path, is_writing in events:
                 paths.add(path)
                 (writing.add if is_writing else writing.discard)(path)
-            left = max(0.0, end - time.monotonic())
+            left = end - time.monotonic()
+            if left <= 0 or stopping.is_set():
+                break
             events = self._inotify.read(left if writing else min(left, QUIET))
         return frozenset(paths)
 

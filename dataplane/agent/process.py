@@ -83,9 +83,8 @@ class WorkerProcess:
 
     def send_state(self, number: int, records: Iterable[Record]) -> None:
         """A whole state, or the difference to the one before."""
-        for changes in codec.chunked(records):
-            self.send(changes)
-        self.send(messages.StateEnd(number))
+        if self._channel is not None:
+            self._channel.send_all((*codec.chunked(records), messages.StateEnd(number)))
 
     def ping(self) -> int:
         """Ask for a sign of life; `has_answered` tells of it, by the number that is returned."""

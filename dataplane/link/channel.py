@@ -12,7 +12,7 @@ import contextlib
 import os
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from dataplane.link import codec
 from dataplane.link.messages import Message
@@ -54,6 +54,21 @@ class Channel:
             return
         assert (fd >= 0) == message.carries_fd
         self._waiting.append((memoryview(codec.encode(message)), os.dup(fd) if fd >= 0 else -1))
+        if not self._is_writing:
+            self._writable()
+
+    def send_all(self, messages: Iterable[Message]) -> None:
+        """As `send` for each of them; none carries a descriptor. Small ones travel together: every write wakes the
+        other end, which then has to be asked for the processor back."""
+        if self.is_closed:
+            return
+        together = b""
+        for frame in map(codec.encode, messages):
+            if together and len(together) + len(frame) > READ_BYTES:
+                self._waiting.append((memoryview(together), -1))
+                together = b""
+            together += frame
+        self._waiting.append((memoryview(together), -1))
         if not self._is_writing:
             self._writable()
 

@@ -1,0 +1,127 @@
+"""Linux's inotify for a folder and everything below it: what happened, the moment it happened, at no cost while quiet.
+
+Called by `watch`, from its thread. A library polls its own queue every few milliseconds, which is most of the time that
+a change may take here; the system's three calls are all that is needed. Symlinks to folders are followed, as `scan`
+does. What is below a folder that appears is not told one by one: its own path is, which asks for a scan.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import logging
+import os
+import select
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+log = logging.getLogger(__name__)
+
+_ATTRIB, _MODIFY, _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO = 0x4, 0x2, 0x8, 0x40, 0x80
+_CREATE, _DELETE, _DELETE_SELF, _MOVE_SELF = 0x100, 0x200, 0x400, 0x800
+_OVERFLOW, _IGNORED, _ONLY_FOLDERS, _FOLDER = 0x4000, 0x8000, 0x01000000, 0x40000000
+_OF_INTEREST = (
+    _ATTRIB | _MODIFY | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF
+)
+_UNFINISHED = _CREATE | _MODIFY
+_HEAD = struct.Struct("iIII")
+_READ_BYTES = 64 * 1024
+
+
+class Event(NamedTuple):
+    """`is_writing`: somebody has the file open and has not finished."""
+
+    path: str
+    is_writing: bool
+
+
+class Inotify:
+    """Raises OSError: FileNotFoundError when `root` is absent, others where there is no inotify, or no more of it."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._calls = _calls()
+        self._paths: dict[int, str] = {}
+        self._fd = self._check(self._calls.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        self._waker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._poll = select.poll()
+        self._poll.register(self._fd, select.POLLIN)
+        self._poll.register(self._waker, select.POLLIN)
+        try:
+            self._add(root, set())
+        except OSError:
+            self.close()
+            raise
+
+    def read(self, seconds: float | None) -> list[Event]:
+        """What happened; waits for it so long at most (None: for ever, or until `wake`)."""
+        self._poll.poll(None if seconds is None else seconds * 1e3)
+        try:
+            data = os.read(self._fd, _READ_BYTES)
+        except BlockingIOError:
+            return []
+        return list(self._events(data))
+
+    def wake(self) -> None:
+        """Let this and every later `read` return at once. From any thread."""
+        os.eventfd_write(self._waker, 1)
+
+    def close(self) -> None:
+        os.close(self._fd)
+        os.close(self._waker)
+
+    def _events(self, data: bytes) -> Iterator[Event]:
+        at = 0
+        while at < len(data):
+            watch, mask, _, length = _HEAD.unpack_from(data, at)
+            name = os.fsdecode(data[at + _HEAD.size : at + _HEAD.size + length].rstrip(b"\0"))
+            at += _HEAD.size + length
+            if mask & _OVERFLOW:
+                yield Event(self._root, False)
+            elif mask & _IGNORED:
+                self._paths.pop(watch, None)
+            elif watch in self._paths:
+                path = os.path.join(self._paths[watch], name) if name else self._paths[watch]
+                is_folder = bool(mask & _FOLDER)
+                if mask & (_CREATE | _MOVED_TO) and (is_folder or os.path.isdir(path)):
+                    self._add_new(path)
+                yield Event(path, bool(mask & _UNFINISHED) and not is_folder)
+
+    def _add_new(self, path: str) -> None:
+        try:
+            self._add(path, set())
+        except FileNotFoundError:
+            pass  # gone again
+        except OSError as error:
+            log.warning("cannot watch %s (%s); it is looked at now and then", path, error.strerror)
+
+    def _add(self, folder: str, visited: set[tuple[int, int]]) -> None:
+        """Watch a folder and those below it, each once."""
+        status = os.stat(folder)
+        if (status.st_dev, status.st_ino) in visited:
+            return
+        visited.add((status.st_dev, status.st_ino))
+        watch = self._calls.inotify_add_watch(self._fd, os.fsencode(folder), _OF_INTEREST | _ONLY_FOLDERS)
+        self._paths[self._check(watch)] = folder
+        with os.scandir(folder) as entries:
+            below = [entry.path for entry in entries if entry.is_dir()]
+        for path in below:
+            try:
+                self._add(path, visited)
+            except (FileNotFoundError, PermissionError):
+                continue  # gone meanwhile, or not ours to look at; `scan` leaves it out too
+
+    def _check(self, result: int) -> int:
+        if result < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return result
+
+
+def _calls() -> ctypes.CDLL:
+    """Raises OSError where there is no such thing."""
+    calls = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(calls, "inotify_init1") or not hasattr(os, "eventfd"):
+        raise OSError(errno.ENOSYS, "this system has no inotify")
+    return calls
