@@ -19,7 +19,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from dataplane.bootstrap import WorkerSettings
@@ -33,6 +32,7 @@ from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context
 from dataplane.proxy.deadlines import Deadlines
 from dataplane.server.acceptor import Acceptor
+from dataplane.table import collection
 from dataplane.table.applier import Applier
 from dataplane.table.current import Current
 from dataplane.table.store import Change
@@ -45,14 +45,6 @@ from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
 
 log = logging.getLogger("dataplane.worker")
-
-YOUNG, MIDDLE, OLD = 5_000, 4, 1_000_000_000
-"""Garbage collection: at most 20,000 young objects are looked at at once (below 1 ms), the old ones never: the table
-holds no cycles, and a full collection over 10,000 routes would stop traffic for tens of milliseconds."""
-
-BIG_STATE = 500
-"""Records from which a state is applied without garbage collection: looking at what it makes would hold the loop for
-several milliseconds, to find nothing."""
 
 STDOUT = 1
 
@@ -67,7 +59,7 @@ def main(extra_rows: Sequence[Row] = ()) -> None:
     link = socket.socket(fileno=parser.parse_args().link_fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the agent decides
     process_log.configure("text", "worker")
-    gc.set_threshold(YOUNG, MIDDLE, OLD)
+    collection.configure()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(link, (*registry.ROWS, *extra_rows)))
 
@@ -190,6 +182,7 @@ class Serving:
         self._current = Current(word.read)
         self._heard_of_commit = asyncio.Event()
         self._applier = Applier(rows, Env(clock=time.monotonic, random=random.random), self._current)
+        self._applier.remains.wake = self._tidy_soon
         self._tasks = _Tasks(loop)
         self._access_log = AccessLog(
             lines.file_writer(STDOUT), loop.call_later, settings.log_format == "json", self._dropped
@@ -209,6 +202,7 @@ class Serving:
         )
         self._acceptor = Acceptor(self._context, loop)
         self._records: deque[Record] = deque()
+        self._is_tidying = False
         self.state = 0
         self._watches = Watches(loop.call_later, metrics, recorder.publish)
 
@@ -218,16 +212,13 @@ class Serving:
     async def apply(self, message: messages.StateEnd, _fd: int) -> None:
         """Make the next table in slices, with traffic between them; say so; swap with the other workers."""
         records, self._records = self._records, deque()
-        is_big = len(records) >= BIG_STATE
         self._current.number = message.number
         work = self._applier.apply(_taken(records))
-        with _collection_paused(is_big):
-            preparing = await self._go_on(work)
+        preparing = await self._go_on(work)
         self._tell(self._prepared(message.number))
         await self._committed()
         self.state, is_first = message.number, self.state == 0
-        with _collection_paused(is_big):
-            dropping = await self._go_on(work)
+        dropping = await self._go_on(work)
         self._swapped(max(preparing, dropping))
         if is_first and message.number:
             gc.freeze()
@@ -251,6 +242,17 @@ class Serving:
         while self._current.prepared is not None:
             self._heard_of_commit.clear()
             await self._heard_of_commit.wait()
+
+    def _tidy_soon(self) -> None:
+        """The last exchange of an old table has ended."""
+        if not self._is_tidying:
+            self._is_tidying = True
+            asyncio.get_running_loop().call_soon(self._tidy)
+
+    def _tidy(self) -> None:
+        self._is_tidying = False
+        if self._applier.tidy():
+            self._tidy_soon()
 
     def commit(self) -> None:
         """The agent has committed a state."""
@@ -328,21 +330,6 @@ def _taken(records: deque[Record]) -> Iterator[Change]:
     """The records, each given away when it is asked for: a big state is freed in slices as well."""
     while records:
         yield Change(*records.popleft())
-
-
-@contextmanager
-def _collection_paused(is_big: bool) -> Iterator[None]:
-    """No collection meanwhile; afterwards everything that was made counts as old, without having been looked at."""
-    if not is_big:
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.unfreeze()
-        gc.enable()
 
 
 class _Tasks:

@@ -4,27 +4,29 @@ The worker runs `apply` to its end before it begins with the next state, and giv
 a state is changing is in a `Swap`; what outlives it is here. Exchanges see nothing of this but `current.table`.
 
 A resource is judged whole before anything is changed, so that a bad one leaves its last good version untouched. Memory
-is given back in slices as well: what the old table alone holds is dropped piece by piece after the swap. Tables hold no
-cycles, so one that an exchange still has goes by itself.
+is given back in slices as well (`remains`): what the old table alone held after the swap, the rest of a table that an
+exchange still had once it lets go.
 """
 
 from __future__ import annotations
 
-from collections import ChainMap, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from dataplane.chain.filter import Env, Refused, Row
 from dataplane.table import endpoints, listeners, routes
 from dataplane.table.carryover import Carryover
+from dataplane.table.collection import Pause
 from dataplane.table.current import Current
 from dataplane.table.intern import Interns
 from dataplane.table.outcome import Outcome
 from dataplane.table.parted import Container
 from dataplane.table.plans import BackendPlan, ListenerPlan
-from dataplane.table.router import Level, Router
+from dataplane.table.remains import Remains
+from dataplane.table.router import Router
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Store, decode
-from dataplane.table.swap import Swap, parts
+from dataplane.table.swap import Swap
 from dataplane.table.table import Table
 
 SLICE = 0.001
@@ -60,6 +62,8 @@ class Applier:
         """Reason by key of what was refused when it was last sent."""
         self.conflicts: dict[str, dict[str, str]] = {}
         """By bind: listeners that share a hostname with an earlier one."""
+        self.remains = Remains()
+        """Of old tables, freed with the next state or by `tidy`."""
         self._clock = env.clock
         self._applying = False
 
@@ -77,11 +81,25 @@ class Applier:
         until = clock() + SLICE
         work = self._work(changes)
         del changes  # what was worked off is nobody's
-        for _ in work:
-            if clock() >= until or self.current.prepared is not None:
-                yield
-                until = clock() + SLICE
+        pause = Pause()
+        try:
+            for _ in work:
+                is_prepared = self.current.prepared is not None
+                if is_prepared or clock() >= until:
+                    if is_prepared:
+                        pause.end()  # nobody knows how long the commit takes
+                    else:
+                        pause.slice_ended()
+                    yield
+                    until = clock() + SLICE
+        finally:
+            pause.end()
         self._applying = False
+
+    def tidy(self) -> bool:
+        """Free for one slice what is left of old tables; whether there is more. For between states (`remains.wake`)."""
+        until = self._clock() + SLICE
+        return any(self._clock() >= until for _ in self.remains.drop())
 
     def _work(self, changes: Iterable[Change]) -> Iterator[None]:
         """One state in steps of one resource."""
@@ -99,23 +117,35 @@ class Applier:
             yield
         self._publish(swap)
         yield  # where the caller waits while `current.prepared` is not in effect: nobody drops a table that serves
-        yield from _drop(swap)
+        swap.drafts.clear()
+        yield from _release(swap)
+        yield from self.remains.drop()
 
     def _publish(self, swap: Swap) -> None:
         """The swap. Everything that takes long was done before."""
         old = self.current.table
         for key, draft in swap.drafts.items():
+            self.remains.watch(self.routers[key])
+            self.remains.add(draft.fresh)
             self.routers[key] = draft.finish()
             swap.listeners.add(key)
-            swap.garbage += draft.replaced + parts(draft.fresh)
         listeners.make_plans(swap)
         binds = listeners.make_binds(swap)
         if swap.backends is not None:
+            self.remains.watch(old)
             self.backends = swap.backends
         if swap.binds or swap.backends is not None or not old.version:
             self.current.offer(Table(old.version + 1, binds, self.backends))
-        standing = dict(ChainMap(self.refused, *self.conflicts.values()))
-        self.outcome = Outcome(swap.refused, binds, standing, frozenset(self.waiting))
+        self.outcome = Outcome(swap.refused, binds, self._standing(swap), self.waiting.keys())
+
+    def _standing(self, swap: Swap) -> Mapping[str, str]:
+        """All that is refused. Made anew only when it differs: it may be long."""
+        if not (swap.refused or swap.accepted or swap.binds):
+            return self.outcome.standing
+        standing: dict[str, str] = {}
+        for conflicts in self.conflicts.values():
+            standing |= conflicts
+        return standing | self.refused
 
     def __repr__(self) -> str:
         return f"Applier({self.current!r}, {self.store!r}, {len(self.waiting)} waiting, {len(self.refused)} refused)"
@@ -147,7 +177,7 @@ def _judge(swap: Swap, handler: Handler, name: str, value: bytes | None) -> None
     except Refused as error:
         swap.refused[name] = swap.of.refused[name] = str(error)
     else:
-        swap.of.refused.pop(name, None)
+        swap.accepted = swap.of.refused.pop(name, None) is not None or swap.accepted
 
 
 def _change_unknown(swap: Swap, name: str, value: bytes | None) -> None:
@@ -157,17 +187,11 @@ def _change_unknown(swap: Swap, name: str, value: bytes | None) -> None:
         raise Refused("a kind of resource that this proxy does not know")
 
 
-def _drop(swap: Swap) -> Iterator[None]:
-    """Give back what the old table alone held."""
+def _release(swap: Swap) -> Iterator[None]:
+    """Give back the endpoints that the old table alone named, and close their connections one by one."""
     for endpoint in swap.released:
-        swap.of.carryover.give_back(endpoint)
-        yield
-    swap.drafts.clear()
-    garbage = swap.garbage
-    while garbage:
-        piece = garbage.pop()
-        if type(piece) is Level:
-            garbage.extend(parts(piece.exact) + parts(piece.prefixes))
+        for _ in swap.of.carryover.give_back(endpoint):
+            yield
         yield
 
 

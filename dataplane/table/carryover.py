@@ -6,6 +6,8 @@ it back after the swap that drops it. `Env.carryover` is this object.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dataplane.upstream.endpoint import Endpoint
 
 Identity = tuple[str, int, str]
@@ -26,13 +28,13 @@ class Carryover:
         self._taken[endpoint] = self._taken.get(endpoint, 0) + 1
         return endpoint
 
-    def give_back(self, endpoint: Endpoint) -> None:
-        """One reference less; after the last one its idle connections are closed."""
+    def give_back(self, endpoint: Endpoint) -> Iterator[None]:
+        """One reference less; after the last one its idle connections are closed, one to a step."""
         self._taken[endpoint] -= 1
         if not self._taken[endpoint]:
             del self._taken[endpoint]
             del self._endpoints[endpoint.address, endpoint.port, endpoint.unix_path]
-            endpoint.close_idle()
+            yield from endpoint.retire()
 
     def __len__(self) -> int:
         return len(self._endpoints)

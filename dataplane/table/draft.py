@@ -26,8 +26,6 @@ class RouterDraft:
         self._router.any = router.any
         self.fresh: Container[bytes, Level] = {}
         """Levels that this draft made, by hostname: they may be changed."""
-        self.replaced: list[Level] = []
-        """Levels of the old router that the new one lacks."""
 
     def add(self, hostname: bytes, placements: Iterable[Placement]) -> None:
         """Enter matches under a hostname (b"" any, b"*.x" wildcard, else exact)."""
@@ -55,7 +53,6 @@ class RouterDraft:
             old = self._get(hostname)
             if old is not None:
                 _copy(old, level)
-                self.replaced.append(old)
             self.fresh[hostname] = level
             self.fresh = grown(self.fresh)
             self._put(hostname, level)

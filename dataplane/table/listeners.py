@@ -9,7 +9,7 @@ from dataplane.table.matches import place
 from dataplane.table.plans import BindPlan
 from dataplane.table.router import EMPTY
 from dataplane.table.store import decode, decode_route
-from dataplane.table.swap import Swap, pieces
+from dataplane.table.swap import Swap
 
 
 def change_gateway(swap: Swap, key: str, value: bytes | None) -> None:
@@ -65,8 +65,7 @@ def change_listener(swap: Swap, key: str, value: bytes | None) -> None:
 def _drop(swap: Swap, key: str) -> None:
     del swap.of.store.listeners[key]
     swap.of.listener_plans.pop(key, None)
-    router = swap.of.routers.pop(key)
-    swap.garbage.extend((*pieces(router.hosts), *pieces(router.wildcards), router.any))
+    swap.of.remains.watch(swap.of.routers.pop(key))
 
 
 def fill_new(swap: Swap) -> Iterator[None]:

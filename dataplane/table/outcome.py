@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from dataplane.table.plans import BindPlan
@@ -16,5 +17,5 @@ class Outcome:
     """The binds to be open now, by key."""
     standing: Mapping[str, str] = field(default_factory=dict)
     """As `refused`, of this and all earlier states: a key leaves when it is sent anew and accepted, or removed."""
-    waiting: frozenset[str] = frozenset()
-    """Routes whose newest version waits for the first endpoint of a backend."""
+    waiting: AbstractSet[str] = frozenset()
+    """Routes whose newest version waits for the first endpoint of a backend, now: a view, there may be many."""

@@ -51,7 +51,7 @@ class Level:
 class Router:
     """The routes of one listener."""
 
-    __slots__ = ("any", "hosts", "wildcards")
+    __slots__ = ("__weakref__", "any", "hosts", "wildcards")
 
     def __init__(self) -> None:
         self.hosts: Container[bytes, Level] = {}

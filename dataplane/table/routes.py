@@ -66,7 +66,6 @@ def _leave(swap: Swap, key: str, record: RouteRecord) -> None:
             for hostname in hostnames:
                 draft.remove(hostname, placements, record.plan)
     del swap.of.store.routes[key]
-    swap.garbage.append(record)
 
 
 def _wait(swap: Swap, key: str, value: bytes, backends: list[str]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dataplane.table.plans import BackendPlan, BindPlan
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Table:
     version: int = 0
     """Counts the swaps of this process."""

@@ -16,8 +16,8 @@ def test_closed_with_the_last_reference() -> None:
     carryover = Carryover()
     one = carryover.take("10.0.0.1", 80)
     carryover.take("10.0.0.1", 80)
-    carryover.give_back(one)
+    list(carryover.give_back(one))
     assert not one.closed
-    carryover.give_back(one)
+    list(carryover.give_back(one))
     assert one.closed and len(carryover) == 0
     assert carryover.take("10.0.0.1", 80) is not one
