@@ -27,7 +27,7 @@ from controlplane.xds.fleet import Fleet
 from controlplane.xds.node import Identity, Peer, ProtocolError
 from controlplane.xds.session import Call, DeltaCall, House, Session
 from controlplane.xds.stream import Stream
-from controlplane.xds.turns import Turns
+from controlplane.xds.permits import Permits
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -73,11 +73,10 @@ class XdsServer:
         self, snapshots: Snapshots, fleet: Fleet, settings: XdsSettings, authorize: Authorize = trust_local
     ) -> None:
         self._snapshots = snapshots
-        self._fleet = fleet
         self._settings = settings
         self._authorize = authorize
         self._library = Library()
-        self._house = House(snapshots, fleet, Turns(), settings.send_timeout)
+        self._house = House(snapshots, fleet, Permits(), settings.send_timeout)
         self._sessions: dict[str, set[Session]] = defaultdict(set)
         self._servers: list[grpc.aio.Server] = []
         self._health: health.aio.HealthServicer | None = None
@@ -124,6 +123,11 @@ class XdsServer:
         if self._bound_path is not None:
             self._bound_path.unlink(missing_ok=True)
             self._bound_path = None
+
+    @property
+    def under_way(self) -> int:
+        """Bytes of big messages that are being sent to all proxies together."""
+        return self._house.permits.under_way
 
     # Listeners
 

@@ -2,7 +2,7 @@
 
 A thin shell. Requests are read in one task and responses written in another, so that an ACK is seen while a big state
 is still being written; `write` waits for the peer's flow control, so a slow reader holds one response, not a queue. All
-sessions together hold no more than `turns` allows. The server calls `check` now and then, which notices who is slow.
+sessions together hold no more than `permits` allows. The server calls `check` now and then, which notices who is slow.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from controlplane.xds.fleet import Fleet, Proxy
 from controlplane.xds.nacks import Refusal
 from controlplane.xds.node import Peer, ProtocolError
 from controlplane.xds.stream import Acknowledged, Refused, Stream
-from controlplane.xds.turns import FREE_BYTES, PATIENCE, Turn, Turns
+from controlplane.xds.permits import FREE_BYTES, PATIENCE, Permit, Permits
 from gatewright.wire.external import discovery_pb2
 
 LOG: Final = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class House:
 
     snapshots: Snapshots
     fleet: Fleet
-    turns: Turns
+    permits: Permits
     send_timeout: float
 
 
@@ -69,12 +69,12 @@ class Session:
         self.proxy: Proxy = house.fleet.connect(stream.identity.node_id, self.gateway, peer.address)
         self._snapshots = house.snapshots
         self._fleet = house.fleet
-        self._turns = house.turns
+        self._permits = house.permits
         self._send_timeout = house.send_timeout
         self._wake = asyncio.Event()
         self._closing = ""
         self._ticket = 0
-        self._turn: Turn | None = None
+        self._permit: Permit | None = None
         self._slow = False
         self._waits_since = math.inf
         """When the response was written that the peer has not taken yet, or the question that it has not answered."""
@@ -92,9 +92,9 @@ class Session:
     def check(self, now: float) -> None:
         """Notice a peer that does not take what is sent to it, or does not answer a question. `now`: monotonic."""
         waits = now - self._waits_since
-        if waits > PATIENCE and self._turn is not None:
+        if waits > PATIENCE and self._permit is not None:
             self._slow = True
-            self._turns.delay(self._turn)
+            self._permits.delay(self._permit)
         if waits > self._send_timeout and not self._left:
             LOG.warning("proxy %s took nothing for %.0f s: it is left", self.proxy.node_id, waits)
             self._leave()
@@ -111,7 +111,7 @@ class Session:
             LOG.warning("proxy %s: %s", self.proxy.node_id, error)
             await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         finally:
-            self._end_turn()
+            self._end_permit()
             self._leave()  # before anything that waits: a call can be cancelled twice
             LOG.info("proxy %s disconnected", self.proxy.node_id)
             reader.cancel()
@@ -143,7 +143,7 @@ class Session:
             if reader.done():
                 reader.result()  # raises what went wrong
             if self._waits_since != math.inf and not self.stream.is_asked:
-                self._end_turn()  # the question is answered
+                self._end_permit()  # the question is answered
             size = self.stream.prepare(self._snapshots.newest(self.gateway))
             self._report()
             if size is None and reader.done() and self.stream.wait() is None:
@@ -154,13 +154,13 @@ class Session:
                 await self._send(call)
 
     def _may_send(self, size: int) -> bool:
-        """Whether it is this stream's turn; if not, it lines up and is woken."""
-        if self._turn is None:
+        """Whether this stream may send so much now; if not, it lines up and is woken."""
+        if self._permit is None:
             if size <= FREE_BYTES:
                 return True
-            self._ticket = self._ticket or self._turns.ticket()
-            self._turn = self._turns.ask(self._ticket, size, self._wake.set, slow=self._slow)
-        return self._turn.granted
+            self._ticket = self._ticket or self._permits.ticket()
+            self._permit = self._permits.ask(self._ticket, size, self._wake.set, slow=self._slow)
+        return self._permit.granted
 
     async def _send(self, call: DeltaCall) -> None:
         response = self.stream.next_response(self._snapshots.newest(self.gateway))
@@ -170,16 +170,16 @@ class Session:
         await call.write(response)
         self._slow = time.monotonic() - self._waits_since > PATIENCE
         if not self.stream.is_asked:
-            self._end_turn()
+            self._end_permit()
 
-    def _end_turn(self) -> None:
+    def _end_permit(self) -> None:
         self._waits_since = math.inf
-        if self._turn is not None:
-            self._turns.end(self._turn)
-            self._turn = None
+        if self._permit is not None:
+            self._permits.end(self._permit)
+            self._permit = None
 
     async def _pause(self) -> None:
-        if self._turn is None:
+        if self._permit is None:
             self._ticket = 0  # all is said: the next state has a place of its own
         seconds = self.stream.wait()
         if seconds is None:
