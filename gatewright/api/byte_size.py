@@ -37,6 +37,15 @@ def byte_size(value: str | int) -> int:
     return whole
 
 
+def is_byte_size(value: str | int) -> bool:
+    """Whether `byte_size` would read it."""
+    try:
+        byte_size(value)
+    except ValueError:
+        return False
+    return True
+
+
 def _parse(text: str) -> Fraction:
     parts = _QUANTITY.fullmatch(text) if len(text) <= 32 else None
     scale = _scale(parts["suffix"]) if parts else None

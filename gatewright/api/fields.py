@@ -5,11 +5,12 @@ Used by all models. Numbers and booleans are strict: the API server takes no "80
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, Strict
+from pydantic import AfterValidator, Field, PlainValidator, Strict
+from pydantic_core import PydanticCustomError
 
-from gatewright.api import duration
+from gatewright.api import byte_size, duration
 
 Integer = Annotated[int, Strict()]
 Boolean = Annotated[bool, Strict()]
@@ -23,6 +24,7 @@ GROUP_PATTERN: Final = f"^$|^{_SUBDOMAIN}$"
 KIND_PATTERN: Final = r"^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$"
 HOSTNAME_PATTERN: Final = rf"^(\*\.)?{_SUBDOMAIN}$"
 HEADER_NAME_PATTERN: Final = r"^[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+$"
+PSEUDO_HEADER_NAME_PATTERN: Final = r"^:?[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+$"
 # Not in the CRDs: a line break in a value would let one setting write other headers.
 HEADER_VALUE_PATTERN: Final = r"^[^\x00-\x08\x0a-\x1f\x7f]*$"
 # Not in the CRDs: a space or line break would end the request target.
@@ -37,6 +39,7 @@ PATTERN_WORDS: Final[dict[str, str]] = {
     KIND_PATTERN: "must be a kind: letters, digits and -, starting with a letter",
     HOSTNAME_PATTERN: "must be a lower-case host name such as shop.example.com or *.example.com",
     HEADER_NAME_PATTERN: "must be a header name: letters, digits and !#$%&'*+-.^_`|~",
+    PSEUDO_HEADER_NAME_PATTERN: "must be a header name, or one of HTTP's pseudo-headers such as :path",
     HEADER_VALUE_PATTERN: "must not contain line breaks or other control characters",
     PATH_TEXT_PATTERN: "must not contain spaces or control characters",
     GATEWAY_NAME_PATTERN: "must be NAMESPACE/NAME",
@@ -44,6 +47,19 @@ PATTERN_WORDS: Final[dict[str, str]] = {
     duration.PATTERN: "must be a duration such as 500ms, 3s, 5m or 1h30m",
 }
 """What a pattern means, for error messages; a pattern without words is shown itself."""
+
+
+def _at_least_a_millisecond(text: str) -> str:
+    if not duration.milliseconds(text):
+        raise PydanticCustomError("positive_duration", "must be at least 1ms")
+    return text
+
+
+def _is_byte_size(value: Any) -> int | str:
+    if isinstance(value, int | str) and not isinstance(value, bool) and byte_size.is_byte_size(value):
+        return value
+    raise PydanticCustomError("byte_size", "must be a size of at most 4294967295 bytes such as 16384, 16Ki, 2M or 2mb")
+
 
 Port = Annotated[int, Strict(), Field(ge=1, le=65535)]
 Group = Annotated[str, Field(max_length=253, pattern=GROUP_PATTERN)]
@@ -55,7 +71,15 @@ Hostname = Annotated[str, Field(min_length=1, max_length=253, pattern=HOSTNAME_P
 PreciseHostname = Annotated[str, Field(min_length=1, max_length=253, pattern=SUBDOMAIN_PATTERN)]
 HeaderName = Annotated[str, Field(min_length=1, max_length=256, pattern=HEADER_NAME_PATTERN)]
 HeaderValue = Annotated[str, Field(min_length=1, max_length=4096, pattern=HEADER_VALUE_PATTERN)]
+PseudoHeaderName = Annotated[str, Field(min_length=1, max_length=256, pattern=PSEUDO_HEADER_NAME_PATTERN)]
+"""HeaderName of spec 1: one leading colon is allowed."""
 Duration = Annotated[str, Field(pattern=duration.PATTERN)]
+PositiveDuration = Annotated[str, Field(pattern=duration.PATTERN), AfterValidator(_at_least_a_millisecond)]
+"""A deadline or interval, to which zero has no meaning."""
+ByteSize = Annotated[int | str, PlainValidator(_is_byte_size)]
+"""ByteSize of spec 1, as the user wrote it; `byte_size.byte_size` makes bytes of it."""
+Sni = Annotated[str, Field(min_length=1, max_length=253, pattern=SUBDOMAIN_PATTERN)]
+FailureMode = Literal["FailClosed", "FailOpen"]
 ShortString = Annotated[str, Field(min_length=1, max_length=256)]
 TinyString = Annotated[str, Field(min_length=1, max_length=64)]
 LongString = Annotated[str, Field(min_length=1, max_length=1024)]

@@ -1,4 +1,4 @@
-"""GatewayBackend (spec 1): static hosts and Unix sockets in full; the other variants are envelopes (unsupported)."""
+"""GatewayBackend (spec 1): what to connect to, and the policies for doing so."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatewright.api.fields import Json, Port, ShortString
+from gatewright.api.backend.backend import BackendFull
+from gatewright.api.backend.mcp_targets import MCPBackend
+from gatewright.api.backend.providers import AIBackend
+from gatewright.api.fields import Port, ShortString
 from gatewright.api.metadata import KubeObject
-from gatewright.api.model import Broken, RuledModel, one_of
+from gatewright.api.model import Broken, Model, RuledModel, one_of
 from gatewright.api.status import ConditionsStatus
 
 
@@ -17,8 +20,11 @@ class StaticBackend(RuledModel):
     """A host and port, or the path of a Unix domain socket."""
 
     host: ShortString | None = None
+    """Host name or IP address."""
     port: Port | None = None
+    """Port of the host."""
     unix_path: Annotated[str, Field(min_length=1)] | None = None
+    """Path of a Unix domain socket, on a volume that the gateway shares with the target."""
 
     def broken_rules(self) -> Iterator[Broken]:
         if self.unix_path is not None:
@@ -34,23 +40,71 @@ class StaticBackend(RuledModel):
             yield Broken(("port",), "is required with host")
 
 
+class A2ABackend(Model):
+    """An A2A agent."""
+
+    host: ShortString
+    """The agent's host."""
+    port: Port
+    """The agent's port."""
+
+
+class DynamicForwardProxyBackend(Model):
+    """The destination that each request names, by its Host header or TLS server name. It has no settings. It can reach
+    anything that the gateway can: guard it by an authorization policy."""
+
+
+class AwsAgentRuntimeBackend(Model):
+    """An Amazon Bedrock AgentCore runtime."""
+
+    agent_runtime_arn: str
+    """Resource name of the runtime."""
+    qualifier: str | None = None
+    """Alias or version."""
+
+
+class AwsBackend(RuledModel):
+    """A service of AWS: one kind of them."""
+
+    agent_runtime: AwsAgentRuntimeBackend | None = None
+    """An Amazon Bedrock AgentCore runtime."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "agent_runtime")
+
+
 class GatewayBackendSpec(RuledModel):
-    """GatewayBackend.spec: exactly one variant, and policies for connecting to it."""
+    """What to connect to: exactly one kind of backend, and policies for connecting to it."""
 
     static: StaticBackend | None = None
-    a2a: Json = None
-    ai: Json = None
-    mcp: Json = None
-    dynamic_forward_proxy: Json = None
-    aws: Json = None
-    policies: Json = None
+    """A host and port, or a Unix domain socket."""
+    a2a: A2ABackend | None = None
+    """An A2A agent."""
+    ai: AIBackend | None = None
+    """LLM providers."""
+    mcp: MCPBackend | None = None
+    """MCP servers."""
+    dynamic_forward_proxy: DynamicForwardProxyBackend | None = None
+    """The destination that each request names. It can reach anything that the gateway can: guard it by an
+    authorization policy."""
+    aws: AwsBackend | None = None
+    """A service of AWS."""
+    policies: BackendFull | None = None
+    """Policies for connecting to this backend; they win over GatewayPolicies that set the same field."""
 
     def broken_rules(self) -> Iterator[Broken]:
         yield from one_of(self, "ai", "static", "dynamic_forward_proxy", "mcp", "aws", "a2a")
+        if self.policies is None:
+            return
+        for name in ("ai", "mcp"):
+            if getattr(self.policies, name) is not None and getattr(self, name) is None:
+                yield Broken(("policies", name), f"is valid only for a backend of type {name}")
 
 
 class GatewayBackend(KubeObject):
-    """What to connect to."""
+    """What to connect to: a host, an agent, LLM providers, MCP servers, or what a request names."""
 
     spec: GatewayBackendSpec
+    """What to connect to, and the policies for doing so."""
     status: ConditionsStatus | None = None
+    """What became of it."""

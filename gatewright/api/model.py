@@ -33,7 +33,9 @@ class Broken(NamedTuple):
 class Model(BaseModel):
     """A part of an object."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, hide_input_in_errors=True, defer_build=True
+    )
 
 
 class RuledModel(Model):

@@ -43,6 +43,8 @@ def _part(model: type[BaseModel], value: Any, path: Path, broken: list[Broken]) 
         attributes[name] = _field(model, name, value.get(alias, PydanticUndefined), (*path, alias), broken)
     instance = model.__new__(model)
     object.__setattr__(instance, "__dict__", {name: part for name, (part, _) in attributes.items()})
+    written = {name for name, field in model.model_fields.items() if (field.alias or name) in value}
+    object.__setattr__(instance, "__pydantic_fields_set__", written)
     if isinstance(instance, RuledModel) and all(sound for _, sound in attributes.values()):
         broken += (rule._replace(path=(*path, *rule.path)) for rule in _asked(instance))
     return instance

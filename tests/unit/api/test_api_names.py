@@ -71,9 +71,9 @@ apiVersion: gatewright.dev/v1alpha1
 kind: GatewayBackend
 metadata: {name: b}
 spec:
-  aws: {agentRuntime: {}}
+  aws: {agentRuntime: {agentRuntimeArn: arn}}
   cloudA:
-    agentCore: {}
+    agentCore: {agentRuntimeArn: arn}
 """
     (decoded,) = decode(text, "f")
     assert decoded.verdict == "invalid"
@@ -83,7 +83,13 @@ spec:
 
 
 def test_a_neutral_name_is_found_again_in_the_text() -> None:
-    text = "apiVersion: gatewright.dev/v1alpha1\nkind: GatewayBackend\nmetadata: {name: b}\nspec:\n  cloudA: {}\n"
+    text = """\
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: b}
+spec:
+  cloudA: {agentCore: {agentRuntimeArn: arn}}
+"""
     (decoded,) = decode(text, "f")
     assert str(decoded.problems[0]).startswith("f:5: GatewayBackend default/b: spec.aws: not supported yet: ")
 

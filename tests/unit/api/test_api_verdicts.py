@@ -428,7 +428,7 @@ OTHERS: list[Row] = [
     ("GatewayBackend", "spec", {}, "exactly one of ai, static, dynamicForwardProxy, mcp, aws, a2a must be set"),
     ("GatewayBackend", "spec.a2a", {}, "exactly one of ai, static, dynamicForwardProxy, mcp, aws, a2a must be set"),
     ("GatewayBackend", "spec", {"dynamicForwardProxy": {}}, "not supported yet: "),
-    ("GatewayBackend", "spec", {"cloudA": {}}, "not supported yet: "),
+    ("GatewayBackend", "spec", {"cloudA": {"agentCore": {"agentRuntimeArn": "arn"}}}, "not supported yet: "),
     ("GatewayBackend", "spec.policies", {}, "not supported yet: "),
     ("GatewayBackend", "spec.static", {}, "host and port, or unixPath, must be set"),
     ("GatewayBackend", "spec.static", {"unixPath": "/run/x.sock"}, None),

@@ -1,0 +1,103 @@
+"""`backend.auth` (spec 2, BackendAuth): credentials that the gateway presents to a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gatewright.api.fields import ShortString
+from gatewright.api.model import Broken, Model, RuledModel, one_of
+from gatewright.api.references import LocalSecretObjectRef
+from gatewright.api.traffic.extraction import AuthorizationLocation
+
+ROLE_ARN_PATTERN = r"^arn:[a-z0-9-]+:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+$"
+
+
+class Passthrough(Model):
+    """The client's own token, put back; it has no settings."""
+
+
+class AwsAssumeRole(Model):
+    """A role that is assumed with the ambient credentials."""
+
+    role_arn: Annotated[str, Field(min_length=1, max_length=2048, pattern=ROLE_ARN_PATTERN)]
+    """The role, `arn:PARTITION:iam::ACCOUNT:role/NAME`."""
+
+
+class AwsAuth(RuledModel):
+    """Requests signed for AWS."""
+
+    secret_ref: LocalSecretObjectRef | None = None
+    """A Secret with `accessKey`, `secretKey` and optionally `sessionToken`; ambient credentials when unset."""
+    assume_role: AwsAssumeRole | None = None
+    """A role to assume."""
+    service_name: ShortString | None = None
+    """The service that requests are signed for; backends of a cloud kind know it."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        if self.secret_ref is not None and self.assume_role is not None:
+            yield Broken(("assumeRole",), "must be absent when secretRef is set")
+
+
+class AzureManagedIdentity(Model):
+    """An identity that the platform manages; the first of the three that is not empty counts, all empty is the
+    system-assigned one."""
+
+    client_id: str
+    """Client id."""
+    object_id: str
+    """Object id."""
+    resource_id: str
+    """Resource id."""
+
+
+class AzureAuth(RuledModel):
+    """Tokens for Azure."""
+
+    secret_ref: LocalSecretObjectRef | None = None
+    """A Secret with `clientID`, `tenantID` and `clientSecret`."""
+    managed_identity: AzureManagedIdentity | None = None
+    """An identity that the platform manages."""
+
+
+class GcpAuth(RuledModel):
+    """Tokens for Google Cloud."""
+
+    type: Literal["AccessToken", "IdToken"] = "AccessToken"
+    """Access tokens are for services, ID tokens for serverless runtimes."""
+    secret_ref: LocalSecretObjectRef | None = None
+    """A Secret with `credentials.json`; ambient credentials when unset."""
+    audience: ShortString | None = None
+    """Audience of an ID token; derived from the backend's host name when unset."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        if self.audience is not None and self.type != "IdToken":
+            yield Broken(("audience",), "is valid only with type IdToken")
+
+
+class BackendAuth(RuledModel):
+    """Credentials toward a backend: one kind of them."""
+
+    key: Annotated[str, Field(max_length=2048)] | None = Field(default=None, repr=False)
+    """The credential itself. Anybody who may read this object reads it; a Secret is safer."""
+    secret_ref: LocalSecretObjectRef | None = None
+    """A Secret whose entry `Authorization` is the credential."""
+    passthrough: Passthrough | None = None
+    """Put the client's own token back, which a JWT or API key policy has removed. Without such a policy it does
+    nothing."""
+    aws: AwsAuth | None = None
+    """Sign requests for AWS."""
+    azure: AzureAuth | None = None
+    """Present a token for Azure."""
+    gcp: GcpAuth | None = None
+    """Present a token for Google Cloud."""
+    location: AuthorizationLocation | None = None
+    """Where the credential is written; default is the header Authorization with the prefix Bearer."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "key", "secret_ref", "passthrough", "aws", "azure", "gcp")
+        for name in ("aws", "azure", "gcp"):
+            if self.location is not None and getattr(self, name) is not None:
+                yield Broken(("location",), f"must be absent when {name} is set")

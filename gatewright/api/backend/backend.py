@@ -1,0 +1,30 @@
+"""BackendWithAI and BackendFull (spec 2): the larger sets of policies for connecting to a backend."""
+
+from __future__ import annotations
+
+from gatewright.api.backend.ai import BackendAI
+from gatewright.api.backend.health import Health
+from gatewright.api.backend.mcp import BackendMCP
+from gatewright.api.backend.simple import BackendSimple
+from gatewright.api.traffic.ext_auth import ExtAuth
+from gatewright.api.traffic.transformation import Transformation
+
+
+class BackendWithAI(BackendSimple):
+    """Policies for connecting to an LLM provider."""
+
+    ai: BackendAI | None = None
+    """What happens with requests to LLM providers."""
+    transformation: Transformation | None = None
+    """Headers, body and metadata computed by expressions."""
+    health: Health | None = None
+    """Which endpoints get no requests for a while."""
+
+
+class BackendFull(BackendWithAI):
+    """All policies for connecting to a backend."""
+
+    mcp: BackendMCP | None = None
+    """What happens with MCP calls."""
+    ext_auth: ExtAuth | None = None
+    """A server that decides about requests to this backend."""

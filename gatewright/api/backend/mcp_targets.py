@@ -1,0 +1,75 @@
+"""MCP backends (spec 1, MCPBackend): the servers behind one endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gatewright.api.backend.simple import BackendSimple
+from gatewright.api.fields import FailureMode, LongString, Port, SectionName, ShortString
+from gatewright.api.label_selector import LabelSelector
+from gatewright.api.model import Broken, Model, RuledModel, one_of, unique
+from gatewright.api.references import LocalServiceReference
+
+
+class McpSelector(Model):
+    """Services by their labels."""
+
+    namespaces: LabelSelector | None = None
+    """Namespaces that are searched; only the backend's own when unset."""
+    services: LabelSelector | None = None
+    """Services that are selected. Policies for one of them are attached by a GatewayPolicy that targets it."""
+
+
+class McpTarget(RuledModel):
+    """One MCP server."""
+
+    host: ShortString | None = None
+    """The server's host."""
+    backend_ref: LocalServiceReference | None = None
+    """A Service of the same namespace, in place of host."""
+    port: Port
+    """The server's port."""
+    path: LongString | None = None
+    """The server's path; default is /sse for SSE and /mcp for StreamableHTTP."""
+    protocol: Literal["StreamableHTTP", "SSE"] | None = None
+    """The transport; StreamableHTTP when unset."""
+    policies: BackendSimple | None = None
+    """Policies for connecting to it, with host only; they win over those of the GatewayBackend and of
+    GatewayPolicies."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "host", "backend_ref")
+        if self.policies is not None and self.backend_ref is not None:
+            yield Broken(("policies",), "is valid only with host; attach a GatewayPolicy to the Service instead")
+
+
+class McpTargetSelector(RuledModel):
+    """A server, or Services that are servers."""
+
+    name: SectionName
+    """Name of the target, by which policies can target it."""
+    selector: McpSelector | None = None
+    """Services by their labels; the recommended form within a cluster."""
+    static: McpTarget | None = None
+    """One MCP server."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "selector", "static")
+
+
+class MCPBackend(Model):
+    """MCP servers behind one endpoint."""
+
+    targets: Annotated[
+        tuple[McpTargetSelector, ...],
+        Field(min_length=1, max_length=32),
+        unique(lambda target: target.name, field="name"),
+    ]
+    """The servers."""
+    session_routing: Literal["Stateful", "Stateless"] = "Stateful"
+    """`Stateful` makes sessions and keeps a session's requests at one replica of the server."""
+    failure_mode: FailureMode = "FailClosed"
+    """Whether a session fails when one target does (FailClosed), or goes on with the others (FailOpen)."""

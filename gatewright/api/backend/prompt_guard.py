@@ -1,0 +1,145 @@
+"""`backend.ai.promptGuard` (spec 2): what may be asked of a model, and what it may answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gatewright.api.backend.simple import BackendSimple
+from gatewright.api.fields import FailureMode, Integer, LongString, ShortString
+from gatewright.api.http_route import HTTPHeaderMatch, regex_rule
+from gatewright.api.model import Broken, Model, RuledModel, one_of
+from gatewright.api.references import PolicyBackendReference
+
+Builtin = Literal["Ssn", "CreditCard", "PhoneNumber", "Email", "CaSin"]
+
+
+class Regex(RuledModel):
+    """Patterns of text; those of both lists count."""
+
+    matches: tuple[LongString, ...] | None = None
+    """Regular expressions."""
+    builtins: tuple[Builtin, ...] | None = None
+    """Kinds of text that the gateway knows."""
+    action: Literal["Mask", "Reject"] = "Mask"
+    """What happens with a request that matches; matches in responses are always masked."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        for index, pattern in enumerate(self.matches or ()):
+            yield from regex_rule(pattern, ("matches", index))
+
+
+class Webhook(Model):
+    """A server that decides."""
+
+    backend_ref: PolicyBackendReference
+    """The server: a Service or GatewayBackend."""
+    forward_header_matches: tuple[HTTPHeaderMatch, ...] | None = None
+    """Which headers of the request are sent along; none by default."""
+    failure_mode: FailureMode = "FailClosed"
+    """What happens when the server is unavailable or fails: reject (FailClosed) or continue (FailOpen)."""
+
+
+class OpenAIModeration(Model):
+    """OpenAI's moderation endpoint."""
+
+    model: str | None = None
+    """The moderation model."""
+    policies: BackendSimple | None = None
+    """Policies for connecting to it."""
+
+
+class BedrockGuardrails(Model):
+    """A guardrail of Amazon Bedrock."""
+
+    identifier: ShortString
+    """The guardrail."""
+    version: ShortString
+    """Its version."""
+    region: ShortString
+    """Its region."""
+    policies: BackendSimple | None = None
+    """Policies for connecting to it."""
+
+
+class GoogleModelArmor(Model):
+    """A template of Google Model Armor."""
+
+    template_id: ShortString
+    """The template."""
+    project_id: ShortString
+    """Its project."""
+    location: ShortString = "us-central1"
+    """Its location."""
+    policies: BackendSimple | None = None
+    """Policies for connecting to it."""
+
+
+class RequestRejection(Model):
+    """The answer to a rejected request."""
+
+    message: str = "The request was rejected due to inappropriate content"
+    """Its text."""
+    status_code: Annotated[Integer, Field(ge=200, le=599)] = 403
+    """Its status."""
+
+
+class ResponseRejection(Model):
+    """The answer in place of a rejected response."""
+
+    message: str = "The response was rejected due to inappropriate content"
+    """Its text."""
+    status_code: Annotated[Integer, Field(ge=200, le=599)] = 403
+    """Its status."""
+
+
+class PromptguardRequest(RuledModel):
+    """A guard of requests: one kind of them."""
+
+    regex: Regex | None = None
+    """Patterns of text."""
+    webhook: Webhook | None = None
+    """A server that decides."""
+    openai_moderation: Annotated[OpenAIModeration | None, Field(alias="openAIModeration")] = None
+    """OpenAI's moderation endpoint."""
+    bedrock_guardrails: BedrockGuardrails | None = None
+    """A guardrail of Amazon Bedrock."""
+    google_model_armor: GoogleModelArmor | None = None
+    """A template of Google Model Armor."""
+    response: RequestRejection | None = None
+    """The answer to a rejected request."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "regex", "webhook", "openai_moderation", "bedrock_guardrails", "google_model_armor")
+
+
+class PromptguardResponse(RuledModel):
+    """A guard of responses: one kind of them."""
+
+    regex: Regex | None = None
+    """Patterns of text; what matches is masked."""
+    webhook: Webhook | None = None
+    """A server that decides."""
+    bedrock_guardrails: BedrockGuardrails | None = None
+    """A guardrail of Amazon Bedrock."""
+    google_model_armor: GoogleModelArmor | None = None
+    """A template of Google Model Armor."""
+    response: ResponseRejection | None = None
+    """The answer in place of a rejected response."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "regex", "webhook", "bedrock_guardrails", "google_model_armor")
+
+
+_GUARDS = Field(min_length=1, max_length=8)
+
+
+class AIPromptGuard(Model):
+    """Guards of requests and responses, in order."""
+
+    request: Annotated[tuple[PromptguardRequest, ...], _GUARDS] | None = None
+    """Guards of requests."""
+    response: Annotated[tuple[PromptguardResponse, ...], _GUARDS] | None = None
+    """Guards of responses."""

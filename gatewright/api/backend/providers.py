@@ -1,0 +1,200 @@
+"""LLM providers (spec 1, AIBackend): how to reach a model, of one provider or of several in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from gatewright.api.backend.backend import BackendWithAI
+from gatewright.api.fields import LongString, Port, SectionName, ShortString, TinyString
+from gatewright.api.model import Broken, Model, RuledModel, one_of
+from gatewright.api.references import LocalBackendObjectReference
+
+REGION_PATTERN: Final = r"^[a-z0-9-]+$"
+ProviderFormat = Literal[
+    "Completions", "Messages", "Responses", "Embeddings", "AnthropicTokenCount", "Realtime", "Rerank"
+]
+
+
+class ModelConfig(Model):
+    """Settings of OpenAI, Anthropic and Gemini."""
+
+    model: ShortString | None = None
+    """The model, in place of the one that the request names."""
+
+
+class AzureOpenAIConfig(RuledModel):
+    """OpenAI's models on Azure."""
+
+    endpoint: ShortString
+    """The host; a scheme before it is dropped."""
+    deployment_name: ShortString | None = None
+    """The deployment; required unless apiVersion is v1, where the request may name the model."""
+    api_version: TinyString = "v1"
+    """Version of the API."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        if self.api_version != "v1" and self.deployment_name is None:
+            yield Broken(("deploymentName",), "is required unless apiVersion is v1")
+
+
+class AzureConfig(RuledModel):
+    """A resource of Azure."""
+
+    resource_name: ShortString
+    """The resource, of which the host is made."""
+    resource_type: Literal["OpenAI", "Foundry"]
+    """`OpenAI` is <resourceName>.openai.azure.com, `Foundry` is <resourceName>.services.ai.azure.com."""
+    model: ShortString | None = None
+    """The model, in place of the one that the request names."""
+    api_version: TinyString = "v1"
+    """Version of the API."""
+    project_name: ShortString | None = None
+    """The project; required for Foundry."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        if self.resource_type == "Foundry" and self.project_name is None:
+            yield Broken(("projectName",), "is required when resourceType is Foundry")
+
+
+class VertexAIConfig(Model):
+    """Google Vertex AI."""
+
+    model: ShortString | None = None
+    """The model, in place of the one that the request names."""
+    project_id: TinyString
+    """The project."""
+    region: TinyString = "global"
+    """The region."""
+
+
+class GuardrailConfig(Model):
+    """A guardrail that the provider applies."""
+
+    identifier: ShortString
+    """The guardrail."""
+    version: ShortString
+    """Its version."""
+
+
+class BedrockConfig(Model):
+    """Amazon Bedrock."""
+
+    region: Annotated[str, Field(min_length=1, max_length=63, pattern=REGION_PATTERN)] = "us-east-1"
+    """The region."""
+    model: ShortString | None = None
+    """The model, in place of the one that the request names."""
+    guardrail: GuardrailConfig | None = None
+    """A guardrail that Bedrock applies; none when unset."""
+
+
+class ProviderFormatConfig(Model):
+    """A format that a custom provider speaks."""
+
+    type: ProviderFormat
+    """The format."""
+    path: LongString | None = None
+    """Path of the provider for it; default is the format's own."""
+
+
+class CustomProvider(RuledModel):
+    """A self-hosted or other provider."""
+
+    backend_ref: LocalBackendObjectReference | None = None
+    """A Service or InferencePool of the same namespace; without it host and port of the provider are required."""
+    model: ShortString | None = None
+    """The model, in place of the one that the request names."""
+    formats: Annotated[tuple[ProviderFormatConfig, ...], Field(min_length=1, max_length=6)]
+    """Formats that it speaks."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        target = self.backend_ref
+        allowed = (("", "Service"), ("inference.networking.k8s.io", "InferencePool"))
+        if target is not None and (target.group, target.kind) not in allowed:
+            yield Broken(
+                ("backendRef", "kind"), "must be Service, or InferencePool of group inference.networking.k8s.io"
+            )
+
+
+_KINDS: Final = ("openai", "azureopenai", "azure", "anthropic", "gemini", "vertexai", "bedrock", "custom")
+_WITH_PREFIX: Final = ("openai", "anthropic")
+
+
+class LLMProvider(RuledModel):
+    """How to reach one provider: one kind of it, and where it is."""
+
+    openai: ModelConfig | None = None
+    """OpenAI."""
+    azureopenai: AzureOpenAIConfig | None = None
+    """OpenAI's models on Azure."""
+    azure: AzureConfig | None = None
+    """A resource of Azure."""
+    anthropic: ModelConfig | None = None
+    """Anthropic."""
+    gemini: ModelConfig | None = None
+    """Google Gemini."""
+    vertexai: VertexAIConfig | None = None
+    """Google Vertex AI."""
+    bedrock: BedrockConfig | None = None
+    """Amazon Bedrock."""
+    custom: CustomProvider | None = None
+    """A self-hosted or other provider."""
+    host: ShortString | None = None
+    """The host of a custom provider without backendRef, or in place of a managed provider's own."""
+    port: Port | None = None
+    """The port of a custom provider without backendRef, or in place of a managed provider's own."""
+    path: LongString | None = None
+    """The path of all requests, in place of the provider's own."""
+    path_prefix: LongString | None = None
+    """What the provider's paths begin with, in place of /v1 for example. For OpenAI and Anthropic only."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, *_KINDS)
+        if self.path is not None and self.path_prefix is not None:
+            yield Broken(("pathPrefix",), "must be absent when path is set")
+        if self.path_prefix is not None and not any(getattr(self, name) for name in _WITH_PREFIX):
+            yield Broken(("pathPrefix",), f"is valid only with {' or '.join(_WITH_PREFIX)}")
+        if self.custom is not None:
+            for name in ("host", "port"):
+                is_set = getattr(self, name) is not None
+                if self.custom.backend_ref is None and not is_set:
+                    yield Broken((name,), "is required for a custom provider without backendRef")
+                if self.custom.backend_ref is not None and is_set:
+                    yield Broken((name,), "must be absent when custom.backendRef is set")
+
+
+class NamedLLMProvider(LLMProvider):
+    """A provider of a group."""
+
+    name: SectionName
+    """Its name, by which policies can target it."""
+    policies: BackendWithAI | None = None
+    """Policies for connecting to it; they win over those of the GatewayBackend and of GatewayPolicies."""
+
+
+class PriorityGroup(Model):
+    """Providers of equal priority, weighted by their health."""
+
+    providers: Annotated[tuple[NamedLLMProvider, ...], Field(min_length=1, max_length=16)]
+    """The providers."""
+
+
+class AIBackend(RuledModel):
+    """LLM providers."""
+
+    provider: LLMProvider | None = None
+    """One provider."""
+    groups: Annotated[tuple[PriorityGroup, ...], Field(min_length=1, max_length=8)] | None = None
+    """Groups of providers, that of the highest priority first."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "provider", "groups")
+        names: dict[str, int] = {}
+        for index, group in enumerate(self.groups or ()):
+            for number, provider in enumerate(group.providers):
+                first = names.setdefault(provider.name, index)
+                if first != index or sum(p.name == provider.name for p in group.providers[:number]):
+                    path = ("groups", index, "providers", number, "name")
+                    yield Broken(path, f"must be unique over all groups; group {first} has the same")

@@ -1,0 +1,30 @@
+"""`traffic.basicAuthentication` (spec 2): user names and passwords (RFC 7617)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gatewright.api.model import Broken, RuledModel, one_of
+from gatewright.api.references import LocalSecretObjectRef
+from gatewright.api.traffic.extraction import AuthorizationExtractionLocation
+
+
+class BasicAuthentication(RuledModel):
+    """Users with passwords. Valid credentials are removed from the request."""
+
+    users: Annotated[tuple[str, ...], Field(min_length=1, max_length=256)] | None = Field(default=None, repr=False)
+    """Lines of an htpasswd file, `USER:HASH` each; MD5, bcrypt, crypt and SHA-1 hashes, no plain passwords."""
+    secret_ref: LocalSecretObjectRef | None = None
+    """A Secret whose entry `.htaccess` is a whole htpasswd file."""
+    mode: Literal["Strict", "Optional"] = "Strict"
+    """`Strict` asks for valid credentials; `Optional` lets requests without any pass."""
+    realm: str = "Restricted"
+    """The realm that the answer 401 names."""
+    location: AuthorizationExtractionLocation | None = None
+    """Where the credentials stand; default is the header Authorization with the prefix Basic."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "users", "secret_ref")

@@ -1,0 +1,27 @@
+"""`traffic.csrf` (spec 2): requests that another site made a browser send are refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from gatewright.api.fields import ShortString
+from gatewright.api.model import Broken, RuledModel
+
+_ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
+
+
+class CSRF(RuledModel):
+    """GET, HEAD and OPTIONS pass, as does what has neither Sec-Fetch-Site nor Origin; of the rest only what comes
+    from the destination's own origin or one of these."""
+
+    additional_origins: Annotated[tuple[ShortString, ...], Field(min_length=1, max_length=16)] | None = None
+    """Origins that are allowed beside the destination's own, as SCHEME://HOST or SCHEME://HOST:PORT."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        for index, origin in enumerate(self.additional_origins or ()):
+            if not _ORIGIN.fullmatch(origin):
+                yield Broken(("additionalOrigins", index), "must be an origin such as https://shop.example.com:8443")

@@ -1,0 +1,62 @@
+"""Where a credential stands in a request (spec 2, AuthorizationExtractionLocation), and where one is written.
+
+Used by the three client-facing authentication policies, and by the credentials toward backends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+
+from gatewright.api.cel_field import RequestExpression
+from gatewright.api.fields import HeaderName, ShortString
+from gatewright.api.model import Broken, Model, RuledModel, one_of
+
+
+class HeaderLocation(Model):
+    """A header."""
+
+    name: HeaderName
+    """Name of the header."""
+    prefix: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    """What stands before the credential, without the space between."""
+
+
+class QueryParameterLocation(Model):
+    """A parameter of the query."""
+
+    name: ShortString
+    """Name of the parameter."""
+
+
+class CookieLocation(Model):
+    """A cookie."""
+
+    name: ShortString
+    """Name of the cookie."""
+
+
+class AuthorizationLocation(RuledModel):
+    """Where a credential stands: one of these."""
+
+    header: HeaderLocation | None = None
+    """A header."""
+    query_parameter: QueryParameterLocation | None = None
+    """A parameter of the query."""
+    cookie: CookieLocation | None = None
+    """A cookie."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "header", "query_parameter", "cookie")
+
+
+class AuthorizationExtractionLocation(AuthorizationLocation):
+    """Where a client's credential is found: one of these."""
+
+    expression: RequestExpression | None = None
+    """An expression that gives the credential."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "header", "query_parameter", "cookie", "expression")

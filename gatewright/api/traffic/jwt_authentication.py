@@ -1,0 +1,84 @@
+"""`traffic.jwtAuthentication` (spec 2): JSON Web Tokens of clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gatewright.api.fields import Json, PositiveDuration, ShortString
+from gatewright.api.model import Broken, Model, RuledModel, one_of
+from gatewright.api.references import PolicyBackendReference
+from gatewright.api.traffic.extraction import AuthorizationExtractionLocation
+
+Mode = Literal["Strict", "Optional", "Permissive"]
+Audiences = Annotated[tuple[str, ...], Field(min_length=1, max_length=64)]
+IdentityProvider = Literal["Auth0", "Keycloak", "Okta"]
+
+
+class RemoteJWKS(Model):
+    """Keys that a server publishes."""
+
+    jwks_path: Annotated[str, Field(min_length=1, max_length=2000)]
+    """Path of the key set below the server's root, commonly .well-known/jwks.json."""
+    cache_duration: PositiveDuration = "5m"
+    """How long fetched keys count."""
+    backend_ref: PolicyBackendReference
+    """The server: a Service or static GatewayBackend. A policy that targets it says whether TLS is used."""
+
+
+class JWKS(RuledModel):
+    """The keys that sign tokens: fetched, or written here."""
+
+    remote: RemoteJWKS | None = None
+    """Keys that a server publishes."""
+    inline: Annotated[str, Field(min_length=2, max_length=65536)] | None = None
+    """A JSON Web Key Set."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "remote", "inline")
+
+
+class JWTProvider(Model):
+    """An issuer of tokens."""
+
+    issuer: ShortString
+    """The token's `iss` claim."""
+    audiences: Audiences | None = None
+    """Audiences of which the token's `aud` claim must name one; any, when unset."""
+    jwks: JWKS
+    """The issuer's keys."""
+
+
+class JWTMCPConfig(Model):
+    """Discovery of the authorization server by MCP clients; the gateway serves its metadata."""
+
+    resource_metadata: dict[str, Json] | None = None
+    """Fields of the OAuth protected resource metadata."""
+    provider: IdentityProvider | None = None
+    """The kind of identity provider, where it needs adapting."""
+    client_id: str | None = None
+    """The client id that is returned instead of passing registrations of clients on to the identity provider."""
+
+
+class JWTAuthentication(RuledModel):
+    """Tokens of clients. A valid one is removed from the request."""
+
+    mode: Mode = "Strict"
+    """`Strict` asks for a valid token; `Optional` lets requests without one pass; `Permissive` rejects nothing, and
+    reads claims where it can."""
+    providers: Annotated[tuple[JWTProvider, ...], Field(min_length=1, max_length=64)]
+    """Issuers whose tokens are valid."""
+    location: AuthorizationExtractionLocation | None = None
+    """Where the token stands; default is the header Authorization with the prefix Bearer."""
+    mcp: JWTMCPConfig | None = None
+    """Serve the metadata by which MCP clients find the authorization server. Needs one provider and mode Strict."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        if self.mcp is None:
+            return
+        if len(self.providers) != 1:
+            yield Broken(("providers",), "must have exactly one item when mcp is set")
+        if self.mode != "Strict":
+            yield Broken(("mode",), "must be Strict when mcp is set")

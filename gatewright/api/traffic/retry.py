@@ -1,0 +1,15 @@
+"""`traffic.retry` (spec 2): further attempts. The fields of Gateway API's HTTPRouteRetry and two expressions."""
+
+from __future__ import annotations
+
+from gatewright.api.cel_field import RequestExpression, ResponseExpression
+from gatewright.api.http_route import HTTPRouteRetry
+
+
+class Retry(HTTPRouteRetry):
+    """When a request is sent again."""
+
+    precondition: RequestExpression | None = None
+    """Evaluated before the first attempt. When false, only that one is made, and the body is not kept for another."""
+    condition: ResponseExpression | None = None
+    """Evaluated for each response, which is tried again when this is true or its status is among the codes."""

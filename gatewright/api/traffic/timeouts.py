@@ -1,0 +1,13 @@
+"""`traffic.timeouts` (spec 2): how long a request may take."""
+
+from __future__ import annotations
+
+from gatewright.api.fields import PositiveDuration
+from gatewright.api.model import Model
+
+
+class Timeouts(Model):
+    """Time limits of a request. They apply to HTTPRoutes only."""
+
+    request: PositiveDuration | None = None
+    """From the start of sending to the backend until the full response was received, over all attempts."""

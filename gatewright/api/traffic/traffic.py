@@ -1,0 +1,83 @@
+"""`GatewayPolicy.spec.traffic` (spec 2, Traffic): all policies about requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from gatewright.api.http_filters import HTTPCORSFilter
+from gatewright.api.model import Broken, RuledModel, to_camel
+from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
+from gatewright.api.traffic.authorization import Authorization
+from gatewright.api.traffic.basic_authentication import BasicAuthentication
+from gatewright.api.traffic.buffer import Buffer
+from gatewright.api.traffic.csrf import CSRF
+from gatewright.api.traffic.direct_response import DirectResponseOrConditional
+from gatewright.api.traffic.ext_auth import ExtAuthOrConditional
+from gatewright.api.traffic.ext_proc import ExtProcOrConditional
+from gatewright.api.traffic.header_modifiers import HeaderModifiers
+from gatewright.api.traffic.host_rewrite import HostnameRewrite
+from gatewright.api.traffic.jwt_authentication import JWTAuthentication
+from gatewright.api.traffic.rate_limit import RateLimitsOrConditional
+from gatewright.api.traffic.retry import Retry
+from gatewright.api.traffic.timeouts import Timeouts
+from gatewright.api.traffic.transformation import TransformationOrConditional
+
+PRE_ROUTING: Final = frozenset(
+    {
+        "cors",
+        "jwt_authentication",
+        "basic_authentication",
+        "api_key_authentication",
+        "ext_auth",
+        "authorization",
+        "ext_proc",
+        "transformation",
+    }
+)
+"""The policies that may run before a route is chosen; the others act on a route."""
+
+
+class Traffic(RuledModel):
+    """What happens with requests."""
+
+    phase: Literal["PreRouting", "PostRouting"] = "PostRouting"
+    """When these policies run. `PreRouting` needs a Gateway or listener as target and is meant to influence routing.
+    Policies of the two phases never merge."""
+    transformation: TransformationOrConditional | None = None
+    """Headers, body and metadata computed by expressions."""
+    ext_proc: ExtProcOrConditional | None = None
+    """A server that sees and changes requests and responses."""
+    ext_auth: ExtAuthOrConditional | None = None
+    """A server that decides about requests."""
+    rate_limit: RateLimitsOrConditional | None = None
+    """How many requests or tokens are allowed."""
+    cors: HTTPCORSFilter | None = None
+    """Which other sites' scripts may use this one."""
+    csrf: CSRF | None = None
+    """Refuse what another site made a browser send."""
+    header_modifiers: HeaderModifiers | None = None
+    """Headers set, added and removed."""
+    host_rewrite: HostnameRewrite | None = None
+    """Which Host header the backend sees."""
+    timeouts: Timeouts | None = None
+    """How long a request may take."""
+    retry: Retry | None = None
+    """When a request is sent again."""
+    authorization: Authorization | None = None
+    """A rule that requests must keep to."""
+    jwt_authentication: JWTAuthentication | None = None
+    """JSON Web Tokens of clients."""
+    basic_authentication: BasicAuthentication | None = None
+    """Names and passwords of clients."""
+    api_key_authentication: APIKeyAuthentication | None = None
+    """API keys of clients."""
+    direct_response: DirectResponseOrConditional | None = None
+    """The gateway answers itself."""
+    buffer: Buffer | None = None
+    """Bodies are held in memory until they are complete."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        if self.phase == "PreRouting":
+            for name in sorted(self.model_fields_set - PRE_ROUTING - {"phase"}):
+                yield Broken((to_camel(name),), "must be absent when phase is PreRouting")
