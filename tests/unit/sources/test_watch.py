@@ -1,0 +1,108 @@
+"""Events of a folder as groups of paths: what is told, what belongs together, and when there is no more of inotify."""
+
+from __future__ import annotations
+
+import os
+import queue
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controlplane.sources import inotify, watch
+
+PATIENCE = 20.0
+
+
+class Watched:
+    """A folder, and the groups that were told of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.groups: queue.Queue[frozenset[str]] = queue.Queue()
+        self.watch = watch.Watch(str(folder), self.groups.put)
+        self.watch.start()
+
+    def told(self, *names: str) -> None:
+        """Waits until all of these were told."""
+        missing = {str(self.folder / name) for name in names}
+        while missing:
+            missing -= self.groups.get(timeout=PATIENCE)
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    (tmp_path / "below").mkdir()
+    made = Watched(tmp_path)
+    yield made
+    made.watch.stop()
+    made.watch._thread.join(PATIENCE)
+    assert not made.watch._thread.is_alive()
+
+
+def test_files_that_come_change_move_and_go_are_told(watched: Watched) -> None:
+    file = watched.folder / "a.yaml"
+    file.write_text("a")
+    watched.told("a.yaml")
+    file.write_text("b")
+    watched.told("a.yaml")
+    file.rename(watched.folder / "b.yaml")
+    watched.told("a.yaml", "b.yaml")
+    (watched.folder / "b.yaml").unlink()
+    watched.told("b.yaml")
+    (watched.folder / "c.yaml").symlink_to("b.yaml")
+    watched.told("c.yaml")
+
+
+def test_folders_below_are_watched_those_that_come_later_too(watched: Watched) -> None:
+    (watched.folder / "below" / "a.yaml").write_text("a")
+    watched.told("below/a.yaml")
+    (watched.folder / "new" / "deep").mkdir(parents=True)
+    watched.told("new")
+    (watched.folder / "new").rename(watched.folder / "moved")
+    watched.told("moved")
+    (watched.folder / "moved" / "deep" / "a.yaml").write_text("a")
+    watched.told("moved/deep/a.yaml")
+
+
+def test_a_folder_behind_a_link_is_watched_and_a_circle_ends(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "back").symlink_to(tmp_path / "root")
+    made = Watched(tmp_path / "root")
+    (tmp_path / "elsewhere" / "a.yaml").write_text("a")
+    made.told("link/a.yaml")
+    made.watch.stop()
+
+
+def test_a_file_that_is_being_written_is_told_when_it_is_closed(watched: Watched) -> None:
+    with (watched.folder / "a.yaml").open("w") as file:
+        file.write("half")
+        file.flush()
+        (watched.folder / "b.yaml").write_text("whole")
+    group = watched.groups.get(timeout=PATIENCE)
+    assert group == {str(watched.folder / name) for name in ("a.yaml", "b.yaml")}
+
+
+def test_a_root_that_is_absent_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        watch.Watch(str(tmp_path / "absent"), lambda _paths: None)
+
+
+def test_without_inotify_the_folder_is_watched_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(_root: str) -> inotify.Inotify:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(watch, "Inotify", none_left)
+    made = Watched(tmp_path)
+    (tmp_path / "a.yaml").write_text("a")
+    made.told("a.yaml")
+    made.watch.stop()
+
+
+def test_lost_events_ask_for_a_look_at_everything(tmp_path: Path) -> None:
+    made = inotify.Inotify(str(tmp_path))
+    overflow = inotify._HEAD.pack(-1, inotify._OVERFLOW, 0, 0)
+    assert list(made._events(overflow)) == [inotify.Event(str(tmp_path), False)]
+    made.close()
