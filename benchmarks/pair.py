@@ -1,6 +1,6 @@
 """A controller and two proxies under it, with default priority and on all cores: what `gatewright up` runs.
 
-Used by `propagation`. Their logs tell when a state was published and when each proxy had applied it.
+Used by `propagation` and by tests. Their logs tell when a state was published and when each proxy had applied it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 
 from benchmarks import cpu
 from benchmarks.fleet import GATEWAY, Folder
-from benchmarks.load import Backend
 from benchmarks.machine import LOAD_CORE, PROXY_CORE, Process, free_port
 
 PROXIES, WORKERS = 2, 2
@@ -27,13 +26,10 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)[.,](\d{3})")
 
 
 class Pair:
-    """Everything ends with `stack`."""
+    """Everything ends with `stack`. `backend_port`: the origin that all routes lead to."""
 
-    def __init__(self, stack: ExitStack) -> None:
-        backend = Backend()
-        stack.callback(backend.process.stop)
-        self.backend_port = backend.port
-        folder = Folder(backend.port)
+    def __init__(self, stack: ExitStack, backend_port: int) -> None:
+        folder = Folder(backend_port)
         stack.callback(folder.remove)
         folder.gateway(extra=False)
         self.folder = folder.path

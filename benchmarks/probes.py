@@ -39,25 +39,18 @@ class Client:
         self.port = port
         self._kept: socket.socket | None = None
 
-    def ask_both(self, request: Request) -> list[int]:
-        """The status on a new connection and that on the kept one, in this order."""
-        status, _ = self.ask_new(request)
+    def ask(self, request: Request) -> socket.socket:
+        """Ask on a new connection, which is the caller's; `answer` reads the answer."""
+        connection = self._connect()
+        connection.sendall(request.head())
+        return connection
+
+    def ask_again(self, request: Request) -> socket.socket:
+        """Ask on the connection that is kept."""
         if self._kept is None:
             self._kept = self._connect()
-        return [status, _ask(self._kept, request)]
-
-    def ask_new(self, request: Request, *, keep: bool = False) -> tuple[int, socket.socket | None]:
-        """The status on a new connection; with `keep` the connection, which is the caller's then."""
-        connection = self._connect()
-        try:
-            status = _ask(connection, request)
-        except BaseException:
-            connection.close()
-            raise
-        if keep:
-            return status, connection
-        connection.close()
-        return status, None
+        self._kept.sendall(request.head())
+        return self._kept
 
     def close(self) -> None:
         if self._kept is not None:
@@ -70,8 +63,8 @@ class Client:
         return connection
 
 
-def _ask(connection: socket.socket, request: Request) -> int:
-    connection.sendall(request.head())
+def answer(connection: socket.socket) -> int:
+    """The status of the answer, when all of it is there."""
     data = b""
     while b"\r\n\r\n" not in data:
         data += _received(connection)

@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.fleet import wait_until
+from benchmarks.load import Backend
 from benchmarks.machine import OUT, alone
 from benchmarks.pair import WORKERS, Pair
-from benchmarks.probes import Asked, Client, Request
+from benchmarks.probes import Asked, Client, Request, answer
 from benchmarks.route_files import KINDS, RouteFiles
 
 MEAN_MS, AIM_MS, LONGEST_MS = 20.0, 10.0, 75.0
@@ -57,6 +58,14 @@ class Run:
         """Of created routes: wall-clock seconds of the write and of the first 200 of the proxy that came last."""
         self.per_worker: Counter[str] = Counter()
 
+    def close(self) -> None:
+        for client in self.clients:
+            client.close()
+
+    def answers(self, request: Request) -> set[int]:
+        """What there is to see, without a judgement."""
+        return {status for statuses in self._look(request) for status in statuses}
+
     def create(self, files: RouteFiles, number: int) -> float:
         """Seconds until both proxies answer 200."""
         taken = self._change(files, number, 404, 200)
@@ -71,16 +80,14 @@ class Run:
 
     def _change(self, files: RouteFiles, number: int, before: int, after: int) -> float:
         request = files.request(number)
-        for client in self.clients:
-            self._check(request, client.ask_both(request), {before})
+        for statuses in self._look(request):
+            self._check(request, statuses, {before})
         wall, began = time.time(), time.perf_counter()
         files.write(number) if after == 200 else files.remove(number)
         missing, last = list(self.clients), began
         while missing:
-            for client in self.clients:
-                allowed = {before, after} if client in missing else {after}
-                statuses = client.ask_both(request)
-                self._check(request, statuses, allowed)
+            for client, statuses in zip(self.clients, self._look(request), strict=True):
+                self._check(request, statuses, {before, after} if client in missing else {after})
                 if client in missing and after in statuses:
                     missing.remove(client)
                     last = time.perf_counter()
@@ -93,15 +100,28 @@ class Run:
             self.windows.append((wall, wall + last - began))
         return last - began
 
+    def _look(self, request: Request) -> list[list[int]]:
+        """The status of each proxy on a new connection, then on the kept one; both proxies at the same time."""
+        new = [client.ask(request) for client in self.clients]
+        statuses = [[answer(connection)] for connection in new]
+        for connection in new:
+            connection.close()
+        for found, connection in zip(statuses, [client.ask_again(request) for client in self.clients], strict=True):
+            found.append(answer(connection))
+        return statuses
+
     def _ask_anew(self, request: Request, wanted: int, *, is_census: bool) -> None:
         for client, admin in zip(self.clients, self.pair.admins, strict=True):
-            kept = [client.ask_new(request, keep=is_census) for _ in range(CONNECTIONS // len(self.clients))]
-            self._check(request, [status for status, _ in kept], {wanted})
+            kept = []
+            for _ in range(CONNECTIONS // len(self.clients)):
+                kept.append(client.ask(request))
+                self._check(request, [answer(kept[-1])], {wanted})
+                if not is_census:
+                    kept.pop().close()
             for worker in range(WORKERS) if is_census else ():
                 self.per_worker[f"{client.port}/{worker}"] += connections(admin, worker)
-            for _, connection in kept:
-                if connection is not None:
-                    connection.close()
+            for connection in kept:
+                connection.close()
 
     def _check(self, request: Request, statuses: Sequence[int], allowed: set[int]) -> None:
         self.asked += [Asked(request.kind, status) for status in statuses]
@@ -131,11 +151,12 @@ def measure(routes: int, removals: int) -> dict[str, Any]:
     """Create `routes`, remove `removals` of them."""
     with ExitStack() as stack:
         stack.enter_context(alone())
-        pair = Pair(stack)
-        files = RouteFiles(pair.folder, pair.backend_port)
-        run = Run(pair)
-        for client in run.clients:
-            wait_until(lambda client=client: client.ask_new(files.first())[0] == 200, "first route")  # type: ignore[misc]
+        backend = Backend()
+        stack.callback(backend.process.stop)
+        pair = Pair(stack, backend.port)
+        files, run = RouteFiles(pair.folder, backend.port), Run(pair)
+        stack.callback(run.close)
+        wait_until(lambda: run.answers(files.first()) == {200}, "first route")
         spent = pair.cpu_seconds()
         created = [run.create(files, number) for number in range(routes)]
         spent = {name: seconds - spent[name] for name, seconds in pair.cpu_seconds().items()}
