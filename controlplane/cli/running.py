@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 from controlplane import app, settings
-from controlplane.cli import exits, holders, lines
+from controlplane.cli import exits, files, holders, lines
 from controlplane.xds import SocketError
 
 EXAMPLES = "examples"
@@ -81,6 +81,7 @@ async def controller(wanted: settings.Settings) -> AsyncIterator[app.App]:
     """A running controller; addresses in use become Failures that name their holder."""
     check_free(wanted.admin, "the admin API", "stop that process, or name another address with --admin")
     check_free(wanted.xds, "the xDS server", "stop that process, or name another address with --xds")
+    asyncio.get_running_loop().set_exception_handler(files.FilesWatch().heard)
     try:
         async with app.running(wanted) as started:
             yield started

@@ -6,6 +6,7 @@ Called by the entry. Each source brings a heavy library; it is loaded when it is
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import signal
@@ -13,7 +14,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dataplane.agent import pages
+from dataplane.agent import holders, pages
+from dataplane.agent.files import FilesWatch
 from dataplane.agent.journey import Journey
 from dataplane.agent.pages import Routes
 from dataplane.agent.reports import Reports
@@ -58,6 +60,7 @@ class Agent:
 
     async def run(self) -> int:
         """Until SIGTERM, SIGINT or the end of the parent; answers the exit code."""
+        asyncio.get_running_loop().set_exception_handler(FilesWatch().heard)
         if not await self._open_pages():
             return BIND_FAILED
         self._heed_signals()
@@ -94,7 +97,10 @@ class Agent:
         try:
             self._servers.append(await pages.serve(address, routes))
         except OSError as error:
-            log.error("cannot listen on %s: %s; see --help for --admin, --stats, --readiness", address, error)
+            why = error.strerror or str(error)
+            if error.errno == errno.EADDRINUSE:
+                why = f"it is in use by {holders.describe(address.port)}"
+            log.error("cannot listen on %s: %s; see --help for --admin, --stats, --readiness", address, why)
             return False
         return True
 
