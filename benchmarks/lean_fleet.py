@@ -116,10 +116,12 @@ class LeanFleet:
         self._lost = 0
         return self.counts()
 
-    def manner(self, *, manner: str, count: int) -> Json:
-        """From their next connection on the last `count` proxies read in this manner, all others quickly."""
-        for number, connection in enumerate(reversed(self._connections)):
-            connection.manner = Manner(manner) if number < count else Manner.QUICK
+    def manners(self, **counts: int) -> Json:
+        """So many of the last proxies read in each manner from their next connection on, all others quickly."""
+        slow = [Manner(manner) for manner, count in counts.items() for _ in range(count)]
+        quick = [Manner.QUICK] * (len(self._connections) - len(slow))
+        for connection, manner in zip(self._connections, quick + slow, strict=True):
+            connection.manner = manner
         return self.counts()
 
     def counts(self) -> Json:
@@ -206,7 +208,7 @@ class Orders:
         self._known: dict[str, Callable[..., Json]] = {
             "open": fleet.open,
             "drop": fleet.drop,
-            "manner": fleet.manner,
+            "manners": fleet.manners,
             "counts": fleet.counts,
         }
         self._text = b""

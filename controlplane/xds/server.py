@@ -25,9 +25,9 @@ from controlplane.xds import csds, services, unix_socket
 from controlplane.xds.delta import Library
 from controlplane.xds.fleet import Fleet
 from controlplane.xds.node import Identity, Peer, ProtocolError
+from controlplane.xds.permits import Permits
 from controlplane.xds.session import Call, DeltaCall, House, Session
 from controlplane.xds.stream import Stream
-from controlplane.xds.permits import Permits
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from controlplane.snapshot import Snapshots
 from controlplane.xds.fleet import Fleet, Proxy
 from controlplane.xds.nacks import Refusal
 from controlplane.xds.node import Peer, ProtocolError
-from controlplane.xds.stream import Acknowledged, Refused, Stream
 from controlplane.xds.permits import FREE_BYTES, PATIENCE, Permit, Permits
+from controlplane.xds.stream import Acknowledged, Refused, Stream
 from gatewright.wire.external import discovery_pb2
 
 LOG: Final = logging.getLogger(__name__)

@@ -168,7 +168,7 @@ async def test_cold_storm_is_bounded(tmp_path: Path, root: Path) -> None:
 async def test_slow_readers_hold_nobody_up(tmp_path: Path, root: Path, manner: str) -> None:
     async with storm(tmp_path, root) as made:
         made.publish(2000, 7000)
-        await made.order("manner", manner=manner, count=10)
+        await made.order("manners", **{manner: 10})
         await made.order("open", cold=True)
         await made.until(lambda: made.holding() >= CLIENTS - 10)
         counts = await made.order("counts")
@@ -181,7 +181,7 @@ async def test_slow_readers_hold_nobody_up(tmp_path: Path, root: Path, manner: s
 async def test_a_proxy_that_takes_nothing_is_left(tmp_path: Path, root: Path) -> None:
     async with storm(tmp_path, root, send_timeout=0.5) as made:
         made.publish(2000, 7000)
-        await made.order("manner", manner="stuck", count=1)
+        await made.order("manners", stuck=1)
         await made.order("open", cold=True)
         await made.until(lambda: made.fleet.view(GATEWAY).connected == CLIENTS - 1 == made.holding())
 

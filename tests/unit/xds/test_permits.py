@@ -25,7 +25,7 @@ def test_granted_at_once_while_there_is_room() -> None:
     assert line.permits.under_way == 100
 
 
-def test_the_next_one_is_woken_when_a_turn_ends() -> None:
+def test_the_next_one_is_woken_when_a_permit_ends() -> None:
     line = Line()
     first, second = line.ask("a", 60), line.ask("b", 41)
     assert not second.granted
@@ -61,7 +61,7 @@ def test_a_message_bigger_than_the_account_goes_alone() -> None:
     assert line.woken == ["small"]
 
 
-def test_a_slow_turn_makes_room() -> None:
+def test_a_slow_permit_makes_room() -> None:
     line = Line()
     slow = line.ask("slow", 50)
     line.ask("other", 60)
@@ -73,7 +73,7 @@ def test_a_slow_turn_makes_room() -> None:
     assert line.woken == ["other", "slow as well"]
 
 
-def test_a_slow_turn_stays_when_the_slow_have_no_room() -> None:
+def test_a_slow_permit_stays_when_the_slow_have_no_room() -> None:
     line = Line()
     first, second = line.ask("first", 50), line.ask("second", 50)
     line.ask("other", 100)
@@ -82,7 +82,7 @@ def test_a_slow_turn_stays_when_the_slow_have_no_room() -> None:
     assert (line.woken, line.permits.under_way, second.slow) == ([], 100, False)
 
 
-def test_a_turn_that_waits_may_be_given_up() -> None:
+def test_a_permit_that_waits_may_be_given_up() -> None:
     line = Line()
     busy, gone = line.ask("busy", 100), line.ask("gone", 100)
     line.ask("next", 100)
