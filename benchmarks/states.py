@@ -5,7 +5,7 @@ Made lazily, resource by resource, so that a state of 100,000 routes costs the b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change
 from gatewright.wire.v1 import backend_pb2, listener_pb2, policy_pb2, resource_pb2, route_pb2
@@ -16,6 +16,7 @@ LISTENER = f"listener/default/{NAME}/http"
 OTHER_LISTENER = f"listener/default/{NAME}/other"
 BACKEND = "backend/service/default/origin/80"
 TRAFFIC_HOST = "traffic.example"
+SHAPES = 4
 
 
 def host(number: int) -> str:
@@ -25,10 +26,10 @@ def host(number: int) -> str:
 class States:
     """Changes of one Gateway with `count` routes, each with a hostname, a header modifier and a timeout of its own."""
 
-    def __init__(self, count: int, port: int = 8080, upstream: int = 1) -> None:
+    def __init__(self, count: int, port: int = 8080, upstreams: Sequence[int] = ()) -> None:
         self.count = count
         self.bind_key = f"bind/default/{NAME}/{port}"
-        self.port, self.upstream = port, upstream
+        self.port, self.upstreams = port, upstreams
 
     def gateway(self) -> Iterator[Change]:
         """Everything but the routes of `routes`; the route of TRAFFIC_HOST is here."""
@@ -69,6 +70,14 @@ class States:
             message.matches[0].path.prefix = f"/p{number}"
             yield _change(f"route/default/route-{number}/0", route=message)
 
+    def shaped(self, numbers: Iterable[int], version: int = 1) -> Iterator[Change]:
+        """Routes whose chains have SHAPES shapes that need code, each route with constants of its own."""
+        for number in numbers:
+            message = self._route(f"route-{number}", host(number), version)
+            for _ in range(number % SHAPES + 1):  # a single step is called without code of ours
+                message.policies.add().CopyFrom(message.policies[0])
+            yield _change(f"route/default/route-{number}/0", route=message)
+
     def two_listeners(self, numbers: Iterable[int], other: str) -> Iterator[Change]:
         """A second listener, and routes that name both."""
         yield from self.listener(other)
@@ -85,9 +94,10 @@ class States:
         yield Change(RESOURCE_TYPE, key, None)
 
     def endpoints(self, numbers: Iterable[int]) -> Iterator[Change]:
-        """Number 0 is the upstream; the others are addresses where nobody is."""
+        """The first are the upstreams; the others are addresses where nobody is."""
         for number in numbers:
-            address, port = ("127.0.0.1", self.upstream) if number == 0 else (_address(number), 80)
+            is_real = number < len(self.upstreams)
+            address, port = ("127.0.0.1", self.upstreams[number]) if is_real else (_address(number), 80)
             message = backend_pb2.Endpoint(key=_endpoint_name(number), backend=BACKEND, address=address, port=port)
             yield Change(ENDPOINT_TYPE, message.key, message.SerializeToString())
 

@@ -113,7 +113,10 @@ class Applier:
         yield from listeners.fill_new(swap)
         yield from _handle(swap, groups, "route", UNKNOWN)
         for key, value in routes.unblocked(swap):
+            later = self.refused.get(key)
             _judge(swap, routes.change_route, key, value)
+            if later is not None:  # the version that waited is in force; what was sent after it is refused as before
+                self.refused[key] = later
             yield
         self._publish(swap)
         yield  # where the caller waits while `current.prepared` is not in effect: nobody drops a table that serves

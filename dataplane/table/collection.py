@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gc
 
-YOUNG, MIDDLE, OLD = 5_000, 4, 1_000_000_000
-"""At most 25,000 young objects are looked at at once, the old ones never: a full collection over 100,000 routes would
+YOUNG, MIDDLE, OLD = 2_500, 2, 1_000_000_000
+"""At most 10,000 young objects are looked at at once, the old ones never: a full collection over 100,000 routes would
 stop traffic for half a second."""
 
 PATIENCE = 8
