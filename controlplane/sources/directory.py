@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 BATCH = 50  # changes told at once while there are more to read: what the sink makes of them takes time as well
 SETTLE = 0.05
+TOGETHER = 0.01  # what is lost within so short a time is lost as one: a route and its backend, removed by one command
 RESCAN = 10.0  # safety net: lost events, links that lead out of the folder, a folder that was replaced as a whole
 MAX_FILE = 64 * 1024 * 1024
 
@@ -221,11 +222,14 @@ class Directory:
                 timer.cancel()
             return True
         if file not in self._settling:
-            self._settling[file] = asyncio.get_running_loop().call_later(SETTLE, self._settle, file)
+            self._settling[file] = asyncio.get_running_loop().call_later(SETTLE + TOGETHER, self._settle, file)
         return False
 
-    def _settle(self, file: str) -> None:
-        del self._settling[file]
-        self._settled.add(file)
-        self._dirty.add(file)
+    def _settle(self, first: str) -> None:
+        end = self._settling[first].when() + TOGETHER
+        lost = [file for file, timer in self._settling.items() if timer.when() <= end]
+        for file in lost:
+            self._settling.pop(file).cancel()
+        self._settled.update(lost)
+        self._dirty.update(lost)
         self._wake.set()

@@ -119,6 +119,20 @@ async def test_the_way_editors_save_takes_nothing_away(tmp_path: Path) -> None:
         assert seen.told == [("a", "2"), ("a", "3")]
 
 
+async def test_files_that_are_removed_together_are_told_together(tmp_path: Path) -> None:
+    """A route that went a moment after its backend would be served without it meanwhile."""
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.yaml").write_text(f"{name} 1\n")
+    async with running(tmp_path) as (source, seen):
+        seen.batches = 0
+        (tmp_path / "a.yaml").unlink()
+        while not source._settling:
+            await asyncio.sleep(0)
+        (tmp_path / "b.yaml").unlink()
+        await seen.until(lambda: seen.objects == {"c": "1"})
+        assert seen.batches == 1
+
+
 async def test_a_half_written_file_takes_nothing_away(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text("a 1\n---\nb 1\n")
