@@ -12,6 +12,11 @@ import re
 from dataplane.http.heads import is_name, is_value
 
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}").fullmatch
+_EXTENSIONS = re.compile(
+    rb"(?:;[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
+    rb"(?:=(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++|\"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*+\"))?)*+"
+).fullmatch
+"""RFC 9112 7.1.1, without the white space that a sender must not generate: readers differ on it."""
 MAX_LINE = 4096
 """Bytes of a chunk-size line with its extensions."""
 MAX_TRAILERS = 16_384
@@ -133,9 +138,8 @@ class ChunkedReader:
         return eol + 1
 
     def _size_line(self, line: bytes, out: list[bytes]) -> None:
-        digits, semicolon, extension = line.partition(b";")
-        extension = extension.strip(b" \t")
-        if _SIZE(digits) is None or is_value(extension) is None or (semicolon and not extension):
+        digits = line.partition(b";")[0]
+        if _SIZE(digits) is None or _EXTENSIONS(line, len(digits)) is None:
             raise BadChunk("malformed chunk size")
         self.left = int(digits, 16)
         self.state = DATA if self.left else TRAILERS

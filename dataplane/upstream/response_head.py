@@ -99,10 +99,14 @@ def _frame(lengths: list[bytes], codings: list[bytes], status: int, to_head: boo
         return -1, 0
     if status == 101:
         return TUNNEL, 0
-    if to_head or status < 200 or status in (204, 304):
+    if status < 200 or status == 204:
+        return LENGTH, 0
+    if codings and (codings != [b"chunked"] or old):
+        return -1, 0  # also where no body comes: the head goes on, and says to the client how one would be framed
+    if to_head or status == 304:
         return LENGTH, 0
     if codings:
-        return (CHUNKED, 0) if codings == [b"chunked"] and not old else (-1, 0)
+        return CHUNKED, 0
     return (LENGTH, int(lengths[0])) if lengths else (UNTIL_CLOSE, 0)
 
 
