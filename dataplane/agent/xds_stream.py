@@ -116,7 +116,9 @@ class XdsStream:
         incoming = self._incoming
         incoming.version = response.system_version_info
         self._conclude(incoming)
-        records = tuple(record for key, record in incoming.records.items() if key not in incoming.wrong)
+        records = tuple(
+            record for key, record in incoming.records.items() if key not in incoming.wrong and _is_name(record.name)
+        )
         return State(response.system_version_info, records)
 
     def answer(self, refused: Mapping[str, str]) -> list[Request]:
@@ -183,9 +185,14 @@ def _is_question(response: Response) -> bool:
     return response.nonce == QUESTION and not has_content
 
 
+def _is_name(name: str) -> bool:
+    """Whether a resource can have it: no worker is told that one without such a name is gone, as it never had it."""
+    return 0 < len(name) <= MAX_NAME
+
+
 def _wrong(resource: discovery_pb2.Resource, type_url: str) -> str:
     """Why a resource cannot be taken, or empty."""
-    if not 0 < len(resource.name) <= MAX_NAME:
+    if not _is_name(resource.name):
         return f"the name of a resource has 1 to {MAX_NAME} characters"
     if resource.resource.type_url != type_url:
         return f"is of type {resource.resource.type_url[:200]!r} in a response of type {type_url!r}"
