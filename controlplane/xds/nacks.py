@@ -44,6 +44,13 @@ def parse(message: str) -> tuple[Refusal, ...]:
     return tuple(refusals.values()) or (Refusal("", _clean(message, LONGEST_REASON)),)
 
 
+def note(known: dict[str, Refusal], message: str) -> None:
+    """Add the refusals of a NACK to those that are known; however many NACKs come, at most `MOST_REFUSALS` are kept."""
+    for refusal in parse(message):
+        if refusal.key in known or len(known) < MOST_REFUSALS:
+            known[refusal.key] = refusal
+
+
 def _refusal(entry: object) -> Refusal | None:
     if not isinstance(entry, dict):
         return None

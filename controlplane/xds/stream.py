@@ -132,7 +132,7 @@ class Stream:
         complete = request.response_nonce == flight.marker and not flight.answered
         refused = request.HasField("error_detail")
         if refused:
-            flight.refusals.update((refusal.key, refusal) for refusal in nacks.parse(request.error_detail.message))
+            nacks.note(flight.refusals, request.error_detail.message)
         if complete:
             flight.answered = True
             self._settle(flight)

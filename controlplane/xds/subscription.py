@@ -7,23 +7,46 @@ it; a name that does not exist is remembered; a name subscribed again is sent ag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controlplane.snapshot import Difference, Record, ResourceMap
 from controlplane.snapshot.resource_map import EMPTY
+from controlplane.xds.node import ProtocolError
 from gatewright.wire.external import discovery_pb2
 
 WILDCARD: Final = "*"
+
+MOST_TEXT: Final = 32 << 20
+"""Bytes that the names of one subscription may take, about: 200,000 names as long as ours."""
+_NAME_OVERHEAD: Final = 100  # of a string, and of its place in a set
 
 
 class Subscription:
     """One type URL of one stream. `base` is what was sent, `settled` what was sent and answered."""
 
-    __slots__ = ("_known", "_resend", "base", "base_sequence", "fresh", "names", "settled", "type_url", "wildcard")
+    __slots__ = (
+        "_known",
+        "_resend",
+        "_text",
+        "base",
+        "base_sequence",
+        "fresh",
+        "names",
+        "settled",
+        "type_url",
+        "wildcard",
+    )
 
     def __init__(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
-        """Subscribe as the first request of a type on a stream says; only there initial versions count."""
+        """Subscribe as the first request of a type on a stream says; only there initial versions count.
+
+        Raises ProtocolError: see `update`.
+        """
+        self._text = 0
+        self.names: set[str] = set()
+        self._resend: set[str] = set()
+        self._weigh(request)
         self.type_url = request.type_url
         subscribed = set(request.resource_names_subscribe)
         self.wildcard = not subscribed or WILDCARD in subscribed
@@ -54,11 +77,25 @@ class Subscription:
         return self.wildcard and not self._known and not self._resend
 
     def update(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
-        """Change the subscription as a later request of this type says."""
+        """Change the subscription as a later request of this type says.
+
+        Raises:
+            ProtocolError: all names together, those that were given up too, are more than `MOST_TEXT`.
+        """
+        self._weigh(request)
         for name in request.resource_names_subscribe:
             self._subscribe(name)
         for name in request.resource_names_unsubscribe:
             self._unsubscribe(name)
+
+    def _weigh(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
+        """Count the names that a request brings. Those that came twice or left count until the sum is too much."""
+        asked = _weight(request.resource_names_subscribe) + _weight(request.resource_names_unsubscribe)
+        if self._text + asked > MOST_TEXT:
+            self._text = _weight(self.names | self._resend)
+            if self._text + asked > MOST_TEXT:
+                raise ProtocolError(f"the names of one subscription take more than {MOST_TEXT} bytes")
+        self._text += asked
 
     def _subscribe(self, name: str) -> None:
         if name != WILDCARD:
@@ -115,3 +152,7 @@ class Subscription:
         self._known = {}
         self._resend.clear()
         self.fresh = False
+
+
+def _weight(names: Iterable[str]) -> int:
+    return sum(len(name) + _NAME_OVERHEAD for name in names)
