@@ -53,12 +53,26 @@ def load(text: str) -> Any:
     """The value of one document, None for an empty one. Raises TextError."""
     if text.lstrip()[:1] in ("{", "["):
         try:
-            return json.loads(text, object_pairs_hook=_json_object)
-        except json.JSONDecodeError:
-            pass  # YAML's flow style looks alike
+            return _sendable(json.loads(text, object_pairs_hook=_json_object), text)
+        except ValueError:
+            pass  # YAML's flow style looks alike; and numbers of thousands of digits are left to it
         except RecursionError:
             raise TextError("is nested too deeply", 1) from None
     return _Builder(text).document()
+
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}").search
+
+
+def _sendable(value: Any, text: str) -> Any:
+    """A value of JSON, whose escapes can spell half a character: that can be neither printed nor sent."""
+    half = _SURROGATE(text)
+    if half is not None:
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise TextError(f"{half[0]} is half a character", text.count("\n", 0, half.start()) + 1) from None
+    return value
 
 
 def positions(text: str) -> Position | None:
