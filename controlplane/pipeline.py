@@ -13,7 +13,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from controlplane.derive import TransformError
 from controlplane.snapshot import Coalescer, Snapshot, Snapshots
@@ -26,6 +26,8 @@ from gatewright.api.metadata import KubeObject, ObjectKey
 
 log = logging.getLogger("controlplane")
 
+ANSWERS = 0.01  # seconds in which proxies' answers are gathered
+MOST_REASONS = 8  # that one condition gives for what proxies refuse
 LONGEST_HOLD = 1.0  # seconds that objects wait for a source that goes on reading
 
 
@@ -142,9 +144,10 @@ class Pipeline:
     # The proxies' answers back in
 
     def _answered(self, gateway: str) -> None:
-        """Several proxies answer at about the same time: the program is told once for all of them."""
+        """Several proxies answer at about the same time, though not in one turn of the loop: the program is told once
+        for all that answer within a moment."""
         if not self._news:
-            asyncio.get_running_loop().call_soon(self._start_news)
+            asyncio.get_running_loop().call_later(ANSWERS, self._start_news)
         self._news.add(gateway)
 
     def _start_news(self) -> None:
@@ -167,18 +170,24 @@ def fleet_view(view: View, wanted: int) -> FleetView:
     one that names a resource is a condition of the object behind it."""
     unnamed = view.refusals.get("", ())
     acknowledged = max(0, view.answered_by(wanted) - len(unnamed))
-    return FleetView(
-        view.connected, acknowledged, "; ".join(f"{_instance(each.node_id)}: {each.error}" for each in unnamed)
-    )
+    detail = _joined(f"{_instance(each.node_id)}: {each.error}" for each in unnamed)
+    return FleetView(view.connected, acknowledged, detail)
 
 
 def refusals(view: View) -> Mapping[str, str]:
     """Resource to why it is refused, and by how many of the proxies when not by all."""
     return {
-        key: "; ".join(dict.fromkeys(refuser.error for refuser in refusers)) + _by(len(refusers), view.connected)
+        key: _joined(refuser.error for refuser in refusers) + _by(len(refusers), view.connected)
         for key, refusers in view.refusals.items()
         if key
     }
+
+
+def _joined(reasons: Iterable[str]) -> str:
+    """The first few different reasons: 500 proxies that each say something else would make a message of a megabyte."""
+    different = list(dict.fromkeys(reasons))
+    more = f"; and {len(different) - MOST_REASONS} more" if len(different) > MOST_REASONS else ""
+    return "; ".join(different[:MOST_REASONS]) + more
 
 
 def _by(count: int, connected: int) -> str:

@@ -211,3 +211,30 @@ async def test_changes_are_told_once_for_many_answers(world: World) -> None:
         world.pipeline.fleet.acknowledge(proxy, 1, "v")
     await world.settle()
     assert told == [1]
+
+
+async def test_many_answers_of_one_moment_are_looked_at_once(world: World) -> None:
+    fleet = world.pipeline.fleet
+    proxies = [fleet.connect(f"default/quickstart/p{number}", GATEWAY, "") for number in range(100)]
+    await world.settle()
+    slices = world.pipeline.turns.slices
+    state = world.pipeline.snapshots.newest(GATEWAY)
+    for proxy in proxies:
+        fleet.acknowledge(proxy, state.sequence, state.version)
+        await asyncio.sleep(0)
+    await world.settle()
+    assert world.programmed()[:2] == ("True", "Programmed")
+    assert world.pipeline.turns.slices - slices < 10
+
+
+async def test_many_different_refusals_make_a_short_condition(world: World) -> None:
+    fleet = world.pipeline.fleet
+    state = world.pipeline.snapshots.newest(GATEWAY)
+    for number in range(100):
+        proxy = fleet.connect(f"default/quickstart/p{number}", GATEWAY, "")
+        named = [Refusal("", f"no {number}" + "x" * 2000), Refusal(ROUTE, f"none {number}" + "x" * 2000)]
+        fleet.refuse(proxy, state.sequence, state.version, named, complete=True)
+    view = fleet.view(GATEWAY)
+    detail, reason = pipeline.fleet_view(view, state.sequence).detail, pipeline.refusals(view)[ROUTE]
+    assert (len(detail) < 20_000, detail.endswith("; and 92 more")) == (True, True)
+    assert (len(reason) < 20_000, reason.endswith("; and 92 more")) == (True, True)
