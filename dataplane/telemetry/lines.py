@@ -79,21 +79,29 @@ class LineWriter:
         return done.wait(timeout)
 
     def _run(self) -> None:
+        works = True
         while True:
-            item = self._queue.get()
+            try:
+                item = self._queue.get(timeout=QUIET if self._trouble and works else None)
+            except queue.Empty:
+                self._worked()
+                continue
             if isinstance(item, threading.Event):
                 item.set()
                 continue
             try:
                 self._write(item)
+                works = True
             except Unwritten as error:
+                works = False
                 self.refuse(error.lines, error.strerror or str(error))
             except OSError as error:
+                works = False
                 self.refuse(item.count(b"\n"), error.strerror or str(error))
-            else:
-                self._worked()
             finally:
                 self._gone += len(item)
+            if works:
+                self._worked()
 
     def _worked(self) -> None:
         if not self._trouble or self.is_full or self._clock() - self._last < QUIET:

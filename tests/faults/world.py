@@ -1,0 +1,674 @@
+"""Real processes for the tests of faults: proxy, controller, upstream, clients that ask all the time, and relays.
+
+Everything is on loopback and free ports; whatever is left when a block ends is killed by its process id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.proxy_process import free_port, get
+from tests.faults import page
+
+PATIENCE = 45.0
+"""Seconds that something may take on a machine that is busy with other tests."""
+
+TIMES = {"CONNECTION_MIN_TERMINATION_DEADLINE": "0", "TERMINATION_GRACE_PERIOD_SECONDS": "1", "SESSION_KEY": "ab" * 32}
+
+
+async def until(is_true: Callable[[], Any], what: Callable[[], str] | str, patience: float = PATIENCE) -> Any:
+    """Wait until it holds; answers what it gave. A coroutine function is awaited."""
+    end = time.monotonic() + patience
+    while True:
+        found = is_true()
+        if isinstance(found, Awaitable):
+            found = await found
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(f"did not happen: {what if isinstance(what, str) else what()}")
+        await asyncio.sleep(0.05)
+
+
+# Processes.
+
+
+def is_alive(pid: int) -> bool:
+    """Runs or stands still; one that ended and waits for its parent does not."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def descendants(pid: int) -> set[int]:
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, task.read_text().split()):
+                found |= {child} | descendants(child)
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def files(pid: int) -> list[int]:
+    """Descriptors that a process has open."""
+    return [int(name) for name in os.listdir(f"/proc/{pid}/fd")]
+
+
+@contextlib.contextmanager
+def few_files(pid: int, more: int) -> Any:
+    """Until the block ends the process may open so many descriptors more than it has."""
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (max(files(pid)) + 1 + more, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+@dataclass(frozen=True, slots=True)
+class Tcp:
+    """A row of /proc/net/tcp."""
+
+    local: int
+    remote: int
+    inode: int
+    keepalive: float
+    """Seconds until the keepalive timer fires; 0: it is not running."""
+
+
+def tcp_of(pid: int) -> list[Tcp]:
+    """The IPv4 connections of a process."""
+    inodes = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            target = os.readlink(f"/proc/{pid}/fd/{fd}")
+            if target.startswith("socket:["):
+                inodes.add(int(target[8:-1]))
+    rows = []
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        columns = line.split()
+        timer, _, when = columns[5].partition(":")
+        if columns[3] == "01" and int(columns[9]) in inodes:
+            ports = (int(columns[side].rpartition(":")[2], 16) for side in (1, 2))
+            seconds = int(when, 16) / os.sysconf("SC_CLK_TCK") if timer == "02" else 0.0
+            rows.append(Tcp(*ports, int(columns[9]), seconds))
+    return rows
+
+
+class Process:
+    """A process of ours with what it writes."""
+
+    def __init__(self, process: asyncio.subprocess.Process, log: Path, out: Path) -> None:
+        self.process, self.pid = process, process.pid
+        self._log, self._out = log, out
+
+    def log(self) -> str:
+        """Standard error."""
+        return self._log.read_text()
+
+    def out(self) -> str:
+        """Standard output."""
+        return self._out.read_text()
+
+    async def says(self, piece: str, patience: float = PATIENCE) -> None:
+        """Wait for the line of docs/faults.md that contains `piece`."""
+        await until(
+            lambda: page.said(piece, self.log()), lambda: f"{page.pattern(piece).pattern} in\n{self.log()}", patience
+        )
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    async def ended(self) -> int:
+        async with asyncio.timeout(PATIENCE):
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def started(
+    folder: Path,
+    name: str,
+    command: Sequence[str],
+    stdout: int | None = None,
+    stderr: int | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> AsyncIterator[Process]:
+    """This program until the block ends. `stdout` and `stderr`: descriptors to use instead of files."""
+    log, out = folder / f"{name}.log", folder / f"{name}.out"
+    with log.open("ab") as log_file, out.open("ab") as out_file:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=out_file if stdout is None else stdout,
+            stderr=log_file if stderr is None else stderr,
+            env={**os.environ, **TIMES, **(environment or {})},
+        )
+    made = Process(process, log, out)
+    family: set[int] = set()
+    try:
+        yield made
+    finally:
+        family = {process.pid, *descendants(process.pid)}
+        for pid in family:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                async with asyncio.timeout(8):
+                    await process.wait()
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+        for pid in filter(is_alive, family):
+            await _gone(pid)
+
+
+async def _gone(pid: int) -> None:
+    """A child of a child ends by itself when its parent is gone; one that does not is killed."""
+    end = time.monotonic() + 3
+    while is_alive(pid) and time.monotonic() < end:
+        await asyncio.sleep(0.05)
+    with contextlib.suppress(ProcessLookupError):
+        if is_alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+class Proxy:
+    """A proxy: its agent, and questions to its pages."""
+
+    def __init__(self, agent: Process, port: int, pages: Mapping[str, int]) -> None:
+        self.agent, self.port, self.pages = agent, port, pages
+
+    async def ready(self) -> None:
+        async def is_ready() -> bool:
+            assert self.agent.process.returncode is None, self.agent.log()
+            try:
+                return (await get(self.pages["readiness"], "/healthz/ready"))[0] == 200
+            except OSError:
+                return False
+
+        await until(is_ready, lambda: f"ready:\n{self.agent.log()}")
+
+    async def dump(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((await get(self.pages["admin"], "/config_dump"))[1])
+        return found
+
+    async def workers(self) -> list[int]:
+        return [row["pid"] for row in (await self.dump())["workers"]]
+
+    async def metric(self, start: str) -> float:
+        """The sum of the samples of a metric (with labels, of these)."""
+        _, body = await get(self.pages["stats"], "/metrics")
+        name = start.partition("{")[0]
+        rows = [row.rpartition(" ") for row in body.splitlines() if row.startswith(start)]
+        return sum(float(value) for labels, _, value in rows if labels.partition("{")[0] == name)
+
+
+@asynccontextmanager
+async def proxy(
+    folder: Path,
+    *flags: str,
+    port: int,
+    workers: int = 2,
+    name: str = "proxy",
+    stdout: int | None = None,
+    stderr: int | None = None,
+    environment: Mapping[str, str] | None = None,
+    pages: Mapping[str, int] | None = None,
+) -> AsyncIterator[Proxy]:
+    """`python -m dataplane` with these flags; `port` is that of its listener, for the load."""
+    ports = pages or {page_name: free_port() for page_name in ("admin", "stats", "readiness")}
+    command = [sys.executable, "-m", "dataplane", *flags, f"--workers={workers}"]
+    command += [f"--{page_name}=127.0.0.1:{number}" for page_name, number in ports.items()]
+    async with started(folder, name, command, stdout, stderr, environment) as agent:
+        yield Proxy(agent, port, ports)
+
+
+def configuration(port: int, upstream: int, timeouts: str = "", more: Sequence[int] = ()) -> str:
+    """A standalone file: everything that comes to `port` (and to `more` ports) goes to the upstream."""
+    binds = [
+        f"""- port: {number}
+  addresses: [127.0.0.1]
+  listeners:
+  - name: http-{number}
+    protocol: HTTP
+    routes:
+    - name: all-{number}
+      {timeouts}
+      backends: [{{host: "127.0.0.1:{upstream}"}}]
+"""
+        for number in (port, *more)
+    ]
+    return "binds:\n" + "".join(binds)
+
+
+@asynccontextmanager
+async def served(folder: Path, workers: int = 2, timeouts: str = "", **options: Any) -> AsyncIterator[Served]:
+    """Upstream and a proxy from a file, ready."""
+    async with upstream() as server:
+        port, file = free_port(), folder / "proxy.yaml"
+        file.write_text(configuration(port, server.port, timeouts))
+        async with proxy(folder, "-f", str(file), port=port, workers=workers, **options) as made:
+            await made.ready()
+            yield Served(made, server, file)
+
+
+# Controller.
+
+OBJECTS = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {{name: gatewright}}
+spec: {{controllerName: gatewright.dev/controller}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: web}}
+spec:
+  gatewayClassName: gatewright
+  listeners: [{{name: http, protocol: HTTP, port: {port}}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: origin}}
+spec: {{ports: [{{name: http, port: 80}}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: origin-1, labels: {{kubernetes.io/service-name: origin}}}}
+addressType: IPv4
+ports: [{{name: http, port: {upstream}}}]
+endpoints: [{{addresses: ["127.0.0.1"]}}]
+"""
+
+
+def route(name: str, path: str) -> str:
+    return f"""\
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: {name}}}
+spec:
+  parentRefs: [{{name: web}}]
+  rules: [{{matches: [{{path: {{value: {path}}}}}], backendRefs: [{{name: origin, port: 80}}]}}]
+"""
+
+
+@dataclass(slots=True)
+class Controller:
+    process: Process
+    folder: Path
+    socket: Path
+    admin: int
+
+    async def status(self) -> dict[str, Any]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.admin)
+        try:
+            writer.write(b"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            async with asyncio.timeout(PATIENCE):
+                answer = await reader.read()
+        finally:
+            writer.close()
+        found: dict[str, Any] = json.loads(answer.partition(b"\r\n\r\n")[2])
+        return found
+
+    async def proxies(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = (await self.status())["proxies"]
+        return rows
+
+    async def programmed(self) -> tuple[str, str]:
+        """Status and message of the Gateway's condition Programmed."""
+        (gateway,) = [row for row in (await self.status())["objects"] if row["kind"] == "Gateway"]
+        (found,) = [each for each in gateway["status"]["conditions"] if each["type"] == "Programmed"]
+        return found["status"], found["message"]
+
+
+@asynccontextmanager
+async def controller(
+    folder: Path, objects: Path, admin: int | None = None, **options: Any
+) -> AsyncIterator[Controller]:
+    """`gatewright controller` over a folder of objects."""
+    admin = admin or free_port()
+    socket_path = folder / "xds.sock"
+    command = [sys.executable, "-m", "controlplane.cli", "controller", str(objects), "--socket", str(socket_path)]
+    command += ["--xds", "127.0.0.1:0", "--admin", f"127.0.0.1:{admin}"]
+    async with started(folder, "controller", command, **options) as process:
+        made = Controller(process, objects, socket_path, admin)
+
+        async def is_synced() -> bool:
+            assert process.process.returncode is None, process.log()
+            try:
+                return bool((await made.status())["controller"]["synced"])
+            except OSError:
+                return False
+
+        await until(is_synced, lambda: f"synced:\n{process.log()}")
+        yield made
+
+
+@dataclass(slots=True)
+class Governed:
+    """Upstream, controller and a proxy under it."""
+
+    controller: Controller
+    proxy: Proxy
+    upstream: Upstream
+
+
+async def is_programmed(control: Controller) -> bool:
+    """Whether every connected proxy has acknowledged the Gateway's newest state, and there is one."""
+    return (await control.programmed())[0] == "True"
+
+
+async def has_route(asked: Proxy, piece: str) -> bool:
+    """Whether the proxy runs a route with this in its key."""
+    return any(piece in key for key in (await asked.dump())["resources"]["route"])
+
+
+@asynccontextmanager
+async def governed(
+    folder: Path, objects: Path, workers: int = 1, through: Path | None = None, **options: Any
+) -> AsyncIterator[Governed]:
+    """Upstream, controller and a proxy under it, in agreement. `through`: the socket that the proxy connects to."""
+    port = free_port()
+    objects.mkdir(exist_ok=True)
+    async with upstream() as server:
+        (objects / "gateway.yaml").write_text(OBJECTS.format(port=port, upstream=server.port) + route("all", "/"))
+        async with controller(folder, objects, **options) as control:
+            flags = ["--xds", f"unix:{through or control.socket}", "--gateway", "default/web", "--instance", "one"]
+            async with proxy(folder, *flags, port=port, workers=workers, **options) as made:
+                await made.ready()
+                await until(lambda: is_programmed(control), control.process.log)
+                yield Governed(control, made, server)
+
+
+# Upstream and clients.
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+
+
+class Tasks:
+    """Handlers of a server's connections; all are cancelled and awaited in the end."""
+
+    def __init__(self, handle: Handler) -> None:
+        self._handle = handle
+        self._running: set[asyncio.Task[None]] = set()
+
+    def begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._handle(reader, writer))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def end(self) -> None:
+        for task in list(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+
+class Upstream:
+    """Answers every request; `/hold` when `release` is set, `/hang` never, `/stream` with a byte now and then."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.release = asyncio.Event()
+        self.open = 0
+        self.lost = 0
+        """Connections that ended while `/hang` was asked."""
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open += 1
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                path = head.split()[1]
+                if path == b"/hold":
+                    await self.release.wait()
+                elif path == b"/hang":
+                    await self._hang(reader)
+                elif path == b"/tunnel":
+                    writer.write(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n")
+                    await self._hang(reader)
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return
+        finally:
+            self.open -= 1
+            writer.close()
+
+    async def _hang(self, reader: asyncio.StreamReader) -> None:
+        try:
+            await reader.readexactly(1)
+        finally:
+            self.lost += 1
+
+
+@asynccontextmanager
+async def upstream(port: int = 0) -> AsyncIterator[Upstream]:
+    made = Upstream()
+    tasks = Tasks(made.handle)
+    server = await asyncio.start_server(tasks.begin, "127.0.0.1", port)
+    made.port = server.sockets[0].getsockname()[1]
+    try:
+        yield made
+    finally:
+        server.close()
+        await tasks.end()
+
+
+class Client:
+    """One connection to the proxy."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        self.port: int = writer.get_extra_info("sockname")[1]
+
+    @classmethod
+    async def connect(cls, port: int) -> Client:
+        """The caller closes it; `clients` does so by itself."""
+        return cls(*await asyncio.open_connection("127.0.0.1", port))
+
+    def send(self, path: str = "/", headers: str = "") -> None:
+        self.writer.write(f"GET {path} HTTP/1.1\r\nHost: test\r\n{headers}\r\n".encode())
+
+    async def answer(self) -> int:
+        """The status of the next response; its body is read. Raises what a broken connection raises."""
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        length = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+        await self.reader.readexactly(int(length[0].partition(b":")[2]) if length else 0)
+        return int(head.split()[1])
+
+    async def ask(self, path: str = "/") -> int:
+        self.send(path)
+        async with asyncio.timeout(PATIENCE):
+            return await self.answer()
+
+    def has_answer(self, status: int) -> bool:
+        """Whether a response with this status has arrived and is not read yet."""
+        return bytes(self.reader._buffer).startswith(b"HTTP/1.1 %d" % status)  # type: ignore[attr-defined]
+
+    async def is_closed(self) -> bool:
+        """Whether the proxy ends the connection without a word."""
+        try:
+            async with asyncio.timeout(5):
+                return await self.reader.read(1) == b""
+        except ConnectionError:
+            return True
+
+    def close(self) -> None:
+        self.writer.transport.abort()
+
+
+@asynccontextmanager
+async def clients(port: int) -> AsyncIterator[Callable[[], Awaitable[Client]]]:
+    """A function that connects; what it connected is closed in the end."""
+    made: list[Client] = []
+
+    async def connect() -> Client:
+        made.append(await Client.connect(port))
+        return made[-1]
+
+    try:
+        yield connect
+    finally:
+        for client in made:
+            client.close()
+        await asyncio.sleep(0)
+
+
+@dataclass(slots=True)
+class Load:
+    """What clients that ask all the time were answered."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    failures: list[tuple[str, int, str]] = field(default_factory=list)
+    """(`kept` or `new`, client's port, what went wrong)."""
+    slowest: float = 0.0
+
+    @property
+    def answered(self) -> int:
+        return self.statuses[200]
+
+    def is_clean(self) -> bool:
+        return not self.failures and set(self.statuses) <= {200}
+
+
+STEP = 0.02
+
+
+async def _kept(port: int, load: Load) -> None:
+    while True:
+        client: Client | None = None
+        try:
+            client = await Client.connect(port)
+            while True:
+                await _timed(client, load)
+                await asyncio.sleep(STEP)
+        except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
+            load.failures.append(("kept", client.port if client else 0, repr(error)))
+        finally:
+            if client is not None:
+                client.close()
+        await asyncio.sleep(STEP)
+
+
+async def _new(port: int, load: Load) -> None:
+    while True:
+        client: Client | None = None
+        try:
+            client = await Client.connect(port)
+            await _timed(client, load)
+        except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
+            load.failures.append(("new", client.port if client else 0, repr(error)))
+        finally:
+            if client is not None:
+                client.close()
+        await asyncio.sleep(STEP)
+
+
+async def _timed(client: Client, load: Load) -> None:
+    begin = time.monotonic()
+    load.statuses[await client.ask()] += 1
+    load.slowest = max(load.slowest, time.monotonic() - begin)
+
+
+@asynccontextmanager
+async def load(port: int, kept: int = 4) -> AsyncIterator[Load]:
+    """Traffic while the block runs: `kept` connections that stay, and one new connection after the other."""
+    made = Load()
+    tasks = [asyncio.create_task(_kept(port, made)) for _ in range(kept)]
+    tasks.append(asyncio.create_task(_new(port, made)))
+    try:
+        await until(lambda: made.answered > 2 * kept, lambda: f"traffic: {made}")
+        yield made
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def more(traffic: Load, answers: int = 50) -> None:
+    """Wait for so many good answers more."""
+    wanted = traffic.answered + answers
+    await until(lambda: traffic.answered >= wanted, lambda: f"{answers} more answers: {traffic}")
+
+
+@dataclass(slots=True)
+class Served:
+    proxy: Proxy
+    upstream: Upstream
+    file: Path
+
+
+# A way that can die.
+
+
+class Relay:
+    """Passes bytes between a Unix socket and another until `dead`: then it passes nothing and closes nothing."""
+
+    def __init__(self, to: Path) -> None:
+        self._to = to
+        self.dead = False
+        self.connections = 0
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        far_reader, far_writer = await asyncio.open_unix_connection(self._to)
+        try:
+            await asyncio.gather(self._pass(reader, far_writer), self._pass(far_reader, writer))
+        finally:
+            writer.close()
+            far_writer.close()
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(65536):
+                if not self.dead:
+                    writer.write(data)
+                    await writer.drain()
+            if not self.dead:
+                writer.close()
+            else:
+                await asyncio.sleep(PATIENCE)
+
+
+@asynccontextmanager
+async def relay(path: Path, to: Path) -> AsyncIterator[Relay]:
+    made = Relay(to)
+    tasks = Tasks(made.handle)
+    server = await asyncio.start_unix_server(tasks.begin, path)
+    try:
+        yield made
+    finally:
+        server.close()
+        await tasks.end()
+
+
+@contextlib.contextmanager
+def held_port(port: int) -> Any:
+    """Somebody else listens there."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", port))
+        holder.listen()
+        yield

@@ -1,0 +1,40 @@
+"""The wall clock may be set at any time: it is read where a person reads the result, and nowhere else."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("gatewright", "controlplane", "dataplane")
+
+READS = {("time", name) for name in ("time", "time_ns", "ctime")} | {
+    (owner, name) for owner in ("datetime", "date") for name in ("now", "utcnow", "today")
+}
+
+# (file, how many times): why a time of the day is wanted there.
+ALLOWED = {
+    ("dataplane/telemetry/access_log.py", 1): "time stamps of log lines; durations come from the monotonic clock",
+    ("dataplane/proxy/replies.py", 1): "the date header of our own answers (RFC 9110, 6.6.1)",
+    ("controlplane/snapshot/snapshots.py", 1): "when a state was published, shown to people",
+    ("controlplane/pipeline.py", 2): "when a proxy acknowledged or refused, for CSDS; lastTransitionTime of conditions",
+}
+
+
+def found() -> dict[str, int]:
+    reads: dict[str, int] = {}
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            number = sum(
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and (node.value.id, node.attr) in READS
+                for node in ast.walk(ast.parse(path.read_bytes()))
+            )
+            if number:
+                reads[str(path.relative_to(ROOT))] = number
+    return reads
+
+
+def test_only_these_read_the_wall_clock() -> None:
+    assert found() == {file: number for file, number in ALLOWED}
