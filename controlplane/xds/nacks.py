@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +18,10 @@ MOST_REFUSALS: Final = 1000
 LONGEST_MESSAGE: Final = 1 << 20
 LONGEST_KEY: Final = 1024
 LONGEST_REASON: Final = 2000
+MOST_TEXT: Final = 128 << 10
+"""Characters of keys and reasons kept of one proxy: 500 of ours are half of it. What is over is counted, not kept."""
+
+UNSAID: Final = "refused without a reason"
 
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
@@ -29,26 +35,44 @@ class Refusal:
 
 
 def parse(message: str) -> tuple[Refusal, ...]:
-    """The refusals of a NACK: at least one, the first one of each key."""
+    """The refusals of a NACK: at least one, the first one of each key, as far as they fit into `MOST_TEXT`."""
     if not message.lstrip().startswith("["):
-        return (Refusal("", _clean(message, LONGEST_REASON) or "refused without a reason"),)
+        return (Refusal("", _clean(message, LONGEST_REASON) or UNSAID),)
     try:
         entries = json.loads(message) if len(message) <= LONGEST_MESSAGE else None
     except (ValueError, RecursionError):
         entries = None
     refusals: dict[str, Refusal] = {}
-    for entry in entries[:MOST_REFUSALS] if isinstance(entries, list) else ():
-        refusal = _refusal(entry)
-        if refusal is not None:
-            refusals.setdefault(refusal.key, refusal)
+    _add(refusals, filter(None, map(_refusal, entries[:MOST_REFUSALS] if isinstance(entries, list) else ())))
     return tuple(refusals.values()) or (Refusal("", _clean(message, LONGEST_REASON)),)
 
 
 def note(known: dict[str, Refusal], message: str) -> None:
-    """Add the refusals of a NACK to those that are known; however many NACKs come, at most `MOST_REFUSALS` are kept."""
-    for refusal in parse(message):
-        if refusal.key in known or len(known) < MOST_REFUSALS:
+    """Add the refusals of a NACK to those that are known; however many NACKs come, no more than of one are kept."""
+    found = parse(message)
+    for refusal in found:
+        known.pop(refusal.key, None)  # the newer reason counts
+    _add(known, found)
+
+
+def _add(known: dict[str, Refusal], refusals: Iterable[Refusal]) -> None:
+    """Take in refusals of keys that are not known, while there is room, and say how many there was none for."""
+    room = MOST_TEXT - sum(_weight(refusal) for refusal in known.values())
+    over = 0
+    for refusal in refusals:
+        if refusal.key in known:
+            continue
+        room -= _weight(refusal)
+        if room < 0 or len(known) > MOST_REFUSALS:
+            over += 1
+        else:
             known[refusal.key] = refusal
+    if over:
+        known.setdefault("", Refusal("", f"and {over} more"))
+
+
+def _weight(refusal: Refusal) -> int:
+    return len(refusal.key) + len(refusal.error)
 
 
 def _refusal(entry: object) -> Refusal | None:
@@ -57,8 +81,9 @@ def _refusal(entry: object) -> Refusal | None:
     key, error = entry.get("key"), entry.get("error")
     if not isinstance(key, str) or not isinstance(error, str) or len(key) > LONGEST_KEY:
         return None
-    return Refusal(_clean(key, LONGEST_KEY), _clean(error, LONGEST_REASON) or "refused without a reason")
+    return Refusal(_clean(key, LONGEST_KEY), _clean(error, LONGEST_REASON) or UNSAID)
 
 
 def _clean(text: str, longest: int) -> str:
-    return _UNPRINTABLE.sub(" ", text[:longest]).strip()
+    """Interned, as hundreds of proxies that refuse the same say the same."""
+    return sys.intern(_UNPRINTABLE.sub(" ", text[:longest]).strip())

@@ -28,6 +28,8 @@ from gatewright.wire.external import discovery_pb2
 
 LOG: Final = logging.getLogger(__name__)
 
+MOST_LINES: Final = 5
+"""Of the log for one NACK: hundreds of proxies may refuse hundreds of resources."""
 TOO_SLOW: Final = "this proxy took nothing that was sent to it for too long"
 
 
@@ -203,7 +205,9 @@ class Session:
                     self._fleet.refuse(self.proxy, sequence, version, refusals, complete=complete)
 
     def _log(self, refusals: tuple[Refusal, ...]) -> None:
-        """One line for each new refusal: a proxy repeats what it still refuses in every answer."""
-        for refusal in refusals:
-            if self.proxy.refusals.get(refusal.key) != refusal:
-                LOG.warning("proxy %s refuses %s: %s", self.proxy.node_id, refusal.key or "a state", refusal.error)
+        """A line for each of the first new refusals: a proxy repeats what it still refuses in every answer."""
+        new = [refusal for refusal in refusals if self.proxy.refusals.get(refusal.key) != refusal]
+        for refusal in new[:MOST_LINES]:
+            LOG.warning("proxy %s refuses %s: %s", self.proxy.node_id, refusal.key or "a state", refusal.error)
+        if len(new) > MOST_LINES:
+            LOG.warning("proxy %s refuses %d more", self.proxy.node_id, len(new) - MOST_LINES)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from controlplane.xds.nacks import Refusal, parse
+from controlplane.xds.nacks import MOST_REFUSALS, MOST_TEXT, Refusal, note, parse
 
 NO_REASON = "refused without a reason"
 
@@ -38,9 +38,26 @@ def test_deep_nesting_is_text() -> None:
 
 
 def test_bounds() -> None:
-    many = parse(json.dumps([{"key": str(number), "error": "x" * 5000} for number in range(150)]))
-    assert len(many) == 150
+    *many, last = parse(json.dumps([{"key": str(number), "error": "x" * 5000} for number in range(150)]))
     assert {len(refusal.error) for refusal in many} == {2000}
+    assert (len(many), last) == (65, Refusal("", "and 85 more"))
     assert len(parse(json.dumps([{"key": str(number), "error": "x"} for number in range(5000)]))) == 1000
     assert parse(json.dumps([{"key": "k" * 5000, "error": "x"}]))[0].key == ""
     assert parse(json.dumps([{"key": "a", "error": "x" * (2 << 20)}]))[0].key == ""
+
+
+def test_many_nacks_keep_no_more_than_one() -> None:
+    known: dict[str, Refusal] = {}
+    for start in range(0, 5000, 500):
+        note(known, json.dumps([{"key": f"r{start + n}", "error": "x" * 100} for n in range(500)]))
+    assert sum(len(refusal.key) + len(refusal.error) for refusal in known.values()) <= MOST_TEXT
+    assert len(known) <= MOST_REFUSALS + 2
+    assert known[""].error.startswith("and ")
+    note(known, '[{"key": "r0", "error": "newer"}]')
+    assert known["r0"].error == "newer"
+
+
+def test_proxies_that_say_the_same_share_the_text() -> None:
+    message = json.dumps([{"key": "route/a/b/0", "error": "no such filter: x"}])
+    (one,), (other,) = parse(message), parse(message)
+    assert (one.key is other.key, one.error is other.error) == (True, True)
