@@ -7,6 +7,8 @@ there already, or a GatewayBackend or Service that comes and goes with it, in th
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,8 @@ class Kind:
     place: str = "same"
     by_rename: bool = False
     """Written under another name first, as editors do; else written in place."""
+    gap: float = 0.0
+    """Seconds between the first file and the second, in both directions."""
 
 
 KINDS = (
@@ -43,18 +47,25 @@ KINDS = (
 )
 
 
+SLOW_KINDS = (
+    Kind("Service long before", "Service", "before", gap=0.02),
+    Kind("Service long after", "Service", "after", gap=0.02),
+)
+"""Written by something that takes its time. Not measured: when a change of two files was made is a matter of opinion."""
+
+
 class RouteFiles:
     """Routes by number; kinds take turns."""
 
-    def __init__(self, folder: Path, backend_port: int) -> None:
-        self._folder, self._port = folder, backend_port
+    def __init__(self, folder: Path, backend_port: int, kinds: Sequence[Kind] = KINDS) -> None:
+        self._folder, self._port, self._kinds = folder, backend_port, kinds
 
     def kind(self, number: int) -> Kind:
-        return KINDS[number % len(KINDS)]
+        return self._kinds[number % len(self._kinds)]
 
     def request(self, number: int) -> Request:
         """What only this route answers."""
-        if number // len(KINDS) % 2:
+        if number // len(self._kinds) % 2:
             return Request(self.kind(number).name, SHARED_HOST, f"/route-{number}")
         return Request(self.kind(number).name, f"h{number}.example", "/")
 
@@ -64,15 +75,17 @@ class RouteFiles:
 
     def write(self, number: int) -> None:
         kind = self.kind(number)
-        for name, objects in self._files(number):
+        for place, (name, objects) in enumerate(self._files(number)):
+            time.sleep(kind.gap if place else 0.0)
             text = "\n---\n".join(json.dumps(each) for each in objects)
-            place = self._folder / (f".{name}" if kind.by_rename else name)
-            place.write_text(text)
+            file = self._folder / (f".{name}" if kind.by_rename else name)
+            file.write_text(text)
             if kind.by_rename:
-                place.rename(self._folder / name)
+                file.rename(self._folder / name)
 
     def remove(self, number: int) -> None:
-        for name, _ in reversed(self._files(number)):
+        for place, (name, _) in enumerate(reversed(self._files(number))):
+            time.sleep(self.kind(number).gap if place else 0.0)
             (self._folder / name).unlink()
 
     def _files(self, number: int) -> list[tuple[str, list[Object]]]:

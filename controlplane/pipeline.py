@@ -20,6 +20,7 @@ from controlplane.snapshot import Coalescer, Snapshot, Snapshots
 from controlplane.sources.tree import Change
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.program import Program, ResourceChange
+from controlplane.translate.unfinished import is_unfinished
 from controlplane.turns import Job, Turns
 from controlplane.xds import Fleet, View
 from gatewright.api.metadata import KubeObject, ObjectKey
@@ -43,7 +44,7 @@ class Pipeline:
         self.published_at: dict[str, float] = {}  # steady seconds of each Gateway's newest state
         self.changed: Callable[[], None] = lambda: None  # objects or proxies are not what they were
         self.turns = Turns()
-        self._coalescer = Coalescer(time.monotonic)
+        self._coalescer = Coalescer(time.monotonic, is_unfinished=is_unfinished)
         self._timer: asyncio.TimerHandle | None = None
         self._incoming: dict[ObjectKey, KubeObject | None] = {}
         self._incoming_since = 0.0

@@ -2,7 +2,8 @@
 
 The rule: a change that comes after 10 ms without any is published immediately (the leading edge). One that comes sooner
 waits until changes pause for 10 ms, but never longer than 1 s. Of several changes to one resource only the last one is
-published. The caller owns the timer; this room only says how long it should run.
+published. While something is pending that looks unfinished to the caller, all of it waits for what may complete it, 50
+ms at most. The caller owns the timer; this room only says how long it should run.
 """
 
 from __future__ import annotations
@@ -15,13 +16,27 @@ from controlplane.snapshot.snapshots import Change
 
 QUIET: Final = 0.010
 LONGEST: Final = 1.0
+HOLD: Final = 0.050
+
+
+def _never(_change: Change) -> bool:
+    return False
 
 
 class Coalescer:
     """Changes that wait for publication. `clock` gives monotonic seconds."""
 
-    def __init__(self, clock: Callable[[], float], quiet: float = QUIET, longest: float = LONGEST) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        quiet: float = QUIET,
+        longest: float = LONGEST,
+        is_unfinished: Callable[[Change], bool] = _never,
+    ) -> None:
         self._clock = clock
+        self._is_unfinished = is_unfinished
+        self._unfinished: set[tuple[str, str, str]] = set()
+        self._held_until = math.inf
         self._quiet = quiet
         self._longest = longest
         self._pending: dict[tuple[str, str, str], bytes | None] = {}
@@ -44,6 +59,16 @@ class Coalescer:
         self._latest = now
         self._due = now if leading else min(now + self._quiet, self._limit)
         self._pending.update(((gateway, type_url, name), content) for gateway, type_url, name, content in changes)
+        self._hold(changes, now)
+
+    def _hold(self, changes: Iterable[Change], now: float) -> None:
+        """Wait from the first unfinished change on; more of them do not prolong it."""
+        had_any = bool(self._unfinished)
+        for change in changes:
+            (self._unfinished.add if self._is_unfinished(change) else self._unfinished.discard)(change[:3])
+        if self._unfinished:
+            self._held_until = self._held_until if had_any else now + HOLD
+            self._due = min(max(self._due, self._held_until), self._limit)
 
     def wait(self) -> float | None:
         """Seconds until the pending changes should be published, 0 for now, None when nothing is pending."""
@@ -53,4 +78,5 @@ class Coalescer:
         """The pending changes, one per resource, for `Snapshots.apply`; afterwards nothing is pending."""
         taken = tuple((*key, content) for key, content in self._pending.items())
         self._pending.clear()
+        self._unfinished.clear()
         return taken

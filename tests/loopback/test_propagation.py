@@ -8,17 +8,18 @@ from contextlib import ExitStack
 from benchmarks.fleet import wait_until
 from benchmarks.pair import WORKERS, Pair
 from benchmarks.propagation import CONNECTIONS, Run
-from benchmarks.route_files import KINDS, RouteFiles
+from benchmarks.route_files import KINDS, SLOW_KINDS, RouteFiles
 from tests.fakes.proxy_process import PATIENCE, origin
 
-ROUTES = 2 * len(KINDS)
+ALL = KINDS + SLOW_KINDS
+ROUTES = 2 * len(ALL)
 
 
 def come_and_go(backend_port: int) -> Run:
     """Create all routes one by one, then remove them again. Raises `Lost` for one that does not arrive."""
     with ExitStack() as stack:
         pair = Pair(stack, backend_port)
-        files, run = RouteFiles(pair.folder, backend_port), Run(pair)
+        files, run = RouteFiles(pair.folder, backend_port, ALL), Run(pair)
         wait_until(lambda: run.answers(files.first()) == {200}, "the first route", PATIENCE)
         stack.callback(run.close)
         for number in range(ROUTES):
@@ -35,4 +36,4 @@ async def test_clients_see_404_then_200_then_404_and_nothing_else_whichever_work
     assert len(run.per_worker) == 2 * WORKERS and min(run.per_worker.values()) > 0
     answered = [each for each in run.asked if each.status == 200]
     assert len(answered) >= ROUTES * CONNECTIONS
-    assert {each.kind for each in answered} == {kind.name for kind in KINDS}
+    assert {each.kind for each in answered} == {kind.name for kind in ALL}

@@ -93,3 +93,45 @@ def test_last_content_of_a_resource_wins(clock: Clock) -> None:
     coalescer.add([change("a", b"1"), change("b", b"1"), change("a", b"2")])
     coalescer.add([change("b", None)])
     assert coalescer.take() == (change("a", b"2"), change("b", None))
+
+
+def unfinished(change: Change) -> bool:
+    return change[3] == b"unfinished"
+
+
+def test_what_is_unfinished_waits_for_what_completes_it(clock: Clock) -> None:
+    coalescer = Coalescer(clock, is_unfinished=unfinished)
+    coalescer.add([change("route", b"unfinished")])
+    assert coalescer.wait() == pytest.approx(0.050)
+    clock.now += 0.020
+    coalescer.add([change("backend"), change("route", b"whole")])
+    assert coalescer.wait() == pytest.approx(0.010)  # as any change that follows soon
+    clock.now += 0.010
+    assert {name: content for _, _, name, content in coalescer.take()} == {"route": b"whole", "backend": b""}
+
+
+def test_what_stays_unfinished_is_published_in_the_end_and_holds_the_next_anew(clock: Clock) -> None:
+    coalescer = Coalescer(clock, is_unfinished=unfinished)
+    coalescer.add([change("a", b"unfinished")])
+    for name in "bcd":
+        clock.now += 0.011
+        coalescer.add([change(name, b"unfinished")])
+    assert coalescer.wait() == pytest.approx(0.050 - 0.033)
+    clock.now += 0.017
+    assert coalescer.wait() == pytest.approx(0.0, abs=1e-6)
+    assert len(coalescer.take()) == 4
+    clock.now += 1
+    coalescer.add([change("e")])
+    assert coalescer.wait() == 0.0
+    coalescer.take()
+    clock.now += 1
+    coalescer.add([change("f", b"unfinished")])
+    assert coalescer.wait() == pytest.approx(0.050)
+
+
+def test_a_removal_ends_the_wait(clock: Clock) -> None:
+    coalescer = Coalescer(clock, is_unfinished=unfinished)
+    coalescer.add([change("a", b"unfinished")])
+    clock.now += 0.020
+    coalescer.add([change("a", None)])
+    assert coalescer.wait() == pytest.approx(0.010)
