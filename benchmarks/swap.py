@@ -2,8 +2,8 @@
 
 A real proxy, 2 workers, defaults on, fed by the benchmark itself (`feed`), so that no controller is measured. Every
 route has a header modifier and a timeout of its own. Under keep-alive and new connections, uploads and open event
-streams: all routes are loaded, one is changed, a tenth, all; a listener goes and comes back; then thousands of swaps of
-one route each, changed (two of four), added and removed.
+streams: all routes are loaded; thousands of swaps of one route each, changed (two of four), added and removed; a tenth
+is changed, then all; endpoints and a listener come and go.
 
 Demands no failed request; that applying a state holds an event loop for 10 ms at most (CPU time of its thread, from the
 worker's log); and that a worker's resident memory after all swaps is within 5% of that after the first 100. Beside it,
@@ -113,11 +113,14 @@ class Swaps:
         self.rows: list[dict[str, Any]] = []
         self.memory: dict[int, list[int]] = {}
 
-    async def phases(self) -> None:
+    async def load(self) -> None:
+        await self._phase("load", self.states.routes(range(self.states.count)))
+        await self._phase("one route changed", self.states.routes(range(1), version=2))
+
+    async def many(self) -> None:
+        """What moves much at once. It leaves free memory behind, in which a leak could hide: after `one_by_one`."""
         states, every = self.states, range(self.states.count)
         table: tuple[tuple[str, Callable[[], Iterable[Change]]], ...] = (
-            ("load", lambda: states.routes(every)),
-            ("one route changed", lambda: states.routes(range(1), version=2)),
             ("a tenth changed", lambda: states.routes(range(states.count // 10), version=3)),
             ("all changed", lambda: states.routes(every, version=4)),
             ("endpoint of all routes added", lambda: states.endpoints(range(1, 2))),
@@ -218,8 +221,9 @@ async def _under_traffic(run: Swaps, swaps: int, stack: ExitStack) -> dict[str, 
         still = await asyncio.to_thread(proxy.metrics)
         await asyncio.sleep(_STILL)
         before = await asyncio.to_thread(proxy.metrics)
-        await run.phases()
+        await run.load()
         await run.one_by_one(swaps)
+        await run.many()
     after = await asyncio.to_thread(proxy.metrics)
     assert await asyncio.to_thread(served, states.port, TRAFFIC_HOST, "1")
     return {

@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.chain.filter import SETTING, Env, Filter, Refused, Row
 from dataplane.table.parted import PartedDict
+from dataplane.table.store import digest
 from gatewright.wire.v1 import policy_pb2
 
 log = logging.getLogger("dataplane.table")
@@ -27,7 +28,7 @@ LIMIT = 8192
 
 
 class _Known(ref[Chain]):
-    """A chain by the bytes that it was made of, as long as a plan holds it."""
+    """A chain by a digest of the bytes that it was made of, as long as a plan holds it."""
 
     __slots__ = ("key",)
     key: bytes
@@ -60,7 +61,7 @@ class Interns:
         if not steps:
             return EMPTY
         steps.sort(key=lambda step: step[0])  # stable: equal policies stay as written
-        key = b"".join(_delimited(index, _bytes(getattr(policy, row.name))) for index, row, policy in steps)
+        key = digest(b"".join(_delimited(index, _bytes(getattr(policy, row.name))) for index, row, policy in steps))
         known = self._chains.get(key)
         chain = None if known is None else known()
         if chain is None:

@@ -8,7 +8,7 @@ from dataplane.table import compile as compiler
 from dataplane.table.matches import place
 from dataplane.table.plans import BindPlan
 from dataplane.table.router import EMPTY
-from dataplane.table.store import decode, decode_route
+from dataplane.table.store import decode
 from dataplane.table.swap import Swap
 
 
@@ -77,7 +77,7 @@ def fill_new(swap: Swap) -> Iterator[None]:
             continue  # removed by the same state
         for key in store.routes_of.of(listener):
             record = store.routes[key]
-            message = decode_route(record.raw)
+            message = record.placed()
             placements = place(message, record.plan)
             for hostname in compiler.hostnames(message):
                 draft.add(hostname, placements)

@@ -20,7 +20,7 @@ def change_route(swap: Swap, key: str, value: bytes | None) -> None:
         if record is not None:
             _leave(swap, key, record)
         return
-    if record is not None and record.raw == value:
+    if record is not None and record.is_of(value):
         _stop_waiting(swap, key)
         return
     message = decode(key, value).route
@@ -33,7 +33,7 @@ def change_route(swap: Swap, key: str, value: bytes | None) -> None:
         return
     if record is not None:
         _leave(swap, key, record)
-    swap.of.store.routes[key] = RouteRecord(value, plan)
+    swap.of.store.routes[key] = RouteRecord(value, message, plan)
     _enter(swap, key, message, placements)
 
 
@@ -56,7 +56,7 @@ def _enter(swap: Swap, key: str, message: route_pb2.Route, placements: list[Plac
 
 
 def _leave(swap: Swap, key: str, record: RouteRecord) -> None:
-    message = decode_route(record.raw)
+    message = record.placed()
     placements = place(message, record.plan)
     hostnames = compiler.hostnames(message)
     for listener in dict.fromkeys(message.listeners):

@@ -1,12 +1,14 @@
 """Resources as they were received, and who belongs to whom. Owned by the applier; nothing on the request path sees it.
 
-Routes stay bytes (a decoded message takes twelve times as much) beside the plan that was made of them; what is few
-stays decoded. An entry is the last good version: what is refused or waits is not entered.
+Of routes stays what must be known to take them out of routers again, as bytes (a decoded message takes twelve times as
+much), and a digest of the whole; the rest is in the plan that was made of them. What is few stays decoded. An entry is
+the last good version: what is refused or waits is not entered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import blake2b
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -44,11 +46,29 @@ class Change(NamedTuple):
 class RouteRecord:
     """A route that is in the table."""
 
-    __slots__ = ("plan", "raw")
+    __slots__ = ("_bytes", "plan")
 
-    def __init__(self, raw: bytes, plan: RoutePlan) -> None:
-        self.raw = raw
+    def __init__(self, raw: bytes, message: route_pb2.Route, plan: RoutePlan) -> None:
+        placed = route_pb2.Route(listeners=message.listeners, hostnames=message.hostnames, matches=message.matches)
+        self._bytes = digest(raw) + placed.SerializeToString()
+        """One object instead of two: there is one for each route."""
         self.plan = plan
+
+    def is_of(self, raw: bytes) -> bool:
+        """Whether it was made of these bytes."""
+        return self._bytes.startswith(digest(raw))
+
+    def placed(self) -> route_pb2.Route:
+        """Where the route is in routers: its listeners, hostnames and matches, nothing else."""
+        return route_pb2.Route.FromString(self._bytes[DIGEST:])
+
+
+DIGEST = 16
+
+
+def digest(content: bytes) -> bytes:
+    """Stands for the content where only equality is asked for."""
+    return blake2b(content, digest_size=DIGEST).digest()
 
 
 class BackendRecord(NamedTuple):
