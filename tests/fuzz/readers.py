@@ -163,20 +163,20 @@ def read_answers(
 ) -> tuple[list[tuple[int, bytes, bool]], bytes]:
     """Final answers (status, body, says close) in order, and what is left over. Raises h11's error for what is none.
 
-    `methods`: of the requests that they answer, as far as they are known; GET afterwards. `refusals`: a HEAD request may
-    have been answered with a body, at the end: that is how one is refused whose head was not believed.
+    `methods`: of the requests that they answer, as far as they are known; GET afterwards. `refusals`: the last
+    answer, which says close, may be one to a request that is not known: without a body if that was HEAD, with one if
+    its head was not believed.
     """
     found: list[tuple[int, bytes, bool]] = []
     while data:
         method = methods[len(found)] if len(found) < len(methods) else b"GET"
         answer = _one_answer(data, method)
+        if refusals and (answer is None or (answer[2] and answer[3])):
+            others = [_one_answer(data, other) for other in (b"GET", b"HEAD")]
+            answer = next((other for other in others if other and other[2] and not other[3]), answer)
         if answer is None:
             return found, data
-        status, body, close, rest = answer
-        if refusals and method == b"HEAD" and close and rest:
-            answer = _one_answer(data, b"GET") or answer
-            status, body, close, rest = answer
-        data = rest
+        status, body, close, data = answer
         found.append((status, body, close))
     return found, b""
 
@@ -198,3 +198,12 @@ def _one_answer(data: bytes, method: bytes) -> tuple[int, bytes, bool, bytes] | 
             return status, body, close, parser.trailing_data[0]
         elif not isinstance(event, h11.InformationalResponse):
             return None
+
+
+def first_end(data: bytes, method: bytes) -> int | None:
+    """Where the first final response in `data` ends; None when it has not ended, or when h11 refuses it."""
+    try:
+        answer = _one_answer(data, method)
+    except h11.RemoteProtocolError:
+        return None
+    return None if answer is None else len(data) - len(answer[3])

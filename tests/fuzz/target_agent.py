@@ -251,19 +251,24 @@ class Run:
         fresh = TableRun()
         fresh.apply(*(Change(url, name, value) for (url, name), value in self.model.held.items()))
         require(contents(self.table) == contents(fresh), f"{contents(self.table)}\nwanted {contents(fresh)}")
+        applier = self.table.applier
+        for (_, name), value in self.model.held.items():
+            if name in applier.waiting:
+                require(applier.waiting[name] == value, f"{name} waits in another version than the last good one")
+            elif name in applier.store.routes:
+                require(applier.store.routes[name].is_of(value), f"{name} is in another version than the last good one")
 
 
 def contents(run: TableRun) -> dict[str, object]:
-    """What a table holds, for comparison. A route that waits counts with its newest version."""
+    """What a table holds, for comparison; routes by name."""
     store = run.applier.store
-    routes = {key: record.raw for key, record in store.routes.items()} | run.applier.waiting
     table = run.applier.current.table
     return {
-        "routes": routes,
+        "routes": {*store.routes} | {*run.applier.waiting},
         "gateways": dict(store.gateways),
         "binds": {key: message.SerializeToString(deterministic=True) for key, message in store.binds.items()},
         "listeners": {key: message.SerializeToString(deterministic=True) for key, message in store.listeners.items()},
-        "backends": {key: record.raw for key, record in store.backends.items()},
+        "backends": {key: record.message.SerializeToString() for key, record in store.backends.items()},
         "endpoints": {key: (record.backend, record.endpoint.label) for key, record in store.endpoints.items()},
         "conflicts": {key: set(names) for key, names in run.applier.conflicts.items() if names},
         "table": {key: (plan.port, plan.addresses) for key, plan in table.binds.items()},

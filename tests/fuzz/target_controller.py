@@ -218,7 +218,7 @@ class Run:
         """What a client says is kept in bounded size."""
         stream = self.stream
         require(len(stream.subscriptions) <= MOST_TYPES, "types without end")
-        require(len(stream.refusals) <= 2 * nacks.MOST_REFUSALS, f"{len(stream.refusals)} refusals")
+        require(len(stream.refusals) <= 2 * (nacks.MOST_REFUSALS + 10), f"{len(stream.refusals)} refusals")
         for outcome in stream.take_outcomes():
             for refusal in getattr(outcome, "refusals", ()):
                 require(len(refusal.key) <= nacks.LONGEST_KEY, "a key without end")

@@ -12,7 +12,7 @@ from functools import cache
 
 from dataplane.http.chunked import FORBIDDEN_TRAILERS
 from dataplane.server.responding import LINGER
-from tests.fuzz.readers import read_answers
+from tests.fuzz.readers import first_end, read_answers
 from tests.fuzz.rig import Rig, Violation, pieces, require
 from tests.raw.parsers import read_h11, read_h11_responses
 from tests.raw.responses import RESPONSES
@@ -81,6 +81,8 @@ def play(data: bytes, kind: str, manner: str) -> Played:
         running.check()
         came = client.take()
         require(upstream.received.count(b"\r\n\r\n") == 1, "the request was sent again")
+        end = first_end(data, b"HEAD" if kind == "head" else b"GET")
+        require(end is None or end == len(data) or not upstream.open, "a connection with bytes left over is kept")
         following = follow(running, client) if client.open and client.protocol.state != LINGER else b""
         running.check()
         return finish(came, kind, client.aborted, following)

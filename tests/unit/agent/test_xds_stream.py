@@ -308,3 +308,12 @@ def test_a_nonce_alone_is_no_question() -> None:
         "v1", (Record(RESOURCE, "r1", b"A"),)
     )
     assert [answer.response_nonce for answer in talk.answer({})] == [QUESTION]
+
+
+def test_a_removal_that_fits_no_frame_reaches_no_worker() -> None:
+    talk = stream()
+    name = "x" * 70_000
+    talk.receive(response((name, "1", b"A"), nonce="n1", end="v1"))
+    assert json.loads(talk.answer({})[0].error_detail.message)[0]["key"] == name
+    assert talk.receive(response(nonce="n2", removed=(name, ""), end="v2")) == State("v2", ())
+    assert not talk.answer({})[0].HasField("error_detail")

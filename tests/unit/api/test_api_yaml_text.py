@@ -34,6 +34,7 @@ from gatewright.api.yaml_text import TextError, load, positions
         ('{"a": [1, 2.5, "x", null, true]}', {"a": [1, 2.5, "x", None, True]}),
         ('{\n\t"a": "\\ud83d\\ude00"}', {"a": "😀"}),
         ("{a: 1}", {"a": 1}),
+        ('{"a": ' + "1" * 5000 + "}", {"a": float("inf")}),
     ],
 )
 def test_values(text: str, value: Any) -> None:
@@ -106,3 +107,9 @@ def test_without_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TextError) as raised:
         load("a: 1\nb: [")
     assert raised.value.line == 2
+
+
+def test_half_a_character_is_refused_with_its_line() -> None:
+    with pytest.raises(TextError, match=r"\\ud800 is half a character") as failure:
+        load('{\n"a": "\\ud800"}')
+    assert failure.value.line == 2

@@ -398,6 +398,14 @@ def test_a_waiting_version_is_dropped_for_one_that_need_not_wait(run: TableRun) 
     assert (run.find(path="/old"), run.find(path="/new")) == ("r", None)
 
 
+def test_a_refusal_outlives_an_older_version_that_waited(run: TableRun) -> None:
+    run.apply(service(OTHER), route("r", backends=[OTHER]))
+    run.apply(route("r", prefix="no slash", backends=[OTHER]))
+    run.apply(endpoint(backend=OTHER))
+    assert run.find() == "r"
+    assert [*run.applier.outcome.standing] == [route_key("r")]
+
+
 def test_a_waiting_route_may_be_removed(run: TableRun) -> None:
     run.apply(service(OTHER), route("r", backends=[OTHER]))
     run.apply(gone(route_key("r")))

@@ -71,3 +71,18 @@ def test_headers_of_the_hop_are_taken_out() -> None:
 )
 def test_what_is_no_response(data: bytes) -> None:
     assert isinstance(read(data, False), str)
+
+
+@pytest.mark.parametrize(
+    ("status", "coding", "right"),
+    [
+        (b"200 OK", b"chunked", True),
+        (b"200 OK", b"chunke\x99", False),
+        (b"304 Not Modified", b"gzip, chunked", False),
+        (b"204 No Content", b"gzip", True),
+    ],
+)
+def test_an_answer_without_a_body_says_how_one_would_be_framed(status: bytes, coding: bytes, right: bool) -> None:
+    """RFC 9112 6.1 lets it; what goes on to the client must be right. With 204 the field is taken out."""
+    head = read(raw(status, b"Transfer-Encoding: " + coding), True)
+    assert isinstance(head, str) is not right

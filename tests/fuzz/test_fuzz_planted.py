@@ -1,0 +1,231 @@
+"""The oracles see what they are for: a bug that is planted in the product makes an input of the corpus fail.
+
+Each row takes one strictness away, or breaks one law, and names an input that has to notice.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controlplane.xds import nacks
+from controlplane.xds.subscription import Subscription
+from dataplane.agent import xds_stream
+from dataplane.http import chunked, uri
+from dataplane.link import codec
+from dataplane.proxy import request_head
+from dataplane.server.connection import Connection
+from dataplane.table import routes
+from dataplane.upstream import response_head
+from dataplane.upstream.connection import UpstreamConnection
+from gatewright.api import yaml_text
+from tests.fuzz import targets
+from tests.fuzz.rig import Violation
+
+POST = b"POST / HTTP/1.1\r\nHost: a.example\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n"
+NEXT = b"GET /next HTTP/1.1\r\nHost: a.example\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def lenient_size(patch: pytest.MonkeyPatch) -> None:
+    """`int()` takes signs, spaces and underscores."""
+    patch.setattr(chunked, "_SIZE", re.compile(rb"[-+_ 0-9A-Fa-f]{1,15}").fullmatch)
+
+
+def lenient_extension(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(chunked, "_EXTENSIONS", lambda line, at: True)
+
+
+def bare_line_feed(patch: pytest.MonkeyPatch) -> None:
+    def take(self: chunked.ChunkedReader, data: bytes, position: int, out: list[bytes]) -> int:
+        return original(self, data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"), position, out)
+
+    original = chunked.ChunkedReader._take_line
+    patch.setattr(chunked.ChunkedReader, "_take_line", take)
+
+
+def unchecked_chunk_end(patch: pytest.MonkeyPatch) -> None:
+    """Whatever two octets stand behind a chunk are taken for its end."""
+
+    def walk(self: chunked.ChunkedReader, data: bytes, position: int) -> tuple[bytes, int]:
+        return original(self, re.sub(rb"(hello)..", rb"\1\r\n", data), position)
+
+    original = chunked.ChunkedReader._walk
+    patch.setattr(chunked.ChunkedReader, "_walk", walk)
+
+
+def all_trailers(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(chunked, "FORBIDDEN_TRAILERS", frozenset())
+
+
+def both_framings(patch: pytest.MonkeyPatch) -> None:
+    """A length beside chunks is obeyed, the chunks are not."""
+
+    def weigh(rare: list[Any], options: list[bytes], version: bytes) -> Any:
+        return original([match for match in rare if match[1] != b"transfer-encoding"], options, version)
+
+    original = request_head._weigh
+    patch.setattr(request_head, "_weigh", weigh)
+    patch.setattr(request_head, "_agreed", lambda line, block, framing: True)
+
+
+def no_second_reader(patch: pytest.MonkeyPatch) -> None:
+    """Without llhttp, folded lines and spaces before colons pass our own reading."""
+    patch.setattr(request_head, "_agreed", lambda line, block, framing: True)
+
+
+def first_host(patch: pytest.MonkeyPatch) -> None:
+    """Of several Host fields the first is taken, the others go on."""
+    original = request_head._authority
+    patch.setattr(request_head, "_authority", lambda hosts, *rest: original(hosts[:1], *rest))
+    no_second_reader(patch)
+
+
+def pieces_matter(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Connection, "_refuse_head", lambda self, reason, data, end: self._refuse(reason))
+
+
+def a_step_that_fails(patch: pytest.MonkeyPatch) -> None:
+    """A bug of ours is answered with 500 and logged: the harness must not take that for an answer."""
+
+    def take_body(self: Connection, x: object) -> bytes:
+        raise KeyError("planted")
+
+    patch.setattr(Connection, "take_body", take_body)
+
+
+def trusting_endpoint(patch: pytest.MonkeyPatch) -> None:
+    """Both framings in a response are taken: chunks first."""
+    original = response_head._frame
+
+    def frame(lengths: list[bytes], codings: list[bytes], *rest: Any) -> tuple[int, int]:
+        return original([] if codings else lengths[:1], codings, *rest)
+
+    patch.setattr(response_head, "_frame", frame)
+    patch.setattr(response_head, "_valid", lambda head: True)
+
+
+def leftovers_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A connection whose endpoint sent more than its answer is used again."""
+
+    def complete(self: UpstreamConnection) -> None:
+        self.keep = True
+        original(self)
+
+    original = UpstreamConnection._complete
+    patch.setattr(UpstreamConnection, "_complete", complete)
+    patch.setattr(UpstreamConnection, "_unasked", lambda self: None)
+
+
+def single_pass_dots(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(uri, "_without_dots", lambda path: path.replace(b"/./", b"/").replace(b"/../", b"/"))
+
+
+def decoded_slash(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(uri, "_UNRESERVED", uri._UNRESERVED | {ord("/")})
+
+
+def bad_resource_is_dropped(patch: pytest.MonkeyPatch) -> None:
+    """A refused version takes the good one with it."""
+
+    def change(swap: Any, key: str, value: bytes | None) -> None:
+        record = swap.of.store.routes.get(key)
+        if record is not None:
+            routes._leave(swap, key, record)
+        original(swap, key, value)
+
+    original = routes.change_route
+    patch.setitem(targets_handlers(), "route", change)
+
+
+def targets_handlers() -> dict[str, Any]:
+    from dataplane.table import applier
+
+    return applier.HANDLERS
+
+
+def wrong_type_is_taken(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(xds_stream, "_wrong", lambda resource, type_url: "")
+
+
+def removals_of_any_length(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(xds_stream, "_is_name", lambda name: True)
+
+
+def removals_are_lost(patch: pytest.MonkeyPatch) -> None:
+    """An unsubscribed name that the wildcard covers is not sent again."""
+    patch.setattr(Subscription, "_unsubscribe", lambda self, name: self.names.discard(name))
+
+
+def endless_refusals(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(nacks, "note", lambda known, text: known.update((each.key, each) for each in nacks.parse(text)))
+
+
+def one_exception_less(patch: pytest.MonkeyPatch) -> None:
+    """What the link's reader raises for nonsense escapes as it is."""
+    patch.setattr(
+        codec, "_decode", lambda frame: codec._READERS.get(kind_of(frame), codec._read_json)(kind_of(frame), frame[1:])
+    )
+
+
+def kind_of(frame: bytes) -> Any:
+    return codec._MESSAGES[frame[0]]
+
+
+def any_number(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(yaml_text, "_sendable", lambda value, text: value)
+
+
+def head(*lines: bytes) -> bytes:
+    return b"\r\n".join((b"GET / HTTP/1.1", *lines, b"", b""))
+
+
+SERVED = bytes((0, 0, 0, 0, 0)) + bytes((1, 0, 0, 0, 0, 0, 0, 0)) + bytes((1, 1, 1, 0, 0, 0, 0, 0)) + bytes((2, 7))
+"""A script: one resource, a client that asks for everything of both types, and reads."""
+
+PLANTED: tuple[tuple[str, Callable[[pytest.MonkeyPatch], None], bytes], ...] = (
+    ("heads", lenient_size, CHUNKED + b"\r\n+5\r\nhello\r\n0\r\n\r\n"),
+    ("chunks", lenient_size, b"+5\r\nhello\r\n0\r\n\r\n"),
+    ("chunks", lenient_extension, b"5; a\r\nhello\r\n0\r\n\r\n"),
+    ("chunks", bare_line_feed, b"5\nhello\r\n0\r\n\r\n"),
+    ("chunks", unchecked_chunk_end, b"5\r\nhelloXX0\r\n\r\n"),
+    ("chunks", all_trailers, b"0\r\nHost: b\r\n\r\n"),
+    ("heads", both_framings, CHUNKED + b"Content-Length: 5\r\n\r\n0\r\n\r\n" + NEXT),
+    ("heads", no_second_reader, head(b"Host: a.example", b"X: 1", b" folded")),
+    ("heads", no_second_reader, head(b"Host : a.example", b"Content-Length : 3") + b"abc"),
+    ("heads", first_host, head(b"Host: a.example", b"Host: b.example")),
+    ("heads", pieces_matter, b"GET / HTTP/3.1\r\nHost: a\nb\r\n\r\n"),
+    ("heads", a_step_that_fails, head(b"Host: a.example")),
+    ("heads", single_pass_dots, b"GET /a/b/../../../c HTTP/1.1\r\nHost: a.example\r\n\r\n"),
+    ("uri", single_pass_dots, b"/a/../b/.."),
+    ("uri", decoded_slash, b"/a%2F../b"),
+    ("responses", trusting_endpoint, OK + b"Content-Length: 5\r\nContent-Length: 2\r\n\r\nhello"),
+    ("responses", leftovers_are_forgotten, OK + b"Content-Length: 2\r\n\r\nok" + OK + b"Content-Length: 2\r\n\r\nno"),
+    ("agent", bad_resource_is_dropped, bytes((0, 0, 0, 2, 0, 16, 7, 1, 1, 4, 7, 2))),
+    ("agent", wrong_type_is_taken, bytes((4, 0, 7, 1))),
+    ("agent", removals_of_any_length, bytes((10, 0, 255, 7, 1))),
+    ("controller", removals_are_lost, SERVED + bytes((1, 0, 1, 0, 1, 0, 0, 0, 0))),
+    ("controller", endless_refusals, SERVED + bytes((6, 0, 6, 1, 6, 2, 6, 3))),
+    ("link", one_exception_less, b"R\x00\x00\x00\x03\x03{]"),
+    ("documents", any_number, b'{"apiVersion": "v1", "kind": "\\ud800"}'),
+)
+
+
+def _name(value: object) -> str:
+    return getattr(value, "__name__", "") or (value if isinstance(value, str) else "input")
+
+
+@pytest.mark.parametrize(("target", "plant", "data"), PLANTED, ids=_name)
+def test_a_planted_bug_is_found(
+    target: str, plant: Callable[[pytest.MonkeyPatch], None], data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = targets.load(target).check
+    check(data)
+    plant(monkeypatch)
+    with pytest.raises((Violation, ValueError, struct.error)):
+        check(data)
