@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 
+from controlplane import collector
 from controlplane.admin import facts
 from controlplane.admin.server import Server as AdminServer
 from controlplane.pipeline import Pipeline
@@ -121,20 +122,20 @@ class App:
 async def running(settings: Settings) -> AsyncIterator[App]:
     """A controller that reads, listens and publishes until the block ends. Raises as `App.open` does."""
     app = App(settings)
-    gc.disable()
-    try:
-        await app.open()
-        reading = asyncio.create_task(app.source.run())
+    with collector.paced():
+        gc.disable()
         try:
-            yield app
+            await app.open()
+            reading = asyncio.create_task(app.source.run())
+            try:
+                yield app
+            finally:
+                reading.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await reading
         finally:
-            reading.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await reading
-    finally:
-        gc.enable()
-        gc.unfreeze()
-        await app.close()
+            gc.enable()
+            await app.close()
 
 
 class KnownFacts:

@@ -12,6 +12,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
+from controlplane import collector
+
 SLICE = 0.003
 """Seconds until others get turns."""
 
@@ -70,6 +72,7 @@ class Turns:
         finally:
             self._is_running = False
         if self._jobs:
+            collector.after_slice()
             self._rest(TURNS)
 
     def _rest(self, turns: int) -> None:

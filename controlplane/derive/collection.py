@@ -53,14 +53,15 @@ class Readers:
     __slots__ = ("_by_subject",)
 
     def __init__(self) -> None:
-        self._by_subject: dict[Any, set[tuple[Reader, Any]]] = {}
+        # Dictionaries without values: sets that keep the order, so that what is marked is nearly sorted already.
+        self._by_subject: dict[Any, dict[tuple[Reader, Any], None]] = {}
 
     def add(self, subject: Any, reader: Reader, key: Any) -> None:
-        self._by_subject.setdefault(subject, set()).add((reader, key))
+        self._by_subject.setdefault(subject, {})[(reader, key)] = None
 
     def drop(self, subject: Any, reader: Reader, key: Any) -> None:
         readers = self._by_subject[subject]
-        readers.discard((reader, key))
+        readers.pop((reader, key), None)
         if not readers:
             del self._by_subject[subject]
 
@@ -149,7 +150,8 @@ class Collection(Generic[K, V]):
                 del self._values[key]
             else:
                 self._values[key] = new
-            self._changes.append(Change(key, old, new))
+            if self._subscribers:  # else the old value is freed here, and not all of them at once
+                self._changes.append(Change(key, old, new))
             self._wake(key, old, new)
 
     def _wake(self, key: K, old: V | None, new: V | None) -> None:

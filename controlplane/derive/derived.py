@@ -61,17 +61,17 @@ class Derived(Collection[K, V], Generic[IK, IV, K, V]):
         self.runs = 0
         self._input = over
         self._transform = transform
-        self._dirty: set[IK] = set(over)
+        self._dirty: dict[IK, None] = dict.fromkeys(over)
         self._readings: dict[IK, Readings] = {}
         self._outputs: dict[IK, tuple[K, ...]] = {}
         self._owners: dict[K, IK] = {}
         over.inputs_of.append(self)
 
     def mark(self, key: IK) -> None:
-        self._dirty.add(key)
+        self._dirty[key] = None
 
     def settle(self) -> Generator[None, None, Failures]:
-        dirty, self._dirty = self._dirty, set()
+        dirty, self._dirty = self._dirty, {}
         results: dict[IK, Mapping[K, V]] = {}
         errors: Failures = []
         for key in sorted(dirty):

@@ -95,6 +95,7 @@ class Snapshots:
         batches: dict[str, dict[str, dict[str, bytes | None]]] = defaultdict(lambda: defaultdict(dict))
         for gateway, type_url, name, content in changes:
             batches[gateway][type_url][name] = content
+            yield
         now = self._clock()
         made = []
         for gateway, by_type in batches.items():

@@ -45,7 +45,7 @@ class Program:
         self._listeners: list[Callable[[Sequence[ResourceChange]], None]] = []
         self._changed: list[Change[ResourceKey, bytes]] = []
         self._statuses: dict[StatusKey, StatusBody] = {}
-        self._changed_statuses: list[tuple[str, Change[ObjectKey, StatusBody]]] = []
+        self._changed_statuses: dict[str, list[Change[ObjectKey, StatusBody]]] = {}
         for outputs in self._collections.resources:
             outputs.subscribe(self._note_resources)
         for kind, statuses in self._collections.statuses.items():
@@ -131,13 +131,15 @@ class Program:
         self._changed += changes
 
     def _note_statuses(self, kind: str, changes: Sequence[Change[ObjectKey, StatusBody]]) -> None:
-        self._changed_statuses += [(kind, change) for change in changes]
+        self._changed_statuses[kind] = list(changes)
 
     def _resources(self) -> Generator[None, None, list[ResourceChange]]:
         """What changed, sorted and in the form of the callbacks."""
         noted, self._changed = self._changed, []
         changed: list[ResourceChange] = []
-        for key, _, new in noted:
+        noted.reverse()
+        while noted:  # taken away one by one, so that the old values are not freed all at once
+            key, _, new = noted.pop()
             changed.append((str(key.gateway), key.type_url, key.name, new))
             yield
         changed.sort(key=_place)
@@ -145,13 +147,15 @@ class Program:
 
     def _stamped(self) -> Generator[None, None, dict[StatusKey, StatusBody | None]]:
         """The statuses that changed, with their times."""
-        noted, self._changed_statuses = self._changed_statuses, []
+        noted, self._changed_statuses = self._changed_statuses, {}
         now = timestamp(self._clock())
         bodies: dict[StatusKey, StatusBody | None] = {}
-        for kind, (key, _, body) in noted:
-            place = (kind, *key)
-            bodies[place] = None if body is None else stamped(body, self._statuses.get(place), now)
-            yield
+        for kind, changes in noted.items():
+            while changes:
+                key, _, body = changes.pop()
+                place = (kind, *key)
+                bodies[place] = None if body is None else stamped(body, self._statuses.get(place), now)
+                yield
         return bodies
 
 
