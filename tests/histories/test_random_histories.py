@@ -1,0 +1,28 @@
+"""Random histories of a whole system in memory: whatever happens on the way, the end is that of a fresh start.
+
+`world` says what is promised and checked, `operations` what can happen. By default the same histories are run each
+time. To look for others, and longer:
+
+    GATEWRIGHT_SEEDS=random GATEWRIGHT_HISTORIES=5000 .venv/bin/pytest tests/histories
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, given, settings
+
+from tests.histories.operations import STEPS, Step, run
+
+EXAMPLES = int(os.environ.get("GATEWRIGHT_HISTORIES", "25"))
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS)
+def test_any_history_ends_where_a_fresh_start_ends(steps: list[Step]) -> None:
+    run(steps)
+
+
+def test_a_quiet_history_serves_what_was_written() -> None:
+    world = run([])
+    assert world.tables == 4
