@@ -3,7 +3,7 @@
 Used by `app` and `turns`. What a controller holds of 10,000 routes is more than a million objects, which live until
 their route is edited and are freed without the collector, because none of them is part of a cycle. A full collection
 would look at all of them and hold the event loop for as much as a second. So what has survived a full collection is set
-aside: the next one looks only at what came since, some milliseconds' worth; and long jobs call `after_slice`. The price:
+aside: the next one looks only at what came since, some milliseconds' worth; long jobs call `after_slice`. The price:
 a cycle that was alive then and falls apart later (a stream of a proxy leaves some eighty small objects) is not found.
 """
 
