@@ -152,10 +152,6 @@ def _unknown(api_version: str, kind: str, subject: Subject) -> Decoded:
 def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> Decoded:
     key = _key_of(value, info)
     subject = replace(subject, name=str(key) if key else info.kind)
-    if info.model is None:
-        message = f"{UNSUPPORTED}{info.kind}"
-        problem = subject.problem(("kind",), message, unsupported=True)
-        return Decoded(key, None, "unsupported", (problem,), subject.place.file, subject.place.line)
     document = {name: part for name, part in value.items() if name != "status"}
     conflicts: list[names.BothSpellings] = []
     if info.kind in names.OUR_KINDS:
@@ -168,6 +164,9 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
     problems.sort(key=lambda problem: (problem.line, problem.column))
     if item is None or any(problem.severity == "error" for problem in problems):
         return Decoded(key, None, "invalid", tuple(problems), subject.place.file, subject.place.line)
+    if not info.served:
+        problems.append(subject.problem(("kind",), f"{UNSUPPORTED}{info.kind}", unsupported=True))
+        return Decoded(key, None, "unsupported", tuple(problems), subject.place.file, subject.place.line)
     return _judged(item, problems, subject)
 
 

@@ -181,6 +181,16 @@ class GatewayTLS(Model):
     frontend: GatewayFrontendTLS | None = None
 
 
+def listeners_differ(listeners: tuple[Listener, ...]) -> Iterator[Broken]:
+    """No two listeners with the same port, protocol and hostname."""
+    seen: dict[tuple[int, str, str | None], str] = {}
+    for index, listener in enumerate(listeners):
+        first = seen.setdefault((listener.port, listener.protocol, listener.hostname), listener.name)
+        if first != listener.name:
+            message = f'port, protocol and hostname together must be unique; "{first}" has the same'
+            yield Broken(("listeners", index), message)
+
+
 class GatewaySpec(RuledModel):
     """Gateway API GatewaySpec. `defaultScope` belongs to the experimental channel."""
 
@@ -195,13 +205,7 @@ class GatewaySpec(RuledModel):
     default_scope: Literal["All", "None"] | None = None
 
     def broken_rules(self) -> Iterator[Broken]:
-        seen: dict[tuple[int, str, str | None], str] = {}
-        for index, listener in enumerate(self.listeners):
-            first = seen.setdefault((listener.port, listener.protocol, listener.hostname), listener.name)
-            if first != listener.name:
-                yield Broken(
-                    ("listeners", index), f'port, protocol and hostname together must be unique; "{first}" has the same'
-                )
+        yield from listeners_differ(self.listeners)
         addresses: set[tuple[str, str]] = set()
         for index, address in enumerate(self.addresses):
             if address.value and address.type in ("IPAddress", "Hostname"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Protocol
 
 from pydantic import Field
 
@@ -234,7 +234,14 @@ _PATH_MODIFIERS: Final = {
 }
 
 
-def type_decides(model: HTTPRouteFilter | HTTPPathModifier, fields: dict[str, tuple[str, str]]) -> Iterator[Broken]:
+class Typed(Protocol):
+    """A model whose `type` says which other field is set."""
+
+    @property
+    def type(self) -> str: ...
+
+
+def type_decides(model: Typed, fields: dict[str, tuple[str, str]]) -> Iterator[Broken]:
     """The field of the model's `type` must be set, and no other one of the table."""
     for kind, (attribute, name) in fields.items():
         is_set = getattr(model, attribute) is not None

@@ -1,13 +1,14 @@
 """Which kinds we read, of which group and versions: one table.
 
-Called by decoding, and by sources that list and watch. A kind that stands here without a model is known and not
-supported yet: it is refused by name, because ignoring it could open what it was meant to close.
+Called by decoding, and by sources that list and watch. A kind that is not served yet is validated, then refused by
+name, because ignoring it could open what it was meant to close.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from gatewright.api.backend_tls_policy import BackendTLSPolicy
 from gatewright.api.config_map import ConfigMap
 from gatewright.api.endpoint_slice import EndpointSlice
 from gatewright.api.gateway import Gateway
@@ -15,24 +16,29 @@ from gatewright.api.gateway_backend import GatewayBackend
 from gatewright.api.gateway_class import GatewayClass
 from gatewright.api.gateway_parameters import GatewayParameters
 from gatewright.api.gateway_policy import GatewayPolicy
+from gatewright.api.grpc_route import GRPCRoute
 from gatewright.api.http_route import HTTPRoute
+from gatewright.api.inference_pool import InferencePool
+from gatewright.api.listener_set import ListenerSet
 from gatewright.api.metadata import KubeObject
-from gatewright.api.names import GATEWAY_API_GROUP, GROUP, VERSION
+from gatewright.api.names import GATEWAY_API_GROUP, GROUP, INFERENCE_GROUP, VERSION
 from gatewright.api.namespace import Namespace
 from gatewright.api.reference_grant import ReferenceGrant
 from gatewright.api.secret import Secret
 from gatewright.api.service import Service
+from gatewright.api.stream_routes import TCPRoute, TLSRoute, UDPRoute
 
 
 class KindInfo(NamedTuple):
-    """One kind. `versions` are those whose fields are alike, the preferred one first."""
+    """One kind. `versions` are those whose fields are alike, the preferred one first. `served`: it can be honoured."""
 
     kind: str
     group: str
     versions: tuple[str, ...]
     plural: str
     namespaced: bool
-    model: type[KubeObject] | None
+    model: type[KubeObject]
+    served: bool = True
 
     @property
     def api_versions(self) -> tuple[str, ...]:
@@ -45,12 +51,21 @@ _KINDS: Final = (
     KindInfo("Gateway", GATEWAY_API_GROUP, ("v1", "v1beta1"), "gateways", True, Gateway),
     KindInfo("HTTPRoute", GATEWAY_API_GROUP, ("v1", "v1beta1"), "httproutes", True, HTTPRoute),
     KindInfo("ReferenceGrant", GATEWAY_API_GROUP, ("v1", "v1beta1"), "referencegrants", True, ReferenceGrant),
-    KindInfo("GRPCRoute", GATEWAY_API_GROUP, ("v1",), "grpcroutes", True, None),
-    KindInfo("TLSRoute", GATEWAY_API_GROUP, ("v1", "v1alpha3", "v1alpha2"), "tlsroutes", True, None),
-    KindInfo("TCPRoute", GATEWAY_API_GROUP, ("v1", "v1alpha2"), "tcproutes", True, None),
-    KindInfo("UDPRoute", GATEWAY_API_GROUP, ("v1", "v1alpha2"), "udproutes", True, None),
-    KindInfo("ListenerSet", GATEWAY_API_GROUP, ("v1",), "listenersets", True, None),
-    KindInfo("BackendTLSPolicy", GATEWAY_API_GROUP, ("v1", "v1alpha3"), "backendtlspolicies", True, None),
+    KindInfo("GRPCRoute", GATEWAY_API_GROUP, ("v1",), "grpcroutes", True, GRPCRoute, served=False),
+    KindInfo("TLSRoute", GATEWAY_API_GROUP, ("v1", "v1alpha3", "v1alpha2"), "tlsroutes", True, TLSRoute, served=False),
+    KindInfo("TCPRoute", GATEWAY_API_GROUP, ("v1", "v1alpha2"), "tcproutes", True, TCPRoute, served=False),
+    KindInfo("UDPRoute", GATEWAY_API_GROUP, ("v1", "v1alpha2"), "udproutes", True, UDPRoute, served=False),
+    KindInfo("ListenerSet", GATEWAY_API_GROUP, ("v1",), "listenersets", True, ListenerSet, served=False),
+    KindInfo(
+        "BackendTLSPolicy",
+        GATEWAY_API_GROUP,
+        ("v1", "v1alpha3"),
+        "backendtlspolicies",
+        True,
+        BackendTLSPolicy,
+        served=False,
+    ),
+    KindInfo("InferencePool", INFERENCE_GROUP, ("v1",), "inferencepools", True, InferencePool, served=False),
     KindInfo("GatewayBackend", GROUP, (VERSION,), "gatewaybackends", True, GatewayBackend),
     KindInfo("GatewayParameters", GROUP, (VERSION,), "gatewayparameters", True, GatewayParameters),
     KindInfo("GatewayPolicy", GROUP, (VERSION,), "gatewaypolicies", True, GatewayPolicy),

@@ -16,6 +16,7 @@ API_VERSION: Final = f"{GROUP}/{VERSION}"
 CONTROLLER_NAME: Final = "gatewright.dev/controller"
 GATEWAY_CLASS: Final = "gatewright"
 GATEWAY_API_GROUP: Final = "gateway.networking.k8s.io"
+INFERENCE_GROUP: Final = "inference.networking.k8s.io"
 
 GATEWAY_BACKEND: Final = "GatewayBackend"
 GATEWAY_PARAMETERS: Final = "GatewayParameters"

@@ -10,6 +10,7 @@ from pydantic import Field
 from gatewright.api.backend.backend import BackendWithAI
 from gatewright.api.fields import LongString, Port, SectionName, ShortString, TinyString
 from gatewright.api.model import Broken, Model, RuledModel, one_of
+from gatewright.api.names import INFERENCE_GROUP
 from gatewright.api.references import LocalBackendObjectReference
 
 REGION_PATTERN: Final = r"^[a-z0-9-]+$"
@@ -111,7 +112,7 @@ class CustomProvider(RuledModel):
 
     def broken_rules(self) -> Iterator[Broken]:
         target = self.backend_ref
-        allowed = (("", "Service"), ("inference.networking.k8s.io", "InferencePool"))
+        allowed = (("", "Service"), (INFERENCE_GROUP, "InferencePool"))
         if target is not None and (target.group, target.kind) not in allowed:
             yield Broken(
                 ("backendRef", "kind"), "must be Service, or InferencePool of group inference.networking.k8s.io"

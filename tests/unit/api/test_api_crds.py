@@ -16,9 +16,10 @@ import pytest
 import yaml
 
 from gatewright.api.kinds import KINDS
+from gatewright.api.names import GATEWAY_API_GROUP
 
 MODULE = "sigs.k8s.io/gateway-api@v1.7.0"
-KINDS_OF_CRDS = ["GatewayClass", "Gateway", "HTTPRoute", "ReferenceGrant"]
+KINDS_OF_CRDS = [kind for kind, info in KINDS.items() if info.group == GATEWAY_API_GROUP]
 BOUNDS = ("enum", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties", "pattern")
 INT32 = 2**31 - 1
 
@@ -58,9 +59,7 @@ def schema_of_crd(folder: Path, kind: str) -> dict[str, Any]:
 
 
 def schema_of_model(kind: str) -> dict[str, Any]:
-    model = KINDS[kind].model
-    assert model is not None
-    schema = model.model_json_schema(by_alias=True)
+    schema = KINDS[kind].model.model_json_schema(by_alias=True)
     return {"spec": resolved(schema["properties"]["spec"], schema["$defs"])}
 
 

@@ -256,11 +256,26 @@ def test_foreign_kinds_are_skipped_with_one_line() -> None:
     assert lines([decoded]) == ["f:1: info: apps/v1 Deployment is not ours: skipped"]
 
 
-@pytest.mark.parametrize("kind", ["GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "ListenerSet", "BackendTLSPolicy"])
-def test_kinds_that_wait_are_refused_by_name(kind: str) -> None:
-    (decoded,) = decode(f"apiVersion: gateway.networking.k8s.io/v1\nkind: {kind}\nmetadata: {{name: a}}", "f")
-    assert (decoded.verdict, decoded.item) == ("unsupported", None)
+RULES = "rules: [{backendRefs: [{name: s, port: 1}]}]"
+WAITING = {
+    "GRPCRoute": "{}",
+    "TLSRoute": f"{{hostnames: [a.b], {RULES}}}",
+    "TCPRoute": f"{{{RULES}}}",
+    "UDPRoute": f"{{{RULES}}}",
+    "ListenerSet": "{parentRef: {name: g}, listeners: [{name: a, port: 1, protocol: HTTP}]}",
+    "BackendTLSPolicy": "{targetRefs: [{group: '', kind: Service, name: s}], "
+    "validation: {hostname: a.b, wellKnownCACertificates: System}}",
+}
+
+
+@pytest.mark.parametrize("kind", WAITING)
+def test_kinds_that_wait_are_validated_and_refused_by_name(kind: str) -> None:
+    head = f"apiVersion: gateway.networking.k8s.io/v1\nkind: {kind}\nmetadata: {{name: a}}\n"
+    (decoded,) = decode(f"{head}spec: {WAITING[kind]}\n", "f")
     assert lines([decoded]) == [f"f:2: {kind} default/a: kind: not supported yet: {kind}"]
+    assert (decoded.verdict, decoded.item) == ("unsupported", None)
+    (decoded,) = decode(f"{head}spec: {{typo: 1}}\n", "f")
+    assert decoded.verdict == "invalid"
 
 
 def test_unknown_fields_of_kubernetes_kinds_are_warnings() -> None:
