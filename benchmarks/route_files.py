@@ -51,7 +51,7 @@ SLOW_KINDS = (
     Kind("Service long before", "Service", "before", gap=0.02),
     Kind("Service long after", "Service", "after", gap=0.02),
 )
-"""Written by something that takes its time. Not measured: when a change of two files was made is a matter of opinion."""
+"""Written by something that takes its time. Not measured: when such a change was made is a matter of opinion."""
 
 
 class RouteFiles:
