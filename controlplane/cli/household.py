@@ -50,6 +50,7 @@ class Household:
         self._places: dict[str, int] = {}
         self._slots: dict[str, _Slot] = {}
         self._demo: children.Child | None = None
+        self._demo_watch: asyncio.Task[None] | None = None
         self._complaints: list[str] = []
         self._news = asyncio.Event()
         app.pipeline.changed = self._news.set
@@ -120,8 +121,15 @@ class Household:
         if self._demo is None:
             command = children.Command(DEMO, children.python(demo.__name__), self._environment, (), speaks=True)
             self._demo = await children.start(command, self._output)
+            self._demo_watch = asyncio.create_task(self._watch_demo(self._demo))
         self.demos = servers
         await self._demo.say(demo.encode(servers))
+
+    async def _watch_demo(self, child: children.Child) -> None:
+        """Its end is news, a moment later: one that cannot live must not be started without pause."""
+        await child.ended()
+        await asyncio.sleep(SHORTEST_PAUSE)
+        self._news.set()
 
     async def stop(self, hurry: asyncio.Event) -> None:
         """Ends everything: proxies first, so that they have their controller and upstreams while they drain.
@@ -129,6 +137,8 @@ class Household:
         `hurry` set: at once.
         """
         self._app.pipeline.changed = lambda: None
+        if self._demo_watch is not None:
+            self._demo_watch.cancel()
         slots, self._slots = list(self._slots.values()), {}
         if slots or self._demo:
             self.say("stopping; Ctrl-C again stops at once")

@@ -97,7 +97,7 @@ class Tcp:
 
 
 def tcp_of(pid: int) -> list[Tcp]:
-    """The IPv4 connections of a process."""
+    """The connections of a process."""
     inodes = set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
@@ -105,8 +105,8 @@ def tcp_of(pid: int) -> list[Tcp]:
             if target.startswith("socket:["):
                 inodes.add(int(target[8:-1]))
     rows = []
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        columns = line.split()
+    tables = [Path(f"/proc/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
+    for columns in (line.split() for table in tables for line in table):
         timer, _, when = columns[5].partition(":")
         if columns[3] == "01" and int(columns[9]) in inodes:
             ports = (int(columns[side].rpartition(":")[2], 16) for side in (1, 2))
