@@ -1,0 +1,59 @@
+"""Error absorption: terms tried one by one, an error kept until it is known that nothing decides without it.
+
+Called by careful plans. Each term is a function of the same arguments. The first error is the one that is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gatewright.cel.errors import FAULTS, as_fault
+
+Term = Callable[..., Any]
+
+
+def _decide(terms: Iterable[Term], args: tuple[Any, ...], decisive: bool) -> bool:
+    fault: Exception | None = None
+    for term in terms:
+        try:
+            if term(*args) is decisive:
+                return decisive
+        except FAULTS as error:
+            fault = fault or error
+    if fault is not None:
+        raise as_fault(fault)
+    return not decisive
+
+
+def all_true(terms: tuple[Term, ...], args: tuple[Any, ...]) -> bool:
+    """`&&`: false if any is false, else an error if any failed, else true."""
+    return _decide(terms, args, decisive=False)
+
+
+def any_true(terms: tuple[Term, ...], args: tuple[Any, ...]) -> bool:
+    """`||`."""
+    return _decide(terms, args, decisive=True)
+
+
+def _decide_items(term: Term, items: Iterable[Any], args: tuple[Any, ...], decisive: bool, pairs: bool) -> bool:
+    fault: Exception | None = None
+    for item in items:
+        try:
+            if (term(*args, *item) if pairs else term(*args, item)) is decisive:
+                return decisive
+        except FAULTS as error:
+            fault = fault or error
+    if fault is not None:
+        raise as_fault(fault)
+    return not decisive
+
+
+def all_items(term: Term, items: Iterable[Any], args: tuple[Any, ...], pairs: bool) -> bool:
+    """`all`: as `&&` over the elements."""
+    return _decide_items(term, items, args, decisive=False, pairs=pairs)
+
+
+def any_item(term: Term, items: Iterable[Any], args: tuple[Any, ...], pairs: bool) -> bool:
+    """`exists`: as `||` over the elements."""
+    return _decide_items(term, items, args, decisive=True, pairs=pairs)

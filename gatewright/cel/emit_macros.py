@@ -1,0 +1,354 @@
+"""What macros become: loops written out, with the names of the expression as local variables."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from gatewright.cel import budget, careful, loops, operators, tree
+from gatewright.cel.emit_values import entry
+from gatewright.cel.environment import Access, Entry
+from gatewright.cel.errors import FAULTS
+from gatewright.cel.functions.lists import sort_by
+from gatewright.cel.total import cannot_fail_as_bool
+from gatewright.cel.types import STRING, ObjectType
+from gatewright.cel.values import NONE, Optional
+
+if TYPE_CHECKING:
+    from gatewright.cel.plan import Plan
+
+Expr = ast.expr
+
+
+def has(plan: Plan, node: tree.Has) -> Expr:
+    selected = node.select
+    found = selected.resolved
+    if isinstance(found, Entry):
+        return plan.compare(entry(plan, found), ast.IsNot(), plan.plain(None))
+    if isinstance(found, Access):
+        return _declared(plan, found)
+    operand = plan.emit(selected.operand)
+    if selected.optional:
+        operand = plan.call(operators.optional_select, operand, plan.constant(selected.field))
+        return plan.compare(operand, ast.IsNot(), plan.constant(NONE))
+    if selected.operand.type.kind == "map":
+        return plan.compare(plan.constant(selected.field), ast.In(), operand)
+    return plan.call(operators.has_field, operand, plan.constant(selected.field))
+
+
+def _declared(plan: Plan, found: Access) -> Expr:
+    """Whether the context has a value for a declared name."""
+    field = found.field
+    if field.attribute and field.optional:
+        return plan.compare(plan.attribute(plan.name("c"), field.attribute), ast.IsNot(), plan.plain(None))
+    if field.attribute:
+        return plan.call(loops.has_attribute, plan.name("c"), plan.constant(field.attribute))
+    if isinstance(field.type, ObjectType):
+        return plan.plain(True)
+    return plan.call(loops.has_variable, plan.name("c"), plan.constant(found.path))
+
+
+# Loops
+
+
+class Loop:
+    """The parts of one loop: what it runs over, the Python names of its variables, and whether they come in pairs."""
+
+    __slots__ = ("items", "names", "pairs", "text_keys")
+
+    def __init__(self, items: Expr, names: tuple[str, ...], text_keys: bool) -> None:
+        self.items = items
+        self.names = names
+        self.pairs = len(names) == 2
+        self.text_keys = text_keys
+
+
+def comprehension(plan: Plan, node: tree.Comprehension) -> Expr:
+    if plan.blocks >= plan.MAX_BLOCKS:
+        name = plan.lifted(node, lambda same: comprehension(plan, node))
+        return plan.at(ast.Call(plan.name(name), plan.around(), []))
+    source = plan.once(plan.emit(node.target))
+    loop = _loop(plan, node, source)
+    _charge(plan, node, source)
+    with _names(plan, dict(zip(node.variables, loop.names[-len(node.variables) :], strict=True))):
+        plan.loops += 1
+        result = KINDS[node.kind](plan, node, loop)
+        plan.loops -= 1
+    return result
+
+
+def _loop(plan: Plan, node: tree.Comprehension, source: Expr) -> Loop:
+    """How to run over a value of the target's type. A map gives its keys, or pairs of key and value."""
+    kind = node.target.type
+    text_keys = kind.kind == "map" and kind.params[0] == STRING
+    if node.kind in ("mapValues", "filterKeys"):
+        names = (plan.fresh(), plan.fresh())
+        if node.kind == "filterKeys":
+            names = names[::-1]
+        items = plan.call(loops.raw_entries, plan.again(source))
+        return Loop(items, names, text_keys)
+    if len(node.variables) == 2:
+        names = (plan.fresh(), plan.fresh())
+        if kind.kind == "list":
+            items = plan.call(enumerate, plan.again(source))
+        elif text_keys:
+            items = plan.method(plan.again(source), "items")
+        else:
+            items = plan.call(loops.pairs, plan.again(source))
+        return Loop(items, names, text_keys)
+    direct = kind.kind == "list" or text_keys
+    return Loop(plan.again(source) if direct else plan.call(loops.items, plan.again(source)), (plan.fresh(),), text_keys)
+
+
+def _charge(plan: Plan, node: tree.Comprehension, source: Expr) -> None:
+    """Steps for the whole loop before it starts; small outermost loops are free."""
+    inside = node.body.size + (node.where.size if node.where is not None else 0)
+    weight = 1 + inside // 8
+    if plan.known(source) and not plan.loops and len(plan.value(source)) <= budget.FREE_PASSES:
+        return
+    size = plan.call(loops.size if node.target.type.kind not in ("list", "map") else len, plan.again(source))
+    if plan.loops:
+        plan.statement(plan.charged(budget.steps, plan.at(ast.BinOp(size, ast.Mult(), plan.plain(weight)))))
+        return
+    length = plan.temporary(size)
+    many = plan.compare(length, ast.Gt(), plan.plain(budget.FREE_PASSES))
+    with plan.into([]) as block:
+        cost = plan.at(ast.BinOp(plan.again(length), ast.Mult(), plan.plain(weight)))
+        plan.statement(plan.charged(budget.steps, cost))
+    plan.when(many, block)
+
+
+@contextmanager
+def _names(plan: Plan, names: dict[str, str]):
+    outer = plan.locals
+    plan.locals = {**outer, **names}
+    yield
+    plan.locals = outer
+
+
+def _for(plan: Plan, loop: Loop, body: list[ast.stmt]) -> None:
+    target: Expr = plan.store(loop.names[0])
+    if loop.pairs:
+        target = plan.at(ast.Tuple([plan.store(name) for name in loop.names], ast.Store()))
+    plan.block.append(plan.at(ast.For(target, loop.items, body, [])))
+
+
+def _quantifier(decisive: bool) -> Callable[[Plan, tree.Comprehension, Loop], Expr]:
+    """`exists` (decided by a true) and `all` (decided by a false)."""
+
+    def emit(plan: Plan, node: tree.Comprehension, loop: Loop) -> Expr:
+        if not cannot_fail_as_bool(node.body):
+            if plan.careful:
+                return _careful_quantifier(plan, node, loop, decisive)
+            plan.absorbs = True
+        result = plan.fresh()
+        plan.assign(result, plan.plain(not decisive))
+        with plan.into([], nested=True) as body:
+            test = plan.truth(node.body)
+            with plan.into([]) as found:
+                plan.assign(result, plan.plain(decisive))
+                plan.block.append(plan.at(ast.Break()))
+            plan.when(test if decisive else plan.negated(test), found)
+        _for(plan, loop, body)
+        return plan.name(result)
+
+    return emit
+
+
+def _careful_quantifier(plan: Plan, node: tree.Comprehension, loop: Loop, decisive: bool) -> Expr:
+    """The predicate as a function whose last parameters are the loop's variables."""
+    term = plan.name(plan.lifted(node.body, plan.truth, loop.names))
+    args = plan.tuple_of(plan.around(loop.names))
+    function = careful.any_item if decisive else careful.all_items
+    return plan.call(function, term, loop.items, args, plan.plain(loop.pairs))
+
+
+def exists_one(plan: Plan, node: tree.Comprehension, loop: Loop) -> Expr:
+    """Runs to the end: an error in any pass is an error."""
+    count = plan.fresh()
+    plan.assign(count, plan.plain(0))
+    with plan.into([], nested=True) as body:
+        test = plan.truth(node.body)
+        with plan.into([]) as found:
+            plan.assign(count, plan.at(ast.BinOp(plan.name(count), ast.Add(), plan.plain(1))))
+        plan.when(test, found)
+    _for(plan, loop, body)
+    return plan.compare(plan.name(count), ast.Eq(), plan.plain(1))
+
+
+Step = Callable[["Plan", tree.Comprehension, Loop, str], None]
+
+
+def _collecting(empty: Callable[[Plan], Expr], step: Step) -> Callable[[Plan, tree.Comprehension, Loop], Expr]:
+    """A loop that adds to a list or map, for the passes where the condition holds."""
+
+    def emit(plan: Plan, node: tree.Comprehension, loop: Loop) -> Expr:
+        result = plan.fresh()
+        plan.assign(result, empty(plan))
+        with plan.into([], nested=True) as body:
+            if node.where is None:
+                step(plan, node, loop, result)
+            else:
+                test = plan.truth(node.where)
+                with plan.into([]) as then:
+                    step(plan, node, loop, result)
+                plan.when(test, then)
+        _for(plan, loop, body)
+        return plan.name(result)
+
+    return emit
+
+
+def _empty_list(plan: Plan) -> Expr:
+    return plan.at(ast.List([], ast.Load()))
+
+
+def _empty_map(plan: Plan) -> Expr:
+    return plan.at(ast.Dict([], []))
+
+
+def _append_body(plan: Plan, node: tree.Comprehension, loop: Loop, result: str) -> None:
+    value = plan.emit(node.body)
+    plan.statement(plan.method(plan.name(result), "append", value))
+
+
+def _append_if(plan: Plan, node: tree.Comprehension, loop: Loop, result: str) -> None:
+    test = plan.truth(node.body)
+    with plan.into([]) as then:
+        plan.statement(plan.method(plan.name(result), "append", plan.name(loop.names[0])))
+    plan.when(test, then)
+
+
+def _put_body(plan: Plan, node: tree.Comprehension, loop: Loop, result: str) -> None:
+    value = plan.emit(node.body)
+    key = plan.name(loop.names[0])
+    if loop.text_keys or node.kind == "mapValues":
+        plan.block.append(_set(plan, result, key, value))
+    else:
+        plan.statement(plan.call(operators.put, plan.name(result), key, value))
+
+
+def _set(plan: Plan, result: str, key: Expr, value: Expr) -> ast.stmt:
+    target = plan.at(ast.Subscript(plan.name(result), key, ast.Store()))
+    statement: ast.stmt = plan.at(ast.Assign([target], value))
+    return statement
+
+
+def _put_entries(plan: Plan, node: tree.Comprehension, loop: Loop, result: str) -> None:
+    value = plan.emit(node.body)
+    plan.statement(plan.call(loops.put_all, plan.name(result), value))
+
+
+def _keep_entry(plan: Plan, node: tree.Comprehension, loop: Loop, result: str) -> None:
+    """filterKeys: the variable is the key as a value; what is stored is the entry as it was."""
+    raw = plan.fresh()
+    item, key = loop.names
+    plan.assign(raw, plan.name(key))
+    plan.assign(key, plan.call(loops.from_key, plan.name(raw)))
+    test = plan.truth(node.body)
+    with plan.into([]) as then:
+        plan.block.append(_set(plan, result, plan.name(raw), plan.name(item)))
+    plan.when(test, then)
+
+
+def _sorted(plan: Plan, node: tree.Comprehension, loop: Loop) -> Expr:
+    order = _collecting(_empty_list, _append_body)(plan, node, loop)
+    return plan.charged(sort_by, plan.again(loop.items), order)
+
+
+KINDS: dict[str, Callable[[Plan, tree.Comprehension, Loop], Expr]] = {
+    "all": _quantifier(decisive=False),
+    "exists": _quantifier(decisive=True),
+    "existsOne": exists_one,
+    "map": _collecting(_empty_list, _append_body),
+    "filter": _collecting(_empty_list, _append_if),
+    "transformList": _collecting(_empty_list, _append_body),
+    "transformMap": _collecting(_empty_map, _put_body),
+    "transformMapEntry": _collecting(_empty_map, _put_entries),
+    "mapValues": _collecting(_empty_map, _put_body),
+    "filterKeys": _collecting(_empty_map, _keep_entry),
+    "sortBy": _sorted,
+}
+
+
+# Names
+
+
+def bind(plan: Plan, node: tree.Bind) -> Expr:
+    value = plan.once(plan.emit(node.value))
+    name = value.id if isinstance(value, ast.Name) else plan.temporary(value).id  # type: ignore[attr-defined]
+    with _names(plan, {node.name: name}):
+        return plan.emit(node.body)
+
+
+def block(plan: Plan, node: tree.Block) -> Expr:
+    outer = plan.locals
+    for name, value in zip(node.names, node.values, strict=True):
+        kept = plan.temporary(plan.emit(value))
+        plan.locals = {**plan.locals, name: kept.id}  # type: ignore[attr-defined]
+    result = plan.emit(node.result)
+    plan.locals = outer
+    return result
+
+
+def optional_map(plan: Plan, node: tree.OptionalMap) -> Expr:
+    target = plan.emit(node.target)
+    if node.target.type.kind != "optional_type":
+        target = plan.call(loops.checked_optional, target)
+    target = plan.temporary(target)
+    result, name = plan.fresh(), plan.fresh()
+    plan.assign(result, plan.constant(NONE))
+    with plan.into([]) as then, _names(plan, {node.name: name}):
+        plan.assign(name, plan.attribute(plan.again(target), "value"))
+        body = plan.emit(node.body)
+        plan.assign(result, plan.call(loops.checked_optional, body) if node.flat else plan.call(Optional, body))
+    plan.when(plan.compare(plan.again(target), ast.IsNot(), plan.constant(NONE)), then)
+    return plan.name(result)
+
+
+def coalesce(plan: Plan, node: tree.Coalesce) -> Expr:
+    """Each term is tried; the last one is the answer whatever it is."""
+    if plan.blocks >= plan.MAX_BLOCKS:
+        name = plan.lifted(node, lambda same: coalesce(plan, node))
+        return plan.at(ast.Call(plan.name(name), plan.around(), []))
+    result = plan.fresh()
+    plan.assign(result, plan.plain(None))
+    for position, term in enumerate(node.terms):
+        last = position == len(node.terms) - 1
+        with plan.into([], nested=not last) as attempt:
+            plan.assign(result, _bare(plan, term))
+        attempt = attempt if last else [_tried(plan, attempt)]
+        if position:
+            plan.when(plan.compare(plan.name(result), ast.Is(), plan.plain(None)), attempt)
+        else:
+            plan.block.extend(attempt)
+    return plan.name(result)
+
+
+def _bare(plan: Plan, term: tree.Node) -> Expr:
+    """A look-up that finds nothing is None here, not an error."""
+    if isinstance(term.resolved, Entry) and not getattr(term, "optional", False):
+        return entry(plan, term.resolved)
+    if isinstance(term.resolved, Access) and term.resolved.field.optional and term.resolved.field.attribute:
+        return plan.attribute(plan.name("c"), term.resolved.field.attribute)
+    return plan.emit(term)
+
+
+def _tried(plan: Plan, attempt: list[ast.stmt]) -> ast.stmt:
+    plan.names["FAULTS"] = FAULTS
+    nothing: ast.stmt = plan.at(ast.Pass())
+    handler = plan.at(ast.ExceptHandler(plan.name("FAULTS"), None, [nothing]))
+    statement: ast.stmt = plan.at(ast.Try(attempt, [handler], [], []))
+    return statement
+
+
+MACROS: dict[type[tree.Node], Callable[[Plan, Any], Expr]] = {
+    tree.Has: has,
+    tree.Comprehension: comprehension,
+    tree.Bind: bind,
+    tree.Block: block,
+    tree.OptionalMap: optional_map,
+    tree.Coalesce: coalesce,
+}

@@ -1,0 +1,318 @@
+"""What operators and conditions become: Python's own where the types are known, functions of `operators` elsewhere."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gatewright.cel import budget, careful, operators, tree
+from gatewright.cel.environment import Entry
+from gatewright.cel.errors import CelError
+from gatewright.cel.operators import double_divide, int64, int_divide, int_remainder
+from gatewright.cel.total import cannot_fail_as_bool
+from gatewright.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    INT,
+    NULL,
+    ORDERED,
+    PLAIN,
+    STRING,
+    TIMESTAMP,
+    Type,
+)
+from gatewright.cel.values import MAX_INT, MIN_INT, equals
+
+if TYPE_CHECKING:
+    from gatewright.cel.plan import Plan
+
+Expr = ast.expr
+
+ORDERINGS: dict[str, type[ast.cmpop]] = {"<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE}
+EQUALITIES: dict[str, type[ast.cmpop]] = {"==": ast.Eq, "!=": ast.NotEq}
+BINARY: dict[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult}
+UNKNOWN: dict[str, Any] = {
+    **{operator: operators.arithmetic(operator) for operator in "-*/%"},
+    **{operator: operators.compare(operator) for operator in ORDERINGS},
+}
+NAMES = {"-": "subtract", "*": "multiply", "/": "divide", "%": "remainder"}
+NAMES |= {"<": "less", "<=": "less_or_equal", ">": "greater", ">=": "greater_or_equal"}
+for _operator, _function in UNKNOWN.items():
+    _function.__name__ = NAMES[_operator]  # what a person reads in the plan
+
+FOLDS: dict[str, Any] = {
+    **UNKNOWN,
+    "+": lambda left, right: operators.add([0, 0, 0], left, right),
+    "==": equals,
+    "!=": operators.unequal,
+}
+
+SETS_FROM = 9  # a literal list of so many strings is searched as a set
+
+
+def chain(plan: Plan, node: tree.Chain) -> Expr:
+    if node.type == STRING and len(node.terms) > 2 and set(node.operators) == {"+"} and _all_strings(node):
+        return _joined(plan, node)
+    left, kind = plan.emit(node.first), node.first.type
+    for position, (operator, offset, term) in enumerate(zip(node.operators, node.offsets, node.terms, strict=True)):
+        plan.line = offset + 1
+        if position and position % 16 == 0:
+            left = plan.once(left)
+        left = _step(plan, operator, node, left, kind, term)
+        kind = node.resolved[position]
+    return left
+
+
+def _all_strings(node: tree.Chain) -> bool:
+    return node.first.type == STRING and all(term.type == STRING for term in node.terms)
+
+
+def _joined(plan: Plan, node: tree.Chain) -> Expr:
+    parts = [plan.emit(term) for term in (node.first, *node.terms)]
+    return plan.charged(operators.join_text, plan.tuple_of(parts))
+
+
+def _step(plan: Plan, operator: str, node: tree.Chain, left: Expr, kind: Type, term: tree.Node) -> Expr:
+    if operator == "in":
+        return membership(plan, left, kind, term)
+    right = plan.emit(term)
+    folded = _folded(plan, operator, left, right)
+    if folded is not None:
+        return folded
+    if operator in EQUALITIES:
+        return equality(plan, operator, left, kind, right, term.type)
+    if operator in ORDERINGS and kind == term.type and kind in ORDERED:
+        return plan.compare(left, ORDERINGS[operator](), right)
+    typed = TYPED.get((operator, kind, term.type))
+    if typed is not None:
+        return typed(plan, operator, left, right)
+    if operator == "+":
+        return plan.charged(operators.add, left, right)
+    return plan.call(UNKNOWN[operator], left, right)
+
+
+def _folded(plan: Plan, operator: str, left: Expr, right: Expr) -> Expr | None:
+    """Two literals: the result, unless it is an error."""
+    if not (plan.known(left) and plan.known(right)):
+        return None
+    apply = FOLDS[operator]
+    try:
+        return plan.constant(apply(plan.value(left), plan.value(right)))
+    except CelError:
+        return None
+
+
+def equality(plan: Plan, operator: str, left: Expr, kind: Type, right: Expr, other: Type) -> Expr:
+    if NULL in (kind, other):
+        test = ast.Is() if operator == "==" else ast.IsNot()
+        return plan.compare(left, test, right)
+    # A str is equal to nothing but a str in Python too, so one side known to be text is enough.
+    if (kind == other and kind in PLAIN) or STRING in (kind, other) or BYTES in (kind, other):
+        return plan.compare(left, EQUALITIES[operator](), right)
+    return plan.call(equals if operator == "==" else operators.unequal, left, right)
+
+
+def membership(plan: Plan, left: Expr, kind: Type, term: tree.Node) -> Expr:
+    """`left in term`."""
+    if isinstance(left, ast.Name | ast.Constant) and plan.known(left):
+        found = header_presence(plan, plan.value(left), term)
+        if found is not None:
+            return found
+    right = plan.emit(term)
+    inside = term.type
+    if kind == STRING and inside.kind == "list" and plan.known(right):
+        values = plan.value(right)
+        if all(type(value) is str for value in values):
+            return plan.compare(left, ast.In(), plan.constant(frozenset(values)) if len(values) >= SETS_FROM else right)
+    same = inside.kind in ("list", "map") and inside.params[0] == kind
+    if same and (kind in (STRING, INT, BYTES) or (inside.kind == "list" and kind in PLAIN - {DOUBLE})):
+        return plan.compare(left, ast.In(), right)
+    return plan.call(operators.is_in, left, right)
+
+
+def header_presence(plan: Plan, key: Any, term: tree.Node) -> Expr | None:
+    """`"x-foo" in request.headers` asks for one header instead of building all of them."""
+    from gatewright.cel.emit_values import entry
+    from gatewright.cel.environment import Access
+
+    access = term.resolved
+    if not isinstance(access, Access) or not access.field.lookup or not isinstance(key, str):
+        return None
+    found = entry(plan, Entry(access, key.lower() if access.field.fold else key))
+    return plan.compare(found, ast.IsNot(), plan.plain(None))
+
+
+# Arithmetic on known types
+
+
+def _int64(plan: Plan, operator: str, left: Expr, right: Expr) -> Expr:
+    """Checked in line: `v if MIN <= (v := a + b) <= MAX else overflow(v)`."""
+    name = plan.fresh()
+    result = plan.at(ast.BinOp(left, BINARY[operator](), right))
+    kept = plan.at(ast.NamedExpr(plan.store(name), result))
+    low, high = plan.plain(MIN_INT), plan.plain(MAX_INT)
+    test = plan.at(ast.Compare(low, [ast.LtE(), ast.LtE()], [kept, high]))
+    return plan.choose(test, plan.name(name), plan.call(operators.overflow, plan.name(name)))
+
+
+def _double(plan: Plan, operator: str, left: Expr, right: Expr) -> Expr:
+    return plan.at(ast.BinOp(left, BINARY[operator](), right))
+
+
+def _by(function: Any) -> Callable[[Plan, str, Expr, Expr], Expr]:
+    return lambda plan, operator, left, right: plan.call(function, left, right)
+
+
+def _text(plan: Plan, operator: str, left: Expr, right: Expr) -> Expr:
+    """Counted only when it is large, or built again and again."""
+    result = plan.at(ast.BinOp(left, ast.Add(), right))
+    if plan.loops:
+        return plan.charged(operators.checked_text, result)
+    name = plan.fresh()
+    kept = plan.at(ast.NamedExpr(plan.store(name), result))
+    small = plan.compare(plan.call(len, kept), ast.LtE(), plan.plain(budget.LARGE))
+    return plan.choose(small, plan.name(name), plan.charged(operators.checked_text, plan.name(name)))
+
+
+def _times(function: Any) -> Callable[[Plan, str, Expr, Expr], Expr]:
+    """Integers underneath; the result is put into range and class by `function`."""
+
+    def emit(plan: Plan, operator: str, left: Expr, right: Expr) -> Expr:
+        return plan.call(function, plan.at(ast.BinOp(left, BINARY[operator](), right)))
+
+    return emit
+
+
+TYPED: dict[tuple[str, Type, Type], Callable[[Plan, str, Expr, Expr], Expr]] = {
+    **{(operator, INT, INT): _int64 for operator in BINARY},
+    **{(operator, DOUBLE, DOUBLE): _double for operator in BINARY},
+    ("/", INT, INT): _by(int_divide),
+    ("%", INT, INT): _by(int_remainder),
+    ("/", DOUBLE, DOUBLE): _by(double_divide),
+    ("+", STRING, STRING): _text,
+    ("+", BYTES, BYTES): _text,
+    ("+", TIMESTAMP, DURATION): _times(operators.timestamp),
+    ("+", DURATION, TIMESTAMP): _times(operators.timestamp),
+    ("-", TIMESTAMP, DURATION): _times(operators.timestamp),
+    ("-", TIMESTAMP, TIMESTAMP): _times(operators.duration),
+    ("+", DURATION, DURATION): _times(operators.duration),
+    ("-", DURATION, DURATION): _times(operators.duration),
+}
+
+
+# Conditions
+
+
+def logic(plan: Plan, node: tree.Logic) -> Expr:
+    if not all(map(cannot_fail_as_bool, node.terms[:-1])):
+        if plan.careful:
+            return _careful_logic(plan, node)
+        plan.absorbs = True
+    conjunction = node.operator == "&&"
+    values: list[Expr] = []
+    result: str | None = None
+    for term in node.terms:
+        block, expr = plan.apart(plan.truth, term)
+        if block and not values and result is None:
+            plan.block.extend(block)
+        elif block:
+            result = _so_far(plan, node, values, result)
+            test = plan.name(result) if conjunction else plan.negated(plan.name(result))
+            with plan.into(block):
+                plan.assign(result, expr)
+            plan.when(test, block)
+            values = []
+            continue
+        values.append(expr)
+    if result is None:
+        return _bool_op(plan, conjunction, values)
+    return plan.name(_so_far(plan, node, values, result))
+
+
+def _bool_op(plan: Plan, conjunction: bool, values: list[Expr]) -> Expr:
+    return values[0] if len(values) == 1 else plan.at(ast.BoolOp(ast.And() if conjunction else ast.Or(), values))
+
+
+def _so_far(plan: Plan, node: tree.Logic, values: list[Expr], result: str | None) -> str:
+    """The terms until now in one variable."""
+    if values:
+        first = [] if result is None else [plan.name(result)]
+        result = result or plan.fresh()
+        plan.assign(result, _bool_op(plan, node.operator == "&&", [*first, *values]))
+    assert result is not None  # there was a term before
+    return result
+
+
+def _careful_logic(plan: Plan, node: tree.Logic) -> Expr:
+    terms = [plan.name(plan.lifted(term, plan.truth)) for term in node.terms]
+    function = careful.all_true if node.operator == "&&" else careful.any_true
+    return plan.call(function, plan.tuple_of(terms), plan.tuple_of(plan.around()))
+
+
+def unary(plan: Plan, node: tree.Unary) -> Expr:
+    operand = plan.emit(node.operand)
+    kind = node.operand.type
+    if node.operator == "!":
+        return plan.negated(operand) if kind == BOOL else plan.call(operators.negation, operand)
+    if kind == DOUBLE:
+        return plan.at(ast.UnaryOp(ast.USub(), operand))
+    if kind == INT:
+        return plan.call(int64, plan.at(ast.UnaryOp(ast.USub(), operand)))
+    return plan.call(operators.negate, operand)
+
+
+MANY_BRANCHES = 8
+
+
+def conditional(plan: Plan, node: tree.Conditional) -> Expr:
+    if len(node.conditions) > MANY_BRANCHES:
+        return _ladder(plan, node)
+    tests = [plan.apart(plan.truth, condition) for condition in node.conditions]
+    values = [plan.apart(plan.emit, value) for value in (*node.values, node.otherwise)]
+    if not any(block for block, _ in (*tests[1:], *values)):
+        plan.block.extend(tests[0][0])
+        expr = values[-1][1]
+        for (_, test), (_, value) in zip(reversed(tests), reversed(values[:-1]), strict=True):
+            expr = plan.choose(test, value, expr)
+        return expr
+    result = plan.fresh()
+    with plan.into(values[-1][0]) as otherwise:
+        plan.assign(result, values[-1][1])
+    for (before, test), (block, value) in zip(reversed(tests), reversed(values[:-1]), strict=True):
+        with plan.into(block):
+            plan.assign(result, value)
+        with plan.into(before):
+            plan.when(test, block, otherwise)
+        otherwise = before
+    plan.block.extend(otherwise)
+    return plan.name(result)
+
+
+def _ladder(plan: Plan, node: tree.Conditional) -> Expr:
+    """Many branches, flat: a loop that is left at the first condition that holds."""
+    if plan.blocks >= plan.MAX_BLOCKS:
+        name = plan.lifted(node, lambda same: _ladder(plan, node))
+        return plan.at(ast.Call(plan.name(name), plan.around(), []))
+    result = plan.fresh()
+    with plan.into([], nested=True) as body:
+        for condition, value in zip(node.conditions, node.values, strict=True):
+            test = plan.truth(condition)
+            with plan.into([]) as then:
+                plan.assign(result, plan.emit(value))
+                plan.block.append(plan.at(ast.Break()))
+            plan.when(test, then)
+        plan.assign(result, plan.emit(node.otherwise))
+        plan.block.append(plan.at(ast.Break()))
+    plan.block.append(plan.at(ast.While(plan.plain(True), body, [])))
+    return plan.name(result)
+
+
+OPERATORS: dict[type[tree.Node], Callable[[Plan, Any], Expr]] = {
+    tree.Chain: chain,
+    tree.Logic: logic,
+    tree.Unary: unary,
+    tree.Conditional: conditional,
+}

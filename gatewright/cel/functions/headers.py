@@ -1,0 +1,128 @@
+"""Views of header maps, and the queries of URIs.
+
+A header map gives repeated headers joined by ", " when it is used as a map. `split()` gives lists of the values between
+commas, `raw()` lists of the lines as they came, `redacted()` hides what usually carries credentials.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes
+
+from gatewright.cel.budget import Budget, built
+from gatewright.cel.errors import Fault
+from gatewright.cel.functions.table import method
+from gatewright.cel.functions.text import as_bytes, as_text
+from gatewright.cel.types import STRING, list_of, map_of
+from gatewright.cel.values import HeaderMap
+
+HEADERS = map_of(STRING, STRING)
+SECRET = frozenset(
+    ("authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "api-key", "x-goog-api-key")
+)
+
+
+def _lines(headers: dict[str, Any]) -> list[tuple[str, str]]:
+    if isinstance(headers, HeaderMap):
+        return headers.lines
+    return [(name, str(value)) for name, value in headers.items()]
+
+
+def redacted(budget: Budget, headers: dict[str, Any]) -> dict[str, Any]:
+    built(budget, 64 * len(headers))
+    return {name: "<redacted>" if name.lower() in SECRET else value for name, value in headers.items()}
+
+
+def joined(budget: Budget, headers: dict[str, Any]) -> dict[str, str]:
+    built(budget, 64 * len(headers))
+    return dict(HeaderMap(_lines(headers)))
+
+
+def raw(budget: Budget, headers: dict[str, Any]) -> dict[str, list[str]]:
+    result: dict[str, list[str]] = {}
+    for name, value in _lines(headers):
+        result.setdefault(name, []).append(value)
+        built(budget, 64)
+    return result
+
+
+def split(budget: Budget, headers: dict[str, Any]) -> dict[str, list[str]]:
+    result: dict[str, list[str]] = {}
+    for name, value in _lines(headers):
+        pieces = [piece.strip(" \t") for piece in value.split(",")]
+        result.setdefault(name, []).extend(piece for piece in pieces if piece)
+        built(budget, 64 * len(pieces))
+    return result
+
+
+def cookie(headers: dict[str, Any], name: str) -> str:
+    """The value of a request's cookie; without it there is no value."""
+    for header, value in _lines(headers):
+        if header.lower() != "cookie":
+            continue
+        for pair in value.split(";"):
+            key, separator, found = pair.strip(" \t").partition("=")
+            if separator and key == name:
+                return found[1:-1] if len(found) > 1 and found[0] == found[-1] == '"' else found
+    raise Fault(f"no such cookie: {name}")
+
+
+def _parts(uri: str) -> tuple[str, list[str], str]:
+    """What is before the query, its pairs as written, and the fragment."""
+    rest, mark, fragment = uri.partition("#")
+    path, _, text = rest.partition("?")
+    return path, [pair for pair in text.split("&") if pair], mark + fragment
+
+
+def _decoded(text: str) -> str:
+    return as_text(unquote_to_bytes(as_bytes(text.replace("+", " "))))
+
+
+def _pair(name: str, value: str) -> str:
+    return f"{quote(as_bytes(name), safe='')}={quote(as_bytes(value), safe='')}"
+
+
+def _whole(budget: Budget, path: str, pairs: list[str], fragment: str) -> str:
+    result = path + ("?" + "&".join(pairs) if pairs else "") + fragment
+    built(budget, len(result))
+    return result
+
+
+def query(uri: str, name: str) -> str:
+    """The first value of a query parameter, decoded; without it there is no value."""
+    for pair in _parts(uri)[1]:
+        key, _, value = pair.partition("=")
+        if _decoded(key) == name:
+            return _decoded(value)
+    raise Fault(f"no such query parameter: {name}")
+
+
+def add_query(budget: Budget, uri: str, name: str, value: str) -> str:
+    path, pairs, fragment = _parts(uri)
+    return _whole(budget, path, [*pairs, _pair(name, value)], fragment)
+
+
+def set_query(budget: Budget, uri: str, name: str, value: str) -> str:
+    """With this one value for the parameter, in the place of the first one there was."""
+    path, pairs, fragment = _parts(uri)
+    kept: list[str] = []
+    done = False
+    for pair in pairs:
+        if _decoded(pair.partition("=")[0]) != name:
+            kept.append(pair)
+        elif not done:
+            kept.append(_pair(name, value))
+            done = True
+    return _whole(budget, path, kept if done else [*kept, _pair(name, value)], fragment)
+
+
+TABLE = (
+    method("redacted", (HEADERS,), HEADERS, redacted, charges=True),
+    method("join", (HEADERS,), HEADERS, joined, charges=True),
+    method("raw", (HEADERS,), map_of(STRING, list_of(STRING)), raw, charges=True),
+    method("split", (HEADERS,), map_of(STRING, list_of(STRING)), split, charges=True),
+    method("cookie", (HEADERS, STRING), STRING, cookie),
+    method("query", (STRING, STRING), STRING, query),
+    method("addQuery", (STRING, STRING, STRING), STRING, add_query, charges=True),
+    method("setQuery", (STRING, STRING, STRING), STRING, set_query, charges=True),
+)

@@ -1,0 +1,127 @@
+"""JSON to values and back: `json`, `toJson`, `unvalidatedJwtPayload`.
+
+Integers of 64 bits stay integers, larger ones and all others become doubles. Timestamps and durations are written as
+their text, bytes as base64, as protobuf's JSON does.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import math
+from typing import Any
+
+from gatewright.cel.budget import Budget, built
+from gatewright.cel.errors import Fault
+from gatewright.cel.functions import encoders, times
+from gatewright.cel.functions.table import A, both, function
+from gatewright.cel.functions.text import as_text
+from gatewright.cel.types import BYTES, DYN, STRING, map_of
+from gatewright.cel.values import MAX_INT, MIN_INT, NONE, Duration, Optional, Timestamp, TypeValue, Uint, from_key, type_name
+
+COST = 4  # bytes built for each byte of JSON text, about
+
+
+def _constant(word: str) -> Any:
+    raise Fault(f"not JSON: {word}")
+
+
+def _integer(text: str) -> int | float:
+    if len(text) < 19:
+        return int(text)
+    value = int(text) if len(text) < 400 else None
+    return value if value is not None and MIN_INT <= value <= MAX_INT else float(text)
+
+
+DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=_constant)
+
+
+def parse(budget: Budget, value: str | bytes) -> Any:
+    """JSON text as a value. Text nested deeper than Python's own limit is an error, as is a repeated end."""
+    built(budget, COST * len(value))
+    try:
+        return DECODER.decode(as_text(value))
+    except ValueError as error:
+        raise Fault(f"not JSON: {str(error)[:80]}") from None
+    except RecursionError:
+        raise Fault("not JSON: nested too deeply") from None
+
+
+def write(budget: Budget, value: Any) -> str:
+    """A value as JSON, without spaces."""
+    plain = _plain(budget, value, 0)
+    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    built(budget, len(text))
+    return text
+
+
+MAX_LEVELS = 100
+
+
+def _plain(budget: Budget, value: Any, level: int) -> Any:
+    """The value in types that JSON has."""
+    if level > MAX_LEVELS:
+        raise Fault("toJson: nested too deeply")
+    kind = type(value)
+    if kind is float and not math.isfinite(value):
+        return None
+    if kind in ASIS:
+        return value
+    if isinstance(value, dict):
+        built(budget, 64 * len(value))
+        return {_key(key): _plain(budget, item, level + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        built(budget, 8 * len(value))
+        return [_plain(budget, item, level + 1) for item in value]
+    if isinstance(value, str):
+        return str(value)
+    if kind is Optional:
+        return None if value is NONE else _plain(budget, value.value, level + 1)
+    writer = WRITERS.get(kind)
+    if writer is None:
+        return _by_type(value)
+    return writer(value)
+
+
+def _by_type(value: Any) -> str:
+    text = getattr(value, "text", None)
+    if text is None:
+        raise Fault(f"toJson: no JSON for {type_name(value)}")
+    return str(text)
+
+
+def _key(key: Any) -> str:
+    value = from_key(key)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str) else str(int(value))
+
+
+ASIS = frozenset((str, int, float, bool, type(None)))
+WRITERS: dict[type, Any] = {
+    Uint: int,
+    bytes: lambda value: binascii.b2a_base64(value, newline=False).decode(),
+    Timestamp: times.timestamp_text,
+    Duration: times.duration_text,
+    TypeValue: lambda value: value.name,
+}
+
+
+def unvalidated_payload(budget: Budget, token: str) -> Any:
+    """The claims of a JWT whose signature nobody has looked at."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        raise Fault("not a JWT")
+    claims = parse(budget, encoders.base64_decode(budget, parts[1]))
+    if not isinstance(claims, dict):
+        raise Fault("not a JWT")
+    return claims
+
+
+TABLE = (
+    function("json", (STRING,), DYN, parse, charges=True),
+    function("json", (BYTES,), DYN, parse, charges=True),
+    *both("toJson", (A,), STRING, write, charges=True),
+    *both("to_json", (A,), STRING, write, charges=True),
+    function("unvalidatedJwtPayload", (STRING,), map_of(STRING, DYN), unvalidated_payload, charges=True),
+)

@@ -1,0 +1,32 @@
+"""The sets extension: lists seen as sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gatewright.cel.budget import Budget, steps
+from gatewright.cel.functions.table import LIST_A, function
+from gatewright.cel.types import BOOL
+from gatewright.cel.values import equals
+
+
+def contains(budget: Budget, items: list[Any], wanted: list[Any]) -> bool:
+    """Whether every element of `wanted` is in `items`."""
+    steps(budget, len(items) * len(wanted) / 8)
+    return all(any(equals(item, one) for item in items) for one in wanted)
+
+
+def equivalent(budget: Budget, left: list[Any], right: list[Any]) -> bool:
+    return contains(budget, left, right) and contains(budget, right, left)
+
+
+def intersects(budget: Budget, left: list[Any], right: list[Any]) -> bool:
+    steps(budget, len(left) * len(right) / 8)
+    return any(equals(one, two) for one in left for two in right)
+
+
+TABLE = (
+    function("sets.contains", (LIST_A, LIST_A), BOOL, contains, charges=True),
+    function("sets.equivalent", (LIST_A, LIST_A), BOOL, equivalent, charges=True),
+    function("sets.intersects", (LIST_A, LIST_A), BOOL, intersects, charges=True),
+)

@@ -1,0 +1,151 @@
+"""The strings extension: charAt, indexOf, join, replace, split, substring, trim, format, quote, ...
+
+Positions count code points. What builds text of another size than its input charges the budget first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gatewright.cel.budget import Budget, built
+from gatewright.cel.errors import Fault
+from gatewright.cel.functions import formatting
+from gatewright.cel.functions.table import LIST_A, function, method
+from gatewright.cel.types import INT, STRING, list_of
+from gatewright.cel.values import MAX_INT, type_name
+
+# Unicode's White_Space, as Go's unicode.IsSpace has it. Python's own strip() would take four control characters more.
+WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
+
+
+def _position(text: str, index: int) -> int:
+    if 0 <= index <= len(text):
+        return index
+    raise Fault(f"index out of range: {index}")
+
+
+def char_at(text: str, index: int) -> str:
+    position = _position(text, index)
+    return text[position : position + 1]
+
+
+def index_of(text: str, part: str, start: int = 0) -> int:
+    return text.find(part, _position(text, start))
+
+
+def last_index_of(text: str, part: str) -> int:
+    return text.rfind(part)
+
+
+def last_index_of_before(text: str, part: str, start: int) -> int:
+    """The last place at or before `start`."""
+    return text.rfind(part, 0, _position(text, start) + len(part))
+
+
+def join(budget: Budget, items: list[Any], separator: str = "") -> str:
+    for item in items:
+        if not isinstance(item, str):
+            raise Fault(f"join: expected string, found {type_name(item)}")
+    built(budget, sum(map(len, items)) + len(separator) * len(items))
+    return separator.join(items)
+
+
+def lower_ascii(budget: Budget, text: str) -> str:
+    built(budget, len(text))
+    return text.lower() if text.isascii() else text.translate(LOWER)
+
+
+def upper_ascii(budget: Budget, text: str) -> str:
+    built(budget, len(text))
+    return text.upper() if text.isascii() else text.translate(UPPER)
+
+
+def replace(budget: Budget, text: str, old: str, new: str) -> str:
+    return replace_some(budget, text, old, new, -1)
+
+
+def replace_some(budget: Budget, text: str, old: str, new: str, limit: int) -> str:
+    """At most `limit` times, all when negative. The size is known before anything is built."""
+    limit = max(-1, min(limit, MAX_INT))
+    growth = len(new) - len(old)
+    count = 0
+    if growth > 0:
+        count = len(text) + 1 if not old else text.count(old)
+        count = count if limit < 0 else min(count, limit)
+    built(budget, len(text) + count * max(0, growth))
+    return text.replace(old, new, limit)
+
+
+def split(budget: Budget, text: str, separator: str) -> list[str]:
+    return split_some(budget, text, separator, -1)
+
+
+def split_some(budget: Budget, text: str, separator: str, limit: int) -> list[str]:
+    """At most `limit` pieces, all when negative; an empty separator splits into characters."""
+    if limit == 0:
+        return []
+    built(budget, len(text) + 16)
+    if separator:
+        pieces = text.count(separator) + 1
+        built(budget, 56 * (pieces if limit < 0 else min(pieces, limit)))
+        return text.split(separator, max(-1, min(limit, MAX_INT) - 1) if limit > 0 else -1)
+    built(budget, 8 * len(text))
+    if 0 < limit < len(text):
+        return [*text[: limit - 1], text[limit - 1 :]]
+    return list(text)
+
+
+def substring(text: str, start: int) -> str:
+    return text[_position(text, start) :]
+
+
+def substring_between(text: str, start: int, end: int) -> str:
+    first, last = _position(text, start), _position(text, end)
+    if first > last:
+        raise Fault(f"substring: start {start} is after end {end}")
+    return text[first:last]
+
+
+def trim(text: str) -> str:
+    return text.strip(WHITE_SPACE)
+
+
+def reverse(text: str) -> str:
+    return text[::-1]
+
+
+QUOTED = str.maketrans(
+    {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\", '"': '\\"'}
+)
+
+
+def quote(budget: Budget, text: str) -> str:
+    built(budget, 2 * len(text))
+    return '"' + text.encode("utf-8", "replace").decode().translate(QUOTED) + '"'
+
+
+TABLE = (
+    method("charAt", (STRING, INT), STRING, char_at),
+    method("indexOf", (STRING, STRING), INT, index_of),
+    method("indexOf", (STRING, STRING, INT), INT, index_of),
+    method("lastIndexOf", (STRING, STRING), INT, last_index_of),
+    method("lastIndexOf", (STRING, STRING, INT), INT, last_index_of_before),
+    method("join", (list_of(STRING),), STRING, join, charges=True),
+    method("join", (list_of(STRING), STRING), STRING, join, charges=True),
+    method("lowerAscii", (STRING,), STRING, lower_ascii, charges=True),
+    method("upperAscii", (STRING,), STRING, upper_ascii, charges=True),
+    method("replace", (STRING, STRING, STRING), STRING, replace, charges=True),
+    method("replace", (STRING, STRING, STRING, INT), STRING, replace_some, charges=True),
+    method("split", (STRING, STRING), list_of(STRING), split, charges=True),
+    method("split", (STRING, STRING, INT), list_of(STRING), split_some, charges=True),
+    method("substring", (STRING, INT), STRING, substring),
+    method("substring", (STRING, INT, INT), STRING, substring_between),
+    method("stripPrefix", (STRING, STRING), STRING, str.removeprefix),
+    method("stripSuffix", (STRING, STRING), STRING, str.removesuffix),
+    method("trim", (STRING,), STRING, trim),
+    method("reverse", (STRING,), STRING, reverse),
+    method("format", (STRING, LIST_A), STRING, formatting.format_text, charges=True),
+    function("strings.quote", (STRING,), STRING, quote, charges=True),
+)

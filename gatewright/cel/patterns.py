@@ -1,0 +1,129 @@
+"""Regular expressions in linear time (RE2), and plain text where a pattern is no more than that.
+
+`matches` searches anywhere in the text. A literal pattern is compiled once, with the expression; others are remembered
+by `compiled`. google-re2 is imported when the first real pattern is met. Its search by wrapper costs 4 us, so the
+compiled object's own match is called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from gatewright.cel.budget import LARGE, Budget, steps
+from gatewright.cel.errors import Fault
+
+MAX_PATTERN = 4096
+MAX_MEMORY = 4 << 20  # of one compiled pattern: RE2 falls back to slower ways beyond it, never to exponential ones
+
+Search = Callable[[str], bool]
+
+# ^text, text$, ^text$ and text, with nothing in it that means something else.
+PLAIN = re.compile(r"(\^?)((?:[^\\^$.*+?()\[\]{}|]|\\[./\-])*)(\$?)")
+
+
+def search_of(pattern: str) -> Search:
+    """A function that says whether the pattern is found in a text. Raises Fault for a pattern that is none."""
+    if len(pattern) > MAX_PATTERN:
+        raise Fault(f"a pattern of more than {MAX_PATTERN} characters")
+    return _plain(pattern) or _compiled(pattern)
+
+
+def _plain(pattern: str) -> Search | None:
+    found = PLAIN.fullmatch(pattern)
+    if found is None:
+        return None
+    start, text, end = found.groups()
+    text = text.replace("\\", "")
+    if start and end:
+        return text.__eq__
+    if start:
+        return lambda subject: subject.startswith(text)
+    if end:
+        return lambda subject: subject.endswith(text)
+    return lambda subject: text in subject
+
+
+def _options() -> Any:
+    import re2
+
+    options = re2.Options()
+    options.never_capture = True
+    options.log_errors = False
+    options.max_mem = MAX_MEMORY
+    return options
+
+
+def _compiled(pattern: str) -> Search:
+    import re2
+
+    try:
+        match = re2.compile(pattern, _options())._regexp.Match
+    except (re2.error, UnicodeEncodeError):
+        raise Fault("not a regular expression") from None
+    anywhere = re2._re2.RE2.Anchor.UNANCHORED
+
+    def search(subject: str) -> bool:
+        try:
+            text = subject.encode()
+        except UnicodeEncodeError:
+            raise Fault("the string is not valid Unicode") from None
+        return bool(match(anywhere, text, 0, len(text))[0][0] >= 0)
+
+    return search
+
+
+remembered = lru_cache(maxsize=256)(search_of)
+
+
+def matches(budget: Budget, text: str, pattern: str) -> bool:
+    """`text.matches(pattern)` with a pattern that is not literal."""
+    steps(budget, 1 + (len(text) + len(pattern)) / 64)
+    return remembered(str(pattern))(text)
+
+
+@lru_cache(maxsize=256)
+def replacer(pattern: str) -> Any:
+    """A compiled pattern whose `sub` replaces, for regexReplace."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = MAX_MEMORY
+    try:
+        return re2.compile(pattern, options)
+    except (re2.error, UnicodeEncodeError):
+        raise Fault("not a regular expression") from None
+
+
+GROUP = re.compile(r"\$\{(\w{1,32})\}|\$([0-9]{1,2})|\\([0-9])|\$\$")
+
+
+def filled(replacement: str, found: Any) -> str:
+    """A replacement with the groups of a match put in; a group that is not there is empty."""
+
+    def one(match: re.Match[str]) -> str:
+        name = match.group(1) or match.group(2) or match.group(3)
+        if name is None:
+            return "$"
+        try:
+            return str(found.group(int(name) if name.isdigit() else name) or "")
+        except (IndexError, KeyError):
+            return ""
+
+    return GROUP.sub(one, replacement)
+
+
+def searched(budget: Budget, search: Search, text: str) -> bool:
+    """A search that is counted, for long texts and inside loops."""
+    steps(budget, 1 + len(text) / 64)
+    return search(text)
+
+
+def contains(budget: Budget, text: str, part: str) -> bool:
+    """`text.contains(part)`, counted when the text is long."""
+    if len(text) > LARGE:
+        steps(budget, len(text) / 256)
+    return part in text

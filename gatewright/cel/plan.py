@@ -1,0 +1,281 @@
+"""Typed tree to Python: the plan of an expression, built as Python's own syntax tree.
+
+There is no source text, so there is nothing to break out of: a name or literal of the user is never an identifier. Its
+value is bound to a generated name (k0, k1, ...) in the plan's own namespace, which has no builtins. Every Python node
+has the offset of the expression's node, plus one, as its line number: a traceback tells the place.
+
+Two plans can be made of an expression. The quick one lets `&&`, `||`, `exists` and `all` stop at the first error; where
+that error might be absorbed (the language says that `error || true` is true) it starts over with the *careful* one,
+which tries every term by itself. The careful plan is compiled when it is first needed.
+
+This module has what all emitters share: names, temporaries, blocks, functions. What each node becomes is said in
+emit_values, emit_operators, emit_calls and emit_macros. An emitter answers a Python expression and may put statements
+before it (`self.block`); statements serve where Python's own nesting limits end.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+from gatewright.cel import operators, tree
+from gatewright.cel.environment import Environment
+from gatewright.cel.errors import FAULTS, PLAN_FILE, as_fault
+from gatewright.cel.types import BOOL
+
+SPILL = 12  # every so many levels an expression is put into a temporary
+NATIVE = (KeyError, IndexError)
+
+Expr = ast.expr
+
+
+class Plan:
+    """One plan being made. Not reused."""
+
+    MAX_BLOCKS = 8  # CPython nests 20 loops and try statements; beyond this a function of its own is made
+
+    def __init__(self, environment: Environment, *, careful: bool, restart: Callable[[Any], Any] | None = None) -> None:
+        self.environment = environment
+        self.careful = careful
+        self.restart = restart
+        self.names: dict[str, Any] = {}
+        self.named: dict[int, str] = {}  # id of a bound function -> its name
+        self.constants: dict[tuple[type, Any], str] = {}
+        self.functions: list[ast.stmt] = []
+        self.block: list[ast.stmt] = []
+        self.locals: dict[str, str] = {}  # names of macros -> Python names
+        self.count = 0
+        self.line = 1
+        self.blocks = 0  # loops and try statements around the current statement
+        self.loops = 0  # loops around it, also those of calling functions
+        self.uses_budget = False
+        self.absorbs = False  # an error met by the quick plan might be absorbed
+        self.native = False  # KeyError and IndexError may leave the plan
+
+    # Python nodes
+
+    def at(self, node: Any) -> Any:
+        node.lineno = node.end_lineno = self.line
+        node.col_offset = node.end_col_offset = 0
+        return node
+
+    def name(self, name: str) -> Expr:
+        return self.at(ast.Name(name, ast.Load()))
+
+    def store(self, name: str) -> ast.Name:
+        return self.at(ast.Name(name, ast.Store()))
+
+    def plain(self, value: object) -> Expr:
+        """None, a bool or a number of ours as itself."""
+        return self.at(ast.Constant(value))
+
+    def constant(self, value: Any) -> Expr:
+        """A value of the expression: numbers and such as themselves, anything else by a generated name."""
+        if value is None or type(value) in (bool, int):
+            return self.plain(value)
+        try:
+            key = (type(value), repr(value) if type(value) is float else value)
+            found = self.constants.get(key)
+        except TypeError:  # a list or map
+            key = found = None
+        if found is None:
+            found = f"k{self._number()}"
+            self.names[found] = value
+            if key is not None:
+                self.constants[key] = found
+        return self.name(found)
+
+    def known(self, expr: Expr) -> bool:
+        """Whether the expression is a value that is known now."""
+        return isinstance(expr, ast.Constant) or (isinstance(expr, ast.Name) and expr.id in self.names)
+
+    def value(self, expr: Expr) -> Any:
+        return expr.value if isinstance(expr, ast.Constant) else self.names[expr.id]  # type: ignore[attr-defined]
+
+    def bind(self, target: Any) -> Expr:
+        """A function of this room under a readable name, the same one each time."""
+        known = self.named.get(id(target))
+        if known is None:
+            known = getattr(target, "__name__", "")
+            if not known.isidentifier() or known in self.names or len(known) < 3:
+                known = f"f{self._number()}"
+            self.named[id(target)] = known
+            self.names[known] = target
+        return self.name(known)
+
+    def call(self, target: Any, *args: Expr) -> Expr:
+        return self.at(ast.Call(self.bind(target), list(args), []))
+
+    def charged(self, target: Any, *args: Expr) -> Expr:
+        """A call that takes the budget first."""
+        return self.call(target, self.budget(), *args)
+
+    def budget(self) -> Expr:
+        self.uses_budget = True
+        return self.name("b")
+
+    def method(self, receiver: Expr, name: str, *args: Expr) -> Expr:
+        return self.at(ast.Call(self.attribute(receiver, name), list(args), []))
+
+    def attribute(self, owner: Expr, name: str) -> Expr:
+        return self.at(ast.Attribute(owner, name, ast.Load()))
+
+    def subscript(self, owner: Expr, key: Expr) -> Expr:
+        self.native = True
+        return self.at(ast.Subscript(owner, key, ast.Load()))
+
+    def compare(self, left: Expr, operator: ast.cmpop, right: Expr) -> Expr:
+        return self.at(ast.Compare(left, [operator], [right]))
+
+    def negated(self, expr: Expr) -> Expr:
+        return self.at(ast.UnaryOp(ast.Not(), expr))
+
+    def choose(self, test: Expr, then: Expr, otherwise: Expr) -> Expr:
+        return self.at(ast.IfExp(test, then, otherwise))
+
+    def tuple_of(self, items: list[Expr]) -> Expr:
+        return self.at(ast.Tuple(items, ast.Load()))
+
+    # Statements
+
+    def _number(self) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def fresh(self) -> str:
+        return f"v{self._number()}"
+
+    def assign(self, name: str, expr: Expr) -> None:
+        self.block.append(self.at(ast.Assign([self.store(name)], expr)))
+
+    def temporary(self, expr: Expr) -> Expr:
+        name = self.fresh()
+        self.assign(name, expr)
+        return self.name(name)
+
+    def once(self, expr: Expr) -> Expr:
+        """The expression in a form that may be written twice."""
+        return expr if isinstance(expr, ast.Name | ast.Constant) else self.temporary(expr)
+
+    def again(self, expr: Expr) -> Expr:
+        """A second use of what `once` gave."""
+        return self.name(expr.id) if isinstance(expr, ast.Name) else self.plain(expr.value)  # type: ignore[attr-defined]
+
+    def when(self, test: Expr, body: list[ast.stmt], otherwise: list[ast.stmt] | None = None) -> None:
+        self.block.append(self.at(ast.If(test, body or [self.at(ast.Pass())], otherwise or [])))
+
+    def statement(self, expr: Expr) -> None:
+        self.block.append(self.at(ast.Expr(expr)))
+
+    @contextmanager
+    def into(self, block: list[ast.stmt], *, nested: bool = False):
+        """Statements go into `block` meanwhile; `nested` when it is the inside of a loop or try."""
+        outer, self.block = self.block, block
+        self.blocks += nested
+        yield block
+        self.block = outer
+        self.blocks -= nested
+
+    # Nodes of the expression
+
+    def emit(self, node: tree.Node) -> Expr:
+        outer, self.line = self.line, node.offset + 1
+        expr = EMITTERS[type(node)](self, node)
+        if node.depth % SPILL == 0:
+            expr = self.once(expr)
+        self.line = outer
+        return expr
+
+    def truth(self, node: tree.Node) -> Expr:
+        """The node as a bool, tested where its type does not promise it."""
+        expr = self.emit(node)
+        if node.type == BOOL:
+            return expr
+        outer, self.line = self.line, node.offset + 1
+        expr = self.call(operators.truth, expr)
+        self.line = outer
+        return expr
+
+    def apart(self, emit: Callable[[tree.Node], Expr], node: tree.Node) -> tuple[list[ast.stmt], Expr]:
+        """The node's statements and expression by themselves, for a place that may not be reached."""
+        with self.into([]) as block:
+            expr = emit(node)
+        return block, expr
+
+    def lifted(self, node: tree.Node, emit: Callable[[tree.Node], Expr], extra: tuple[str, ...] = ()) -> str:
+        """A function of its own for a node: called with the context, the budget, the names around it, and `extra`."""
+        outer = self.block, self.blocks
+        self.block, self.blocks = [], 0
+        expr = emit(node)
+        self.block.append(self.at(ast.Return(expr)))
+        name = f"f{self._number()}"
+        parameters = ["c", "b", *self.scope(extra), *extra]
+        self.functions.append(self.function(name, parameters, self.block))
+        self.block, self.blocks = outer
+        return name
+
+    def scope(self, extra: tuple[str, ...] = ()) -> list[str]:
+        """The Python names of the macros' names that are variables, but for `extra`."""
+        return list(dict.fromkeys(n for n in self.locals.values() if n not in self.names and n not in extra))
+
+    def around(self, extra: tuple[str, ...] = ()) -> list[Expr]:
+        """The arguments of a lifted function but for `extra`."""
+        return [self.name("c"), self.budget(), *map(self.name, self.scope(extra))]
+
+    def function(self, name: str, parameters: list[str], body: list[ast.stmt]) -> ast.stmt:
+        args = [self.at(ast.arg(parameter)) for parameter in parameters]
+        signature = ast.arguments(posonlyargs=[], args=args, kwonlyargs=[], kw_defaults=[], defaults=[])
+        return self.at(ast.FunctionDef(name, signature, body, []))
+
+    # The whole
+
+    def module(self, node: tree.Node) -> ast.Module:
+        expr = self.emit(node)
+        self.line = 1
+        self.block.append(self.at(ast.Return(expr)))
+        body = self.block
+        self.block = []
+        if self.uses_budget:
+            zeroes = [self.plain(0), self.plain(0), self.plain(0)]
+            self.assign("b", self.at(ast.List(zeroes, ast.Load())))
+        self.block.extend(self._guarded(body))
+        self.functions.append(self.function("plan", ["c"], self.block))
+        return ast.Module(self.functions, [])
+
+    def _guarded(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """What happens to errors at the outside."""
+        if self.absorbs and not self.careful:
+            self.names["careful"] = self.restart
+            handler = ast.ExceptHandler(self._names_of(FAULTS, "FAULTS"), None, [self.at(ast.Pass())])
+            again = self.at(ast.Return(self.at(ast.Call(self.name("careful"), [self.name("c")], []))))
+            return [self.at(ast.Try(body, [self.at(handler)], [], [])), again]
+        elif self.native:
+            fault = self.call(as_fault, self.name("e"))
+            handler = ast.ExceptHandler(
+                self._names_of(NATIVE, "NATIVE"), "e", [self.at(ast.Raise(fault, self.plain(None)))]
+            )
+        else:
+            return body
+        return [self.at(ast.Try(body, [self.at(handler)], [], []))]
+
+    def _names_of(self, kinds: tuple[type[Exception], ...], name: str) -> Expr:
+        self.names[name] = kinds
+        return self.name(name)
+
+
+def build(module: ast.Module, names: dict[str, Any]) -> Callable[[Any], Any]:
+    """The plan as a function of a context. Its namespace is its own and has no builtins."""
+    namespace = {**names, "__builtins__": {}}
+    exec(compile(module, PLAN_FILE, "exec"), namespace)
+    made: Callable[[Any], Any] = namespace["plan"]
+    return made
+
+
+from gatewright.cel.emit_calls import CALLS  # noqa: E402  # the emitters are written against Plan
+from gatewright.cel.emit_macros import MACROS  # noqa: E402
+from gatewright.cel.emit_operators import OPERATORS  # noqa: E402
+from gatewright.cel.emit_values import VALUES  # noqa: E402
+
+EMITTERS: dict[type[tree.Node], Callable[[Plan, Any], Expr]] = {**VALUES, **OPERATORS, **CALLS, **MACROS}

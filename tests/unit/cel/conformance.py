@@ -1,0 +1,153 @@
+"""Runs the CEL specification's conformance tests (JSON form) through this compiler. Used by test_conformance and by hand."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from gatewright.cel import types
+from gatewright.cel.environment import Environment, Field, Overload, Values
+from gatewright.cel.errors import CelCheckError, CelError, ExpressionError
+from gatewright.cel.functions import STANDARD
+from gatewright.cel.macros import BLOCK_MACROS
+from gatewright.cel.operators import make_map
+from gatewright.cel.program import compile_expression, typed
+from gatewright.cel.types import Param, Type, list_of, map_of
+from gatewright.cel.values import BoolKey, TypeValue, Uint, equals, type_name
+
+REPOSITORY = Path(__file__).parents[3]
+PRIMITIVES = {
+    "BOOL": types.BOOL,
+    "INT64": types.INT,
+    "UINT64": types.UINT,
+    "DOUBLE": types.DOUBLE,
+    "STRING": types.STRING,
+    "BYTES": types.BYTES,
+}
+
+
+def folder() -> Path | None:
+    """Where the data is: below GATEWRIGHT_SHARED, or in the folder `shared` beside the checkout."""
+    named = os.environ.get("GATEWRIGHT_SHARED")
+    shared = Path(named) if named else REPOSITORY.parent / "shared"
+    found = shared / "data" / "cel-spec"
+    return found if found.is_dir() else None
+
+
+def tests(path: Path) -> list[dict[str, Any]]:
+    """The tests of one file that need no protobuf messages."""
+    return [test for test in json.loads(path.read_text())["tests"] if not test.get("needs_proto_messages")]
+
+
+def identity(path: Path, test: dict[str, Any]) -> str:
+    return f"{path.stem}/{test['section']}/{test['name']}"
+
+
+def type_from(data: dict[str, Any], params: dict[str, Param]) -> Type:
+    kind, value = next(iter(data.items()))
+    if kind == "primitive":
+        return PRIMITIVES[value]
+    if kind == "type_param":
+        return params.setdefault(value, Param(value))
+    if kind == "list_type":
+        return list_of(type_from(value["elem_type"], params))
+    if kind == "map_type":
+        return map_of(type_from(value["key_type"], params), type_from(value["value_type"], params))
+    if kind == "abstract_type":
+        return Type(value["name"], tuple(type_from(one, params) for one in value["parameter_types"]))
+    return {"dyn": types.DYN, "null": types.NULL}[kind]
+
+
+def unbound(*args: Any) -> Any:
+    raise AssertionError("a declared function is only checked, never called")
+
+
+def environment(test: dict[str, Any]) -> Environment:
+    fields: list[Field] = []
+    functions: dict[str, tuple[Overload, ...]] = dict(STANDARD)
+    for entry in test.get("type_env", []):
+        params: dict[str, Param] = {}
+        if "ident" in entry:
+            fields.append(Field(entry["name"], type_from(entry["ident"]["type"], params)))
+            continue
+        functions[entry["name"]] = tuple(
+            Overload(
+                entry["name"],
+                tuple(type_from(one, params) for one in overload["params"]),
+                type_from(overload["result_type"], params),
+                unbound,
+            )
+            for overload in entry["function"]["overloads"]
+        )
+    declared = {field.name for field in fields}
+    fields.extend(Field(name, types.DYN) for name in test.get("bindings", {}) if name not in declared)
+    return Environment(fields, functions, test.get("container", ""), BLOCK_MACROS)
+
+
+def value_from(data: dict[str, Any]) -> Any:
+    kind, value = next(iter(data.items()))
+    if kind == "list_value":
+        return [value_from(one) for one in value.get("values", [])]
+    if kind == "map_value":
+        return make_map([(value_from(one["key"]), value_from(one["value"])) for one in value.get("entries", [])])
+    readers: dict[str, Any] = {
+        "int64_value": int,
+        "uint64_value": lambda text: Uint(int(text)),
+        "double_value": float,
+        "bytes_value": base64.b64decode,
+        "type_value": TypeValue,
+    }
+    return readers.get(kind, lambda plain: plain)(value)
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Equal with equal types, and NaN is NaN."""
+    if isinstance(wanted, BoolKey) or isinstance(found, BoolKey):
+        return found is wanted
+    if type_name(found) != type_name(wanted):
+        return False
+    if isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(same, found, wanted))
+    if isinstance(wanted, dict):
+        if len(found) != len(wanted):
+            return False
+        return all(any(same(key, one) and same(item, found[one]) for one in found) for key, item in wanted.items())
+    if isinstance(wanted, float):
+        return repr(found) == repr(wanted)
+    return equals(found, wanted)
+
+
+def deduced(test: dict[str, Any]) -> Type | None:
+    data = test.get("typed_result", {}).get("deduced_type")
+    return None if data is None else type_from(data, {})
+
+
+def run(test: dict[str, Any]) -> str | None:
+    """None when the test passes, else what went wrong."""
+    env = environment(test)
+    checked = not test.get("disable_check")
+    context = Values({name: value_from(entry["value"]) for name, entry in test.get("bindings", {}).items()})
+    try:
+        if test.get("check_only"):
+            node = typed(test["expr"], env)
+            return None if str(node.type) == str(deduced(test)) else f"type {node.type}, not {deduced(test)}"
+        program = compile_expression(test["expr"], env, checked=checked)
+        if deduced(test) is not None and str(program.type) != str(deduced(test)):
+            return f"type {program.type}, not {deduced(test)}"
+        found = program.evaluate(context)
+    except CelError as error:
+        return None if "eval_error" in test else f"error: {error}"
+    except CelCheckError as error:
+        return None if "eval_error" in test else f"refused: {error}"
+    except ExpressionError as error:
+        return f"refused: {error}"
+    if "eval_error" in test:
+        return f"gave {found!r} instead of an error"
+    expected = test.get("value", test.get("typed_result", {}).get("result", {"bool_value": True}))
+    wanted = value_from(expected)
+    return None if same(found, wanted) else f"gave {found!r}, not {wanted!r}"
+
+

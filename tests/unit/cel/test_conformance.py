@@ -1,0 +1,37 @@
+"""The CEL specification's conformance data. Absent data is a skip; a listed exception that passes is a failure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cel import conformance
+
+FOLDER = conformance.folder()
+FILES = sorted(FOLDER.glob("*.json")) if FOLDER else []
+
+# Tests that fail, each with its reason. At most 20 of the 1,737.
+EXCEPTIONS = {
+    "parse/bytes_literals/triple_single_quoted_unescaped_punctuation": "the expected bytes have a backslash, the literal has none",
+    "parse/bytes_literals/triple_double_quoted_unescaped_punctuation": "the expected bytes have a backslash, the literal has none",
+}
+
+pytestmark = pytest.mark.skipif(FOLDER is None, reason="no CEL conformance data: set GATEWRIGHT_SHARED")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_language_conforms(path: Path) -> None:
+    failures = {}
+    for test in conformance.tests(path):
+        wrong = conformance.run(test)
+        if wrong is not None:
+            failures[conformance.identity(path, test)] = f"{test['expr']}: {wrong}"
+    listed = {name for name in EXCEPTIONS if name.startswith(f"{path.stem}/")}
+    assert {name: wrong for name, wrong in failures.items() if name not in listed} == {}
+    assert listed <= set(failures), "an exception passes: take it off the list"
+
+
+def test_nearly_everything_that_needs_no_messages_is_run() -> None:
+    assert sum(len(conformance.tests(path)) for path in FILES) == 1737
+    assert len(EXCEPTIONS) <= 20
