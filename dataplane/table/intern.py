@@ -82,6 +82,10 @@ class Interns:
             values.clear()
         return values.setdefault(value, value)  # type: ignore[return-value]
 
+    def __len__(self) -> int:
+        """Chains that a plan holds."""
+        return len(self._chains)
+
     def __repr__(self) -> str:
         return f"Interns({len(self._chains)} chains, {len(self._values)} values)"
 
