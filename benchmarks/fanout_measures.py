@@ -38,6 +38,8 @@ CHANGE_BYTES: Final = 2048
 CONTENT_BYTES: Final = 600
 """Of a resource, as a route of the swap benchmark is on the wire."""
 PAUSE: Final = 0.05
+LOOK: Final = 0.002
+"""Between two looks at the fleet, when enough was told and it is not yet what is awaited."""
 LONGEST: Final = 120.0
 PROCESSES: Final = 2
 SLOW: Final = {"trickling": 2, "stuck": 2, "deaf": 1}
@@ -116,10 +118,11 @@ class Watch:
         """Until the view fulfils the condition, for which at least so much must be told from now on."""
         self._told, self._most = 0, least
         async with asyncio.timeout(LONGEST):
-            while not condition(self._fleet.view(self._gateway)):
+            while self._told < least:
                 self._enough.clear()
                 await self._enough.wait()
-                self._most = self._told + 1
+            while not condition(self._fleet.view(self._gateway)):
+                await asyncio.sleep(LOOK)
 
     async def acknowledged(self, sequence: int, least: int = 1, *, but: int = 0) -> None:
         wanted = self._proxies - but

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from controlplane.derive import TransformError
 from controlplane.snapshot import Coalescer, Snapshot, Snapshots
@@ -170,25 +170,25 @@ def fleet_view(view: View, wanted: int) -> FleetView:
     """How far the proxies are with a Gateway's newest content. A refusal that names no resource concerns the Gateway;
     one that names a resource is a condition of the object behind it."""
     unnamed = view.refusals.get("", ())
-    acknowledged = max(0, view.answered_by(wanted) - len(unnamed))
-    detail = _joined(f"{_instance(each.node_id)}: {each.error}" for each in unnamed)
+    acknowledged = max(0, view.answered_by(wanted) - view.refused_by.get("", 0))
+    detail = _joined([f"{_instance(each.node_id)}: {each.error}" for each in unnamed], view.refused_by.get("", 0))
     return FleetView(view.connected, acknowledged, detail)
 
 
 def refusals(view: View) -> Mapping[str, str]:
     """Resource to why it is refused, and by how many of the proxies when not by all."""
     return {
-        key: _joined(refuser.error for refuser in refusers) + _by(len(refusers), view.connected)
+        key: _joined([refuser.error for refuser in refusers]) + _by(view.refused_by[key], view.connected)
         for key, refusers in view.refusals.items()
         if key
     }
 
 
-def _joined(reasons: Iterable[str]) -> str:
+def _joined(reasons: Sequence[str], of: int = 0) -> str:
     """The first few different reasons: 500 proxies that each say something else would make a message of a megabyte."""
-    different = list(dict.fromkeys(reasons))
-    more = f"; and {len(different) - MOST_REASONS} more" if len(different) > MOST_REASONS else ""
-    return "; ".join(different[:MOST_REASONS]) + more
+    different = [*dict.fromkeys(reasons)]
+    over = max(len(different), of) - MOST_REASONS
+    return "; ".join(different[:MOST_REASONS]) + (f"; and {over} more" if over > 0 else "")
 
 
 def _by(count: int, connected: int) -> str:

@@ -6,7 +6,7 @@ refused before, so a refusal ends when a later answer does not name it, or when 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,6 +17,10 @@ Listener = Callable[[str], None]
 
 NOTHING: Final = -1
 """The sequence of a proxy that has not answered anything yet: states count from 0."""
+
+
+MOST_REFUSERS: Final = 16
+"""Named in a view: 500 proxies that refuse 500 resources would be a quarter of a million."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,13 +54,17 @@ class Refuser:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All proxies of one Gateway at one moment."""
+    """All proxies of one Gateway at one moment.
+
+    `refusals` has for each refused resource the first few that refuse it, `refused_by` how many do.
+    """
 
     gateway: str
     connected: int
     acknowledged: tuple[int, ...]
     answered: tuple[int, ...]
     refusals: Mapping[str, tuple[Refuser, ...]]
+    refused_by: Mapping[str, int]
 
     def acknowledged_by(self, sequence: int) -> int:
         """How many proxies hold the state of that sequence, or a later one, without refusing anything."""
@@ -140,16 +148,19 @@ class Fleet:
         """The proxies of one Gateway."""
         proxies = self._proxies.get(gateway, [])
         refusals: dict[str, list[Refuser]] = defaultdict(list)
+        refused_by = Counter(key for proxy in proxies for key in proxy.refusals)
         for proxy in proxies:
             for key, refusal in proxy.refusals.items():
-                refuser = Refuser(proxy.node_id, refusal.error, proxy.refused, proxy.refused_version)
-                refusals[key].append(refuser)
+                named = refusals[key]
+                if len(named) < MOST_REFUSERS:
+                    named.append(Refuser(proxy.node_id, refusal.error, proxy.refused, proxy.refused_version))
         return View(
             gateway,
             len(proxies),
             tuple(proxy.acknowledged for proxy in proxies),
             tuple(proxy.answered for proxy in proxies),
             {key: tuple(refusers) for key, refusers in refusals.items()},
+            refused_by,
         )
 
     def proxies(self, newest: Callable[[str], int]) -> tuple[ProxyStatus, ...]:

@@ -58,15 +58,16 @@ def note(known: dict[str, Refusal], message: str) -> None:
 def _add(known: dict[str, Refusal], refusals: Iterable[Refusal]) -> None:
     """Take in refusals of keys that are not known, while there is room, and say how many there was none for."""
     room = MOST_TEXT - sum(_weight(refusal) for refusal in known.values())
-    over = 0
+    named, over = len(known) - ("" in known), 0
     for refusal in refusals:
         if refusal.key in known:
             continue
         room -= _weight(refusal)
-        if room < 0 or len(known) > MOST_REFUSALS:
+        if room < 0 or named == MOST_REFUSALS:
             over += 1
         else:
             known[refusal.key] = refusal
+            named += 1
     if over:
         known.setdefault("", Refusal("", f"and {over} more"))
 

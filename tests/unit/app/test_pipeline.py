@@ -237,4 +237,5 @@ async def test_many_different_refusals_make_a_short_condition(world: World) -> N
     view = fleet.view(GATEWAY)
     detail, reason = pipeline.fleet_view(view, state.sequence).detail, pipeline.refusals(view)[ROUTE]
     assert (len(detail) < 20_000, detail.endswith("; and 92 more")) == (True, True)
-    assert (len(reason) < 20_000, reason.endswith("; and 92 more")) == (True, True)
+    assert (len(reason) < 20_000, "; and 8 more" in reason) == (True, True)
+    assert pipeline.fleet_view(view, state.sequence).acknowledged == 0
