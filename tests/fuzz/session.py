@@ -108,10 +108,10 @@ def _keep(name: str, work: Path, inputs: Path) -> None:
     folder = targets.CORPUS / name
     folder.mkdir(parents=True, exist_ok=True)
     room = max(MOST_FILES - len(targets.corpus(name)), 0)
-    for path in new[:room]:
+    for path in new[:: max(-(-len(new) // room), 1)] if room else ():
         data = path.read_bytes()
         (folder / _name_of(data)).write_bytes(data)
-    print(f"kept    {name}: {min(len(new), room)} of {len(new)} new inputs")
+    print(f"kept    {name}: {len(new)} new inputs, or as many of all sizes as there is room for ({room})")
 
 
 def _name_of(data: bytes) -> str:

@@ -6,6 +6,7 @@ as an error; a cache changes nothing; what is accepted can be put on the wire.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from gatewright.api import documents, standalone
@@ -13,6 +14,8 @@ from gatewright.api.problem import Problem
 from tests.fuzz.rig import require
 
 _ROOT = Path(__file__).resolve().parents[2]
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+"""YAML 1.1 section 4.2: what ends a line."""
 _FOLDERS = ("examples/quickstart", "tests/golden")
 SEEDS = (
     b"{}",
@@ -36,7 +39,7 @@ LONGEST = 4500
 
 def check(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
-    last = text.count("\n") + 1
+    last = len(_BREAK.findall(text)) + 1
     decoded = documents.decode(text, "file.yaml")
     for item in decoded:
         check_problems(item.problems, last)

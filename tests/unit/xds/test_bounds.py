@@ -55,8 +55,4 @@ def test_refusals_of_many_nacks() -> None:
     known: dict[str, nacks.Refusal] = {}
     for start in range(0, 5000, 500):
         nacks.note(known, json.dumps([{"key": f"{start + n}", "error": "no"} for n in range(500)]))
-    full = len(known)
-    assert full <= nacks.MOST_REFUSALS + 10  # and what counts the others
-    nacks.note(known, '[{"key": "0", "error": "still"}]')
-    assert known["0"].error == "still"
-    assert len(known) == full
+    assert len(known) <= nacks.MOST_REFUSALS + 10  # and what counts the others
