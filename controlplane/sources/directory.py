@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 BATCH = 50  # changes told at once while there are more to read: what the sink makes of them takes time as well
 SETTLE = 0.05
+HOLD = 3 * SETTLE  # longest time that a loss which does not stand yet keeps others from being published
 TOGETHER = 0.01  # what is lost within so short a time is lost as one: a route and its backend, removed by one command
 RESCAN = 10.0  # safety net: lost events, links that lead out of the folder, a folder that was replaced as a whole
 MAX_FILE = 64 * 1024 * 1024
@@ -40,7 +41,8 @@ async def _nothing() -> None:
 class Directory:
     """One watched folder. `run` is its life; `synced` is set when the first reading is complete.
 
-    `on_idle` is called whenever everything that was seen has been read and told: a good moment to publish.
+    `on_idle` is called whenever everything that was seen has been read and told, and no loss has to stand any more
+    (for `HOLD` seconds at most, where losses follow each other): a good moment to publish.
     """
 
     def __init__(self, root: Path, state: tree.Tree, sink: Sink) -> None:
@@ -53,6 +55,7 @@ class Directory:
         self._wake = asyncio.Event()
         self._settling: dict[str, asyncio.TimerHandle] = {}
         self._settled: set[str] = set()
+        self._held_since: float | None = None
         self._trouble: Problem | None = None
         self._problems: list[Problem] = []
         self._slice_end = 0.0
@@ -155,7 +158,17 @@ class Directory:
                     changes = []
         await self._tell(changes)
         self._problems = ([self._trouble] if self._trouble else []) + self._tree.problems()
-        await self.on_idle()
+        if not self._must_hold():
+            await self.on_idle()
+
+    def _must_hold(self) -> bool:
+        """Whether what was told waits for a loss that still has to stand: it may have been written after that, and
+        without it the state would be one that nobody wrote (a route that is gone, on a listener that is new)."""
+        now = asyncio.get_running_loop().time()
+        since = now if self._held_since is None else self._held_since
+        is_held = bool(self._settling) and now - since < HOLD
+        self._held_since = since if is_held else None
+        return is_held
 
     async def _tell(self, changes: Sequence[tree.Change]) -> None:
         if changes:
