@@ -44,7 +44,7 @@ MANY = 20_000
 RUNNING: ContextVar[Process | None] = ContextVar("running process", default=None)
 
 
-class _Selector(selectors.SelectSelector):
+class _Selector(selectors.PollSelector):
     """Looks and never waits; says when a turn begins, and when there is nothing to do at this time of the clock."""
 
     def __init__(self) -> None:

@@ -320,6 +320,8 @@ def without_a_world(rows: Sequence[Row], dial: Callable[[str], wire.Stream | Non
         for target, new in {
             "grpc.aio.insecure_channel": channel,
             "gc.freeze": nothing,
+            "gc.collect": nothing,
+            "gc.disable": nothing,
             "dataplane.agent.workers.WorkerProcess": type("Worker", (Worker,), {"rows": rows}),
             "dataplane.worker.Acceptor": Accepting,
             "dataplane.worker.Watches": Unwatched,

@@ -137,6 +137,7 @@ class World:
             self._start(proxy)
             self.started.append(proxy)
         self.add_controller()
+        self.rest(0.5)
 
     def end(self) -> None:
         """Everything ends that was started."""
