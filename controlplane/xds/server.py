@@ -184,6 +184,7 @@ class XdsServer:
         if reason is not None:
             LOG.warning("%s may not have %s: %s", peer.address, stream.identity.gateway, reason)
             await call.abort(grpc.StatusCode.PERMISSION_DENIED, reason)
+        stream.admitted()
         session = Session(stream, self._house, peer)
         self._sessions[session.gateway].add(session)
         try:

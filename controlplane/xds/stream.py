@@ -205,6 +205,12 @@ class Stream:
     def _lacks(self, newest: Snapshot) -> bool:
         return newest.sequence != self._held or any(entry.dirty for entry in self.subscriptions.values())
 
+    def admitted(self) -> None:
+        """The proxy may have resources from now on. What it waited for that does not count as waiting for its second
+        type: that request may be there and not be read yet."""
+        if self._opened is not None:
+            self._opened = self._clock()
+
     def wait(self) -> float | None:
         """Seconds after which `next_response` should be asked again although nothing happened."""
         if self._flight is not None or self._opened is None or self._is_both() or self._claim.version:

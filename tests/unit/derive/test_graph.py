@@ -213,3 +213,26 @@ def test_increments_equal_a_computation_from_scratch_in_any_order(history: Any, 
     assert shop.state() == fresh.state()
     assert sorted(mirror.items()) == shop.report.items()
     assert [row["readers"] for row in shop.graph.dump()] == [row["readers"] for row in fresh.graph.dump()]
+
+
+def test_a_step_yields_for_every_key_and_tells_at_the_end() -> None:
+    shop = Shop()
+    told: list[int] = []
+    shop.prices.subscribe(lambda changes: told.append(len(changes)))
+    steps = shop.graph.steps((shop.items, f"i{n}", ("tea", n)) for n in range(100))
+    yields = 0
+    for _ in steps:
+        yields += 1
+        assert told == []
+    assert told == [100]
+    assert yields >= 100 * 3  # put, run, commit
+
+
+def test_a_batch_within_a_batch_is_an_error() -> None:
+    shop = Shop()
+    steps = shop.graph.steps([(shop.items, "a", ("tea", 5))])
+    next(steps)
+    with pytest.raises(GraphError, match="in progress"):
+        shop.graph.apply([(shop.items, "b", ("tea", 5))])
+    assert list(steps)
+    assert shop.prices.items() == [("a", ("tea", 5))]

@@ -171,3 +171,19 @@ def test_any_history_ends_where_a_fresh_start_ends(steps: list[tuple[str, Any]],
     assert lived.program.statuses() == fresh.program.statuses()
     readers = [row["readers"] for row in lived.program.dump()]
     assert readers == [row["readers"] for row in fresh.program.dump()], "a reading was not forgotten"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.sampled_from(VARIANTS + REMOVALS[::2]), max_size=8), max_size=8))
+def test_in_slices_nothing_is_seen_before_the_end_and_the_end_is_the_same(batches: list[list[Edit]]) -> None:
+    sliced, whole = World(), World()
+    for batch in [START, *batches]:
+        whole.program.apply(batch)
+        statuses, resources = dict(sliced.program.statuses()), dict(sliced.resources)
+        for _ in sliced.program.steps(batch):
+            assert sliced.program.statuses() == statuses
+            assert sliced.resources == resources
+        assert sliced.program.statuses() == whole.program.statuses()
+        assert sliced.resources == whole.resources
+    assert sliced.batches == whole.batches
+    assert sliced.program.runs() == whole.program.runs()

@@ -156,6 +156,16 @@ def test_first_state_waits_for_the_second_of_our_types(pair: Pair) -> None:
     assert [bool(response.system_version_info) for response in pair.read()] == [False, True]
 
 
+def test_a_proxy_that_had_to_wait_for_its_admission_still_gets_time_for_its_second_type(pair: Pair) -> None:
+    pair.publish(a="1")
+    pair.subscribe(type_url=ENDPOINT_TYPE)
+    pair.clock.now += 30.0
+    pair.stream.admitted()
+    assert pair.raw() is None
+    pair.subscribe(type_url=RESOURCE_TYPE)
+    assert [response.type_url for response in pair.read()] == [RESOURCE_TYPE]
+
+
 def test_own_agent_gets_time_for_its_second_subscription(pair: Pair) -> None:
     node = {"id": "shop/web/one", "user_agent_name": "gatewright"}
     pair.stream.receive(Request(node=node, type_url=ENDPOINT_TYPE))  # type: ignore[arg-type]

@@ -1,0 +1,96 @@
+"""`controlplane.turns`: jobs one after the other, in slices, with turns of the loop for others in between."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from controlplane import turns
+
+
+class Clock:
+    """Each look at it takes a part of a slice."""
+
+    def __init__(self, part: float) -> None:
+        self.now, self._part = 0.0, part * turns.SLICE
+
+    def __call__(self) -> float:
+        self.now += self._part
+        return self.now
+
+
+def job(done: list[str], name: str, steps: int) -> Iterator[None]:
+    for number in range(steps):
+        done.append(f"{name}{number}")
+        yield
+
+
+async def test_a_short_job_is_done_when_start_returns() -> None:
+    done: list[str] = []
+    jobs = turns.Turns(Clock(0.01))
+    future = jobs.start(job(done, "a", 20))
+    assert future.done()
+    assert (len(done), jobs.slices) == (20, 1)
+
+
+async def test_a_long_job_lets_others_run_after_every_slice() -> None:
+    done: list[str] = []
+    jobs = turns.Turns(Clock(0.19))  # six steps are a slice
+    future = jobs.start(job(done, "a", 50))
+    seen = []
+    while not future.done():
+        await asyncio.sleep(0)
+        seen.append(len(done))
+    assert jobs.slices == 9
+    assert max(after - before for before, after in itertools.pairwise(seen)) == 6
+    assert len(seen) >= turns.TURNS * (jobs.slices - 1)
+
+
+async def test_jobs_run_in_order_and_never_two_at_once() -> None:
+    done: list[str] = []
+    jobs = turns.Turns(Clock(0.4))
+    futures = [jobs.start(job(done, name, 7)) for name in "abc"]
+    await asyncio.gather(*futures)
+    assert done == [f"{name}{number}" for name in "abc" for number in range(7)]
+
+
+async def test_a_job_may_start_another_which_waits_for_its_end() -> None:
+    done: list[str] = []
+    jobs = turns.Turns(Clock(0.01))
+
+    def outer() -> Iterator[None]:
+        jobs.start(job(done, "inner", 1))
+        done.append("outer")
+        yield
+        done.append("outer ends")
+
+    await jobs.start(outer())
+    assert done == ["outer", "outer ends", "inner0"]
+
+
+async def test_who_waits_gets_the_error_and_the_next_job_runs() -> None:
+    done: list[str] = []
+    jobs = turns.Turns(Clock(0.5))
+
+    def failing() -> Iterator[None]:
+        yield from job(done, "a", 5)
+        raise ValueError("a bug")
+
+    first, second = jobs.start(failing()), jobs.start(job(done, "b", 1))
+    with pytest.raises(ValueError, match="a bug"):
+        await first
+    await second
+    assert done[-1] == "b0"
+
+
+async def test_close_leaves_the_rest_undone() -> None:
+    done: list[str] = []
+    jobs = turns.Turns(Clock(0.5))
+    futures = [jobs.start(job(done, name, 9)) for name in "ab"]
+    jobs.close()
+    await asyncio.sleep(0)
+    assert all(future.cancelled() for future in futures)
+    assert done == ["a0", "a1"]
