@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 from tests.histories.operations import STEPS, Step, run
+from tests.histories.texts import GONE
 
 EXAMPLES = int(os.environ.get("GATEWRIGHT_HISTORIES", "25"))
 
 
+@example([("remove", "routes.yaml"), ("edit", "gateway one", 2)])  # an open door for routes that are gone
+@example([("edit", "route a/r", GONE), ("turns", 3), ("edit", "gateway one", 2)])
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
 def test_any_history_ends_where_a_fresh_start_ends(steps: list[Step]) -> None:
