@@ -2,6 +2,7 @@
 
 Who has deadlines (a downstream connection) keeps them itself and asks to be looked at when the next one is due; it asks
 again only for an earlier moment. A request whose deadline lies behind one that is asked for already costs a comparison.
+Nobody is kept alive by a deadline: of a connection that is closed, minutes before, only a weak reference is left.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from typing import Any, Protocol
+from weakref import ref
 
 STEP = 0.02
 """Seconds: how late a deadline may be noticed."""
@@ -27,7 +29,7 @@ class Deadlines:
     def __init__(self, clock: Callable[[], float], call_at: Callable[[float, Callable[[], None]], Any]) -> None:
         self.clock = clock
         self.call_at = call_at
-        self._buckets: dict[int, list[Sleeper]] = {}
+        self._buckets: dict[int, list[ref[Sleeper]]] = {}
         self._order: list[int] = []
         self._armed = 0
         self._timer: Any = None
@@ -37,11 +39,11 @@ class Deadlines:
         number = int(moment / STEP) + 1
         bucket = self._buckets.get(number)
         if bucket is None:
-            self._buckets[number] = [sleeper]
+            self._buckets[number] = [ref(sleeper)]
             heapq.heappush(self._order, number)
             self._arm()
         else:
-            bucket.append(sleeper)
+            bucket.append(ref(sleeper))
 
     def _arm(self) -> None:
         if not self._order or self._order[0] == self._armed:
@@ -57,8 +59,10 @@ class Deadlines:
         due = now + STEP / 2  # timers may come a little early
         self._armed, self._timer = 0, None
         while self._order and self._order[0] * STEP <= due:
-            for sleeper in self._buckets.pop(heapq.heappop(self._order)):
-                sleeper.wake(now)
+            for known in self._buckets.pop(heapq.heappop(self._order)):
+                sleeper = known()
+                if sleeper is not None:
+                    sleeper.wake(now)
         self._arm()
 
     def close(self) -> None:

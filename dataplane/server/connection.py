@@ -61,6 +61,7 @@ class Connection(Responding):
     """Made by the acceptor for each accepted connection; asyncio's protocol by shape."""
 
     __slots__ = (
+        "__weakref__",
         "busy",
         "chunked",
         "chunks",
@@ -122,6 +123,7 @@ class Connection(Responding):
         x = self.exchange
         if x is not None:
             self._abandon(x, "" if tunnel and error is None else "ClientGone")
+        self.progress = self.quiet = (None, 0)  # an exchange knows its connection: no cycle may be left
 
     def eof_received(self) -> bool:
         """The client sends no more (it may still read: RFC 9112 section 9.6)."""

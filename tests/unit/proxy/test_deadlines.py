@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from weakref import ref
 
 from dataplane.proxy.deadlines import STEP, Deadlines
 
@@ -41,6 +42,17 @@ class Sleeper:
 
     def wake(self, now: float) -> None:
         self.woken.append(now)
+
+
+def test_a_deadline_keeps_nobody_alive() -> None:
+    loop, sleeper = Loop(), Sleeper()
+    deadlines = Deadlines(lambda: loop.now, loop.call_at)
+    deadlines.wake_at(loop.now + 60, sleeper)
+    known = ref(sleeper)
+    del sleeper
+    assert known() is None
+    loop.advance(61)
+    assert not loop.timers
 
 
 def test_whoever_asks_is_woken_once_and_not_early() -> None:
