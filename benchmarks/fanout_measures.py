@@ -395,7 +395,7 @@ async def reconnect_storm(size: Size) -> Json:
         await made.drop()
         meter = Meter()
         await made.connect()
-        await made.watch.acknowledged(made.sequence, size.proxies)
+        await made.watch.acknowledged(made.sequence, 2 * size.proxies)
         found = meter.read()
         counts = await made.proxies.order("counts")
         return {**found, "most_bytes_to_one": max(each["most_bytes"] for each in counts)}
@@ -410,7 +410,7 @@ async def outdated_storm(size: Size) -> Json:
         made.change(0)
         meter = Meter()
         await made.connect()
-        await made.watch.acknowledged(made.sequence, size.proxies)
+        await made.watch.acknowledged(made.sequence, 2 * size.proxies)
         found = meter.read()
         counts = await made.proxies.order("counts")
         return {**found, "most_bytes_to_one": max(each["most_bytes"] for each in counts)}
@@ -422,7 +422,7 @@ async def cold_storm(size: Size, *, slow: bool = False) -> Json:
         but = await made.proxies.slow_ones() if slow else 0
         meter = Meter()
         await made.connect(cold=True)
-        await made.watch.acknowledged(made.sequence, size.proxies - but, but=but)
+        await made.watch.acknowledged(made.sequence, 2 * size.proxies - but, but=but)
         found = meter.read()
         state = made.state_bytes()
         asked = state * size.proxies
@@ -440,7 +440,8 @@ async def refusal_storm(size: Size) -> Json:
     async with house(size) as made:
         meter = Meter()
         await made.connect(refuses=json.dumps(rows))
-        await made.watch.until(lambda view: view.answered_by(made.sequence) == size.proxies, size.proxies)
+        twice = 2 * size.proxies  # each connects and answers
+        await made.watch.until(lambda view: view.answered_by(made.sequence) == size.proxies, twice)
         first = meter.read()
         await asyncio.sleep(1)
         counts = await made.proxies.order("counts")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from controlplane.xds.nacks import Refusal
@@ -147,19 +148,13 @@ class Fleet:
     def view(self, gateway: str) -> View:
         """The proxies of one Gateway."""
         proxies = self._proxies.get(gateway, [])
-        refusals: dict[str, list[Refuser]] = defaultdict(list)
-        refused_by = Counter(key for proxy in proxies for key in proxy.refusals)
-        for proxy in proxies:
-            for key, refusal in proxy.refusals.items():
-                named = refusals[key]
-                if len(named) < MOST_REFUSERS:
-                    named.append(Refuser(proxy.node_id, refusal.error, proxy.refused, proxy.refused_version))
+        refused_by = Counter(chain.from_iterable(proxy.refusals for proxy in proxies))
         return View(
             gateway,
             len(proxies),
             tuple(proxy.acknowledged for proxy in proxies),
             tuple(proxy.answered for proxy in proxies),
-            {key: tuple(refusers) for key, refusers in refusals.items()},
+            _refusers(proxies, refused_by),
             refused_by,
         )
 
@@ -167,6 +162,20 @@ class Fleet:
         """All proxies, by node id. `newest` gives the sequence of a Gateway's newest state."""
         rows = (_status(proxy, newest(name)) for name, proxies in self._proxies.items() for proxy in proxies)
         return tuple(sorted(rows, key=lambda row: (row.node_id, row.connected_since)))
+
+
+def _refusers(proxies: Iterable[Proxy], refused_by: Mapping[str, int]) -> dict[str, tuple[Refuser, ...]]:
+    """The first of each resource; looks no further when all that are wanted are found."""
+    found: dict[str, list[Refuser]] = {key: [] for key in refused_by}
+    wanted = sum(min(count, MOST_REFUSERS) for count in refused_by.values())
+    for proxy in proxies:
+        if not wanted:
+            break
+        for key, refusal in proxy.refusals.items():
+            if len(found[key]) < MOST_REFUSERS:
+                found[key].append(Refuser(proxy.node_id, refusal.error, proxy.refused, proxy.refused_version))
+                wanted -= 1
+    return {key: tuple(refusers) for key, refusers in found.items()}
 
 
 def _status(proxy: Proxy, newest: int) -> ProxyStatus:
