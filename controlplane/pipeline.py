@@ -29,6 +29,7 @@ log = logging.getLogger("controlplane")
 
 ANSWERS = 0.01  # seconds in which proxies' answers are gathered
 MOST_REASONS = 8  # that one condition gives for what proxies refuse
+PIECE = 200  # resources that are looked at together before they wait for publication
 LONGEST_HOLD = 1.0  # seconds that objects wait for a source that goes on reading
 
 
@@ -97,8 +98,11 @@ class Pipeline:
                 self.objects.pop(key, None)
             else:
                 self.objects[key] = model
-        self._coalescer.add(self._translated)
+        translated = self._translated.copy()
         self._translated.clear()
+        for start in range(0, len(translated), PIECE):
+            self._coalescer.add(translated[start : start + PIECE])
+            yield
 
     def _expect(self, gateway: str, model: KubeObject | None) -> Job:
         """A Gateway's content is new, so no proxy has it yet; said before its new status is computed."""

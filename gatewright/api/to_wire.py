@@ -7,8 +7,11 @@ resolves no reference: the caller says what a mirror's backend reference leads t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from gatewright.api import duration
@@ -85,28 +88,50 @@ def lower(model: object, message: _MessageT) -> _MessageT:
 
     None leaves a field unset; everything else sets it, also "" and 0 where the field has presence.
     """
-    for field in message.DESCRIPTOR.fields:
-        exception = EXCEPTIONS.get((message.DESCRIPTOR.name, field.name))
-        value = exception(model) if exception is not None else getattr(model, field.name)
+    for name, read, assign in _plan(message.DESCRIPTOR):
+        value = read(model)
         if value is not None:
-            _assign(message, field, value)
+            assign(message, name, value)
     return message
 
 
-def _assign(message: Message, field: Any, value: Any) -> None:  # a FieldDescriptor, of whichever implementation
-    if field.is_repeated:
-        target = getattr(message, field.name)
-        if field.message_type is None:
-            target.extend(value)
-        else:
-            for item in value:
-                lower(item, target.add())
-    elif field.message_type is not None:
-        part = getattr(message, field.name)
-        part.SetInParent()
-        lower(value, part)
-    else:
-        setattr(message, field.name, value)
+@cache
+def _plan(descriptor: Descriptor) -> tuple[tuple[str, Callable[[Any], Any], Callable[[Any, str, Any], None]], ...]:
+    """Of each field: its name, how its value is found, and how it is set. Asking descriptors each time costs more than
+    the lowering itself."""
+    return tuple(
+        (
+            field.name,
+            EXCEPTIONS.get((descriptor.name, field.name)) or attrgetter(field.name),
+            _ASSIGN[field.is_repeated, field.message_type is not None],
+        )
+        for field in descriptor.fields
+    )
+
+
+def _assign_part(message: Any, name: str, value: Any) -> None:
+    part = getattr(message, name)
+    part.SetInParent()
+    lower(value, part)
+
+
+def _assign_parts(message: Any, name: str, value: Any) -> None:
+    target = getattr(message, name)
+    for item in value:
+        lower(item, target.add())
+
+
+def _assign_values(message: Any, name: str, value: Any) -> None:
+    getattr(message, name).extend(value)
+
+
+# (is repeated, is a message) to how such a field is set.
+_ASSIGN: Final[dict[tuple[bool, bool], Callable[[Any, str, Any], None]]] = {
+    (False, False): setattr,
+    (False, True): _assign_part,
+    (True, False): _assign_values,
+    (True, True): _assign_parts,
+}
 
 
 def _milliseconds(attribute: str, *, zero_is_off: bool = False) -> Callable[[Any], int | None]:
