@@ -47,11 +47,16 @@ KEEPALIVE = 180.0
     "An upstream is silent",
 )
 async def test_half_a_minute_of_silence(tmp_path: Path) -> None:
-    async with asyncio.TaskGroup() as group:
-        for work in (a_stopped_agent, a_stopped_worker, a_stopped_controller, a_dead_way, silent_peers):
-            folder = tmp_path / work.__name__
-            folder.mkdir()
-            group.create_task(work(folder))
+    works = []
+    for work in (a_stopped_agent, a_stopped_worker, a_stopped_controller, a_dead_way, silent_peers):
+        folder = tmp_path / work.__name__
+        folder.mkdir()
+        works.append(work(folder))
+    # Each to its own end: one that is cut short would leave processes behind.
+    ends = await asyncio.gather(*works, return_exceptions=True)
+    failures = [end for end in ends if isinstance(end, Exception)]
+    if failures:
+        raise ExceptionGroup("worlds that did not behave", failures)
 
 
 async def a_stopped_agent(folder: Path) -> None:

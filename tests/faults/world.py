@@ -27,6 +27,9 @@ from tests.faults import page
 PATIENCE = 45.0
 """Seconds that something may take on a machine that is busy with other tests."""
 
+START = 150.0
+"""Seconds that a process may take to start: much of it is loading, which starves first."""
+
 TIMES = {"CONNECTION_MIN_TERMINATION_DEADLINE": "0", "TERMINATION_GRACE_PERIOD_SECONDS": "1", "SESSION_KEY": "ab" * 32}
 
 
@@ -208,7 +211,7 @@ class Proxy:
             except OSError:
                 return False
 
-        await until(is_ready, lambda: f"ready:\n{self.agent.log()}")
+        await until(is_ready, lambda: f"ready:\n{self.agent.log()}", START)
 
     async def dump(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((await get(self.pages["admin"], "/config_dump"))[1])
@@ -363,7 +366,7 @@ async def controller(
             except OSError:
                 return False
 
-        await until(is_synced, lambda: f"synced:\n{process.log()}")
+        await until(is_synced, lambda: f"synced:\n{process.log()}", START)
         yield made
 
 
