@@ -92,7 +92,9 @@ OPERATIONS: dict[str, Callable[..., None]] = {
     "take ports": lambda world, *ports: world.take_ports(frozenset(ports)),
 }
 
-_THINGS = st.sampled_from([(name, index) for name, variants in VARIANTS.items() for index in range(len(variants))])
+_THINGS = st.sampled_from(
+    [(name, index) for name, variants in VARIANTS.items() for index in range(len(variants) > 1, len(variants))]
+)  # "start" brings the first ones back
 _ROUTES = st.sampled_from(
     [(name, index) for name, variants in VARIANTS.items() for index in range(len(variants)) if name.startswith("route")]
 )
@@ -139,7 +141,7 @@ _ACCIDENT = st.one_of(
     _step("take ports", st.sampled_from((8080, 8081))),
 )
 _REST = _step("rest", st.sampled_from((0.02, 0.06, 0.5, 3.0)))
-STEPS = st.lists(st.one_of(_AUTHOR, _TURNS, _AUTHOR, _WIRE, _ACCIDENT, _REST), max_size=25)
+STEPS = st.lists(st.one_of(_AUTHOR, _TURNS, _AUTHOR, _WIRE, _ACCIDENT, _REST), min_size=5, max_size=25)
 
 
 def run(steps: Iterable[Step]) -> World:

@@ -14,6 +14,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from gc import collect
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -299,6 +300,9 @@ class Agent:
         self.sockets.release()
 
 
+MANY_DESCRIPTORS = 300
+
+
 @contextmanager
 def without_a_world(rows: Sequence[Row], dial: Callable[[str], wire.Stream | None]) -> Iterator[None]:
     """Replace what touches the world. `dial`: a proxy's instance calls; answers its stream, None if nobody is there."""
@@ -339,5 +343,8 @@ def without_a_world(rows: Sequence[Row], dial: Callable[[str], wire.Stream | Non
             yield
         finally:
             logging.disable(logging.NOTSET)
+            highest = max((region.fd for region in regions), default=0)
             for region in regions:
                 region.close()
+            if highest > MANY_DESCRIPTORS:
+                collect()  # mapped memory keeps a descriptor of its own, and tasks that were killed keep it in cycles

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from tests.histories.operations import STEPS, Step, run
 from tests.histories.texts import GONE
 
-EXAMPLES = int(os.environ.get("GATEWRIGHT_HISTORIES", "25"))
+EXAMPLES = int(os.environ.get("GATEWRIGHT_HISTORIES", "60"))
 
 
 @example([("remove", "routes.yaml"), ("edit", "gateway one", 2)])  # an open door for routes that are gone
