@@ -142,13 +142,13 @@ class Groups(Collection[G, Literal[True]]):
     def __init__(self, name: str, rank: int, index: Index[G, Any, Any]) -> None:
         super().__init__(name, rank)
         self._index = index
-        self._dirty: set[G] = set(index)
+        self._dirty: dict[G, None] = dict.fromkeys(index)
         index.presence_of.append(self)
 
     def mark(self, key: G) -> None:
-        self._dirty.add(key)
+        self._dirty[key] = None
 
     def settle(self) -> Generator[None, None, Failures]:
-        dirty, self._dirty = self._dirty, set()
+        dirty, self._dirty = self._dirty, {}
         yield from self._commit({group: True if self._index.size(group) else None for group in dirty})
         return []
