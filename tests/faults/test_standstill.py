@@ -19,6 +19,8 @@ from tests.fakes.proxy_process import free_port
 from tests.faults.page import fault
 from tests.faults.world import (
     Client,
+    Controller,
+    Proxy,
     clients,
     configuration,
     governed,
@@ -68,7 +70,7 @@ async def a_stopped_agent(folder: Path) -> None:
         end = time.monotonic() + STOP
         (objects / "more.yaml").write_text(route("more", "/more"))
         await until(lambda: _has_no_proxies(control), control.process.log, STOP)
-        assert (await control.programmed())[0] == "False"
+        await until(lambda: _is_not_programmed(control), control.process.log)
         await asyncio.sleep(end - time.monotonic())
         answered = traffic.answered
         agent.signal(signal.SIGCONT)
@@ -81,8 +83,12 @@ async def a_stopped_agent(folder: Path) -> None:
         assert "is killed" not in agent.log()
 
 
-async def _has_no_proxies(control: object) -> bool:
-    return await control.proxies() == []  # type: ignore[attr-defined]
+async def _has_no_proxies(control: Controller) -> bool:
+    return await control.proxies() == []
+
+
+async def _is_not_programmed(control: Controller) -> bool:
+    return (await control.programmed())[0] == "False"
 
 
 async def a_stopped_worker(folder: Path) -> None:
@@ -119,7 +125,7 @@ async def a_dead_way(folder: Path) -> None:
     ):
         between.dead = True
         await until(lambda: _has_no_proxies(world.controller), world.controller.process.log, STOP)
-        assert (await world.controller.programmed())[0] == "False"
+        await until(lambda: _is_not_programmed(world.controller), world.controller.process.log)
         await world.proxy.agent.says("no control plane; serving the last good state", STOP)
         between.dead = False
         log = world.proxy.agent.log
@@ -143,7 +149,7 @@ async def silent_peers(folder: Path) -> None:
         part.writer.write(b"GET / HTTP/1.1\r\nHost:")
         await _cut(nothing, b"")
         await _cut(part, b"HTTP/1.1 408 ")
-        await _silent_upstream(world.file, world.proxy, world.upstream.port, connect)
+        await _silent_upstream(world.file, world.proxy, world.upstream.port)
         await until(lambda: world.upstream.lost == 1, "the request of a client that is gone is ended")
         await _cut(half, b"")
         await until(lambda: "http.status=499" in world.proxy.agent.out(), world.proxy.agent.out)
@@ -167,7 +173,7 @@ async def _cut(client: Client, answer: bytes) -> None:
     assert bool(got) == bool(answer)
 
 
-async def _silent_upstream(file: Path, asked: object, port: int, connect: object) -> None:
+async def _silent_upstream(file: Path, asked: Proxy, port: int) -> None:
     with ExitStack() as held:
         listener = held.enter_context(socket.socket())
         listener.bind(("127.0.0.1", 0))
@@ -178,17 +184,17 @@ async def _silent_upstream(file: Path, asked: object, port: int, connect: object
             filler.connect_ex(listener.getsockname())
         deaf, slow = free_port(), free_port()
         before = file.read_text()
-        timed = "timeouts: {backendRequest: 1s}"
+        timed = "policies: {timeouts: {backendRequest: 1s}}"
         file.write_text(
             before
             + configuration(deaf, listener.getsockname()[1]).removeprefix("binds:\n")
             + configuration(slow, port, timed).removeprefix("binds:\n")
         )
-        log = asked.agent.log  # type: ignore[attr-defined]
+        log = asked.agent.log
         await until(lambda: log().count("bind opened") == 3, log)
         async with clients(deaf) as connect_deaf, clients(slow) as connect_slow:
             at_deaf, at_slow = await connect_deaf(), await connect_slow()
             assert await at_slow.ask("/hang") == 504
             assert await at_deaf.ask() == 503
-        out = asked.agent.out  # type: ignore[attr-defined]
+        out = asked.agent.out
         await until(lambda: "reason=UpstreamTimeout" in out() and "timed out after 10 s" in out(), out)

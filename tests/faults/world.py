@@ -99,6 +99,10 @@ class Tcp:
     """Seconds until the keepalive timer fires; 0: it is not running."""
 
 
+_OPEN = ("01", "08")
+"""ESTABLISHED, and CLOSE_WAIT: the other side has ended its half."""
+
+
 def tcp_of(pid: int) -> list[Tcp]:
     """The connections of a process."""
     inodes = set()
@@ -111,7 +115,7 @@ def tcp_of(pid: int) -> list[Tcp]:
     tables = [Path(f"/proc/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
     for columns in (line.split() for table in tables for line in table):
         timer, _, when = columns[5].partition(":")
-        if columns[3] == "01" and int(columns[9]) in inodes:
+        if columns[3] in _OPEN and int(columns[9]) in inodes:
             ports = (int(columns[side].rpartition(":")[2], 16) for side in (1, 2))
             seconds = int(when, 16) / os.sysconf("SC_CLK_TCK") if timer == "02" else 0.0
             rows.append(Tcp(*ports, int(columns[9]), seconds))
