@@ -29,7 +29,8 @@ from benchmarks.machine import ROOT, free_port
 from controlplane.app import running
 from controlplane.settings import Settings
 from controlplane.snapshot import RESOURCE_TYPE, Snapshots
-from controlplane.xds import Fleet, XdsServer, XdsSettings, services
+from controlplane.xds import Fleet, XdsServer, XdsSettings
+from gatewright.wire.external import discovery_pb2
 
 Json = dict[str, Any]
 
@@ -255,10 +256,10 @@ async def curve(size: Size) -> Json:
 async def bare_handler(size: Size) -> Json:
     """What gRPC alone costs: handlers that write the same bytes and read the answer, and know nothing else."""
     response = (
-        services.discovery_pb2.DeltaDiscoveryResponse(
+        discovery_pb2.DeltaDiscoveryResponse(
             type_url=RESOURCE_TYPE, nonce="1", system_version_info="0" * 32
         ).SerializeToString()
-        + services.discovery_pb2.DeltaDiscoveryResponse(
+        + discovery_pb2.DeltaDiscoveryResponse(
             resources=[{"name": "r1", "version": "1", "resource": {"value": bytes(CHANGE_BYTES)}}]
         ).SerializeToString()
     )
