@@ -136,6 +136,7 @@ class WorkerProcess:
     def _on_message(self, message: Message, fd: int) -> None:
         if fd >= 0:
             os.close(fd)  # no message from a worker carries one
+        self.last_pong = time.monotonic()  # whatever it says, its loop turns
         _HEARD.get(type(message), WorkerProcess._nonsense)(self, message)
         self._heard(self)
 
