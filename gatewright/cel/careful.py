@@ -10,7 +10,7 @@ from typing import Any
 
 from gatewright.cel.errors import FAULTS, as_fault
 
-Term = Callable[..., Any]
+Term = Callable[..., object]
 
 
 def _decide(terms: Iterable[Term], args: tuple[Any, ...], decisive: bool) -> bool:

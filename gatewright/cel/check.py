@@ -1,7 +1,7 @@
 """Tree to typed tree: every name resolved, every call's overloads found, every problem with its place.
 
-`check` visits each node once, writes its `type` and `resolved`, and collects problems instead of stopping. A node with a
-problem is `dyn`, so the planner can still plan it (an expression run unchecked fails while it runs, as the language
+`check` visits each node once, writes its `type` and `resolved`, and collects problems instead of stopping. A node with
+a problem is `dyn`, so the planner can still plan it (an expression run unchecked fails while it runs, as the language
 says). What cannot be known is dyn; the planner trusts everything else.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gatewright.cel import tree
-from gatewright.cel.environment import Access, Entry, Environment, Field, Overload
+from gatewright.cel.environment import Access, Entry, Environment, Overload
 from gatewright.cel.errors import Problem, problem_at
 from gatewright.cel.macros import dotted
 from gatewright.cel.names import hint
@@ -91,7 +91,9 @@ class Checker:
         for node in self.open:
             node.type = self.bindings.resolve(node.type, free=DYN)
 
-    def problem(self, node: tree.Node, message: str, *, offset: int | None = None, hint: str = "", length: int = 1) -> Type:
+    def problem(
+        self, node: tree.Node, message: str, *, offset: int | None = None, hint: str = "", length: int = 1
+    ) -> Type:
         place = node.offset if offset is None else offset
         self.problems.append(problem_at(self.text, place, message, hint=hint, length=length))
         return DYN
@@ -188,7 +190,11 @@ class Checker:
         operand, key = self.seen(self.visit(node.operand)), self.seen(self.visit(node.index))
         inside = self._inside(operand)
         optional = node.optional or operand.kind == "optional_type"
-        if isinstance(node.index, tree.Literal) and isinstance(node.index.value, str) and inside.kind in ("map", "object"):
+        if (
+            isinstance(node.index, tree.Literal)
+            and isinstance(node.index.value, str)
+            and inside.kind in ("map", "object")
+        ):
             found = self._field(node, inside, node.index.value) if self._key_fits(inside, key) else DYN
         elif inside.kind == "list":
             if key.kind not in INDEX_KINDS:
@@ -255,7 +261,9 @@ class Checker:
     def _no_overload(self, node: tree.Node, name: str, overloads: tuple[Overload, ...], types: list[Type]) -> Type:
         shown = ", ".join(str(self.shown(one)) for one in types)
         if not overloads:
-            style = "a method" if any(isinstance(node, tree.Call) and node.target is None for _ in (0,)) else "a function"
+            style = (
+                "a method" if any(isinstance(node, tree.Call) and node.target is None for _ in (0,)) else "a function"
+            )
             return self.problem(node, f"{name} is {style}", length=len(name))
         forms = "; ".join(overload.signature() for overload in overloads[:4])
         return self.problem(node, f"{name} does not take ({shown})", hint=f"; it is {forms}", length=len(name))
@@ -307,9 +315,15 @@ class Checker:
         results = {
             result
             for (name, left, right), result in OPERATORS.items()
-            if name == operator and (one.kind in unknown or one.kind == left) and (two.kind in unknown or two.kind == right)
+            if name == operator
+            and (one.kind in unknown or one.kind == left)
+            and (two.kind in unknown or two.kind == right)
         }
-        if operator == "+" and (one.kind in unknown or one.kind == "list") and (two.kind in unknown or two.kind == "list"):
+        if (
+            operator == "+"
+            and (one.kind in unknown or one.kind == "list")
+            and (two.kind in unknown or two.kind == "list")
+        ):
             results.add(list_of(DYN))
         if not results:
             return self.problem(node, f"no such operation: {one} {operator} {two}", offset=offset, length=len(operator))
@@ -441,7 +455,11 @@ class Checker:
         for position, term in enumerate(node.terms):
             self.problems = []
             one = self.visit(term)
-            if self.problems and position < len(node.terms) - 1 and isinstance(term, tree.Ident | tree.Select | tree.Index):
+            if (
+                self.problems
+                and position < len(node.terms) - 1
+                and isinstance(term, tree.Ident | tree.Select | tree.Index)
+            ):
                 one = DYN
             else:
                 before.extend(self.problems)

@@ -45,7 +45,8 @@ def _certain(overload: Overload, nodes: list[tree.Node]) -> bool:
     if overload.variadic:
         return True
     return all(
-        param.kind in ANYTHING or param.kind == node.type.kind for param, node in zip(overload.params, nodes, strict=True)
+        param.kind in ANYTHING or param.kind == node.type.kind
+        for param, node in zip(overload.params, nodes, strict=True)
     )
 
 
@@ -142,7 +143,7 @@ def _matches(plan: Plan, nodes: list[tree.Node]) -> Expr | None:
         search = patterns.search_of(str(pattern.value))
     except Fault as fault:
         return plan.call(refuse, plan.constant(fault.message))
-    compiled = plan.constant(search)
+    compiled = plan.bind(search)
     subject = plan.emit(text)
     if plan.loops:
         return plan.charged(patterns.searched, compiled, subject)
@@ -150,19 +151,22 @@ def _matches(plan: Plan, nodes: list[tree.Node]) -> Expr | None:
     kept = plan.at(ast.NamedExpr(plan.store(name), subject))
     short = plan.compare(plan.call(len, kept), ast.LtE(), plan.plain(budget.LARGE))
     quick = plan.at(ast.Call(compiled, [plan.name(name)], []))
-    return plan.choose(short, quick, plan.charged(patterns.searched, plan.name(compiled.id), plan.name(name)))
+    return plan.choose(short, quick, plan.charged(patterns.searched, plan.bind(search), plan.name(name)))
 
 
 def _contains(plan: Plan, nodes: list[tree.Node]) -> Expr | None:
-    """In text of unknown size the search is charged for when it is long."""
+    """In text of unknown size the search is charged for when it is long or in a loop."""
     text = nodes[0]
-    if any(node.type != STRING for node in nodes):
+    if any(node.type != STRING for node in nodes) or isinstance(text, tree.Literal) or isinstance(text.resolved, Entry):
         return None
-    if isinstance(text, tree.Literal) or isinstance(text.resolved, Entry):
-        return None
-    if isinstance(text.resolved, Access) and not text.resolved.field.parsed and not plan.loops:
-        return None
-    return plan.charged(patterns.contains, plan.emit(text), plan.emit(nodes[1]))
+    subject, part = plan.emit(text), plan.once(plan.emit(nodes[1]))
+    if plan.loops:
+        return plan.charged(patterns.contains, subject, part)
+    name = plan.fresh()
+    kept = plan.at(ast.NamedExpr(plan.store(name), subject))
+    short = plan.compare(plan.call(len, kept), ast.LtE(), plan.plain(budget.LARGE))
+    quick = plan.compare(part, ast.In(), plan.name(name))
+    return plan.choose(short, quick, plan.charged(patterns.contains, plan.name(name), plan.again(part)))
 
 
 def _json(plan: Plan, nodes: list[tree.Node]) -> Expr | None:

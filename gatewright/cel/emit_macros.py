@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -56,9 +56,10 @@ def _declared(plan: Plan, found: Access) -> Expr:
 class Loop:
     """The parts of one loop: what it runs over, the Python names of its variables, and whether they come in pairs."""
 
-    __slots__ = ("items", "names", "pairs", "text_keys")
+    __slots__ = ("items", "names", "pairs", "source", "text_keys")
 
-    def __init__(self, items: Expr, names: tuple[str, ...], text_keys: bool) -> None:
+    def __init__(self, source: Expr, items: Expr, names: tuple[str, ...], text_keys: bool) -> None:
+        self.source = source
         self.items = items
         self.names = names
         self.pairs = len(names) == 2
@@ -69,14 +70,25 @@ def comprehension(plan: Plan, node: tree.Comprehension) -> Expr:
     if plan.blocks >= plan.MAX_BLOCKS:
         name = plan.lifted(node, lambda same: comprehension(plan, node))
         return plan.at(ast.Call(plan.name(name), plan.around(), []))
-    source = plan.once(plan.emit(node.target))
+    source = _sequence(plan, node, plan.once(plan.emit(node.target)))
     loop = _loop(plan, node, source)
-    _charge(plan, node, source)
+    _charge(plan, node, source, loop)
     with _names(plan, dict(zip(node.variables, loop.names[-len(node.variables) :], strict=True))):
         plan.loops += 1
         result = KINDS[node.kind](plan, node, loop)
         plan.loops -= 1
     return result
+
+
+def _sequence(plan: Plan, node: tree.Comprehension, source: Expr) -> Expr:
+    """Something with a length: a list or map as it is, an unknown value looked at, a map's keys as a list."""
+    kind = node.target.type
+    if kind.kind == "list" or (kind.kind == "map" and kind.params[0] == STRING):
+        return source
+    if len(node.variables) == 2 or node.kind in ("mapValues", "filterKeys"):
+        return source
+    is_list = plan.compare(plan.call(type, source), ast.Is(), plan.bind(list))
+    return plan.temporary(plan.choose(is_list, plan.again(source), plan.call(loops.items, plan.again(source))))
 
 
 def _loop(plan: Plan, node: tree.Comprehension, source: Expr) -> Loop:
@@ -88,7 +100,7 @@ def _loop(plan: Plan, node: tree.Comprehension, source: Expr) -> Loop:
         if node.kind == "filterKeys":
             names = names[::-1]
         items = plan.call(loops.raw_entries, plan.again(source))
-        return Loop(items, names, text_keys)
+        return Loop(source, items, names, text_keys)
     if len(node.variables) == 2:
         names = (plan.fresh(), plan.fresh())
         if kind.kind == "list":
@@ -97,31 +109,36 @@ def _loop(plan: Plan, node: tree.Comprehension, source: Expr) -> Loop:
             items = plan.method(plan.again(source), "items")
         else:
             items = plan.call(loops.pairs, plan.again(source))
-        return Loop(items, names, text_keys)
-    direct = kind.kind == "list" or text_keys
-    return Loop(plan.again(source) if direct else plan.call(loops.items, plan.again(source)), (plan.fresh(),), text_keys)
+        return Loop(source, items, names, text_keys)
+    return Loop(source, plan.again(source), (plan.fresh(),), text_keys)
 
 
-def _charge(plan: Plan, node: tree.Comprehension, source: Expr) -> None:
-    """Steps for the whole loop before it starts; small outermost loops are free."""
+def _charge(plan: Plan, node: tree.Comprehension, source: Expr, loop: Loop) -> None:
+    """Steps for the whole loop before it starts, and an eye on the clock; small outermost loops are free of both."""
+    if plan.known(source) and not plan.loops and _is_short(plan.value(source)):
+        return
     inside = node.body.size + (node.where.size if node.where is not None else 0)
-    weight = 1 + inside // 8
-    if plan.known(source) and not plan.loops and len(plan.value(source)) <= budget.FREE_PASSES:
-        return
-    size = plan.call(loops.size if node.target.type.kind not in ("list", "map") else len, plan.again(source))
+    weight = plan.plain(1 + inside // 8)
+    unknown = node.target.type.kind not in ("list", "map") and len(node.variables) == 2
+    size = plan.call(loops.size if unknown or node.kind in ("mapValues", "filterKeys") else len, plan.again(source))
+    items = plan.fresh()
     if plan.loops:
-        plan.statement(plan.charged(budget.steps, plan.at(ast.BinOp(size, ast.Mult(), plan.plain(weight)))))
-        return
-    length = plan.temporary(size)
-    many = plan.compare(length, ast.Gt(), plan.plain(budget.FREE_PASSES))
-    with plan.into([]) as block:
-        cost = plan.at(ast.BinOp(plan.again(length), ast.Mult(), plan.plain(weight)))
-        plan.statement(plan.charged(budget.steps, cost))
-    plan.when(many, block)
+        plan.assign(items, plan.charged(loops.counted, loop.items, size, weight))
+    else:
+        plan.assign(items, loop.items)
+        length = plan.temporary(size)
+        with plan.into([]) as many:
+            plan.assign(items, plan.charged(loops.counted, plan.name(items), plan.again(length), weight))
+        plan.when(plan.compare(length, ast.Gt(), plan.plain(budget.FREE_PASSES)), many)
+    loop.items = plan.name(items)
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, list | tuple | dict) and len(value) <= budget.FREE_PASSES
 
 
 @contextmanager
-def _names(plan: Plan, names: dict[str, str]):
+def _names(plan: Plan, names: dict[str, str]) -> Iterator[None]:
     outer = plan.locals
     plan.locals = {**outer, **names}
     yield
@@ -232,8 +249,7 @@ def _put_body(plan: Plan, node: tree.Comprehension, loop: Loop, result: str) -> 
 
 def _set(plan: Plan, result: str, key: Expr, value: Expr) -> ast.stmt:
     target = plan.at(ast.Subscript(plan.name(result), key, ast.Store()))
-    statement: ast.stmt = plan.at(ast.Assign([target], value))
-    return statement
+    return plan.at(ast.Assign([target], value))
 
 
 def _put_entries(plan: Plan, node: tree.Comprehension, loop: Loop, result: str) -> None:
@@ -255,7 +271,7 @@ def _keep_entry(plan: Plan, node: tree.Comprehension, loop: Loop, result: str) -
 
 def _sorted(plan: Plan, node: tree.Comprehension, loop: Loop) -> Expr:
     order = _collecting(_empty_list, _append_body)(plan, node, loop)
-    return plan.charged(sort_by, plan.again(loop.items), order)
+    return plan.charged(sort_by, plan.again(loop.source), order)
 
 
 KINDS: dict[str, Callable[[Plan, tree.Comprehension, Loop], Expr]] = {
@@ -338,10 +354,8 @@ def _bare(plan: Plan, term: tree.Node) -> Expr:
 
 def _tried(plan: Plan, attempt: list[ast.stmt]) -> ast.stmt:
     plan.names["FAULTS"] = FAULTS
-    nothing: ast.stmt = plan.at(ast.Pass())
-    handler = plan.at(ast.ExceptHandler(plan.name("FAULTS"), None, [nothing]))
-    statement: ast.stmt = plan.at(ast.Try(attempt, [handler], [], []))
-    return statement
+    handler = plan.at(ast.ExceptHandler(plan.name("FAULTS"), None, [plan.at(ast.Pass())]))
+    return plan.at(ast.Try(attempt, [handler], [], []))
 
 
 MACROS: dict[type[tree.Node], Callable[[Plan, Any], Expr]] = {

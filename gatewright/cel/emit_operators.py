@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gatewright.cel import budget, careful, operators, tree
+from gatewright.cel.budget import START
 from gatewright.cel.environment import Entry
 from gatewright.cel.errors import CelError
 from gatewright.cel.operators import double_divide, int64, int_divide, int_remainder
@@ -16,6 +17,7 @@ from gatewright.cel.types import (
     BYTES,
     DOUBLE,
     DURATION,
+    DYN,
     INT,
     NULL,
     ORDERED,
@@ -45,11 +47,12 @@ for _operator, _function in UNKNOWN.items():
 
 FOLDS: dict[str, Any] = {
     **UNKNOWN,
-    "+": lambda left, right: operators.add([0, 0, 0], left, right),
+    "+": lambda left, right: operators.add(list(START), left, right),
     "==": equals,
     "!=": operators.unequal,
 }
 
+SHORT_SUM = 8  # terms of a sum of strings that are put together before their size is looked at
 SETS_FROM = 9  # a literal list of so many strings is searched as a set
 
 
@@ -72,7 +75,9 @@ def _all_strings(node: tree.Chain) -> bool:
 
 def _joined(plan: Plan, node: tree.Chain) -> Expr:
     parts = [plan.emit(term) for term in (node.first, *node.terms)]
-    return plan.charged(operators.join_text, plan.tuple_of(parts))
+    if len(parts) > SHORT_SUM or plan.loops:
+        return plan.charged(operators.join_text, plan.tuple_of(parts))
+    return _counted_text(plan, plan.at(ast.JoinedStr([plan.at(ast.FormattedValue(part, -1)) for part in parts])))
 
 
 def _step(plan: Plan, operator: str, node: tree.Chain, left: Expr, kind: Type, term: tree.Node) -> Expr:
@@ -89,9 +94,46 @@ def _step(plan: Plan, operator: str, node: tree.Chain, left: Expr, kind: Type, t
     typed = TYPED.get((operator, kind, term.type))
     if typed is not None:
         return typed(plan, operator, left, right)
+    return _guess(plan, operator, left, kind, right, term.type)
+
+
+def _unknown(plan: Plan, operator: str, left: Expr, right: Expr) -> Expr:
     if operator == "+":
         return plan.charged(operators.add, left, right)
+    if operator in EQUALITIES:
+        return plan.call(equals if operator == "==" else operators.unequal, left, right)
     return plan.call(UNKNOWN[operator], left, right)
+
+
+def _guess(plan: Plan, operator: str, left: Expr, kind: Type, right: Expr, other: Type) -> Expr:
+    """One side is known to be a number or text: the other one most likely is, too, and is looked at in line."""
+    both = {kind: other, other: kind}.get(DYN)
+    host = GUESSES.get(both) if both is not None and both != DYN else None
+    quick = TYPED.get((operator, both, both)) if both is not None else None
+    if host is None or (quick is None and operator not in ORDERINGS and operator not in EQUALITIES):
+        return _unknown(plan, operator, left, right)
+    looked_at, left, right = _kept(plan, left, right) if kind == DYN else _kept(plan, right, left)
+    if kind != DYN:
+        left, right = right, left
+    if quick is None:
+        test = (EQUALITIES if operator in EQUALITIES else ORDERINGS)[operator]()
+        simple = plan.compare(left, test, right)
+    else:
+        simple = quick(plan, operator, left, right)
+    guessed = plan.compare(plan.call(type, looked_at), ast.Is(), plan.bind(host))
+    return plan.choose(guessed, simple, _unknown(plan, operator, plan.again(left), plan.again(right)))
+
+
+def _kept(plan: Plan, unknown: Expr, other: Expr) -> tuple[Expr, Expr, Expr]:
+    """The side to look at, evaluated where it is looked at, then a further use of each side."""
+    other = plan.once(other)
+    if isinstance(unknown, ast.Name | ast.Constant):
+        return unknown, plan.again(unknown), other
+    name = plan.fresh()
+    return plan.at(ast.NamedExpr(plan.store(name), unknown)), plan.name(name), other
+
+
+GUESSES: dict[Type, type] = {INT: int, DOUBLE: float, STRING: str}
 
 
 def _folded(plan: Plan, operator: str, left: Expr, right: Expr) -> Expr | None:
@@ -112,7 +154,7 @@ def equality(plan: Plan, operator: str, left: Expr, kind: Type, right: Expr, oth
     # A str is equal to nothing but a str in Python too, so one side known to be text is enough.
     if (kind == other and kind in PLAIN) or STRING in (kind, other) or BYTES in (kind, other):
         return plan.compare(left, EQUALITIES[operator](), right)
-    return plan.call(equals if operator == "==" else operators.unequal, left, right)
+    return _guess(plan, operator, left, kind, right, other)
 
 
 def membership(plan: Plan, left: Expr, kind: Type, term: tree.Node) -> Expr:
@@ -169,8 +211,10 @@ def _by(function: Any) -> Callable[[Plan, str, Expr, Expr], Expr]:
 def _text(plan: Plan, operator: str, left: Expr, right: Expr) -> Expr:
     """Counted only when it is large, or built again and again."""
     result = plan.at(ast.BinOp(left, ast.Add(), right))
-    if plan.loops:
-        return plan.charged(operators.checked_text, result)
+    return plan.charged(operators.checked_text, result) if plan.loops else _counted_text(plan, result)
+
+
+def _counted_text(plan: Plan, result: Expr) -> Expr:
     name = plan.fresh()
     kept = plan.at(ast.NamedExpr(plan.store(name), result))
     small = plan.compare(plan.call(len, kept), ast.LtE(), plan.plain(budget.LARGE))

@@ -52,7 +52,7 @@ def access(plan: Plan, found: Access) -> Expr:
     if field.attribute:
         value = plan.attribute(context, field.attribute)
         return present(plan, value, found.path) if field.optional else value
-    if isinstance(field.type, ObjectType) or "." in found.path and found.path not in plan.environment.variables:
+    if isinstance(field.type, ObjectType) or found.path not in plan.environment.variables:
         return plan.method(context, "whole", plan.constant(found.path))
     return plan.method(context, "variable", plan.constant(found.path))
 

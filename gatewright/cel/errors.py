@@ -44,11 +44,12 @@ class CelCheckError(ExpressionError):
 
 
 class CelError(Exception):
-    """An evaluation that has no value. `offset` is the code point of the expression where it failed, if known."""
+    """An evaluation that has no value. `offset` is the code point of the expression where it failed, if known.
 
-    def __init__(self, message: str, offset: int | None = None) -> None:
-        super().__init__(message)
-        self._offset = offset
+    It has no constructor of its own: errors are made for ordinary requests and must cost little.
+    """
+
+    _offset: int | None = None
 
     @property
     def message(self) -> str:
@@ -86,10 +87,9 @@ def as_fault(error: Exception) -> Fault:
     """Python's KeyError and IndexError, raised by generated code, as the language's errors."""
     if isinstance(error, Fault):
         return error
-    offset = place(error.__traceback__)
-    if isinstance(error, KeyError):
-        return Fault(f"no such key: {error.args[0]}", offset)
-    return Fault("index out of range", offset)
+    made = Fault(f"no such key: {error.args[0]}" if isinstance(error, KeyError) else "index out of range")
+    made._offset = place(error.__traceback__)
+    return made
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:

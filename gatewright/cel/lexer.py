@@ -70,12 +70,13 @@ def tokens(text: str) -> list[Token]:
             raise _refused(text, offset, f"unexpected character {text[offset]!r}")
         kind = match.lastgroup or ""
         if kind == "string":
-            token, end = _string(text, match)
-        else:
-            token, end = READERS[kind](text, match), match.end()
+            read, offset = _string(text, match)
+            found.append(read)
+            continue
+        offset = match.end()
+        token = READERS[kind](text, match)
         if token is not None:
             found.append(token)
-        offset = end
     found.append(Token("end", None, len(text), "the end of the expression"))
     return found
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from gatewright.cel.budget import FREE_PASSES, Budget, look, steps
 from gatewright.cel.errors import FAULTS, Fault
 from gatewright.cel.operators import shown
 from gatewright.cel.values import LISTS, Optional, entries, from_key, keys, type_name
@@ -12,13 +13,13 @@ from gatewright.cel.values import LISTS, Optional, entries, from_key, keys, type
 __all__ = ["from_key"]
 
 
-def items(value: Any) -> Iterable[Any]:
+def items(value: Any) -> Sequence[Any]:
     """The elements of a list or the keys of a map."""
     if type(value) in LISTS or isinstance(value, list):
-        elements: Iterable[Any] = value
+        elements: Sequence[Any] = value
         return elements
     if isinstance(value, dict):
-        return keys(value)
+        return list(keys(value))
     raise Fault(f"cannot run over {type_name(value)}")
 
 
@@ -41,6 +42,19 @@ def size(value: Any) -> int:
     if type(value) in LISTS or isinstance(value, list | dict):
         return len(value)
     raise Fault(f"cannot run over {type_name(value)}")
+
+
+def counted(budget: Budget, run: Iterable[Any], passes: int, weight: int) -> Iterable[Any]:
+    """What a loop runs over, its steps charged; a long run looks at the clock now and then."""
+    steps(budget, passes * weight)
+    return run if passes <= FREE_PASSES else _watched(budget, run)
+
+
+def _watched(budget: Budget, run: Iterable[Any]) -> Iterable[Any]:
+    for number, item in enumerate(run):
+        if number % 16 == 0:
+            look(budget)
+        yield item
 
 
 def put_all(result: dict[Any, Any], more: Any) -> None:

@@ -155,9 +155,8 @@ def add_lists(budget: Budget, left: Any, right: Any) -> list[Any]:
 
 def join_text(budget: Budget, parts: tuple[Any, ...]) -> str:
     """A long sum of strings at once: adding one by one copies the beginning each time."""
-    result = "".join(parts)
-    built(budget, len(result))
-    return result
+    built(budget, sum(map(len, parts)))
+    return "".join(parts)
 
 
 def arithmetic(operator: str) -> Callable[[Any, Any], Any]:
@@ -218,6 +217,8 @@ def is_in(value: Any, container: Any) -> bool:
     """`value in container`: an element of a list, a key of a map."""
     if isinstance(container, dict):
         return as_key(value) in container
+    if type(value) is str and type(container) in LISTS:
+        return value in container  # a str is equal to nothing but a str in Python too
     if type(container) in LISTS or isinstance(container, list):
         return any(equals(value, element) for element in container)
     no_overload("in", value, container)

@@ -27,7 +27,10 @@ STRENGTH = {
 }
 SIGNS = ("!", "-")
 RESERVED = frozenset(
-    "as break const continue else for function if import let loop package namespace return var void while".split()
+    (
+        *("as", "break", "const", "continue", "else", "for", "function", "if", "import"),
+        *("let", "loop", "package", "namespace", "return", "var", "void", "while"),
+    )
 )
 
 
@@ -188,7 +191,8 @@ class Parser:
             if args:
                 self.expect(",")
             args.append(self.expression(0))
-        call = self.made(tree.Call(offset, name, target, args))
+        call = tree.Call(offset, name, target, args)
+        self.made(call)
         macro = self.table.get((name, target is not None, len(call.args))) or self.table.get(
             (name, target is not None, macros.ANY)
         )

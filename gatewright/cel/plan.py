@@ -16,11 +16,12 @@ before it (`self.block`); statements serve where Python's own nesting limits end
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from gatewright.cel import operators, tree
+from gatewright.cel.budget import START
 from gatewright.cel.environment import Environment
 from gatewright.cel.errors import FAULTS, PLAN_FILE, as_fault
 from gatewright.cel.types import BOOL
@@ -29,6 +30,7 @@ SPILL = 12  # every so many levels an expression is put into a temporary
 NATIVE = (KeyError, IndexError)
 
 Expr = ast.expr
+Located = TypeVar("Located", bound=ast.expr | ast.stmt | ast.arg | ast.ExceptHandler)
 
 
 class Plan:
@@ -56,7 +58,7 @@ class Plan:
 
     # Python nodes
 
-    def at(self, node: Any) -> Any:
+    def at(self, node: Located) -> Located:
         node.lineno = node.end_lineno = self.line
         node.col_offset = node.end_col_offset = 0
         return node
@@ -67,7 +69,7 @@ class Plan:
     def store(self, name: str) -> ast.Name:
         return self.at(ast.Name(name, ast.Store()))
 
-    def plain(self, value: object) -> Expr:
+    def plain(self, value: bool | int | None) -> Expr:
         """None, a bool or a number of ours as itself."""
         return self.at(ast.Constant(value))
 
@@ -75,9 +77,9 @@ class Plan:
         """A value of the expression: numbers and such as themselves, anything else by a generated name."""
         if value is None or type(value) in (bool, int):
             return self.plain(value)
+        key: tuple[type, Any] | None = (type(value), repr(value) if type(value) is float else value)
         try:
-            key = (type(value), repr(value) if type(value) is float else value)
-            found = self.constants.get(key)
+            found = self.constants.get(key)  # type: ignore[arg-type]  # None is not yet possible
         except TypeError:  # a list or map
             key = found = None
         if found is None:
@@ -170,7 +172,7 @@ class Plan:
         self.block.append(self.at(ast.Expr(expr)))
 
     @contextmanager
-    def into(self, block: list[ast.stmt], *, nested: bool = False):
+    def into(self, block: list[ast.stmt], *, nested: bool = False) -> Iterator[list[ast.stmt]]:
         """Statements go into `block` meanwhile; `nested` when it is the inside of a loop or try."""
         outer, self.block = self.block, block
         self.blocks += nested
@@ -238,8 +240,7 @@ class Plan:
         body = self.block
         self.block = []
         if self.uses_budget:
-            zeroes = [self.plain(0), self.plain(0), self.plain(0)]
-            self.assign("b", self.at(ast.List(zeroes, ast.Load())))
+            self.assign("b", self.at(ast.List([self.plain(number) for number in START], ast.Load())))
         self.block.extend(self._guarded(body))
         self.functions.append(self.function("plan", ["c"], self.block))
         return ast.Module(self.functions, [])

@@ -15,16 +15,14 @@ EVERYTHING = "*"
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """`attributes`: dotted paths, "request.method"; one entry of a map "request.headers:x-foo"; "*" is `variables()`."""
+    """`attributes`: dotted paths, "request.method"; an entry "request.headers:x-foo"; "*" for `variables()`."""
 
     attributes: frozenset[str]
 
     def reads(self, path: str) -> bool:
         """Whether the value at `path`, or an object that contains it, or a part of it, is read."""
         return any(
-            name in (EVERYTHING, path)
-            or path.startswith(f"{name}.")
-            or name.startswith((f"{path}.", f"{path}:"))
+            name in (EVERYTHING, path) or path.startswith(f"{name}.") or name.startswith((f"{path}.", f"{path}:"))
             for name in self.attributes
         )
 

@@ -16,6 +16,8 @@ class Node:
     """
 
     __slots__ = ("depth", "offset", "resolved", "size", "type")
+    depth: int
+    size: int
     fields: tuple[str, ...] = ()
 
     def __init__(self, offset: int, children: tuple[Node, ...] | list[Node] = ()) -> None:

@@ -1,7 +1,7 @@
 """The types the checker knows, and which fits where.
 
-A type is what can be said before anything runs; `dyn` says nothing and fits everywhere. The planner trusts a type: where
-`string` is known it emits no test. So whatever cannot be said with certainty must be `dyn` (see `join`).
+A type is what can be said before anything runs; `dyn` says nothing and fits everywhere. The planner trusts a type:
+where `string` is known it emits no test. So whatever cannot be said with certainty must be `dyn` (see `join`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ class Type:
     """A type: its kind and, for containers, the types inside. Immutable; compared by value."""
 
     __slots__ = ("kind", "open", "params")
+    open: bool
 
     def __init__(self, kind: str, params: tuple[Type, ...] = ()) -> None:
         self.kind = kind

@@ -174,12 +174,15 @@ def equals(left: Any, right: Any) -> bool:
         if one is two or (one is not float and two in NUMBERS and two is not float):
             return bool(left == right)
         return two in NUMBERS and float(left) == float(right)
-    if one in LISTS or isinstance(left, list):
-        return (two in LISTS or isinstance(right, list)) and _equal_lists(left, right)
-    if isinstance(left, dict):
-        return isinstance(right, dict) and _equal_maps(left, right)
-    if one is two:
-        return bool(left == right)
+    try:
+        if one in LISTS or isinstance(left, list):
+            return (two in LISTS or isinstance(right, list)) and _equal_lists(left, right)
+        if isinstance(left, dict):
+            return isinstance(right, dict) and _equal_maps(left, right)
+        if one is two:
+            return bool(left == right)
+    except RecursionError:
+        raise Fault("values nested too deeply to compare") from None
     return isinstance(left, str) and isinstance(right, str) and left == right
 
 

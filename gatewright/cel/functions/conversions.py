@@ -5,8 +5,10 @@ Text of numbers is read as strictly as the specification's own: no underscores, 
 
 from __future__ import annotations
 
+import math
 import re
 
+from gatewright.cel.budget import Budget, built
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions import network, times
 from gatewright.cel.functions.standard import identity
@@ -17,7 +19,9 @@ from gatewright.cel.values import MAX_INT, MAX_UINT, MIN_INT, Duration, Timestam
 
 INT_TEXT = re.compile(r"[+-]?[0-9]{1,40}")
 UINT_TEXT = re.compile(r"\+?[0-9]{1,40}")
-DOUBLE_TEXT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|[iI]nf(?:inity)?|Infinity|NaN|nan)")
+DOUBLE_TEXT = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|[iI]nf(?:inity)?|Infinity|NaN|nan)"
+)
 BOOL_TEXT = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
@@ -73,9 +77,9 @@ def double_from_string(text: str) -> float:
 
 def string_from_double(value: float) -> str:
     """The shortest text that reads back as the same double, in the form that Go's formatting with %g has."""
-    if value != value:
+    if math.isnan(value):
         return "NaN"
-    if value in (float("inf"), float("-inf")):
+    if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     return plain_double(value)
 
@@ -89,14 +93,16 @@ def plain_double(value: float) -> str:
     return text.removesuffix(".0")
 
 
-def string_from_bytes(value: bytes) -> str:
+def string_from_bytes(budget: Budget, value: bytes) -> str:
+    built(budget, len(value))
     try:
         return value.decode()
     except UnicodeDecodeError:
         raise Fault("invalid UTF-8") from None
 
 
-def bytes_from_string(text: str) -> bytes:
+def bytes_from_string(budget: Budget, text: str) -> bytes:
+    built(budget, len(text))
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -150,13 +156,13 @@ TABLE = (
     function("string", (UINT,), STRING, decimal),
     function("string", (DOUBLE,), STRING, string_from_double),
     function("string", (BOOL,), STRING, string_from_bool),
-    function("string", (BYTES,), STRING, string_from_bytes),
+    function("string", (BYTES,), STRING, string_from_bytes, charges=True),
     function("string", (TIMESTAMP,), STRING, times.timestamp_text),
     function("string", (DURATION,), STRING, times.duration_text),
     function("string", (IP,), STRING, network.ip_text),
     function("string", (CIDR,), STRING, network.cidr_text),
     function("bytes", (BYTES,), BYTES, identity),
-    function("bytes", (STRING,), BYTES, bytes_from_string),
+    function("bytes", (STRING,), BYTES, bytes_from_string, charges=True),
     function("bool", (BOOL,), BOOL, identity),
     function("bool", (STRING,), BOOL, bool_from_string),
     function("timestamp", (TIMESTAMP,), TIMESTAMP, identity),

@@ -46,7 +46,10 @@ def format_text(budget: Budget, template: str, arguments: list[Any]) -> str:
 
 
 def _text(budget: Budget, value: Any, precision: int) -> str:
-    return shown(budget, value)
+    try:
+        return shown(budget, value)
+    except RecursionError:
+        raise Fault("format: nested too deeply") from None
 
 
 def shown(budget: Budget, value: Any) -> str:

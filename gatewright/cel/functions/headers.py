@@ -25,12 +25,14 @@ SECRET = frozenset(
 def _lines(headers: dict[str, Any]) -> list[tuple[str, str]]:
     if isinstance(headers, HeaderMap):
         return headers.lines
-    return [(name, str(value)) for name, value in headers.items()]
+    if not all(isinstance(word, str) for pair in headers.items() for word in pair):
+        raise Fault("not headers: names and values are strings")
+    return list(headers.items())
 
 
 def redacted(budget: Budget, headers: dict[str, Any]) -> dict[str, Any]:
     built(budget, 64 * len(headers))
-    return {name: "<redacted>" if name.lower() in SECRET else value for name, value in headers.items()}
+    return {name: "<redacted>" if name.lower() in SECRET else value for name, value in joined(budget, headers).items()}
 
 
 def joined(budget: Budget, headers: dict[str, Any]) -> dict[str, str]:

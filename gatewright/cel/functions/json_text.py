@@ -17,7 +17,18 @@ from gatewright.cel.functions import encoders, times
 from gatewright.cel.functions.table import A, both, function
 from gatewright.cel.functions.text import as_text
 from gatewright.cel.types import BYTES, DYN, STRING, map_of
-from gatewright.cel.values import MAX_INT, MIN_INT, NONE, Duration, Optional, Timestamp, TypeValue, Uint, from_key, type_name
+from gatewright.cel.values import (
+    MAX_INT,
+    MIN_INT,
+    NONE,
+    Duration,
+    Optional,
+    Timestamp,
+    TypeValue,
+    Uint,
+    from_key,
+    type_name,
+)
 
 COST = 4  # bytes built for each byte of JSON text, about
 

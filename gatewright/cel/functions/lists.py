@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cmp_to_key
 from typing import Any
 
 from gatewright.cel.budget import Budget, built, steps
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions.table import LIST_A, A, function, method
-from gatewright.cel.operators import compare
 from gatewright.cel.types import DYN, INT, list_of, optional_of
 from gatewright.cel.values import COMPARABLE_KINDS, LISTS, NONE, Optional, equals, type_name
-
-LESS = compare("<")
 
 
 def distinct(budget: Budget, items: list[Any]) -> list[Any]:
@@ -76,8 +72,8 @@ def part(budget: Budget, items: list[Any], start: int, end: int) -> list[Any]:
     return list(items[start:end])
 
 
-def _order(left: Any, right: Any) -> int:
-    return -1 if LESS(left, right) else int(LESS(right, left))
+def _first(pair: tuple[Any, Any]) -> Any:
+    return pair[0]
 
 
 def sort(budget: Budget, items: list[Any]) -> list[Any]:
@@ -93,11 +89,7 @@ def sort_by(budget: Budget, items: list[Any], order: list[Any]) -> list[Any]:
         raise Fault(f"sort: values that cannot be ordered: {', '.join(sorted(map(type_name, order))[:3])}")
     built(budget, 16 * len(items))
     steps(budget, len(items) * len(items).bit_length() / 16)
-    if kinds == {float}:
-        positions = sorted(range(len(items)), key=cmp_to_key(lambda one, two: _order(order[one], order[two])))
-    else:
-        positions = sorted(range(len(items)), key=order.__getitem__)
-    return [items[place] for place in positions]
+    return [item for _, item in sorted(zip(order, items, strict=True), key=_first)]
 
 
 def first(items: list[Any]) -> Optional:

@@ -133,7 +133,12 @@ TABLE = (
         for row in (
             *(function(name, (kind,), kind, of_all) for kind in (INT, UINT, DOUBLE)),
             *(function(name, (kind, kind), kind, of_all) for kind in (INT, UINT, DOUBLE)),
-            *(function(name, (one, two), DYN, of_all) for one in (INT, UINT, DOUBLE) for two in (INT, UINT, DOUBLE) if one != two),
+            *(
+                function(name, (one, two), DYN, of_all)
+                for one in (INT, UINT, DOUBLE)
+                for two in (INT, UINT, DOUBLE)
+                if one != two
+            ),
             function(name, (LIST_A,), DYN, _of_list(of_all)),
             function(name, (DYN, DYN, DYN), DYN, of_all, variadic=True),
         )

@@ -182,7 +182,9 @@ def family(address: Address) -> int:
 
 
 def _within(version: int, prefix: int, length: int, address: Address) -> bool:
-    return address.version == version and address.value >> (BITS[version] - length) == prefix >> (BITS[version] - length)
+    return address.version == version and address.value >> (BITS[version] - length) == prefix >> (
+        BITS[version] - length
+    )
 
 
 def is_unspecified(address: Address) -> bool:

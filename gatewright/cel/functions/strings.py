@@ -5,9 +5,10 @@ Positions count code points. What builds text of another size than its input cha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from gatewright.cel.budget import Budget, built
+from gatewright.cel.budget import Budget, built, steps
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions import formatting
 from gatewright.cel.functions.table import LIST_A, function, method
@@ -15,7 +16,7 @@ from gatewright.cel.types import INT, STRING, list_of
 from gatewright.cel.values import MAX_INT, type_name
 
 # Unicode's White_Space, as Go's unicode.IsSpace has it. Python's own strip() would take four control characters more.
-WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 
@@ -31,16 +32,19 @@ def char_at(text: str, index: int) -> str:
     return text[position : position + 1]
 
 
-def index_of(text: str, part: str, start: int = 0) -> int:
+def index_of(budget: Budget, text: str, part: str, start: int = 0) -> int:
+    steps(budget, len(text) / 256)
     return text.find(part, _position(text, start))
 
 
-def last_index_of(text: str, part: str) -> int:
+def last_index_of(budget: Budget, text: str, part: str) -> int:
+    steps(budget, len(text) / 256)
     return text.rfind(part)
 
 
-def last_index_of_before(text: str, part: str, start: int) -> int:
+def last_index_of_before(budget: Budget, text: str, part: str, start: int) -> int:
     """The last place at or before `start`."""
+    steps(budget, len(text) / 256)
     return text.rfind(part, 0, _position(text, start) + len(part))
 
 
@@ -86,38 +90,57 @@ def split_some(budget: Budget, text: str, separator: str, limit: int) -> list[st
     """At most `limit` pieces, all when negative; an empty separator splits into characters."""
     if limit == 0:
         return []
-    built(budget, len(text) + 16)
     if separator:
-        pieces = text.count(separator) + 1
-        built(budget, 56 * (pieces if limit < 0 else min(pieces, limit)))
-        return text.split(separator, max(-1, min(limit, MAX_INT) - 1) if limit > 0 else -1)
-    built(budget, 8 * len(text))
+        pieces = text.count(separator) + 1 if limit < 0 else min(text.count(separator) + 1, limit)
+        built(budget, len(text) + 56 * pieces)
+        return text.split(separator, limit - 1 if limit > 0 else -1)
+    built(budget, 9 * len(text))
     if 0 < limit < len(text):
         return [*text[: limit - 1], text[limit - 1 :]]
     return list(text)
 
 
-def substring(text: str, start: int) -> str:
-    return text[_position(text, start) :]
+def substring(budget: Budget, text: str, start: int) -> str:
+    built(budget, len(text) - _position(text, start))
+    return text[start:]
 
 
-def substring_between(text: str, start: int, end: int) -> str:
+def substring_between(budget: Budget, text: str, start: int, end: int) -> str:
     first, last = _position(text, start), _position(text, end)
     if first > last:
         raise Fault(f"substring: start {start} is after end {end}")
+    built(budget, last - first)
     return text[first:last]
 
 
-def trim(text: str) -> str:
-    return text.strip(WHITE_SPACE)
+def _shortening(shorten: Callable[..., str]) -> Callable[..., str]:
+    """Text that gets no longer is charged for by its size before."""
+
+    def charged(budget: Budget, text: str, *rest: str) -> str:
+        built(budget, len(text))
+        return shorten(text, *rest)
+
+    return charged
 
 
-def reverse(text: str) -> str:
-    return text[::-1]
+trim = _shortening(lambda text: text.strip(WHITE_SPACE))
+reverse = _shortening(lambda text: text[::-1])
+strip_prefix = _shortening(lambda text, prefix: text.removeprefix(prefix))
+strip_suffix = _shortening(lambda text, suffix: text.removesuffix(suffix))
 
 
 QUOTED = str.maketrans(
-    {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\", '"': '\\"'}
+    {
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\v": "\\v",
+        "\\": "\\\\",
+        '"': '\\"',
+    }
 )
 
 
@@ -128,10 +151,10 @@ def quote(budget: Budget, text: str) -> str:
 
 TABLE = (
     method("charAt", (STRING, INT), STRING, char_at),
-    method("indexOf", (STRING, STRING), INT, index_of),
-    method("indexOf", (STRING, STRING, INT), INT, index_of),
-    method("lastIndexOf", (STRING, STRING), INT, last_index_of),
-    method("lastIndexOf", (STRING, STRING, INT), INT, last_index_of_before),
+    method("indexOf", (STRING, STRING), INT, index_of, charges=True),
+    method("indexOf", (STRING, STRING, INT), INT, index_of, charges=True),
+    method("lastIndexOf", (STRING, STRING), INT, last_index_of, charges=True),
+    method("lastIndexOf", (STRING, STRING, INT), INT, last_index_of_before, charges=True),
     method("join", (list_of(STRING),), STRING, join, charges=True),
     method("join", (list_of(STRING), STRING), STRING, join, charges=True),
     method("lowerAscii", (STRING,), STRING, lower_ascii, charges=True),
@@ -140,12 +163,12 @@ TABLE = (
     method("replace", (STRING, STRING, STRING, INT), STRING, replace_some, charges=True),
     method("split", (STRING, STRING), list_of(STRING), split, charges=True),
     method("split", (STRING, STRING, INT), list_of(STRING), split_some, charges=True),
-    method("substring", (STRING, INT), STRING, substring),
-    method("substring", (STRING, INT, INT), STRING, substring_between),
-    method("stripPrefix", (STRING, STRING), STRING, str.removeprefix),
-    method("stripSuffix", (STRING, STRING), STRING, str.removesuffix),
-    method("trim", (STRING,), STRING, trim),
-    method("reverse", (STRING,), STRING, reverse),
+    method("substring", (STRING, INT), STRING, substring, charges=True),
+    method("substring", (STRING, INT, INT), STRING, substring_between, charges=True),
+    method("stripPrefix", (STRING, STRING), STRING, strip_prefix, charges=True),
+    method("stripSuffix", (STRING, STRING), STRING, strip_suffix, charges=True),
+    method("trim", (STRING,), STRING, trim, charges=True),
+    method("reverse", (STRING,), STRING, reverse, charges=True),
     method("format", (STRING, LIST_A), STRING, formatting.format_text, charges=True),
     function("strings.quote", (STRING,), STRING, quote, charges=True),
 )

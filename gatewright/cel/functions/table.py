@@ -16,7 +16,9 @@ MAP_AB = map_of(A, B)
 Implementation = Callable[..., Any]
 
 
-def function(name: str, params: tuple[Type, ...], result: Type, implementation: Implementation, **more: bool) -> Overload:
+def function(
+    name: str, params: tuple[Type, ...], result: Type, implementation: Implementation, **more: bool
+) -> Overload:
     """`name(params)`."""
     return Overload(name, params, result, implementation, **more)
 
@@ -26,7 +28,9 @@ def method(name: str, params: tuple[Type, ...], result: Type, implementation: Im
     return Overload(name, params, result, implementation, receiver=True, **more)
 
 
-def both(name: str, params: tuple[Type, ...], result: Type, implementation: Implementation, **more: bool) -> tuple[Overload, ...]:
+def both(
+    name: str, params: tuple[Type, ...], result: Type, implementation: Implementation, **more: bool
+) -> tuple[Overload, ...]:
     """Written either way, as `size(x)` and `x.size()`."""
     return (
         Overload(name, params, result, implementation, **more),

@@ -1,4 +1,4 @@
-"""Runs the CEL specification's conformance tests (JSON form) through this compiler. Used by test_conformance and by hand."""
+"""Runs the CEL specification's conformance tests, in their JSON form, through this compiler."""
 
 from __future__ import annotations
 
@@ -149,5 +149,3 @@ def run(test: dict[str, Any]) -> str | None:
     expected = test.get("value", test.get("typed_result", {}).get("result", {"bool_value": True}))
     wanted = value_from(expected)
     return None if same(found, wanted) else f"gave {found!r}, not {wanted!r}"
-
-
