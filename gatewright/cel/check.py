@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gatewright.cel import tree
+from gatewright.cel import patterns, tree
 from gatewright.cel.environment import Access, Entry, Environment, Overload
-from gatewright.cel.errors import Problem, problem_at
+from gatewright.cel.errors import Fault, Problem, problem_at
+from gatewright.cel.functions import misc, network, times
 from gatewright.cel.macros import dotted
 from gatewright.cel.names import hint
 from gatewright.cel.signatures import OPERATORS, TYPE_DENOTATIONS
@@ -220,7 +221,21 @@ class Checker:
         types = [self.visit(arg) for arg in args]
         if overloads is None:
             return self._unknown_function(node)
-        return self._resolve(node, node.function, overloads, types)
+        found = self._resolve(node, node.function, overloads, types)
+        self._literals(node, args)
+        return found
+
+    def _literals(self, node: tree.Call, args: list[tree.Node]) -> None:
+        """A pattern, network, address or time that is written out and wrong is refused now."""
+        for overload in node.resolved or ():
+            place, read = LITERAL_READERS.get(overload.implementation, (0, None))
+            literal = args[place] if place < len(args) else None
+            if read is None or not isinstance(literal, tree.Literal) or not isinstance(literal.value, str):
+                continue
+            try:
+                read(literal.value)
+            except Fault as fault:
+                self.problem(literal, fault.message)
 
     def _function(self, node: tree.Call) -> tuple[tuple[Overload, ...] | None, list[tree.Node]]:
         """The overloads of a call's name and its arguments, the receiver first when it is a value."""
@@ -502,6 +517,15 @@ def _fresh(given: Type, fresh: dict[Type, Type]) -> Type:
     return Type(given.kind, tuple(_fresh(param, fresh) for param in given.params))
 
 
+# Implementations that read a literal argument: its position, and what reads it.
+LITERAL_READERS: dict[Any, tuple[int, Callable[[str], Any] | None]] = {
+    patterns.matches: (1, patterns.search_of),
+    misc.regex_replace: (1, patterns.replacer),
+    network.parse_ip: (0, network.parse_ip),
+    network.parse_cidr: (0, network.parse_cidr),
+    times.timestamp_from_string: (0, times.timestamp_from_string),
+    times.duration_from_string: (0, times.duration_from_string),
+}
 PREDICATES = frozenset(("all", "exists", "existsOne", "filter", "filterKeys"))
 LOOPS_OVER: dict[str, tuple[str, ...]] = {
     "mapValues": ("map", "dyn", "param", "object"),

@@ -282,6 +282,8 @@ class Parser:
             self.advance()
             self.expect(":")
             self.expression(0)
+        while isinstance(operand, tree.Select):
+            operand = operand.operand
         return tree.Message(operand.offset, name)
 
 

@@ -71,7 +71,7 @@ FUNCTIONS = [
 # Forms of larger expressions: E any expression, the others one word of the list below.
 FORMS = [
     *("(E B E)", "(E B E)", "(E B E)", "(E P E P E)", "(E && E && E)", "(E || E || E)", "!(E)", "-(E)", "(E ? E : E)"),
-    *("E.S", "E.M(E)", "E.M(E)", "E[E]", "E[?E]", "F(E)", "F(E)", "has(E.a)", "[E, E]", "[E, ?E]", "{E: E}"),
+    *("E.S", "E.M(E)", "E.M(E)", "E[E]", "E[?E]", "F(E)", "F(E)", "has((E).a)", "[E, E]", "[E, ?E]", "{E: E}"),
     *("{E: E, ?E: E}", "E.L(N, E)", "E.L(N, E)", "E.T(k, v, E)", "E.map(N, E, E)", "cel.bind(N, E, E)"),
     *("default(E, E)", "coalesce(E, E, E)", "E.with(N, E)"),
 ]

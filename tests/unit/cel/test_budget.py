@@ -1,0 +1,68 @@
+"""What one evaluation may cost: steps, bytes and time, with the place where it ended; never absorbed."""
+
+from __future__ import annotations
+
+import pytest
+
+from gatewright.cel import budget
+from gatewright.cel.environment import Environment, Field, Values
+from gatewright.cel.errors import OverBudget
+from gatewright.cel.program import compile_expression
+from gatewright.cel.types import DYN, STRING, list_of
+
+ENVIRONMENT = Environment([Field("l", list_of(DYN)), Field("s", STRING), Field("big", STRING)])
+CONTEXT = Values({"l": list(range(300)), "s": "ab", "big": "ab" * 1_000_000})
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("l.map(a, l.map(b, l.map(c, c)))", "steps"),
+        ("l.all(a, l.all(b, l.all(c, true)))", "steps"),
+        ("lists.range(200000).size()", None),
+        ("lists.range(200000).map(a, a)", "steps"),
+        ("lists.range(100000000)", "bytes built"),
+        ("cel.bind(a, big + big, cel.bind(b, a + a, b + b))", "bytes built"),
+        ("big.replace('a', 'bbbbbbbbbbbbbbbbbbbb')", "bytes built"),
+        ("big.split('')", "bytes built"),
+        ("big + big + big + big + big + big", "bytes built"),
+        ("l.map(a, big + 'x')", "bytes built"),
+        ("l.map(a, big.substring(1))", "bytes built"),
+        ("l.map(a, big.reverse())", "bytes built"),
+        ("l.map(a, [big].join())", "bytes built"),
+        ("l.map(a, toJson(big))", "bytes built"),
+        ("l.map(a, base64.encode(bytes(big)))", "bytes built"),
+        ("l.map(a, '%s'.format([big]))", "bytes built"),
+        ("l.map(a, big.split(','))", "bytes built"),
+        ("sets.contains(l, lists.range(5000))", "steps"),
+        ("l.exists(a, big.matches('z.*' + s))", "steps"),
+        ("l.all(a, !big.contains('q')) || true", "steps"),
+        ("default(lists.range(100000000), [])", "bytes built"),
+    ],
+)
+def test_a_limit_ends_the_evaluation(monkeypatch: pytest.MonkeyPatch, text: str, part: str | None) -> None:
+    monkeypatch.setattr(budget, "MAX_SECONDS", 60.0)  # the machine's speed is not what is tested
+    program = compile_expression(text, ENVIRONMENT)
+    if part is None:
+        program.evaluate(CONTEXT)
+        return
+    with pytest.raises(OverBudget, match=part) as caught:
+        program.evaluate(CONTEXT)
+    assert caught.value.offset is not None
+
+
+def test_time_ends_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(1000))
+    monkeypatch.setattr(budget, "monotonic", lambda: next(clock) * 0.015)
+    with pytest.raises(OverBudget, match="20 ms"):
+        compile_expression("l.map(a, l.map(b, b))", ENVIRONMENT).evaluate(CONTEXT)
+
+
+def test_the_budget_is_of_one_evaluation() -> None:
+    program = compile_expression("l.map(a, a).size()", ENVIRONMENT)
+    assert [program.evaluate(CONTEXT) for _ in range(500)] == [300] * 500
+
+
+def test_plain_expressions_have_no_budget_at_all() -> None:
+    for text in ("s == 'ab'", "s in ['a', 'b'] && s.startsWith('a')", "[1, 2].exists(x, x == 2)"):
+        assert "b = [" not in compile_expression(text, ENVIRONMENT).source

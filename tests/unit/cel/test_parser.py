@@ -1,0 +1,121 @@
+"""Text to tree: forms, precedence, literals, refusals with their place, and no text that breaks the parser."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewright.cel import tree
+from gatewright.cel.errors import CelSyntaxError
+from gatewright.cel.parser import MAX_DEPTH, parse
+from gatewright.cel.values import Uint
+from tests.unit.cel.generate import BINARY, LEAVES
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (
+            "1 + 2 * 3 - 4",
+            "Chain(Literal(1), ['+', '-'], [2, 10], [Chain(Literal(2), ['*'], [6], [Literal(3)]), Literal(4)])",
+        ),
+        ("a || b && c", "Logic('||', [Ident('a', False), Logic('&&', [Ident('b', False), Ident('c', False)])])"),
+        (
+            "a ? 1 : b ? 2 : 3",
+            "Conditional([Ident('a', False), Ident('b', False)], [Literal(1), Literal(2)], Literal(3))",
+        ),
+        ("a.b.?c[?0]", "Index(Select(Select(Ident('a', False), 'b', False), 'c', True), Literal(0), True)"),
+        (".a", "Ident('a', True)"),
+        ("a.`b-c`", "Select(Ident('a', False), 'b-c', False)"),
+        ("!!!a", "Unary('!', Ident('a', False))"),
+        ("--a", "Unary('-', Unary('-', Ident('a', False)))"),
+        ("[1, ?a,]", "ListNode([Literal(1), Ident('a', False)], frozenset({1}))"),
+        ("{1: 2, ?a: b,}", "MapNode([Literal(1), Ident('a', False)], [Literal(2), Ident('b', False)], frozenset({1}))"),
+        ("a.b(1)", "Call('b', Ident('a', False), [Literal(1)])"),
+        ("has(a.b)", "Has(Select(Ident('a', False), 'b', False))"),
+        ("l.map(x, true, x)", "Comprehension('map', Ident('l', False), ('x',), Literal(True), Ident('x', False))"),
+        ("cel.bind(x, 1, x)", "Bind('x', Literal(1), Ident('x', False))"),
+        ("1.with(x, x)", "Bind('x', Literal(1), Ident('x', False))"),
+        ("a.B{c: 1}", "Message('a.B')"),
+        ("1 // a comment\n + 2", "Chain(Literal(1), ['+'], [16], [Literal(2)])"),
+    ],
+)
+def test_the_tree_of(text: str, wanted: str) -> None:
+    assert repr(parse(text)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("-9223372036854775808", -(2**63)),
+        ("0xFFu", Uint(255)),
+        ("18446744073709551615u", Uint(2**64 - 1)),
+        (".5e1", 5.0),
+        (r"'\u00e9\x41\101\n'", "éAA\n"),
+        (r"r'\n'", "\\n"),
+        (r"b'\xff\u00e9'[0]", None),
+        (r"b'é\xff\377'", b"\xc3\xa9\xff\xff"),
+        ("'''a\n'b'''", "a\n'b"),
+    ],
+)
+def test_the_value_of_a_literal(text: str, value: object) -> None:
+    if value is None:
+        with pytest.raises(CelSyntaxError):
+            parse(text)
+        return
+    node = parse(text)
+    assert isinstance(node, tree.Literal)
+    assert (type(node.value), node.value) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "part"),
+    [
+        ("", 1, 1, "expected a value"),
+        ("1 +", 1, 4, "expected a value"),
+        ("a\n  .b c", 2, 6, 'unexpected "c"'),
+        ("f(1", 1, 4, 'expected ","'),
+        ("f(1,)", 1, 5, "expected a value"),
+        ("'abc", 1, 1, "does not end"),
+        ("a @ b", 1, 3, "unexpected character"),
+        ("9223372036854775808", 1, 1, "out of range"),
+        ("1e999", 1, 1, "out of range"),
+        ("'\\q'", 1, 2, "unknown escape"),
+        ("'\\ud800'", 1, 2, "no Unicode character"),
+        ("package", 1, 1, "reserved"),
+        ("has(a)", 1, 5, "must be a field"),
+        ("l.map(1, 2)", 1, 7, "must be a plain name"),
+        ("l.all(x, x, true)", 1, 10, "must differ"),
+        ("(" * 5000, 1, MAX_DEPTH + 1, "deep"),
+        ("x" + ".y" * 8000, 1, 401, "deep"),
+        ("1+" * 8193, 1, 1, "16386 characters"),
+    ],
+)
+def test_a_refusal_says_where_and_why(text: str, line: int, column: int, part: str) -> None:
+    with pytest.raises(CelSyntaxError) as caught:
+        parse(text)
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.column) == (line, column)
+    assert part in problem.message
+
+
+@pytest.mark.parametrize("joint", ["+", "||", "&&", "<", "==", "*"])
+def test_a_chain_of_thousands_is_flat(joint: str) -> None:
+    assert parse(joint.join(["a"] * 5000)).depth == 2
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        [*LEAVES, *BINARY, *"()[]{}.,:?!-", "'", '"""', "\\", "a.b(", "x.map(", "`", "//", "\n", "0x", "é", "\ud800"]
+    ),
+    max_size=30,
+).map(" ".join)
+
+
+@given(st.one_of(st.text(max_size=60), WORDS))
+def test_any_text_is_an_expression_or_a_syntax_error(text: str) -> None:
+    try:
+        assert parse(text).depth <= MAX_DEPTH
+    except CelSyntaxError as error:
+        assert error.problems[0].line >= 1
