@@ -36,7 +36,9 @@ class HTTPHeader(Model):
     """A header to write."""
 
     name: HeaderName
+    """Name of the header; letter case does not matter."""
     value: HeaderValue
+    """Value of the header."""
 
 
 _Headers = Annotated[tuple[HTTPHeader, ...], Field(max_length=16), unique(lambda header: header.name, field="name")]
@@ -58,8 +60,11 @@ class HTTPHeaderFilter(RuledModel):
     """Gateway API HTTPHeaderFilter: `add` appends, `set` replaces, `remove` deletes; in this order."""
 
     set: _Headers = ()
+    """Headers to write, in place of those of the same name."""
     add: _Headers = ()
+    """Headers to write beside those of the same name."""
     remove: Annotated[tuple[str, ...], Field(max_length=16), unique(lambda name: name, field=None)] = ()
+    """Names of headers to take away."""
 
     def broken_rules(self) -> Iterator[Broken]:
         for field, names in (
@@ -80,8 +85,11 @@ class HTTPPathModifier(RuledModel):
     """Gateway API HTTPPathModifier."""
 
     type: Literal["ReplaceFullPath", "ReplacePrefixMatch"]
+    """Which of the two other fields is set."""
     replace_full_path: PathText | None = None
+    """The new path."""
     replace_prefix_match: PathText | None = None
+    """What stands in place of the prefix that matched."""
 
     def broken_rules(self) -> Iterator[Broken]:
         yield from type_decides(self, _PATH_MODIFIERS)
@@ -94,24 +102,33 @@ class HTTPRequestRedirectFilter(Model):
     """Gateway API HTTPRequestRedirectFilter; unset fields are taken from the request."""
 
     scheme: Literal["http", "https"] | None = None
+    """Scheme of the new address; the request's own when unset."""
     hostname: PreciseHostname | None = None
+    """Host of the new address; the request's own when unset."""
     path: HTTPPathModifier | None = None
+    """Path of the new address; the request's own when unset."""
     port: Port | None = None
+    """Port of the new address; when unset that of the scheme, or else the listener's."""
     status_code: Literal[301, 302, 303, 307, 308] = 302
+    """Status of the answer."""
 
 
 class HTTPURLRewriteFilter(Model):
     """Gateway API HTTPURLRewriteFilter."""
 
     hostname: PreciseHostname | None = None
+    """The host that the backend sees."""
     path: HTTPPathModifier | None = None
+    """The path that the backend sees."""
 
 
 class Fraction(RuledModel):
     """Gateway API Fraction."""
 
     numerator: Annotated[Integer, Field(ge=0)]
+    """How many."""
     denominator: Annotated[Integer, Field(ge=1)] = 100
+    """Of how many."""
 
     def broken_rules(self) -> Iterator[Broken]:
         if self.numerator > self.denominator:
@@ -138,11 +155,17 @@ class HTTPCORSFilter(RuledModel):
         Field(max_length=64),
         unique(lambda origin: origin, field=None),
     ] = ()
+    """Origins whose scripts may use this one, for example https://shop.example.com; `*` alone is any."""
     allow_methods: Annotated[tuple[_Method, ...], Field(max_length=9), unique(lambda name: name, field=None)] = ()
+    """Methods that they may use; `*` alone is any."""
     allow_headers: _CorsHeaders = ()
+    """Request headers that they may set; `*` alone is any."""
     expose_headers: _CorsHeaders = ()
+    """Response headers that they may read."""
     allow_credentials: Boolean | None = None
+    """Whether their requests may carry credentials."""
     max_age: Annotated[Integer, Field(ge=1, le=2**31 - 1)] = 5
+    """Seconds for which a browser keeps the answer to a preflight."""
 
     def broken_rules(self) -> Iterator[Broken]:
         for name, values in (

@@ -43,7 +43,9 @@ class HTTPPathMatch(RuledModel):
     """Gateway API HTTPPathMatch; default: prefix `/`."""
 
     type: Literal["Exact", "PathPrefix", "RegularExpression"] = "PathPrefix"
+    """How the path is compared."""
     value: Annotated[str, Field(max_length=1024)] = "/"
+    """The path, the prefix or the regular expression."""
 
     def broken_rules(self) -> Iterator[Broken]:
         if self.type == "RegularExpression":
@@ -65,8 +67,11 @@ class HTTPHeaderMatch(RuledModel):
     """Gateway API HTTPHeaderMatch."""
 
     type: Literal["Exact", "RegularExpression"] = "Exact"
+    """How the value is compared."""
     name: HeaderName
+    """Name of the header; letter case does not matter."""
     value: HeaderValue
+    """The value, or a regular expression in RE2 syntax."""
 
     def broken_rules(self) -> Iterator[Broken]:
         if self.type == "RegularExpression":
@@ -77,8 +82,11 @@ class HTTPQueryParamMatch(RuledModel):
     """Gateway API HTTPQueryParamMatch."""
 
     type: Literal["Exact", "RegularExpression"] = "Exact"
+    """How the value is compared."""
     name: HeaderName
+    """Name of the parameter."""
     value: Annotated[str, Field(min_length=1, max_length=1024)]
+    """The value, or a regular expression in RE2 syntax."""
 
     def broken_rules(self) -> Iterator[Broken]:
         if self.type == "RegularExpression":
@@ -89,20 +97,26 @@ class HTTPRouteMatch(Model):
     """Gateway API HTTPRouteMatch: all parts must hold."""
 
     path: HTTPPathMatch = HTTPPathMatch()
+    """What the path must be."""
     headers: Annotated[
         tuple[HTTPHeaderMatch, ...], Field(max_length=16), unique(lambda header: header.name, field="name")
     ] = ()
+    """What headers must be; all of them."""
     query_params: Annotated[
         tuple[HTTPQueryParamMatch, ...], Field(max_length=16), unique(lambda query: query.name, field="name")
     ] = ()
+    """What parameters of the query must be; all of them."""
     method: Literal["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"] | None = None
+    """What the method must be."""
 
 
 class HTTPRouteTimeouts(RuledModel):
     """Gateway API HTTPRouteTimeouts; `0s` switches a limit off."""
 
     request: Duration | None = None
+    """How long the whole exchange may take; 0s is no limit."""
     backend_request: Duration | None = None
+    """How long one attempt at a backend may take; 0s is no limit."""
 
     def broken_rules(self) -> Iterator[Broken]:
         if self.request is None or self.backend_request is None:
@@ -116,8 +130,11 @@ class HTTPRouteRetry(Model):
     """Gateway API HTTPRouteRetry; `attempts` counts the tries after the first, 0 is off."""
 
     codes: Annotated[tuple[Annotated[Integer, Field(ge=400, le=599)], ...], unique(lambda code: code, field=None)] = ()
+    """Statuses of responses that are tried again."""
     attempts: Annotated[Integer, Field(ge=0)] = 1
+    """How many more tries there are after the first; 0 is none."""
     backoff: Duration | None = None
+    """The time before another try."""
 
 
 class CookieConfig(Model):

@@ -17,8 +17,11 @@ class LabelSelectorRequirement(RuledModel):
     """One `matchExpressions` item of meta/v1 LabelSelector."""
 
     key: str
+    """The label."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    """How its value is compared."""
     values: tuple[str, ...] = ()
+    """Values for In and NotIn; absent for Exists and DoesNotExist."""
 
     def broken_rules(self) -> Iterator[Broken]:
         needs_values = self.operator in ("In", "NotIn")
@@ -41,7 +44,9 @@ class LabelSelector(Model):
     """meta/v1 LabelSelector; an empty one selects everything."""
 
     match_labels: dict[str, str] = Field(default_factory=dict)
+    """Labels that an object must carry."""
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+    """What else must hold of its labels; all of them."""
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether all requirements hold."""

@@ -50,8 +50,11 @@ class KubeObject(RuledModel):
     """True: Kubernetes owns the kind and adds fields to it; an unknown one is a warning, not an error."""
 
     api_version: str
+    """Group and version of the API, for example gatewright.dev/v1alpha1."""
     kind: str
+    """Kind of the object."""
     metadata: ObjectMeta
+    """Metadata of the object."""
 
     @property
     def key(self) -> ObjectKey:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import types
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
@@ -70,6 +71,13 @@ def one_of(model: BaseModel, *names: str) -> Iterator[Broken]:
 _Items = TypeVar("_Items", bound=Sequence[Any])
 
 
+@dataclass(frozen=True, slots=True)
+class Unique(AfterValidator):
+    """A validator of lists that says what it checks, for generators: items differ in `field`, None is the item."""
+
+    field: str | None = None
+
+
 def unique(key: Callable[[Any], Hashable], *, field: str | None) -> AfterValidator:
     """A validator of lists: no two items with the same `key`; `field` is the field of the item that is to blame."""
 
@@ -81,7 +89,7 @@ def unique(key: Callable[[Any], Hashable], *, field: str | None) -> AfterValidat
             refuse(list(_repeated(items, key, field)))
         return items
 
-    return AfterValidator(check)
+    return Unique(check, field)
 
 
 def _repeated(items: Sequence[Any], key: Callable[[Any], Hashable], field: str | None) -> Iterator[Broken]:

@@ -19,21 +19,32 @@ class ParentReference(Model):
     """Gateway API ParentReference; group and kind default to Gateway."""
 
     group: Group = GATEWAY_API_GROUP
+    """API group of the parent."""
     kind: Kind = "Gateway"
+    """Kind of the parent."""
     namespace: NamespaceName | None = None
+    """Namespace of the parent; that of the referring object when unset."""
     name: ObjectName
+    """Name of the parent."""
     section_name: SectionName | None = None
+    """A section of the parent, for example a listener."""
     port: Port | None = None
+    """A port of the parent."""
 
 
 class BackendObjectReference(RuledModel):
     """Gateway API BackendObjectReference; group and kind default to Service, which needs a port."""
 
     group: Group = ""
+    """API group of the target; empty is the core group."""
     kind: Kind = "Service"
+    """Kind of the target."""
     name: ObjectName
+    """Name of the target."""
     namespace: NamespaceName | None = None
+    """Namespace of the target; that of the referring object when unset. Another one needs a ReferenceGrant there."""
     port: Port | None = None
+    """Port of the target; required for a Service."""
 
     def broken_rules(self) -> Iterator[Broken]:
         if self.group == "" and self.kind == "Service" and self.port is None:

@@ -24,29 +24,41 @@ class Condition(Model):
     """meta/v1 Condition."""
 
     type: Annotated[str, Field(max_length=316, pattern=_CONDITION_TYPE)]
+    """What the condition is about, for example Accepted."""
     status: Literal["True", "False", "Unknown"]
+    """Whether it holds."""
     reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=_REASON)]
+    """Why, in one word."""
     message: Annotated[str, Field(max_length=32768)] = ""
+    """Why, in words for people."""
     last_transition_time: str
+    """When status changed last."""
     observed_generation: Annotated[Integer, Field(ge=0)] = 0
+    """The generation of the object that this was said of."""
 
 
 class PolicyAncestorStatus(Model):
     """What one ancestor (a Gateway) has to say about a policy (spec 1, GatewayPolicy)."""
 
     ancestor_ref: ParentReference
+    """The ancestor, for example a Gateway."""
     controller_name: Annotated[str, Field(min_length=1, max_length=253, pattern=_CONTROLLER)]
+    """The controller that says this."""
     conditions: Annotated[tuple[Condition, ...], Field(min_length=1, max_length=8)]
+    """What it says."""
 
 
 class PolicyStatus(Model):
     """Status of a GatewayPolicy."""
 
     conditions: Annotated[tuple[Condition, ...], Field(max_length=8)] = ()
+    """The worst of what the ancestors say."""
     ancestors: Annotated[tuple[PolicyAncestorStatus, ...], Field(max_length=16)]
+    """What each ancestor says."""
 
 
 class ConditionsStatus(Model):
     """Status that is conditions alone (GatewayBackend, GatewayParameters)."""
 
     conditions: Annotated[tuple[Condition, ...], Field(max_length=8)] = ()
+    """What is said of the object."""
