@@ -1,34 +1,70 @@
-"""Fields that hold CEL expressions, and what an expression in each place may read.
+"""Fields that hold CEL expressions: when each is evaluated, what it may read then, and what it must give.
 
-Used by the models of all policies. A model checks the length only; that an expression parses and reads what is there
-is checked by the same walk over a valid object that looks for unsupported settings.
+Used by the models of all policies. A model checks the length only; that an expression parses, reads what is there and
+gives what it must is checked by `expressions`, which finds these marks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from pydantic import Field
 
-Moment = Literal["connection", "request", "response", "end"]
-"""When an expression is evaluated, which decides what exists by then: on a new connection, with the request, with the
-response's head, or when all is over (log, cost)."""
+from gatewright.api import duration
+from gatewright.variables.moments import MOMENTS, Moment
 
-MOMENTS: Final[tuple[Moment, ...]] = ("connection", "request", "response", "end")
+__all__ = ["MOMENTS", "Moment"]
 
 MAX_LENGTH: Final = 16384
+
+Result = frozenset[str]
+"""Kinds of the language's types that a field takes; the empty set takes all."""
+
+ANYTHING: Final[Result] = frozenset()
+CONDITION: Final[Result] = frozenset({"bool"})
+TEXT: Final[Result] = frozenset({"string"})
+SCALAR: Final[Result] = frozenset({"string", "int", "uint", "double", "bool", "bytes"})
+"""What can be the value of a header, or of one part of a descriptor."""
+NUMBER: Final[Result] = frozenset({"int", "uint", "double"})
+SHARE: Final[Result] = frozenset({"double", "bool"})
+"""How much of all: 0.0 to 1.0, or all or nothing."""
+UNTIL: Final[Result] = frozenset(
+    {"string", "int", "uint", "double", "google.protobuf.Duration", "google.protobuf.Timestamp"}
+)
+"""How long from now, or the time of expiry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Marks a field as an expression, for generators and checks."""
+    """Marks a field as an expression, for generators and checks.
+
+    `earlier`: (field, value) beside this one with which it is evaluated with the request instead. `literal`: a pattern
+    of texts that are values themselves, no expressions.
+    """
 
     moment: Moment
+    result: Result = ANYTHING
+    earlier: tuple[str, str] | None = None
+    literal: str = ""
 
 
 _Text = Field(min_length=1, max_length=MAX_LENGTH)
-ConnectionExpression = Annotated[str, _Text, Expression("connection")]
 RequestExpression = Annotated[str, _Text, Expression("request")]
 ResponseExpression = Annotated[str, _Text, Expression("response")]
 EndExpression = Annotated[str, _Text, Expression("end")]
+
+ConnectionCondition = Annotated[str, _Text, Expression("connection", CONDITION)]
+RequestCondition = Annotated[str, _Text, Expression("request", CONDITION)]
+ResponseCondition = Annotated[str, _Text, Expression("response", CONDITION)]
+EndCondition = Annotated[str, _Text, Expression("end", CONDITION)]
+
+RequestText = Annotated[str, _Text, Expression("request", TEXT)]
+RequestScalar = Annotated[str, _Text, Expression("request", SCALAR)]
+ResponseScalar = Annotated[str, _Text, Expression("response", SCALAR)]
+RequestShare = Annotated[str, _Text, Expression("request", SHARE)]
+
+Cost = Annotated[str, _Text, Expression("end", NUMBER, earlier=("unit", "Requests"))]
+"""`descriptors[].cost`: of Tokens it is known at the end, of Requests at once."""
+TimeToLive = Annotated[str, _Text, Expression("request", UNTIL, literal=duration.PATTERN)]
+"""`cache.ttl`: a duration such as 5m, or an expression."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatewright.api.cel_field import ResponseExpression
+from gatewright.api.cel_field import ResponseCondition
 from gatewright.api.fields import Integer, PositiveDuration
 from gatewright.api.model import Model
 
@@ -31,7 +31,7 @@ class BackendEviction(Model):
 class Health(Model):
     """What is unhealthy, and what follows."""
 
-    unhealthy_condition: ResponseExpression | None = None
+    unhealthy_condition: ResponseCondition | None = None
     """Responses for which this is true are unhealthy. When unset, 5xx and failed connections lower health, but do not
     evict by themselves."""
     eviction: BackendEviction | None = None

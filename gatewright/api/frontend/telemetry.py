@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatewright.api.cel_field import EndExpression, RequestExpression
+from gatewright.api.cel_field import EndCondition, EndExpression, RequestShare
 from gatewright.api.fields import LongString, ShortString, TinyString
 from gatewright.api.model import Model
 from gatewright.api.references import PolicyBackendReference
@@ -55,7 +55,7 @@ class OtlpAccessLog(Model):
 class AccessLog(Model):
     """The line for each request."""
 
-    filter: EndExpression | None = None
+    filter: EndCondition | None = None
     """Only requests for which this is true are logged."""
     attributes: LogTracingAttributes | None = None
     """Which attributes a line has."""
@@ -76,9 +76,9 @@ class Tracing(Model):
     """Which attributes a span has."""
     resources: tuple[ResourceAdd, ...] | None = None
     """Attributes of the resource that all spans belong to."""
-    random_sampling: RequestExpression | None = None
+    random_sampling: RequestShare | None = None
     """Whether a request without a trace begins one: a share from 0.0 to 1.0, or true or false. Unset: never."""
-    client_sampling: RequestExpression | None = None
+    client_sampling: RequestShare | None = None
     """Whether a request with a trace continues it: a share from 0.0 to 1.0, or true or false. Unset: always."""
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatewright.api.cel_field import ConnectionExpression, RequestExpression
+from gatewright.api.cel_field import ConnectionCondition, RequestCondition
 from gatewright.api.model import Model
 
 _MATCHES = Field(min_length=1, max_length=256)
@@ -16,7 +16,7 @@ Action = Literal["Allow", "Deny", "Require"]
 class AuthorizationRule(Model):
     """What a rule asks of a request."""
 
-    match_expressions: Annotated[tuple[RequestExpression, ...], _MATCHES]
+    match_expressions: Annotated[tuple[RequestCondition, ...], _MATCHES]
     """The rule matches when all of these are true. One that fails does not match."""
 
 
@@ -33,7 +33,7 @@ class Authorization(Model):
 class NetworkAuthorizationRule(Model):
     """What a rule asks of a connection."""
 
-    match_expressions: Annotated[tuple[ConnectionExpression, ...], _MATCHES]
+    match_expressions: Annotated[tuple[ConnectionCondition, ...], _MATCHES]
     """The rule matches when all of these are true. One that fails does not match."""
 
 

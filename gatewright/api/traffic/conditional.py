@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from gatewright.api.cel_field import RequestExpression
+from gatewright.api.cel_field import RequestCondition
 from gatewright.api.model import Broken, RuledModel, to_camel
 
 ITEMS = Field(min_length=1, max_length=16)
@@ -20,7 +20,7 @@ ITEMS = Field(min_length=1, max_length=16)
 class ConditionalItem(RuledModel):
     """An item of `conditional`; its class adds `policy`."""
 
-    condition: RequestExpression | None = None
+    condition: RequestCondition | None = None
     """When this item applies; only the last item may leave it out, and is the fallback then."""
 
 

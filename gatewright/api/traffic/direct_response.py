@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from gatewright.api.cel_field import RequestExpression
+from gatewright.api.cel_field import RequestExpression, RequestScalar
 from gatewright.api.fields import HeaderName, Integer
 from gatewright.api.http_filters import CONNECTION_HEADERS
 from gatewright.api.model import Broken, Model, RuledModel
@@ -21,7 +21,7 @@ class DirectResponseHeader(Model):
 
     name: HeaderName
     """Name of the header."""
-    value: RequestExpression
+    value: RequestScalar
     """The value."""
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from gatewright.api.cel_field import RequestExpression
+from gatewright.api.cel_field import RequestExpression, RequestScalar, RequestText, ResponseExpression, TimeToLive
 from gatewright.api.fields import ByteSize, FailureMode, Integer, ShortString
 from gatewright.api.model import Broken, Model, RuledModel, one_of
 from gatewright.api.references import PolicyBackendReference
@@ -29,17 +29,17 @@ class AgentExtAuthGRPC(Model):
 class AgentExtAuthHTTP(Model):
     """Authorization over HTTP: the answer 200 allows, any other denies."""
 
-    path: RequestExpression | None = None
+    path: RequestText | None = None
     """Path of the call; default is the path of the request."""
-    redirect: RequestExpression | None = None
+    redirect: RequestText | None = None
     """Where to redirect to when the request is denied, a sign-in page for example."""
     allowed_request_headers: _HeaderList | None = None
     """Headers of the client that are sent beside `Authorization`, which is the default."""
-    add_request_headers: _Expressions | None = None
+    add_request_headers: Annotated[dict[str, RequestScalar], Field(max_length=64)] | None = None
     """Further headers of the call, by expressions."""
     allowed_response_headers: _HeaderList | None = None
     """Headers of the answer that are copied to the request before it is forwarded."""
-    response_metadata: _Expressions | None = None
+    response_metadata: Annotated[dict[str, ResponseExpression], Field(max_length=64)] | None = None
     """Values from the answer that later expressions read as `extauthz.NAME`."""
 
 
@@ -56,7 +56,7 @@ class ExtAuthCache(Model):
     key: Annotated[tuple[RequestExpression, ...], Field(min_length=1, max_length=16)]
     """The parts of the key. They must cover everything of a request that the decision depends on. When one fails, the
     server is asked and its answer not kept."""
-    ttl: RequestExpression
+    ttl: TimeToLive
     """How long: a duration such as 5m, or an expression that gives a duration or the time of expiry. Evaluated after
     the answer was applied."""
     max_entries: Annotated[Integer, Field(ge=1)] = 10000

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatewright.api.cel_field import RequestExpression
+from gatewright.api.cel_field import RequestText
 from gatewright.api.fields import HeaderName, ShortString
 from gatewright.api.model import Broken, Model, RuledModel, one_of
 
@@ -55,7 +55,7 @@ class AuthorizationLocation(RuledModel):
 class AuthorizationExtractionLocation(AuthorizationLocation):
     """Where a client's credential is found: one of these."""
 
-    expression: RequestExpression | None = None
+    expression: RequestText | None = None
     """An expression that gives the credential."""
 
     def broken_rules(self) -> Iterator[Broken]:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatewright.api.cel_field import EndExpression, RequestExpression
+from gatewright.api.cel_field import Cost, RequestScalar
 from gatewright.api.fields import FailureMode, Integer, ShortString, TinyString
 from gatewright.api.model import Broken, Model, RuledModel, one_of
 from gatewright.api.references import PolicyBackendReference
@@ -38,7 +38,7 @@ class RateLimitEntry(Model):
 
     name: TinyString
     """Name of the part."""
-    expression: RequestExpression
+    expression: RequestScalar
     """Its value, for example source.address."""
 
 
@@ -49,7 +49,7 @@ class RateLimitDescriptor(Model):
     """The parts of the descriptor, in order."""
     unit: Literal["Tokens", "Requests"] = "Requests"
     """What is counted."""
-    cost: EndExpression | None = None
+    cost: Cost | None = None
     """What one request costs: 1 by default, or the tokens that it used. The cost of Tokens is evaluated after the
     request has completed: `response` is absent then when it was streamed, `llm` is there."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gatewright.api.cel_field import RequestExpression, ResponseExpression
+from gatewright.api.cel_field import RequestCondition, ResponseCondition
 from gatewright.api.http_route import HTTPRouteRetry
 
 
 class Retry(HTTPRouteRetry):
     """When a request is sent again."""
 
-    precondition: RequestExpression | None = None
+    precondition: RequestCondition | None = None
     """Evaluated before the first attempt. When false, only that one is made, and the body is not kept for another."""
-    condition: ResponseExpression | None = None
+    condition: ResponseCondition | None = None
     """Evaluated for each response, which is tried again when this is true or its status is among the codes."""

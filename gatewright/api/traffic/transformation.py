@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatewright.api.cel_field import RequestExpression, ResponseExpression
+from gatewright.api.cel_field import RequestExpression, RequestScalar, ResponseExpression, ResponseScalar
 from gatewright.api.fields import PseudoHeaderName
 from gatewright.api.http_filters import CONNECTION_HEADERS
 from gatewright.api.model import Broken, Model, RuledModel
@@ -25,14 +25,14 @@ class _HeaderValue(Model):
 class RequestHeaderValue(_HeaderValue):
     """A header of the request and the expression that gives its value."""
 
-    value: RequestExpression
+    value: RequestScalar
     """The value."""
 
 
 class ResponseHeaderValue(_HeaderValue):
     """A header of the response and the expression that gives its value."""
 
-    value: ResponseExpression
+    value: ResponseScalar
     """The value."""
 
 
