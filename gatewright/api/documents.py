@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from gatewright.api import names, yaml_text
 from gatewright.api.errors import Finding, Path, findings
+from gatewright.api.expressions import broken_expressions
 from gatewright.api.kinds import KINDS, OWN_GROUPS, KindInfo
 from gatewright.api.metadata import KubeObject, ObjectKey
 from gatewright.api.near_names import did_you_mean
@@ -158,6 +159,7 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
         document = names.canonical(document, conflicts)
     problems = [_both(conflict, subject) for conflict in conflicts]
     item, found = _validate(_with_namespace(document, info), info.model)
+    found += broken_expressions(info.model, document)
     for finding in found:
         severity: Severity = "warning" if finding.unknown_field and info.model.tolerant else "error"
         problems.append(subject.problem(finding.path, finding.message, severity))

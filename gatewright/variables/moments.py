@@ -22,3 +22,12 @@ MEANINGS: Final[dict[Moment, str]] = {
 def exists(since: Moment, at: Moment) -> bool:
     """Whether what exists since one moment exists at the other."""
     return MOMENTS.index(since) <= MOMENTS.index(at)
+
+
+WORDS: Final[dict[Moment, str]] = {
+    "connection": "with the connection",
+    "request": "with the request",
+    "response": "with the response",
+    "end": "when all is over",
+}
+"""The same within a message."""
