@@ -73,7 +73,9 @@ def comprehension(plan: Plan, node: tree.Comprehension) -> Expr:
     source = _sequence(plan, node, plan.once(plan.emit(node.target)))
     loop = _loop(plan, node, source)
     _charge(plan, node, source, loop)
-    with _names(plan, dict(zip(node.variables, loop.names[-len(node.variables) :], strict=True))):
+    # Of key and value, filterKeys sees the key and mapValues the value.
+    seen = loop.names[:1] if node.kind == "filterKeys" else loop.names[-len(node.variables) :]
+    with _names(plan, dict(zip(node.variables, seen, strict=True))):
         plan.loops += 1
         result = KINDS[node.kind](plan, node, loop)
         plan.loops -= 1
@@ -97,8 +99,6 @@ def _loop(plan: Plan, node: tree.Comprehension, source: Expr) -> Loop:
     text_keys = kind.kind == "map" and kind.params[0] == STRING
     if node.kind in ("mapValues", "filterKeys"):
         names = (plan.fresh(), plan.fresh())
-        if node.kind == "filterKeys":
-            names = names[::-1]
         items = plan.call(loops.raw_entries, plan.again(source))
         return Loop(source, items, names, text_keys)
     if len(node.variables) == 2:
@@ -260,7 +260,7 @@ def _put_entries(plan: Plan, node: tree.Comprehension, loop: Loop, result: str) 
 def _keep_entry(plan: Plan, node: tree.Comprehension, loop: Loop, result: str) -> None:
     """filterKeys: the variable is the key as a value; what is stored is the entry as it was."""
     raw = plan.fresh()
-    item, key = loop.names
+    key, item = loop.names
     plan.assign(raw, plan.name(key))
     plan.assign(key, plan.call(loops.from_key, plan.name(raw)))
     test = plan.truth(node.body)

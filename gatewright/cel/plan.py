@@ -27,6 +27,7 @@ from gatewright.cel.errors import FAULTS, PLAN_FILE, as_fault
 from gatewright.cel.types import BOOL
 
 SPILL = 12  # every so many levels an expression is put into a temporary
+SCALARS = frozenset((str, bytes, float))  # bound once; Python takes (1,) and (True,) for equal, so no other is shared
 NATIVE = (KeyError, IndexError)
 
 Expr = ast.expr
@@ -77,11 +78,8 @@ class Plan:
         """A value of the expression: numbers and such as themselves, anything else by a generated name."""
         if value is None or type(value) in (bool, int):
             return self.plain(value)
-        key: tuple[type, Any] | None = (type(value), repr(value) if type(value) is float else value)
-        try:
-            found = self.constants.get(key)  # type: ignore[arg-type]  # None is not yet possible
-        except TypeError:  # a list or map
-            key = found = None
+        key = (type(value), repr(value) if type(value) is float else value) if type(value) in SCALARS else None
+        found = self.constants.get(key) if key is not None else None
         if found is None:
             found = f"k{self._number()}"
             self.names[found] = value
