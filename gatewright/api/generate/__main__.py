@@ -1,0 +1,53 @@
+"""`python -m gatewright.api.generate [--check]`: write what is generated from the models, or say what is out of date.
+
+Called by scripts/gen-api and scripts/check, in the root of the repository. It writes below `manifests/crds`, `schemas`
+and `docs/reference` only, removes there what is generated no more, and prints the size of each file.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from gatewright.api.generate import crds
+
+OUTPUTS: Final = {"manifests/crds": crds.all_crds}
+"""Folder to what makes its files: file name to text."""
+
+
+def outputs() -> dict[Path, str]:
+    """Every generated file, by its path below the root."""
+    return {Path(folder, name): text for folder, make in OUTPUTS.items() for name, text in make().items()}
+
+
+def stale(root: Path, files: dict[Path, str]) -> list[Path]:
+    """Files that differ from what is generated, are missing, or are generated no more."""
+    differing = [path for path, text in files.items() if _text(root / path) != text]
+    present = (path.relative_to(root) for folder in OUTPUTS for path in Path(root, folder).glob("*"))
+    return sorted([*differing, *(path for path in present if path not in files)])
+
+
+def main(arguments: list[str]) -> int:
+    """0 when all is current or was written; 1 when `--check` finds something else."""
+    root, files = Path.cwd(), outputs()
+    out_of_date = stale(root, files)
+    if "--check" in arguments:
+        sys.stdout.writelines(f"{path} is not current: run scripts/gen-api\n" for path in out_of_date)
+        return 1 if out_of_date else 0
+    for path in out_of_date:
+        if path not in files:
+            (root / path).unlink()
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+        sys.stdout.write(f"{len(text.encode()):>9,} bytes  {path}\n")
+    return 0
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text() if path.is_file() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

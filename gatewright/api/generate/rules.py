@@ -1,0 +1,392 @@
+"""The models' rules between fields, said once more in CEL, for API servers.
+
+A model checks its rules in Python (`broken_rules`); an API server knows CEL alone, so each class with rules has a row
+here that says the same, or the reason why an API server cannot. Fields are named canonically; `spellings` adds the
+other spelling. A rule costs what an API server estimates from the largest object that the bounds allow, so whatever a
+rule walks over has a bound, if need be one of `BOUNDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import BaseModel
+
+from gatewright.api import gateway_backend, gateway_parameters, gateway_policy, http_filters, http_route
+from gatewright.api import label_selector as labels
+from gatewright.api import references as refs
+from gatewright.api.backend import auth, mcp, mcp_targets, prompt_guard, providers
+from gatewright.api.backend import tls as backend_tls
+from gatewright.api.frontend import http as frontend_http
+from gatewright.api.frontend import tls as frontend_tls
+from gatewright.api.generate import sizes
+from gatewright.api.model import RuledModel
+from gatewright.api.names import GATEWAY_API_GROUP, GATEWAY_BACKEND, GROUP, INFERENCE_GROUP
+from gatewright.api.traffic import (
+    api_key_authentication,
+    basic_authentication,
+    conditional,
+    csrf,
+    direct_response,
+    ext_auth,
+    ext_proc,
+    extraction,
+    jwt_authentication,
+    rate_limit,
+    traffic,
+    transformation,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A CEL rule over `self`, the part, and what must hold. `one_of`: it says that exactly one of these is set."""
+
+    cel: str
+    message: str
+    one_of: tuple[str, ...] = ()
+
+
+def one_of(*names: str) -> Rule:
+    """Exactly one of the fields is set."""
+    is_set = ", ".join(f"has(self.{name})" for name in names)
+    message = f"exactly one of {', '.join(names)} must be set"
+    return Rule(f"[{is_set}].filter(x, x).size() == 1", message, names)
+
+
+def not_both(one: str, other: str, message: str = "") -> Rule:
+    """At most one of two fields is set."""
+    return Rule(f"!(has(self.{one}) && has(self.{other}))", message or f"{other} must be absent when {one} is set")
+
+
+def only_with(name: str, condition: str, message: str) -> Rule:
+    """The field is set only where `condition` holds."""
+    return Rule(f"!has(self.{name}) || {condition}", message)
+
+
+def names_among(kinds: Sequence[tuple[str, str]], group: str = "self.group", kind: str = "self.kind") -> str:
+    """That group and kind are among these."""
+    by_group: dict[str, list[str]] = {}
+    for of_group, name in kinds:
+        by_group.setdefault(of_group, []).append(f"'{name}'")
+    options = [f"{group} == '{name}' && {kind} in [{', '.join(every)}]" for name, every in by_group.items()]
+    return options[0] if len(options) == 1 else " || ".join(f"({option})" for option in options)
+
+
+def _or_conditional(siblings: Sequence[str], required: Sequence[str], others: Sequence[Rule]) -> tuple[Rule, ...]:
+    """The conditional pattern: `conditional` excludes the siblings; without it `others` hold."""
+    any_sibling = " || ".join(f"has(self.{name})" for name in siblings)
+    last = "has(self.conditional[self.conditional.size() - 1].condition) ? 0 : 1"
+    return (
+        Rule(
+            f"!has(self.conditional) || !({any_sibling})",
+            f"{', '.join(siblings)} must be absent when conditional is set",
+        ),
+        Rule(
+            f"!has(self.conditional) || self.conditional.filter(item, !has(item.condition)).size() <= ({last})",
+            "condition is required: only the last item of conditional may leave it out",
+        ),
+        *(
+            Rule(f"has(self.conditional) || has(self.{name})", f"{name} is required, or conditional")
+            for name in required
+        ),
+        *(Rule(f"has(self.conditional) || ({rule.cel})", rule.message) for rule in others),
+    )
+
+
+_CORE_SERVICE: Final = "self.group == '' && self.kind == 'Service'"
+_PORT: Final = Rule(f"!({_CORE_SERVICE}) || has(self.port)", "port is required for a Service")
+_CONNECTION_HEADERS: Final = ", ".join(f"'{name}'" for name in sorted(http_filters.CONNECTION_HEADERS))
+_CONNECTION_MESSAGE: Final = "headers of the connection cannot be edited: connection, content-length and the like"
+
+
+def _no_connection_headers(name: str, item: str) -> Rule:
+    return Rule(
+        f"!has(self.{name}) || !self.{name}.exists(h, {item}.lowerAscii() in [{_CONNECTION_HEADERS}])",
+        _CONNECTION_MESSAGE,
+    )
+
+
+_HEADER_EDITS: Final = (
+    _no_connection_headers("set", "h.name"),
+    _no_connection_headers("add", "h.name"),
+    _no_connection_headers("remove", "h"),
+)
+_EXT_AUTH: Final = (one_of("grpc", "http"),)
+_DIRECT_RESPONSE: Final = (not_both("body", "bodyExpression"), _no_connection_headers("headers", "h.name"))
+_GUARDS: Final = ("regex", "webhook", "bedrockGuardrails", "googleModelArmor")
+_PROVIDERS: Final = ("openai", "azureopenai", "azure", "anthropic", "gemini", "vertexai", "bedrock", "custom")
+_LEVEL: Final = r"\\s*([^,=]*=\\s*)?(?i:off|error|warn|warning|info|debug)\\s*"
+_ORIGIN: Final = r"[A-Za-z][A-Za-z0-9+.-]*://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?"
+_GATEWAY_PHASE: Final = (
+    "buffer",
+    "csrf",
+    "directResponse",
+    "headerModifiers",
+    "hostRewrite",
+    "rateLimit",
+    "retry",
+    "timeouts",
+)
+
+
+def _targets(section: str) -> tuple[Rule, ...]:
+    """Which kinds the policies of a section attach to."""
+    kinds = gateway_policy.TARGETS[section]
+    allowed = names_among(kinds, "t.group", "t.kind")
+    message = f"{section} policies attach to {', '.join(kind for _, kind in kinds)} only"
+    return tuple(
+        Rule(f"!has(self.{section}) || !has(self.{name}) || self.{name}.all(t, {allowed})", message)
+        for name in ("targetRefs", "targetSelectors")
+    )
+
+
+def _each_target(when: str, holds: str, message: str) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(f"!({when}) || !has(self.{name}) || self.{name}.all(t, {holds})", message)
+        for name in ("targetRefs", "targetSelectors")
+    )
+
+
+_EARLY: Final = "has(self.traffic) && self.traffic.phase == 'PreRouting'"
+_ROUTE_TARGET: Final = f"!(t.group == '{GATEWAY_API_GROUP}' && t.kind in ['HTTPRoute', 'GRPCRoute'])"
+
+
+RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
+    # GatewayBackend
+    gateway_backend.GatewayBackendSpec: (
+        one_of("ai", "static", "dynamicForwardProxy", "mcp", "aws", "a2a"),
+        Rule("!has(self.policies) || !has(self.policies.ai) || has(self.ai)", "policies.ai is for backends of type ai"),
+        Rule(
+            "!has(self.policies) || !has(self.policies.mcp) || has(self.mcp)",
+            "policies.mcp is for backends of type mcp",
+        ),
+    ),
+    gateway_backend.StaticBackend: (
+        Rule(
+            "has(self.unixPath) ? !has(self.host) && !has(self.port) : has(self.host) && has(self.port)",
+            "either unixPath, or host and port must be set",
+        ),
+    ),
+    gateway_backend.AwsBackend: (one_of("agentRuntime"),),
+    mcp_targets.McpTarget: (
+        one_of("host", "backendRef"),
+        not_both("policies", "backendRef", "policies is valid only with host; attach a GatewayPolicy to the Service"),
+    ),
+    mcp_targets.McpTargetSelector: (one_of("selector", "static"),),
+    providers.AIBackend: (
+        one_of("provider", "groups"),
+        Rule(
+            "!has(self.groups) || self.groups.all(g, g.providers.all(p, "
+            "self.groups.map(h, h.providers.filter(q, q.name == p.name).size()).sum() == 1))",
+            "names of providers must be unique over all groups",
+        ),
+    ),
+    providers.LLMProvider: (
+        one_of(*_PROVIDERS),
+        not_both("path", "pathPrefix"),
+        only_with("pathPrefix", "has(self.openai) || has(self.anthropic)", "pathPrefix is for openai and anthropic"),
+        Rule(
+            "!has(self.custom) || has(self.custom.backendRef) || (has(self.host) && has(self.port))",
+            "host and port are required for a custom provider without backendRef",
+        ),
+        Rule(
+            "!has(self.custom) || !has(self.custom.backendRef) || !(has(self.host) || has(self.port))",
+            "host and port must be absent when custom.backendRef is set",
+        ),
+    ),
+    providers.AzureOpenAIConfig: (
+        Rule(
+            "self.apiVersion == 'v1' || has(self.deploymentName)", "deploymentName is required unless apiVersion is v1"
+        ),
+    ),
+    providers.AzureConfig: (
+        Rule(
+            "!(self.resourceType in ['Foundry', 'TypeB']) || has(self.projectName)",
+            "projectName is required when resourceType is Foundry",
+        ),
+    ),
+    providers.CustomProvider: (
+        Rule(
+            "!has(self.backendRef) || "
+            + names_among(
+                (("", "Service"), (INFERENCE_GROUP, "InferencePool")), "self.backendRef.group", "self.backendRef.kind"
+            ),
+            f"backendRef must be a Service, or an InferencePool of group {INFERENCE_GROUP}",
+        ),
+    ),
+    # References
+    refs.BackendObjectReference: (_PORT,),
+    refs.LocalBackendObjectReference: (_PORT,),
+    refs.PolicyBackendReference: (
+        _PORT,
+        Rule(
+            names_among((("", "Service"), (GROUP, GATEWAY_BACKEND))),
+            f"must be a Service, or a {GATEWAY_BACKEND} of group {GROUP}",
+        ),
+    ),
+    refs.LocalServiceReference: (Rule(_CORE_SERVICE, "must be a Service"),),
+    refs.ConfigMapReference: (Rule("self.group == '' && self.kind == 'ConfigMap'", "must be a ConfigMap"),),
+    refs.LocalSecretObjectRef: (
+        Rule("self.group != '' || self.kind in ['', 'Secret']", "kind must be Secret in the core group"),
+        Rule("self.group == '' || self.kind != ''", "kind is required with group"),
+    ),
+    labels.LabelSelectorRequirement: (
+        Rule(
+            "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
+            "values is required for In and NotIn, and must be absent for Exists and DoesNotExist",
+        ),
+    ),
+    # Policies for backends
+    auth.BackendAuth: (
+        one_of("key", "secretRef", "passthrough", "aws", "azure", "gcp"),
+        only_with(
+            "location",
+            "!(has(self.aws) || has(self.azure) || has(self.gcp))",
+            "location must be absent when aws, azure or gcp is set",
+        ),
+    ),
+    auth.AwsAuth: (not_both("secretRef", "assumeRole"),),
+    auth.GcpAuth: (only_with("audience", "self.type == 'IdToken'", "audience is valid only with type IdToken"),),
+    backend_tls.BackendTLS: (not_both("verifySubjectAltNames", "insecureSkipVerify"),),
+    prompt_guard.PromptguardRequest: (one_of("regex", "webhook", "openAIModeration", *_GUARDS[2:]),),
+    prompt_guard.PromptguardResponse: (one_of(*_GUARDS),),
+    mcp.MCPGuardrailsProcessor: (one_of("remote"),),
+    # Policies for requests
+    extraction.AuthorizationLocation: (one_of("header", "queryParameter", "cookie"),),
+    extraction.AuthorizationExtractionLocation: (one_of("header", "queryParameter", "cookie", "expression"),),
+    traffic.Traffic: (
+        Rule(
+            "self.phase != 'PreRouting' || !(" + " || ".join(f"has(self.{name})" for name in _GATEWAY_PHASE) + ")",
+            f"{', '.join(_GATEWAY_PHASE)} must be absent when phase is PreRouting",
+        ),
+    ),
+    transformation.RequestTransform: _HEADER_EDITS,
+    transformation.ResponseTransform: _HEADER_EDITS,
+    transformation.TransformationOrConditional: _or_conditional(("request", "response"), (), ()),
+    ext_proc.ExtProcOrConditional: _or_conditional(("backendRef", "processingOptions"), ("backendRef",), ()),
+    ext_auth.ExtAuth: _EXT_AUTH,
+    ext_auth.ExtAuthOrConditional: _or_conditional(
+        ("backendRef", "failureMode", "grpc", "http", "forwardBody", "cache"), ("backendRef",), _EXT_AUTH
+    ),
+    rate_limit.LocalRateLimit: (one_of("requests", "tokens"),),
+    rate_limit.RateLimitsOrConditional: _or_conditional(("local", "global"), (), ()),
+    direct_response.DirectResponse: _DIRECT_RESPONSE,
+    direct_response.DirectResponseOrConditional: _or_conditional(
+        ("status", "body", "bodyExpression", "headers"), ("status",), _DIRECT_RESPONSE
+    ),
+    csrf.CSRF: (
+        Rule(
+            f"!has(self.additionalOrigins) || self.additionalOrigins.all(o, o.matches('^{_ORIGIN}$'))",
+            "additionalOrigins must be origins such as https://shop.example.com:8443",
+        ),
+    ),
+    http_filters.HTTPCORSFilter: tuple(
+        Rule(
+            f"!has(self.{name}) || !('*' in self.{name}) || self.{name}.size() == 1",
+            f'{name} must not contain "*" beside other values',
+        )
+        for name in ("allowOrigins", "allowMethods", "allowHeaders")
+    ),
+    http_filters.HTTPHeaderFilter: (
+        *_HEADER_EDITS,
+        Rule("!has(self.add) || !self.add.exists(h, h.name.lowerAscii() == 'host')", "host can be set, not added"),
+        Rule("!has(self.remove) || !self.remove.exists(h, h.lowerAscii() == 'host')", "host can be set, not removed"),
+        Rule(
+            "!has(self.remove) || self.remove.all(h, h.matches('^[A-Za-z0-9!#$%&\\'*+.^_`|~-]+$'))",
+            "remove must be header names",
+        ),
+    ),
+    jwt_authentication.JWKS: (one_of("remote", "inline"),),
+    jwt_authentication.JWTAuthentication: (
+        only_with("mcp", "self.providers.size() == 1", "providers must have exactly one item when mcp is set"),
+        only_with("mcp", "self.mode == 'Strict'", "mode must be Strict when mcp is set"),
+    ),
+    basic_authentication.BasicAuthentication: (one_of("users", "secretRef"),),
+    api_key_authentication.APIKeyAuthentication: (one_of("secretRef", "secretSelector"),),
+    # Policies for connections
+    frontend_tls.FrontendTLS: (
+        Rule(
+            "!has(self.minProtocolVersion) || !has(self.maxProtocolVersion) || "
+            "self.minProtocolVersion <= self.maxProtocolVersion",
+            "minProtocolVersion must not be newer than maxProtocolVersion",
+        ),
+    ),
+    frontend_http.FrontendHTTP: (
+        Rule(*sizes.at_least("http2FrameSize", frontend_http.FRAME_SIZES[0])),
+        Rule(*sizes.at_most("http2FrameSize", frontend_http.FRAME_SIZES[1])),
+        Rule(*sizes.at_most("http2WindowSize", frontend_http.MAX_WINDOW)),
+        Rule(*sizes.at_most("http2ConnectionWindowSize", frontend_http.MAX_WINDOW)),
+    ),
+    # GatewayPolicy
+    gateway_policy.GatewayPolicySpec: (
+        one_of("targetRefs", "targetSelectors"),
+        Rule(
+            "!has(self.strategy) || !has(self.strategy.inheritance) || has(self.traffic)",
+            "strategy.inheritance is valid only with traffic",
+        ),
+        *_targets("frontend"),
+        *_targets("traffic"),
+        *_targets("backend"),
+        *_each_target(
+            "has(self.frontend)", "!has(t.sectionName)", "frontend policies attach to whole Gateways: no sectionName"
+        ),
+        *_each_target(_EARLY, _ROUTE_TARGET, "PreRouting policies attach to Gateways and listeners only"),
+    ),
+    # GatewayParameters
+    gateway_parameters.ParametersLogging: (
+        Rule(
+            f"!has(self.level) || self.level.matches('^{_LEVEL}(,{_LEVEL})*$')",
+            "level must be one of off, error, warn, info, debug, or module=LEVEL, separated by commas",
+        ),
+    ),
+    gateway_parameters.EnvVar: (
+        Rule(
+            "!(has(self.value) && self.value != '' && has(self.valueFrom))",
+            "valueFrom must be absent when value is set",
+        ),
+    ),
+    gateway_parameters.ShutdownSpec: (Rule("self.min <= self.max", "min must be at most max"),),
+}
+"""Class with rules to the same rules in CEL. A subclass without a row has its base's."""
+
+LEFT_OUT: Final[dict[type[BaseModel], str]] = {
+    prompt_guard.Regex: "that a text is a regular expression: CEL can use one, not ask whether it is one",
+    http_route.HTTPHeaderMatch: "that a text is a regular expression: CEL can use one, not ask whether it is one",
+    mcp.MCPGuardrailsProcessor: "where a key of methods has its *: the keys of a map have no bound, and so no rule may"
+    " read them",
+    conditional.OrConditional: "the base of the policies that may be conditional: each has a row of its own",
+}
+"""Rules that only the gateway checks, and why."""
+
+BOUNDS: Final[dict[tuple[type[BaseModel], str], int]] = {
+    # As many as a Pod with all its variables could have in an object of etcd's size.
+    (gateway_parameters.GatewayParametersSpec, "env"): 1024,
+    (gateway_parameters.ParametersLogging, "level"): 4096,
+    (labels.LabelSelector, "match_expressions"): 64,
+    (http_filters.HTTPHeaderFilter, "remove"): 256,
+}
+"""Most items or characters of what a rule walks over and the model does not bound; of a list of texts, characters of
+each. The API server refuses more; no use of more is known."""
+
+
+def rules_of(model: type[BaseModel]) -> tuple[Rule, ...]:
+    """The CEL rules of a class: its own row, or that of the nearest base, up to the one that defines the rules.
+
+    Raises LookupError for a class whose rules have neither a row nor a reason.
+    """
+    for base in model.__mro__:
+        if base in RULES:
+            return RULES[base]
+        if "broken_rules" in vars(base):
+            if base is RuledModel or base in LEFT_OUT:
+                return ()
+            raise LookupError(f"{model.__name__} has rules, but no row in RULES and no reason in LEFT_OUT")
+    return ()
+
+
+def bound_of(model: type[BaseModel], attribute: str) -> int | None:
+    """The bound of a field that its model lacks, if a rule needs one."""
+    return next((bound for base in model.__mro__ if (bound := BOUNDS.get((base, attribute)))), None)
