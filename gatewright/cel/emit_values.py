@@ -6,9 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gatewright.cel import operators, tree
-from gatewright.cel.check import LOCAL
-from gatewright.cel.environment import Access, Entry
+from gatewright.cel import selection, tree
+from gatewright.cel.environment import LOCAL, Access, Entry
 from gatewright.cel.errors import Fault
 from gatewright.cel.types import INT, STRING, ObjectType
 from gatewright.cel.values import NONE, Optional, TypeValue
@@ -67,13 +66,13 @@ def present(plan: Plan, value: Expr, key: str) -> Expr:
     name = plan.fresh()
     kept = plan.at(ast.NamedExpr(plan.store(name), value))
     test = plan.compare(kept, ast.IsNot(), plan.plain(None))
-    return plan.choose(test, plan.name(name), plan.call(operators.missing, plan.constant(key)))
+    return plan.choose(test, plan.name(name), plan.call(selection.missing, plan.constant(key)))
 
 
 def select(plan: Plan, node: tree.Select) -> Expr:
     if node.optional:
         return optional_entry(plan, node) or plan.call(
-            operators.optional_select, plan.emit(node.operand), plan.constant(node.field)
+            selection.optional_select, plan.emit(node.operand), plan.constant(node.field)
         )
     found = resolved(plan, node)
     if found is not None:
@@ -82,7 +81,7 @@ def select(plan: Plan, node: tree.Select) -> Expr:
     if node.operand.type.kind == "map":
         return plan.subscript(operand, plan.constant(node.field))
     plan.native = True
-    return plan.call(operators.select, operand, plan.constant(node.field))
+    return plan.call(selection.select, operand, plan.constant(node.field))
 
 
 def optional_entry(plan: Plan, node: tree.Select | tree.Index) -> Expr | None:
@@ -98,7 +97,7 @@ def optional_entry(plan: Plan, node: tree.Select | tree.Index) -> Expr | None:
 def index(plan: Plan, node: tree.Index) -> Expr:
     if node.optional:
         return optional_entry(plan, node) or plan.call(
-            operators.optional_index, plan.emit(node.operand), plan.emit(node.index)
+            selection.optional_index, plan.emit(node.operand), plan.emit(node.index)
         )
     found = resolved(plan, node)
     if found is not None:
@@ -109,11 +108,11 @@ def index(plan: Plan, node: tree.Index) -> Expr:
         if isinstance(node.index, tree.Literal) and node.index.value >= 0:  # type: ignore[operator]  # an int by type
             return plan.subscript(operand, key)
         plan.native = True
-        return plan.call(operators.list_index, operand, key)
+        return plan.call(selection.list_index, operand, key)
     if kind.kind == "map" and key_type in (STRING, INT) and kind.params[0] == key_type:
         return plan.subscript(operand, key)
     plan.native = True
-    return plan.call(operators.index, operand, key)
+    return plan.call(selection.index, operand, key)
 
 
 def list_literal(plan: Plan, node: tree.ListNode) -> Expr:
@@ -121,7 +120,7 @@ def list_literal(plan: Plan, node: tree.ListNode) -> Expr:
     if not node.optional and all(map(plan.known, elements)):
         return plan.constant(tuple(plan.value(element) for element in elements))
     for position in node.optional:
-        inside = plan.call(operators.optional_items, elements[position])
+        inside = plan.call(selection.optional_items, elements[position])
         elements[position] = plan.at(ast.Starred(inside, ast.Load()))
     return plan.at(ast.List(elements, ast.Load()))
 
@@ -131,7 +130,7 @@ def map_literal(plan: Plan, node: tree.MapNode) -> Expr:
     values = [plan.emit(value) for value in node.values]
     if not node.optional and all(map(plan.known, keys)):
         try:
-            known = operators.make_map([(plan.value(key), None) for key in keys])
+            known = selection.make_map([(plan.value(key), None) for key in keys])
         except Fault:
             known = None  # it fails when it is evaluated
         if known is not None:
@@ -139,11 +138,11 @@ def map_literal(plan: Plan, node: tree.MapNode) -> Expr:
     pairs: list[Expr] = []
     for position, (key, value) in enumerate(zip(keys, values, strict=True)):
         if position in node.optional:
-            inside = plan.call(operators.optional_pairs, key, value)
+            inside = plan.call(selection.optional_pairs, key, value)
             pairs.append(plan.at(ast.Starred(inside, ast.Load())))
         else:
             pairs.append(plan.tuple_of([key, value]))
-    return plan.call(operators.make_map, plan.tuple_of(pairs))
+    return plan.call(selection.make_map, plan.tuple_of(pairs))
 
 
 def _known_keys(plan: Plan, keys: list[Any], values: list[Expr]) -> Expr:

@@ -64,6 +64,18 @@ class Entry:
     key: str
 
 
+class Local:
+    """What a name of a macro is resolved to."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "LOCAL"
+
+
+LOCAL = Local()
+
+
 @dataclass(frozen=True, slots=True)
 class Overload:
     """One form of a function. `params` includes the receiver of a method, first.

@@ -7,7 +7,7 @@ from typing import Any
 
 from gatewright.cel.budget import FREE_PASSES, Budget, look, steps
 from gatewright.cel.errors import FAULTS, Fault
-from gatewright.cel.operators import shown
+from gatewright.cel.selection import shown
 from gatewright.cel.values import LISTS, Optional, entries, from_key, keys, type_name
 
 __all__ = ["from_key"]

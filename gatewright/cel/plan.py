@@ -9,7 +9,7 @@ that error might be absorbed (the language says that `error || true` is true) it
 which tries every term by itself. The careful plan is compiled when it is first needed.
 
 This module has what all emitters share: names, temporaries, blocks, functions. What each node becomes is said in
-emit_values, emit_operators, emit_calls and emit_macros. An emitter answers a Python expression and may put statements
+the modules emit_*. An emitter answers a Python expression and may put statements
 before it (`self.block`); statements serve where Python's own nesting limits end.
 """
 
@@ -22,6 +22,12 @@ from typing import Any, TypeVar
 
 from gatewright.cel import operators, tree
 from gatewright.cel.budget import START
+from gatewright.cel.emit_calls import CALLS
+from gatewright.cel.emit_conditions import CONDITIONS
+from gatewright.cel.emit_loops import LOOPS
+from gatewright.cel.emit_macros import MACROS
+from gatewright.cel.emit_operators import OPERATORS
+from gatewright.cel.emit_values import VALUES
 from gatewright.cel.environment import Environment
 from gatewright.cel.errors import FAULTS, PLAN_FILE, as_fault
 from gatewright.cel.types import BOOL
@@ -32,6 +38,16 @@ NATIVE = (KeyError, IndexError)
 
 Expr = ast.expr
 Located = TypeVar("Located", bound=ast.expr | ast.stmt | ast.arg | ast.ExceptHandler)
+
+
+EMITTERS: dict[type[tree.Node], Callable[[Plan, Any], Expr]] = {
+    **VALUES,
+    **OPERATORS,
+    **CONDITIONS,
+    **CALLS,
+    **LOOPS,
+    **MACROS,
+}
 
 
 class Plan:
@@ -270,11 +286,3 @@ def build(module: ast.Module, names: dict[str, Any]) -> Callable[[Any], Any]:
     exec(compile(module, PLAN_FILE, "exec"), namespace)
     made: Callable[[Any], Any] = namespace["plan"]
     return made
-
-
-from gatewright.cel.emit_calls import CALLS  # noqa: E402  # the emitters are written against Plan
-from gatewright.cel.emit_macros import MACROS  # noqa: E402
-from gatewright.cel.emit_operators import OPERATORS  # noqa: E402
-from gatewright.cel.emit_values import VALUES  # noqa: E402
-
-EMITTERS: dict[type[tree.Node], Callable[[Plan, Any], Expr]] = {**VALUES, **OPERATORS, **CALLS, **MACROS}

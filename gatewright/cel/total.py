@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 
 from gatewright.cel import tree
-from gatewright.cel.environment import Overload
+from gatewright.cel.environment import LOCAL, Overload
 from gatewright.cel.types import BOOL, PLAIN
 
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">=", "in"))
@@ -17,7 +17,7 @@ def cannot_fail(node: tree.Node) -> bool:
     if isinstance(node, tree.Literal):
         return True
     if isinstance(node, tree.Ident):
-        return not node.absolute and node.resolved is not None and type(node.resolved).__name__ == "Local"
+        return node.resolved is LOCAL
     if isinstance(node, tree.Chain):
         return (
             len(node.terms) == 1

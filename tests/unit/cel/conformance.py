@@ -13,8 +13,8 @@ from gatewright.cel.environment import Environment, Field, Overload, Values
 from gatewright.cel.errors import CelCheckError, CelError, ExpressionError
 from gatewright.cel.functions import STANDARD
 from gatewright.cel.macros import BLOCK_MACROS
-from gatewright.cel.operators import make_map
 from gatewright.cel.program import compile_expression, typed
+from gatewright.cel.selection import make_map
 from gatewright.cel.types import Param, Type, list_of, map_of
 from gatewright.cel.values import BoolKey, TypeValue, Uint, equals, type_name
 

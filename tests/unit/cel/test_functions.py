@@ -1,4 +1,4 @@
-"""What the functions give, beyond the specification's own tests: the gateway's helpers and the corners of the standard ones."""
+"""What the functions give, beyond the specification's own tests: helpers of the gateway, corners of the others."""
 
 from __future__ import annotations
 
