@@ -18,7 +18,7 @@ from dataplane.bootstrap import Defaults
 from dataplane.link.messages import RESOURCE, Record
 from dataplane.telemetry.metrics import Metrics
 from gatewright.api import standalone
-from gatewright.api.standalone_file import Config
+from gatewright.api.standalone_config import Config
 
 log = logging.getLogger("dataplane.agent.file")
 

@@ -20,17 +20,10 @@ from gatewright.api.log_level import parse_log_level
 from gatewright.api.nulls import without_nulls
 from gatewright.api.places import Place, Subject
 from gatewright.api.problem import UNSUPPORTED, Problem, path_text
-from gatewright.api.standalone_file import (
-    Config,
-    FileBackend,
-    FileMirror,
-    FileRouteBackend,
-    PlacedListener,
-    PlacedRoute,
-    RoutePolicies,
-    StandaloneFile,
-    meeting,
-)
+from gatewright.api.standalone_backends import FileBackend, FileRouteBackend
+from gatewright.api.standalone_config import Config
+from gatewright.api.standalone_file import PlacedListener, PlacedRoute, StandaloneFile, meeting
+from gatewright.api.standalone_policies import FileMirror, RoutePolicies
 from gatewright.api.targets import target
 from gatewright.api.unsupported import unsupported_fields
 from gatewright.wire.v1 import (

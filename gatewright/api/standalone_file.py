@@ -7,162 +7,47 @@ the file (`extAuthz`, `host`), that one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import Field, StringConstraints
+from pydantic import BaseModel, Field
 
-from gatewright.api.fields import (
-    GATEWAY_NAME_PATTERN,
-    SESSION_KEY_PATTERN,
-    Hostname,
-    Integer,
-    Json,
-    Port,
-    SectionName,
-)
-from gatewright.api.http_filters import (
-    Fraction,
-    HTTPHeaderFilter,
-    HTTPPathModifier,
-    HTTPRequestRedirectFilter,
-    HTTPURLRewriteFilter,
-)
-from gatewright.api.http_route import HTTPRouteMatch, HTTPRouteRetry, HTTPRouteTimeouts
-from gatewright.api.model import Broken, Model, RuledModel, one_of, unique
+from gatewright.api.fields import Hostname, Port, SectionName
+from gatewright.api.file_form import file_form
+from gatewright.api.file_parts import NamesBackend
+from gatewright.api.frontend.frontend import Frontend
+from gatewright.api.gateway import ListenerTLS
+from gatewright.api.http_filters import HTTPPathModifier, HTTPRequestRedirectFilter, HTTPURLRewriteFilter
+from gatewright.api.http_route import HTTPRouteMatch
+from gatewright.api.model import Broken, RuledModel, model_in, unique
 from gatewright.api.near_names import did_you_mean
 from gatewright.api.problem import UNSUPPORTED
-from gatewright.api.targets import AddressText, HostText, PageText
+from gatewright.api.standalone_backends import FileBackend, FileRouteBackend, policies_fit
+from gatewright.api.standalone_config import Config
+from gatewright.api.standalone_policies import RoutePolicies
+from gatewright.api.targets import AddressText
+from gatewright.api.traffic.traffic import Traffic
+
+Path = tuple[str | int, ...]
 
 RESERVED_PORTS: Final = (15000, 15020, 15021)
 """Admin, stats and readiness of the proxy itself."""
 
 
-class Logging(Model):
-    """`config.logging`: see log_level for the grammar of `level`."""
-
-    level: str = "info"
-    format: Literal["text", "json"] = "text"
-
-
-class Session(Model):
-    """`config.session`: the key that seals session ids, 64 hex digits."""
-
-    key: Annotated[str, StringConstraints(pattern=SESSION_KEY_PATTERN)] | None = Field(default=None, repr=False)
-
-
-class Xds(Model):
-    """`config.xds`: the control plane beside the file."""
-
-    address: HostText | None = None
-    gateway: Annotated[str, Field(pattern=GATEWAY_NAME_PATTERN)] | None = None
-
-
-class Config(Model):
-    """Process settings, read once at the start."""
-
-    logging: Logging = Logging()
-    admin_addr: PageText | None = None
-    stats_addr: PageText | None = None
-    readiness_addr: PageText | None = None
-    workers: Annotated[Integer, Field(ge=1, le=256)] | None = None
-    session: Session = Session()
-    xds: Xds = Xds()
-    dynamic_forward_proxy: Json = None
-
-
-class FileMirror(RuledModel):
-    """`requestMirror`: HTTPRequestMirrorFilter with the file's form of a reference."""
-
-    host: HostText | None = None
-    backend: SectionName | None = None
-    percent: Annotated[Integer, Field(ge=0, le=100)] | None = None
-    fraction: Fraction | None = None
-
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "host", "backend")
-        if self.percent is not None and self.fraction is not None:
-            yield Broken(("fraction",), "only one of percent and fraction may be set")
-
-
-class HeaderModifiers(Model):
-    """`headerModifiers` of spec 2, Traffic."""
-
-    request: HTTPHeaderFilter | None = None
-    response: HTTPHeaderFilter | None = None
-
-
-class RoutePolicies(Model):
-    """`policies` of a route: those that are translated, then those that only have a name yet."""
-
-    header_modifiers: HeaderModifiers | None = None
-    url_rewrite: HTTPURLRewriteFilter | None = None
-    request_redirect: HTTPRequestRedirectFilter | None = None
-    request_mirror: FileMirror | None = None
-    timeouts: HTTPRouteTimeouts | None = None
-    retry: HTTPRouteRetry | None = None
-
-    transformation: Json = None
-    ext_proc: Json = None
-    ext_authz: Json = None
-    rate_limit: Json = None
-    cors: Json = None
-    csrf: Json = None
-    host_rewrite: Json = None
-    authorization: Json = None
-    jwt_authentication: Json = None
-    basic_authentication: Json = None
-    api_key_authentication: Json = None
-    direct_response: Json = None
-    buffer: Json = None
-    tcp: Json = None
-    tls: Json = None
-    http: Json = None
-    tunnel: Json = None
-    auth: Json = None
-    ai: Json = None
-    mcp: Json = None
-    health: Json = None
-
-
-class _Destination(RuledModel):
-    """The variants that a backend of the file can be."""
-
-    host: HostText | None = None
-    mcp: Json = None
-    ai: Json = None
-    a2a: Json = None
-    aws: Json = None
-    dynamic_forward_proxy: Json = None
-    policies: Json = None
-
-
-class FileRouteBackend(_Destination):
-    """An item of `routes[].backends`: a host, or the name of a top-level backend."""
-
-    backend: SectionName | None = None
-    weight: Annotated[Integer, Field(ge=0, le=1_000_000)] = 1
-
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "host", "backend", "mcp", "ai", "a2a", "aws", "dynamic_forward_proxy")
-
-
-class FileBackend(_Destination):
-    """An item of the top-level `backends`."""
-
-    name: SectionName
-
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "host", "mcp", "ai", "a2a", "aws", "dynamic_forward_proxy")
-
-
+@file_form
 class FileRoute(RuledModel):
     """An item of `listeners[].routes`: one rule."""
 
     name: SectionName | None = None
+    """Its name; made of the listener's and its position when unset."""
     hostnames: Annotated[tuple[Hostname, ...], Field(max_length=16)] = ()
+    """Hosts that it serves; all of the listener's when unset."""
     matches: Annotated[tuple[HTTPRouteMatch, ...], Field(max_length=64)] = (HTTPRouteMatch(),)
+    """Requests that it serves: those that fit one of these, as in an HTTPRoute; all when unset."""
     backends: Annotated[tuple[FileRouteBackend, ...], Field(max_length=16)] = ()
+    """Where requests go, by weight."""
     policies: RoutePolicies = RoutePolicies()
+    """What happens with them."""
 
     def broken_rules(self) -> Iterator[Broken]:
         redirect, rewrite = self.policies.request_redirect, self.policies.url_rewrite
@@ -184,20 +69,49 @@ def _path(policy: HTTPURLRewriteFilter | HTTPRequestRedirectFilter | None) -> HT
     return policy.path if policy is not None else None
 
 
+@file_form
+class FileTcpRoute(RuledModel):
+    """An item of `listeners[].tcpRoutes`: where connections go."""
+
+    name: SectionName | None = None
+    """Its name."""
+    hostnames: Annotated[tuple[Hostname, ...], Field(max_length=16)] = ()
+    """Server names of TLS connections that it serves; all when unset."""
+    backends: Annotated[tuple[FileRouteBackend, ...], Field(min_length=1, max_length=16)]
+    """Where connections go, by weight."""
+
+
+# Kinds of routes and the protocols of listeners that carry them.
+_CARRIED: Final = {"routes": ("HTTP", "HTTPS"), "tcpRoutes": ("TCP", "TLS")}
+
+
+@file_form
 class FileListener(RuledModel):
     """An item of `binds[].listeners`."""
 
     name: SectionName | None = None
+    """Its name; made of the port and its position when unset."""
     protocol: Literal["HTTP", "HTTPS", "TLS", "TCP", "UDP"] = "HTTP"
+    """What is spoken here."""
     hostname: Hostname | None = None
+    """The host that it serves, `*.` in front for all below it; any when unset."""
     routes: tuple[FileRoute, ...] = ()
-    tls: Json = None
-    tcp_routes: Json = None
-    policies: Json = None
+    """Where requests go."""
+    tls: ListenerTLS | None = None
+    """Certificates, for HTTPS and TLS."""
+    tcp_routes: tuple[FileTcpRoute, ...] = ()
+    """Where connections go, for TCP and TLS."""
+    policies: Traffic | None = None
+    """Policies for all requests of this listener; those of a route win."""
 
     def broken_rules(self) -> Iterator[Broken]:
         if self.protocol != "HTTP":
             yield Broken(("protocol",), f"{UNSUPPORTED}{self.protocol}")
+        for name, routes in (("routes", self.routes), ("tcpRoutes", self.tcp_routes)):
+            if routes and self.protocol not in _CARRIED[name]:
+                yield Broken((name,), f"must be absent for protocol {self.protocol}")
+        if self.tls is not None and self.protocol not in ("HTTPS", "TLS"):
+            yield Broken(("tls",), f"must be absent for protocol {self.protocol}")
         for index, route in enumerate(self.routes):
             if route.hostnames and not meeting(route.hostnames, self.hostname):
                 message = f'none meets the listener\'s hostname "{self.hostname}"; no request would come here'
@@ -218,32 +132,40 @@ def _meets(one: str, other: str) -> bool:
     return one.startswith("*.") and other.removeprefix("*").endswith(one[1:]) and len(other) > len(one[1:])
 
 
+@file_form
 class Bind(RuledModel):
     """An item of `binds`: a port."""
 
     port: Port
+    """The port to listen on."""
     addresses: Annotated[tuple[AddressText, ...], Field(max_length=16), unique(lambda text: text, field=None)] = ()
+    """IP addresses to listen on; all when unset."""
     listeners: Annotated[
         tuple[FileListener, ...],
         Field(min_length=1, max_length=64),
         unique(lambda listener: listener.hostname, field="hostname"),
     ]
+    """What is served there; several have different hostnames."""
 
     def broken_rules(self) -> Iterator[Broken]:
         if self.port in RESERVED_PORTS:
             yield Broken(("port",), f"must not be one of the proxy's own ports: {', '.join(map(str, RESERVED_PORTS))}")
 
 
+@file_form
 class StandaloneFile(RuledModel):
     """The whole file."""
 
     config: Config = Config()
+    """Settings of the process, read once at the start."""
     binds: Annotated[tuple[Bind, ...], unique(lambda bind: bind.port, field="port")] = ()
+    """Ports to listen on."""
     backends: Annotated[tuple[FileBackend, ...], unique(lambda backend: backend.name, field="name")] = ()
-    frontend_policies: Json = None
+    """Backends that routes and policies name."""
+    frontend_policies: Frontend | None = None
+    """Policies for all connections of clients, and what is told about requests."""
 
     def broken_rules(self) -> Iterator[Broken]:
-        known = [backend.name for backend in self.backends]
         listeners: set[str] = set()
         routes: set[str] = set()
         for placed in self.listeners():
@@ -254,9 +176,21 @@ class StandaloneFile(RuledModel):
             if place.name in routes:
                 yield Broken((*place.path, "name"), f'"{place.name}" must be unique in the file')
             routes.add(place.name)
-            for path, name in _references(place.route):
-                if name not in known:
-                    yield Broken((*place.path, *path), f'no backend is called "{name}"{did_you_mean(name, known)}')
+        yield from self._names_hold()
+
+    def _names_hold(self) -> Iterator[Broken]:
+        """Who names a backend names one that exists, with policies that fit it."""
+        known = {backend.name: backend for backend in self.backends}
+        for path, part in _parts_that_name(self, ()):
+            if part.backend is None:
+                continue
+            named = known.get(part.backend)
+            if named is None:
+                message = f'no backend is called "{part.backend}"{did_you_mean(part.backend, known)}'
+                yield Broken((*path, "backend"), message)
+            elif isinstance(part, FileRouteBackend):
+                for broken in policies_fit(part.policies, named):
+                    yield broken._replace(path=(*path, *broken.path))
 
     def listeners(self) -> Iterator[PlacedListener]:
         """All listeners; one without a name is called after its port and position."""
@@ -277,7 +211,7 @@ class PlacedListener(NamedTuple):
     """A listener with its name and path in the file."""
 
     name: str
-    path: tuple[str | int, ...]
+    path: Path
     bind: Bind
     listener: FileListener
 
@@ -286,16 +220,33 @@ class PlacedRoute(NamedTuple):
     """A route with its name, path and listener."""
 
     name: str
-    path: tuple[str | int, ...]
+    path: Path
     listener: PlacedListener
     route: FileRoute
 
 
-def _references(route: FileRoute) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Names of top-level backends that a route uses."""
-    for index, backend in enumerate(route.backends):
-        if backend.backend is not None:
-            yield ("backends", index, "backend"), backend.backend
-    mirror = route.policies.request_mirror
-    if mirror is not None and mirror.backend is not None:
-        yield ("policies", "requestMirror", "backend"), mirror.backend
+def _parts_that_name(part: BaseModel, path: Path) -> Iterator[tuple[Path, NamesBackend]]:
+    """Every part below `part` that may name a top-level backend."""
+    if isinstance(part, NamesBackend):
+        yield path, part
+    for attribute, name in _ways(type(part)):
+        value = getattr(part, attribute)
+        if isinstance(value, BaseModel):
+            yield from _parts_that_name(value, (*path, name))
+        elif isinstance(value, tuple):
+            for index, item in enumerate(value):
+                yield from _parts_that_name(item, (*path, name, index))
+
+
+@cache
+def _ways(model: type[BaseModel]) -> tuple[tuple[str, str], ...]:
+    """Attributes, and their names in the file, below which a part may name a backend: a walk looks at nothing else."""
+    below = (
+        (attribute, field.alias or attribute, model_in(field.annotation))
+        for attribute, field in model.model_fields.items()
+    )
+    return tuple(
+        (attribute, name)
+        for attribute, name, inner in below
+        if inner and (issubclass(inner, NamesBackend) or _ways(inner))
+    )

@@ -210,15 +210,22 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         ),
         (
             "retry: {attempts: 2, codes: [503]}",
-            'extAuthz: {host: "unix:/x"}',
+            'extAuthz: {host: "unix:/x", protocol: {http: {}}}',
             [f"{ROUTE.format(23)}policies.extAuthz: not supported yet: remove extAuthz to have the rest accepted"],
         ),
         (
             "host: Backend.example.com:9001\n                weight: 3",
-            "mcp: {}",
+            "mcp: {targets: [{name: a, stdio: {cmd: a}}]}",
             [f"{ROUTE.format(16)}backends[0].mcp: not supported yet: remove mcp to have the rest accepted"],
         ),
-        ("protocol: HTTP", "protocol: TCP", ["gw.yaml:10: binds[0].listeners[0].protocol: not supported yet: TCP"]),
+        (
+            "protocol: HTTP",
+            "protocol: TCP",
+            [
+                "gw.yaml:10: binds[0].listeners[0].protocol: not supported yet: TCP",
+                "gw.yaml:11: binds[0].listeners[0].routes: must be absent for protocol TCP",
+            ],
+        ),
         (
             "hostnames: [a.example.com, other.org]",
             "hostnames: [other.org]",

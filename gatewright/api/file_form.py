@@ -1,0 +1,86 @@
+"""The standalone file's form of a model: the CRD's own model, with other types for what refers to cluster objects.
+
+`standalone_file` decorates its models with `file_form`. The form of a model is a subclass of it, derived once: fields,
+bounds and rules stay those of the CRD, except for what the table in `file_parts` says. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from functools import cache, reduce
+from operator import or_
+from typing import Annotated, Any, ClassVar, TypeVar, Union, cast, get_args, get_origin
+
+from pydantic import BaseModel, Field, create_model
+from pydantic.fields import FieldInfo
+
+from gatewright.api.file_parts import ABSENT, COMPUTED, FORMS, Form
+
+_ModelT = TypeVar("_ModelT", bound=BaseModel)
+_AS_IT_IS = Form()
+
+
+def file_form(model: type[_ModelT]) -> type[_ModelT]:
+    """The form that `model` has in the file: a subclass of it, or the model itself where nothing differs."""
+    return cast(type[_ModelT], _form(model))
+
+
+@cache
+def _form(model: type[BaseModel]) -> type[BaseModel]:
+    if model.__module__ == __name__:
+        return model  # made here
+    row = next((FORMS[parent] for parent in model.__mro__ if parent in FORMS), _AS_IT_IS)
+    fields = dict(_changed(model, row))
+    if not fields and not row.mixins:
+        return model
+    made: type[BaseModel] = create_model(
+        model.__name__ if model.__name__.startswith("File") else f"File{model.__name__}",
+        __base__=(*row.mixins, model),
+        __module__=__name__,
+        __doc__=model.__doc__,
+        **fields,
+    )
+    return made
+
+
+def _changed(model: type[BaseModel], row: Form) -> Iterator[tuple[str, Any]]:
+    """Attributes that the form declares anew, as `create_model` wants them."""
+    inherited = {name: field for base in (model, *row.mixins) for name, field in base.model_fields.items()}
+    for name, field in inherited.items():
+        before = field.rebuild_annotation()
+        after = _substituted(before)
+        if name not in row.fields and after is not before:
+            yield name, (after, _as_declared(field))
+    for name, annotation in row.fields.items():
+        if annotation is ABSENT:
+            yield name, (ClassVar[Any], None)
+        elif annotation is COMPUTED:
+            yield name, ClassVar[Any]
+        else:
+            default = None if type(None) in get_args(annotation) else ...
+            yield name, (_substituted(annotation), default)
+
+
+def _as_declared(field: FieldInfo) -> Any:  # Any: what `create_model` takes beside the annotation
+    """Default, alias and repr of a field whose type changes; its bounds stand in the annotation."""
+    if field.default_factory is not None:
+        return Field(default_factory=field.default_factory, alias=field.alias, repr=field.repr)
+    return Field(... if field.is_required() else field.default, alias=field.alias, repr=field.repr)
+
+
+def _substituted(annotation: Any) -> Any:
+    """An annotation with the file's form of every model in it; the same object if there is none."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return _form(annotation)
+    arguments = get_args(annotation)
+    if hasattr(annotation, "__metadata__"):
+        inner = _substituted(annotation.__origin__)
+        return annotation if inner is annotation.__origin__ else Annotated[inner, *annotation.__metadata__]
+    origin = get_origin(annotation)
+    if origin not in (Union, types.UnionType, tuple, dict):
+        return annotation
+    changed = tuple(_substituted(argument) for argument in arguments)
+    if all(new is old for new, old in zip(changed, arguments, strict=True)):
+        return annotation
+    return origin[changed] if origin in (tuple, dict) else reduce(or_, changed)

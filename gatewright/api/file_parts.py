@@ -1,0 +1,373 @@
+"""What the standalone file writes in another way than the CRDs: references, secrets, and the names that spec 1 shows.
+
+One table, FORMS, from a CRD's model to what differs; `file_form` makes models of it. Each part also answers by the
+CRD's attributes (`backend_ref`, `http`, `attributes`), so that readers of policies need not know where they are from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Final, NamedTuple
+
+from pydantic import Field
+
+from gatewright.api.backend.auth import AwsAuth, AzureAuth, BackendAuth, GcpAuth
+from gatewright.api.backend.backend import BackendFull
+from gatewright.api.backend.http import BackendHTTP
+from gatewright.api.backend.mcp import RemoteProcessor
+from gatewright.api.backend.mcp_targets import McpTarget, McpTargetSelector
+from gatewright.api.backend.prompt_guard import Webhook
+from gatewright.api.backend.providers import CustomProvider, LLMProvider
+from gatewright.api.backend.simple import BackendSimple
+from gatewright.api.backend.tcp import BackendTCP
+from gatewright.api.backend.tls import BackendTLS
+from gatewright.api.backend.tunnel import BackendTunnel
+from gatewright.api.cel_field import EndExpression, RequestExpression
+from gatewright.api.fields import Port, SectionName, ShortString, TinyString
+from gatewright.api.frontend.telemetry import AccessLog, AttributeAdd, LogTracingAttributes, OtlpAccessLog, Tracing
+from gatewright.api.gateway import ListenerTLS
+from gatewright.api.model import Broken, Model, RuledModel, one_of
+from gatewright.api.targets import HostText
+from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
+from gatewright.api.traffic.basic_authentication import BasicAuthentication
+from gatewright.api.traffic.ext_auth import (
+    AgentExtAuthGRPC,
+    AgentExtAuthHTTP,
+    ExtAuth,
+    ExtAuthOrConditional,
+)
+from gatewright.api.traffic.ext_proc import ExtProc, ExtProcOrConditional
+from gatewright.api.traffic.jwt_authentication import RemoteJWKS
+from gatewright.api.traffic.rate_limit import GlobalRateLimit
+from gatewright.api.traffic.traffic import Traffic
+
+_ENV: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+ABSENT: Final = object()
+"""In place of an annotation: the file has no such field, and the attribute is None."""
+COMPUTED: Final = object()
+"""In place of an annotation: the file has no such field, and a mixin computes the attribute."""
+
+
+class Form(NamedTuple):
+    """What differs between a CRD's model and the file's."""
+
+    mixins: tuple[type[RuledModel], ...] = ()
+    """They come before the model: fields of the file, and rules about them."""
+    fields: Mapping[str, Any] = MappingProxyType({})  # Any: annotations
+    """Attribute to its annotation in the file; optional with `| None`, else required."""
+
+
+# --- Secrets, in place of Secrets and ConfigMaps -------------------------------------------------------------------
+
+
+class Content(RuledModel):
+    """A secret or certificate: written here, or where to read it."""
+
+    value: Annotated[str, Field(min_length=1, max_length=65536)] | None = Field(default=None, repr=False)
+    """The text itself. Whoever may read the file reads it."""
+    file: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    """Path of a file that holds it, relative to this file's folder. It is read again when it changes."""
+    env: Annotated[str, Field(max_length=256, pattern=_ENV)] | None = None
+    """Name of an environment variable that holds it."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "value", "file", "env")
+
+
+class AwsKeys(Model):
+    """The entries of a Secret with AWS credentials."""
+
+    access_key: Content
+    """The access key's id."""
+    secret_key: Content
+    """The secret key."""
+    session_token: Content | None = None
+    """The token of a temporary session."""
+
+
+class AzureClient(Model):
+    """The entries of a Secret with an Azure client."""
+
+    client_id: Annotated[Content, Field(alias="clientID")]
+    """The client's id."""
+    tenant_id: Annotated[Content, Field(alias="tenantID")]
+    """The tenant's id."""
+    client_secret: Content
+    """The client's secret."""
+
+
+class ServerCertificate(Model):
+    """The entries of a Secret with a certificate."""
+
+    certificate: Annotated[Content, Field(alias="tls.crt")]
+    """The certificate and those that signed it, PEM."""
+    key: Annotated[Content, Field(alias="tls.key")]
+    """Its private key, PEM."""
+
+
+class ClientCertificate(ServerCertificate):
+    """As a server's, and who verifies the other side."""
+
+    authorities: Annotated[Content | None, Field(alias="ca.cert")] = None
+    """The authorities that the server is verified with, PEM, unless caCertificateRefs names them."""
+
+
+# --- References, in place of backendRef ----------------------------------------------------------------------------
+
+
+class NamesBackend(RuledModel):
+    """A part that may name an item of the top-level `backends`."""
+
+    backend: SectionName | None = None
+    """Name of a top-level backend."""
+
+
+class FileReference(NamedTuple):
+    """What stands for a `backendRef`: a host, or the name of a top-level backend."""
+
+    host: str | None
+    backend: str | None
+    policies: BackendSimple | None
+
+
+def _reference(part: Any) -> FileReference | None:  # Any: a Reference
+    if part.host is None and part.backend is None:
+        return None
+    return FileReference(part.host, part.backend, getattr(part, "policies", None))
+
+
+class OptionalReference(NamesBackend):
+    """The file's form of an optional `backendRef`; FORMS adds `policies`."""
+
+    host: HostText | None = None
+    """HOST:PORT, [IPV6]:PORT or unix:/PATH."""
+
+    backend_ref: ClassVar[Any] = property(_reference)
+    """The two fields as one value, under the CRD's name."""
+
+    def reference_rules(self) -> Iterator[Broken]:
+        """At most one of the two; inline policies belong to it."""
+        if self.host is not None and self.backend is not None:
+            yield Broken(("backend",), "only one of host and backend may be set")
+        if self.backend_ref is None and getattr(self, "policies", None) is not None:
+            yield Broken(("policies",), "is valid only with host or backend")
+
+
+class Reference(OptionalReference):
+    """The file's form of a required `backendRef`; a conditional policy has its references in its items."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from (rule for rule in super().broken_rules() if rule.path != ("backendRef",))
+        if getattr(self, "conditional", None) is None:
+            yield from one_of(self, "host", "backend")
+            yield from (rule for rule in self.reference_rules() if rule.path != ("backend",))
+
+
+class ProxyPolicies(Model):
+    """Policies for connecting to a tunnel's proxy: BackendSimple without a tunnel of its own."""
+
+    tcp: BackendTCP | None = None
+    """TCP settings of connections."""
+    tls: BackendTLS | None = None
+    """When set, even to {}, TLS is spoken with the proxy."""
+    http: BackendHTTP | None = None
+    """HTTP settings of requests."""
+    auth: BackendAuth | None = None
+    """Credentials toward the proxy."""
+
+
+class _CustomProvider(OptionalReference):
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from self.reference_rules()  # the CRD's rule is about kinds
+
+
+_IN_THE_FILE: Final = {
+    "is required for a custom provider without backendRef": "is required unless custom has a host or backend",
+    "must be absent when custom.backendRef is set": "must be absent when custom has a host or backend",
+}
+
+
+class _Provider(RuledModel):
+    def broken_rules(self) -> Iterator[Broken]:
+        for rule in super().broken_rules():
+            yield rule._replace(message=_IN_THE_FILE.get(rule.message, rule.message))
+
+
+# --- extAuthz, accessLog and MCP targets, as spec 1 shows them -----------------------------------------------------
+
+
+class ExtAuthzProtocol(RuledModel):
+    """How the server is asked: one of these."""
+
+    http: AgentExtAuthHTTP | None = None
+    """Over HTTP."""
+    grpc: AgentExtAuthGRPC | None = None
+    """By the gRPC external authorization protocol."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "http", "grpc")
+
+
+def _grpc(part: Any) -> AgentExtAuthGRPC | None:  # Any: an _ExtAuthz
+    return part.protocol.grpc if part.protocol is not None else None
+
+
+def _http(part: Any) -> AgentExtAuthHTTP | None:  # Any: an _ExtAuthz
+    if part.protocol is None or part.protocol.http is None:
+        return None
+    # Not validated again: the parts are.
+    return AgentExtAuthHTTP.model_construct(**{**vars(part.protocol.http), "response_metadata": part.metadata})
+
+
+class _ExtAuthz(Reference):
+    protocol: ExtAuthzProtocol | None = None
+    """How the server is asked."""
+    metadata: Annotated[dict[str, RequestExpression], Field(max_length=64)] | None = None
+    """Values from an HTTP server's answer that later expressions read as `extauthz.NAME`."""
+
+    grpc: ClassVar[Any] = property(_grpc)
+    """`protocol.grpc`, under the CRD's name."""
+    http: ClassVar[Any] = property(_http)
+    """`protocol.http` and `metadata`, under the CRD's name."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        for rule in super().broken_rules():
+            missing = rule.path == () and "grpc" in rule.message
+            yield Broken(("protocol",), "is required") if missing else rule
+        if self.metadata is not None and self.grpc is not None:
+            yield Broken(("metadata",), "is valid only with protocol.http")
+
+
+def _ext_auth(part: Any) -> Any:  # Any: a part with extAuthz
+    return part.ext_authz
+
+
+class _WithExtAuthz(RuledModel):
+    ext_auth: ClassVar[Any] = property(_ext_auth)
+    """`extAuthz`, under the CRD's name."""
+
+
+class _Traffic(_WithExtAuthz):
+    def broken_rules(self) -> Iterator[Broken]:
+        # The CRD's rule looks for extAuth among what may run before routing.
+        yield from (rule for rule in super().broken_rules() if rule.path != ("extAuthz",))
+
+
+def _attributes(part: Any) -> LogTracingAttributes | None:  # Any: an _AccessLog
+    if part.add is None and part.remove is None:
+        return None
+    items = None if part.add is None else tuple(AttributeAdd(name=k, expression=e) for k, e in part.add.items())
+    return LogTracingAttributes(add=items, remove=part.remove)
+
+
+class _AccessLog(RuledModel):
+    add: dict[ShortString, EndExpression] | None = None
+    """Further attributes: name to expression. One whose expression fails is left out."""
+    remove: Annotated[tuple[TinyString, ...], Field(min_length=1, max_length=32)] | None = None
+    """Default attributes that are left out, for example http.method."""
+
+    attributes: ClassVar[Any] = property(_attributes)
+    """Both, under the CRD's name."""
+
+
+class Stdio(Model):
+    """An MCP server that the proxy starts, and speaks with over its standard input and output."""
+
+    cmd: Annotated[str, Field(min_length=1, max_length=4096)]
+    """The command."""
+    args: Annotated[tuple[str, ...], Field(max_length=256)] = ()
+    """Its arguments."""
+    env: Annotated[dict[Annotated[str, Field(pattern=_ENV)], str], Field(max_length=256)] | None = None
+    """Variables of its environment, beside the proxy's own."""
+
+
+class _McpTargetSelector(RuledModel):
+    name: SectionName
+    """Name of the target."""
+    static: McpTarget | None = None
+    """One MCP server on the network."""
+    stdio: Stdio | None = None
+    """An MCP server that the proxy starts."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "static", "stdio")
+
+
+def _service(part: Any) -> FileReference | None:  # Any: an _McpTarget
+    return FileReference(None, part.backend, part.policies) if part.backend is not None else None
+
+
+class _McpTarget(NamesBackend):
+    host: ShortString | None = None
+    """The server's host."""
+    port: Port | None = None
+    """The server's port; a backend brings its own."""
+
+    backend_ref: ClassVar[Any] = property(_service)
+    """`backend`, under the CRD's name."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "host", "backend")
+        if self.host is not None and self.port is None:
+            yield Broken(("port",), "is required with host")
+        if self.backend is not None and self.port is not None:
+            yield Broken(("port",), "must be absent when backend is set")
+
+
+# --- The table -----------------------------------------------------------------------------------------------------
+
+_REFERENCE: Final = Form((Reference,), {"backend_ref": COMPUTED, "policies": BackendSimple | None})
+_EXT_AUTHZ: Final = Form(
+    (_ExtAuthz,),
+    {"backend_ref": COMPUTED, "policies": BackendSimple | None, "grpc": COMPUTED, "http": COMPUTED},
+)
+_CONTENT_OR_NONE: Final = Content | None
+_ONE: Final = Field(max_length=1)
+
+# A row counts for the model and for its subclasses that have none of their own.
+FORMS: Final[Mapping[type[Model], Form]] = MappingProxyType(
+    {
+        ExtAuth: _EXT_AUTHZ,
+        ExtAuthOrConditional: _EXT_AUTHZ,
+        AgentExtAuthHTTP: Form(fields={"response_metadata": ABSENT}),  # extAuthz.metadata
+        ExtProc: _REFERENCE,
+        ExtProcOrConditional: _REFERENCE,
+        GlobalRateLimit: _REFERENCE,
+        RemoteJWKS: _REFERENCE,
+        OtlpAccessLog: _REFERENCE,
+        Tracing: _REFERENCE,
+        Webhook: _REFERENCE,
+        RemoteProcessor: _REFERENCE,
+        BackendTunnel: Form((Reference,), {"backend_ref": COMPUTED, "policies": ProxyPolicies | None}),
+        CustomProvider: Form((_CustomProvider,), {"backend_ref": COMPUTED, "policies": BackendSimple | None}),
+        LLMProvider: Form((_Provider,)),
+        McpTarget: Form((_McpTarget,), {"backend_ref": COMPUTED}),
+        McpTargetSelector: Form((_McpTargetSelector,), {"selector": ABSENT}),
+        AccessLog: Form((_AccessLog,), {"attributes": COMPUTED}),
+        Traffic: Form((_Traffic,), {"ext_auth": COMPUTED, "ext_authz": ExtAuthOrConditional | None}),
+        BackendFull: Form((_WithExtAuthz,), {"ext_auth": COMPUTED, "ext_authz": ExtAuth | None}),
+        # Secrets: one text, or the entries that the CRD's Secret has.
+        APIKeyAuthentication: Form(
+            fields={
+                "secret_ref": Annotated[dict[ShortString, Content], Field(min_length=1, max_length=4096)],
+                "secret_selector": ABSENT,
+            }
+        ),
+        BasicAuthentication: Form(fields={"secret_ref": _CONTENT_OR_NONE}),
+        BackendAuth: Form(fields={"secret_ref": _CONTENT_OR_NONE}),
+        GcpAuth: Form(fields={"secret_ref": _CONTENT_OR_NONE}),
+        AwsAuth: Form(fields={"secret_ref": AwsKeys | None}),
+        AzureAuth: Form(fields={"secret_ref": AzureClient | None}),
+        BackendTLS: Form(
+            fields={
+                "mtls_certificate_ref": Annotated[tuple[ClientCertificate, ...], _ONE] | None,
+                "ca_certificate_refs": Annotated[tuple[Content, ...], _ONE] | None,
+            }
+        ),
+        ListenerTLS: Form(
+            fields={"certificate_refs": Annotated[tuple[ServerCertificate, ...], Field(max_length=64)] | None}
+        ),
+    }
+)

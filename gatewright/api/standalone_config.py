@@ -1,0 +1,80 @@
+"""`config` of the standalone file: settings of the process, read once at the start.
+
+Part of standalone_file; the proxy's agent reads the values.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from gatewright.api.fields import GATEWAY_NAME_PATTERN, SESSION_KEY_PATTERN, Integer
+from gatewright.api.model import Broken, Model, refuse, unique
+from gatewright.api.targets import HostText, PageText
+
+
+def _network_text(text: str) -> str:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        refuse([Broken((), f'must be a network such as 10.0.0.0/8 or fd00::/8, got "{text[:80]}"')])
+    return text
+
+
+NetworkText = Annotated[str, AfterValidator(_network_text)]
+"""A network as CIDR (RFC 4632): no bit of the host part is set."""
+
+
+class Logging(Model):
+    """`config.logging`: see log_level for the grammar of `level`."""
+
+    level: str = "info"
+    """How much is logged, for all and for each module: `info,dataplane.http=debug,xds=off`."""
+    format: Literal["text", "json"] = "text"
+    """Form of the process's log and of the access log."""
+
+
+class Session(Model):
+    """`config.session`: the key that seals session ids, 64 hex digits."""
+
+    key: Annotated[str, StringConstraints(pattern=SESSION_KEY_PATTERN)] | None = Field(default=None, repr=False)
+    """The key. Proxies that share sessions have the same one; unset, each proxy makes one up."""
+
+
+class Xds(Model):
+    """`config.xds`: the control plane beside the file."""
+
+    address: HostText | None = None
+    """Where the controller is."""
+    gateway: Annotated[str, Field(pattern=GATEWAY_NAME_PATTERN)] | None = None
+    """The Gateway that this proxy serves, NAMESPACE/NAME."""
+
+
+class DynamicForwardProxy(Model):
+    """`config.dynamicForwardProxy`: where backends of that kind may lead."""
+
+    allow: Annotated[tuple[NetworkText, ...], Field(max_length=64), unique(lambda text: text, field=None)] = ()
+    """Networks that may be reached although they are loopback, link-local or metadata addresses."""
+
+
+class Config(Model):
+    """Process settings, read once at the start."""
+
+    logging: Logging = Logging()
+    """The process's log."""
+    admin_addr: PageText | None = None
+    """Where the admin page is: IP:PORT, localhost:PORT, unix:/PATH or off."""
+    stats_addr: PageText | None = None
+    """Where the metrics are."""
+    readiness_addr: PageText | None = None
+    """Where readiness is asked."""
+    workers: Annotated[Integer, Field(ge=1, le=256)] | None = None
+    """How many worker processes; one for each CPU when unset."""
+    session: Session = Session()
+    """How session ids are sealed."""
+    xds: Xds = Xds()
+    """The control plane beside the file."""
+    dynamic_forward_proxy: DynamicForwardProxy | None = None
+    """Where dynamic forward proxies may lead."""
