@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gatewright.cel import tree
+from gatewright.cel.environment import Access, Presence
 from gatewright.cel.signatures import OPERATORS
 from gatewright.cel.types import (
     BOOL,
@@ -28,10 +29,21 @@ def chain(checker: Checker, node: tree.Chain) -> Type:
     left = checker.visit(node.first)
     steps: list[Type] = []
     for operator, offset, term in zip(node.operators, node.offsets, node.terms, strict=True):
-        left = _operator(checker, node, operator, offset, left, checker.visit(term))
+        right = checker.visit(term)
+        if operator == "in" and term is node.terms[0]:
+            _entry_asked_for(node.first, term)
+        left = _operator(checker, node, operator, offset, left, right)
         steps.append(left)
     node.resolved = steps
     return left
+
+
+def _entry_asked_for(key: tree.Node, container: tree.Node) -> None:
+    """`"x-foo" in request.headers` reads one header only."""
+    access = container.resolved
+    name = key.value if isinstance(key, tree.Literal) else None
+    if isinstance(name, str) and isinstance(access, Access) and access.field.lookup:
+        container.resolved = Presence(access, name.lower() if access.field.fold else name)
 
 
 def _operator(checker: Checker, node: tree.Chain, operator: str, offset: int, left: Type, right: Type) -> Type:

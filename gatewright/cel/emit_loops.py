@@ -1,4 +1,4 @@
-"""What macros become: loops written out, with the names of the expression as local variables."""
+"""What loop macros become: loops written out, with the names of the expression as local variables."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from gatewright.cel.plan import Plan
 
 Expr = ast.expr
-
-
-# Loops
 
 
 class Loop:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gatewright.cel import budget, operators, tree
 from gatewright.cel.budget import START
-from gatewright.cel.environment import Entry
+from gatewright.cel.emit_values import entry
+from gatewright.cel.environment import Presence
 from gatewright.cel.errors import CelError
 from gatewright.cel.operators import double_divide, int_divide, int_remainder
 from gatewright.cel.types import (
@@ -157,10 +158,8 @@ def equality(plan: Plan, operator: str, left: Expr, kind: Type, right: Expr, oth
 
 def membership(plan: Plan, left: Expr, kind: Type, term: tree.Node) -> Expr:
     """`left in term`."""
-    if isinstance(left, ast.Name | ast.Constant) and plan.known(left):
-        found = header_presence(plan, plan.value(left), term)
-        if found is not None:
-            return found
+    if isinstance(term.resolved, Presence):
+        return plan.compare(entry(plan, term.resolved), ast.IsNot(), plan.plain(None))
     right = plan.emit(term)
     inside = term.type
     if kind == STRING and inside.kind == "list" and plan.known(right):
@@ -171,18 +170,6 @@ def membership(plan: Plan, left: Expr, kind: Type, term: tree.Node) -> Expr:
     if same and (kind in (STRING, INT, BYTES) or (inside.kind == "list" and kind in PLAIN - {DOUBLE})):
         return plan.compare(left, ast.In(), right)
     return plan.call(operators.is_in, left, right)
-
-
-def header_presence(plan: Plan, key: Any, term: tree.Node) -> Expr | None:
-    """`"x-foo" in request.headers` asks for one header instead of building all of them."""
-    from gatewright.cel.emit_values import entry
-    from gatewright.cel.environment import Access
-
-    access = term.resolved
-    if not isinstance(access, Access) or not access.field.lookup or not isinstance(key, str):
-        return None
-    found = entry(plan, Entry(access, key.lower() if access.field.fold else key))
-    return plan.compare(found, ast.IsNot(), plan.plain(None))
 
 
 # Arithmetic on known types
@@ -243,9 +230,6 @@ TYPED: dict[tuple[str, Type, Type], Callable[[Plan, str, Expr, Expr], Expr]] = {
     ("+", DURATION, DURATION): _times(operators.duration),
     ("-", DURATION, DURATION): _times(operators.duration),
 }
-
-
-# Conditions
 
 
 OPERATORS: dict[type[tree.Node], Callable[[Plan, Any], Expr]] = {

@@ -64,6 +64,12 @@ class Entry:
     key: str
 
 
+class Presence(Entry):
+    """A declared map of which only is asked whether it has an entry: `"x-foo" in request.headers`."""
+
+    __slots__ = ()
+
+
 class Local:
     """What a name of a macro is resolved to."""
 

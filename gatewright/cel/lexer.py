@@ -25,16 +25,17 @@ class Token(NamedTuple):
 
 
 TOKEN = re.compile(
-    r"""
-    (?P<space>(?:[\t\n\f\r\ ]+|//[^\n]*)+)
-  | (?P<string>(?:[rR][bB]?|[bB][rR]?)?(?:\"{3}|'{3}|"|'))
+    r"""(?:[\t\n\f\r\ ]+|//[^\n]*)*
+  (?:(?P<string>(?:[rR][bB]?|[bB][rR]?)?(?:\"{3}|'{3}|"|'))
   | (?P<float>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?)
   | (?P<int>0x[0-9a-fA-F]+[uU]?|[0-9]+[uU]?)
   | (?P<ident>[_a-zA-Z][_a-zA-Z0-9]*)
   | `(?P<quoted>[-_./\ a-zA-Z0-9]+)`
   | (?P<op>&&|\|\||[=!<>]=|[-+*/%<>!?:.,()\[\]{}])
+  | (?P<end>\Z)
+  | (?P<other>.))
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.DOTALL,
 )
 
 # (raw, quote) -> the rest of the literal. A quote of one character ends at the end of the line at the latest.
@@ -64,80 +65,77 @@ def tokens(text: str) -> list[Token]:
         raise _refused(text, 0, f"the expression has {len(text)} characters, more than {MAX_TEXT}")
     found: list[Token] = []
     offset = 0
-    while offset < len(text):
+    while True:
         match = TOKEN.match(text, offset)
-        if match is None:
-            raise _refused(text, offset, f"unexpected character {text[offset]!r}")
+        assert match is not None  # its last alternative takes anything
         kind = match.lastgroup or ""
-        if kind == "string":
+        if kind == "op":
+            word = match.group("op")
+            found.append(Token(kind, word, match.start("op"), word))
+        elif kind == "end":
+            found.append(Token(kind, None, len(text), "the end of the expression"))
+            return found
+        elif kind == "string":
             read, offset = _string(text, match)
             found.append(read)
             continue
+        else:
+            found.append(READERS[kind](text, match.start(kind), match.group(kind)))
         offset = match.end()
-        token = READERS[kind](text, match)
-        if token is not None:
-            found.append(token)
-    found.append(Token("end", None, len(text), "the end of the expression"))
-    return found
 
 
 def _refused(text: str, offset: int, message: str) -> CelSyntaxError:
     return CelSyntaxError((problem_at(text, offset, message),))
 
 
-def _space(text: str, match: re.Match[str]) -> Token | None:
-    return None
+def _other(text: str, offset: int, word: str) -> Token:
+    raise _refused(text, offset, f"unexpected character {word!r}")
 
 
-def _ident(text: str, match: re.Match[str]) -> Token | None:
-    name = match.group()
+def _ident(text: str, offset: int, name: str) -> Token:
     if name in KEYWORDS:
-        return Token("keyword", KEYWORDS[name], match.start(), name)
-    return Token("op" if name == "in" else "ident", name, match.start(), name)
+        return Token("keyword", KEYWORDS[name], offset, name)
+    return Token("op" if name == "in" else "ident", name, offset, name)
 
 
-def _quoted(text: str, match: re.Match[str]) -> Token | None:
-    return Token("quoted", match.group("quoted"), match.start(), match.group())
+def _quoted(text: str, offset: int, name: str) -> Token:
+    return Token("quoted", name, offset, f"`{name}`")
 
 
-def _op(text: str, match: re.Match[str]) -> Token | None:
-    return Token("op", match.group(), match.start(), match.group())
-
-
-def _int(text: str, match: re.Match[str]) -> Token | None:
+def _int(text: str, offset: int, word: str) -> Token:
     """The sign is not part of the token: the parser decides whether 2^63 is allowed."""
-    word = match.group()
     unsigned = word[-1] in "uU"
     digits = word[:-1] if unsigned else word
     base = 16 if digits.startswith("0x") else 10
     significant = digits[2:] if base == 16 else digits.lstrip("0")
     value = int(digits, base) if len(significant) < 30 else MAX_UINT + 1
     if value > (MAX_UINT if unsigned else MAX_INT + 1):
-        raise _refused(text, match.start(), f"{'uint' if unsigned else 'int'} literal out of range")
-    return Token("literal", Uint(value) if unsigned else value, match.start(), word)
+        raise _refused(text, offset, f"{'uint' if unsigned else 'int'} literal out of range")
+    return Token("literal", Uint(value) if unsigned else value, offset, word)
 
 
-def _float(text: str, match: re.Match[str]) -> Token | None:
-    value = float(match.group())
+def _float(text: str, offset: int, word: str) -> Token:
+    value = float(word)
     if value == float("inf"):
-        raise _refused(text, match.start(), "double literal out of range")
-    return Token("literal", value, match.start(), match.group())
+        raise _refused(text, offset, "double literal out of range")
+    return Token("literal", value, offset, word)
 
 
 def _string(text: str, match: re.Match[str]) -> tuple[Token, int]:
-    prefix = match.group().rstrip("\"'")
-    quote = match.group()[len(prefix) :]
+    opening, start = match.group("string"), match.start("string")
+    prefix = opening.rstrip("\"'")
+    quote = opening[len(prefix) :]
     raw, is_bytes = "r" in prefix.lower(), "b" in prefix.lower()
     end = STRING_ENDS[raw, quote].match(text, match.end())
     if end is None:
-        raise _refused(text, match.start(), "the string does not end")
+        raise _refused(text, start, "the string does not end")
     inner = end.group(1)
     value: object
     if is_bytes:
-        value = _encoded(text, match.start(), inner) if raw else _unescaped_bytes(text, match.end(), inner)
+        value = _encoded(text, start, inner) if raw else _unescaped_bytes(text, match.end(), inner)
     else:
         value = inner if raw or "\\" not in inner else _unescaped(text, match.end(), inner)
-    return Token("literal", value, match.start(), "a string"), end.end()
+    return Token("literal", value, start, "a string"), end.end()
 
 
 def _unescaped(text: str, start: int, inner: str) -> str:
@@ -181,4 +179,4 @@ def _encoded(text: str, offset: int, piece: str) -> bytes:
         raise _refused(text, offset, "the text holds a lone surrogate") from None
 
 
-READERS = {"space": _space, "ident": _ident, "quoted": _quoted, "op": _op, "int": _int, "float": _float}
+READERS = {"ident": _ident, "quoted": _quoted, "int": _int, "float": _float, "other": _other}

@@ -235,9 +235,3 @@ def negation(value: Any) -> bool:
     if value is True or value is False:
         return not value
     no_overload("!", value)
-
-
-# Selection
-
-
-# Literals

@@ -18,6 +18,7 @@ REQUEST = ObjectType(
         Field("headers", map_of(STRING, STRING), "request_headers", lookup="request_header", fold=True),
         Field("size", INT, "request_size"),
         Field("client", ObjectType("client", [Field("id", STRING, "client_id")])),
+        Field("values", map_of(STRING, list_of(STRING)), "request_values", lookup="request_value"),
     ],
 )
 ENVIRONMENT = Environment(
@@ -111,10 +112,11 @@ def test_the_type_of(text: str, kind: str) -> None:
     [
         ("request.method == 'GET'", {"request.method"}),
         ("request.headers['X-Foo'] + request.headers.bar", {"request.headers:x-foo", "request.headers:bar"}),
-        ("'X-Foo' in request.headers", {"request.headers"}),
+        ("'X-Foo' in request.headers", {"request.headers:x-foo"}),
         ("request.headers.all(k, k != jwt.sub)", {"request.headers", "jwt"}),
         ("has(request.headers.foo) && request['body'] != ''", {"request.headers:foo", "request.body"}),
         ("request.client.id", {"request.client.id"}),
+        ("'a' in request.values.b", {"request.values:b"}),
         ("toJson(request)", {"request"}),
         ("[1].map(request, request + 1)", set()),
         ("variables().size()", {"*"}),

@@ -57,6 +57,8 @@ def body(program: Program) -> str:
         ("request.path.startsWith('/a')", "return c.request_path.startswith(k0)"),
         ("has(request.headers.Foo)", "return c.request_header(k0) is not None"),
         ("'Foo' in request.headers", "return c.request_header(k1) is not None"),
+        ("'a' in request.values.b", "return k0 in (v2 if (v2 := c.request_value(k1)) is not None else missing(k1))"),
+        ("request.method in request.headers", "return c.request_method in c.request_headers"),
         ("json(request.body).model", "return select(c.request_json, k0)"),
         ("cidr('10.0.0.0/8').prefixLength()", "return 8"),
         ("1 + 2 * 3", "return 7"),
