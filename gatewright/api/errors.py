@@ -59,7 +59,7 @@ def _message(error: Any, model: type[BaseModel], secret: bool) -> str:
     field = _field_at(model, path[: len(path) - items])
     limits = _Limits(field, items=items)
     text = words(error.get("ctx", {}), limits) if words else str(error["msg"])
-    if error["type"] == "missing" or secret or (field is not None and field.repr is False):
+    if error["type"] == "missing" or secret or _hidden(model, path):
         return text
     near = ""
     if error["type"] == "literal_error" and isinstance(error["input"], str):
@@ -202,11 +202,28 @@ def _field_at(model: type[BaseModel], path: Path) -> FieldInfo | None:
     return _field(parent, path[-1]) if parent else None
 
 
+def _hidden(model: type[BaseModel], path: Path) -> bool:
+    """Whether a field on the path has no repr: what is below it is not shown either."""
+    fields = (_field_at(model, path[:length]) for length in range(1, len(path) + 1))
+    return any(field is not None and field.repr is False for field in fields)
+
+
 def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
     current: type[BaseModel] | None = model
+    of_map: type[BaseModel] | None = None
     for part in path:
         if isinstance(part, int):
             continue
+        if of_map is not None:  # `part` is a key of the user's
+            current, of_map = of_map, None
+            continue
         field = _field(current, part) if current else None
         current = model_in(field.annotation) if field else None
+        of_map = _model_in_map(field.annotation) if field else None
     return current
+
+
+def _model_in_map(annotation: Any) -> type[BaseModel] | None:
+    """The model that the values of a map are, if a field holds one."""
+    bare = _bare(annotation, ())[0]
+    return model_in(get_args(bare)[1]) if get_origin(bare) is dict else None

@@ -58,8 +58,11 @@ def _changed(model: type[BaseModel], row: Form) -> Iterator[tuple[str, Any]]:
         elif annotation is COMPUTED:
             yield name, ClassVar[Any]
         else:
-            default = None if type(None) in get_args(annotation) else ...
-            yield name, (_substituted(annotation), default)
+            yield name, (_substituted(annotation), None if _optional(annotation) else ...)
+
+
+def _optional(annotation: Any) -> bool:
+    return type(None) in get_args(annotation.__origin__ if hasattr(annotation, "__metadata__") else annotation)
 
 
 def _as_declared(field: FieldInfo) -> Any:  # Any: what `create_model` takes beside the annotation

@@ -24,7 +24,7 @@ from gatewright.api.backend.tcp import BackendTCP
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.backend.tunnel import BackendTunnel
 from gatewright.api.cel_field import EndExpression, RequestExpression
-from gatewright.api.fields import Port, SectionName, ShortString, TinyString
+from gatewright.api.fields import Json, Port, SectionName, ShortString, TinyString
 from gatewright.api.frontend.telemetry import AccessLog, AttributeAdd, LogTracingAttributes, OtlpAccessLog, Tracing
 from gatewright.api.gateway import ListenerTLS
 from gatewright.api.model import Broken, Model, RuledModel, one_of
@@ -135,14 +135,16 @@ class FileReference(NamedTuple):
 def _reference(part: Any) -> FileReference | None:  # Any: a Reference
     if part.host is None and part.backend is None:
         return None
-    return FileReference(part.host, part.backend, getattr(part, "policies", None))
+    return FileReference(part.host, part.backend, part.policies)
 
 
 class OptionalReference(NamesBackend):
-    """The file's form of an optional `backendRef`; FORMS adds `policies`."""
+    """The file's form of an optional `backendRef`."""
 
     host: HostText | None = None
     """HOST:PORT, [IPV6]:PORT or unix:/PATH."""
+    policies: Json = None  # of the type that FORMS says
+    """Policies for connecting to it."""
 
     backend_ref: ClassVar[Any] = property(_reference)
     """The two fields as one value, under the CRD's name."""
@@ -151,7 +153,7 @@ class OptionalReference(NamesBackend):
         """At most one of the two; inline policies belong to it."""
         if self.host is not None and self.backend is not None:
             yield Broken(("backend",), "only one of host and backend may be set")
-        if self.backend_ref is None and getattr(self, "policies", None) is not None:
+        if self.backend_ref is None and self.policies is not None:
             yield Broken(("policies",), "is valid only with host or backend")
 
 
@@ -234,8 +236,10 @@ class _ExtAuthz(Reference):
 
     def broken_rules(self) -> Iterator[Broken]:
         for rule in super().broken_rules():
-            missing = rule.path == () and "grpc" in rule.message
-            yield Broken(("protocol",), "is required") if missing else rule
+            if rule.path == () and "grpc" in rule.message:
+                yield Broken(("protocol",), "is required")
+            elif rule.path not in (("http",), ("grpc",)):  # both at once: protocol says so
+                yield rule
         if self.metadata is not None and self.grpc is not None:
             yield Broken(("metadata",), "is valid only with protocol.http")
 
@@ -245,6 +249,9 @@ def _ext_auth(part: Any) -> Any:  # Any: a part with extAuthz
 
 
 class _WithExtAuthz(RuledModel):
+    ext_authz: Json = None  # of the type that FORMS says
+    """A server that decides about requests."""
+
     ext_auth: ClassVar[Any] = property(_ext_auth)
     """`extAuthz`, under the CRD's name."""
 
@@ -323,8 +330,9 @@ _EXT_AUTHZ: Final = Form(
     (_ExtAuthz,),
     {"backend_ref": COMPUTED, "policies": BackendSimple | None, "grpc": COMPUTED, "http": COMPUTED},
 )
-_CONTENT_OR_NONE: Final = Content | None
 _ONE: Final = Field(max_length=1)
+_HIDDEN: Final = Field(repr=False)
+"""Of fields for secrets: whoever writes the secret itself there is told so, without showing it."""
 
 # A row counts for the model and for its subclasses that have none of their own.
 FORMS: Final[Mapping[type[Model], Form]] = MappingProxyType(
@@ -351,23 +359,27 @@ FORMS: Final[Mapping[type[Model], Form]] = MappingProxyType(
         # Secrets: one text, or the entries that the CRD's Secret has.
         APIKeyAuthentication: Form(
             fields={
-                "secret_ref": Annotated[dict[ShortString, Content], Field(min_length=1, max_length=4096)],
+                "secret_ref": Annotated[dict[ShortString, Content], Field(min_length=1, max_length=4096), _HIDDEN],
                 "secret_selector": ABSENT,
             }
         ),
-        BasicAuthentication: Form(fields={"secret_ref": _CONTENT_OR_NONE}),
-        BackendAuth: Form(fields={"secret_ref": _CONTENT_OR_NONE}),
-        GcpAuth: Form(fields={"secret_ref": _CONTENT_OR_NONE}),
-        AwsAuth: Form(fields={"secret_ref": AwsKeys | None}),
-        AzureAuth: Form(fields={"secret_ref": AzureClient | None}),
+        BasicAuthentication: Form(fields={"secret_ref": Annotated[Content | None, _HIDDEN]}),
+        BackendAuth: Form(fields={"secret_ref": Annotated[Content | None, _HIDDEN]}),
+        GcpAuth: Form(fields={"secret_ref": Annotated[Content | None, _HIDDEN]}),
+        AwsAuth: Form(fields={"secret_ref": Annotated[AwsKeys | None, _HIDDEN]}),
+        AzureAuth: Form(fields={"secret_ref": Annotated[AzureClient | None, _HIDDEN]}),
         BackendTLS: Form(
             fields={
-                "mtls_certificate_ref": Annotated[tuple[ClientCertificate, ...], _ONE] | None,
+                "mtls_certificate_ref": Annotated[Annotated[tuple[ClientCertificate, ...], _ONE] | None, _HIDDEN],
                 "ca_certificate_refs": Annotated[tuple[Content, ...], _ONE] | None,
             }
         ),
         ListenerTLS: Form(
-            fields={"certificate_refs": Annotated[tuple[ServerCertificate, ...], Field(max_length=64)] | None}
+            fields={
+                "certificate_refs": Annotated[
+                    Annotated[tuple[ServerCertificate, ...], Field(max_length=64)] | None, _HIDDEN
+                ]
+            }
         ),
     }
 )

@@ -5,26 +5,13 @@ Part of standalone_file; the proxy's agent reads the values.
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from gatewright.api.fields import GATEWAY_NAME_PATTERN, SESSION_KEY_PATTERN, Integer
-from gatewright.api.model import Broken, Model, refuse, unique
-from gatewright.api.targets import HostText, PageText
-
-
-def _network_text(text: str) -> str:
-    try:
-        ipaddress.ip_network(text)
-    except ValueError:
-        refuse([Broken((), f'must be a network such as 10.0.0.0/8 or fd00::/8, got "{text[:80]}"')])
-    return text
-
-
-NetworkText = Annotated[str, AfterValidator(_network_text)]
-"""A network as CIDR (RFC 4632): no bit of the host part is set."""
+from gatewright.api.model import Model, unique
+from gatewright.api.targets import HostText, NetworkText, PageText
 
 
 class Logging(Model):

@@ -188,6 +188,8 @@ class StandaloneFile(RuledModel):
             if named is None:
                 message = f'no backend is called "{part.backend}"{did_you_mean(part.backend, known)}'
                 yield Broken((*path, "backend"), message)
+            elif path[:1] == ("backends",) and self.backends[int(path[1])] is named:
+                yield Broken((*path, "backend"), "must be another backend than this one")
             elif isinstance(part, FileRouteBackend):
                 for broken in policies_fit(part.policies, named):
                     yield broken._replace(path=(*path, *broken.path))

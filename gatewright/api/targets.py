@@ -1,4 +1,4 @@
-"""Places on the network as the standalone file writes them: `host:port`, `[::1]:8080`, `unix:/path`, `off`.
+"""Places on the network as the standalone file writes them: `host:port`, `[::1]:8080`, `unix:/path`, `off`, `fd00::/8`.
 
 Used by the models of that file. It reads text; it looks nothing up.
 """
@@ -56,6 +56,14 @@ def _address_text(text: str) -> str:
     return text
 
 
+def _network_text(text: str) -> str:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        refuse([Broken((), f'must be a network such as 10.0.0.0/8 or fd00::/8, got "{text[:80]}"')])
+    return text
+
+
 def _page_text(text: str) -> str:
     host = text.rpartition(":")[0].strip("[]")
     if text != "off" and not text.startswith("unix:/") and (host != "localhost" and not _is_address(host)):
@@ -79,3 +87,5 @@ def _off_is_a_word(value: object) -> object:
 HostText = Annotated[str, AfterValidator(_target_text)]
 AddressText = Annotated[str, AfterValidator(_address_text)]
 PageText = Annotated[str, BeforeValidator(_off_is_a_word), AfterValidator(_page_text)]
+NetworkText = Annotated[str, AfterValidator(_network_text)]
+"""A network as CIDR (RFC 4632): no bit of the host part is set."""
