@@ -1,0 +1,382 @@
+"""Verdicts on the common types of the specification (1-resources, Common types), and on the references.
+
+Shapes here are used by the other modules, at the places that they name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tests.rules.verdicts.table import (
+    Nested,
+    Rows,
+    alone,
+    duration,
+    entries,
+    enum,
+    exactly_one,
+    expression,
+    given,
+    integer,
+    invalid,
+    items,
+    required,
+    shape,
+    text,
+    unknown,
+    valid,
+)
+
+R: Final = "1-resources.md: "
+P: Final = "2-policies.md: "
+N: Final = "0-names.md: "
+D: Final = "decisions.md: "
+K: Final = "Kubernetes: "
+
+GROUP: Final = R + "Group: up to 253 chars, empty means core group"
+KIND: Final = R + "Kind: 1 to 63 chars, letters, digits, hyphens, starting with a letter"
+NAME: Final = R + "names as defined for Gateway API targets"
+HEADER: Final = R + "string, length 1 to 256, HTTP token characters only"
+PSEUDO: Final = R + "same as HTTPHeaderName but one leading `:` is allowed"
+BYTE_SIZE: Final = R + "a decimal quantity with optional binary suffix"
+SNI: Final = R + "string, length 1 to 253, lowercase DNS-1123 subdomain"
+SHORT: Final = R + "| ShortString | string, length 1 to 256 |"
+LIMITS: Final = P + "| ShortString / TinyString / LongString | 256 / 64 / 1024 characters |"
+
+# Characters.
+
+LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+TOKEN_CHARACTERS: Final = LETTERS + "0123456789" + "!#$%&'*+-.^_`|~"
+OTHER_CHARACTERS: Final = '"(),/:;<=>?@[\\]{} \t\n\r\x00\x7fäß€'
+
+
+def header_name(path: str, spec: str) -> Rows:
+    """An HTTPHeaderName, in short."""
+    yield from text(path, 1, 256, spec)
+    yield from (invalid(path, bad, HEADER) for bad in ("a b", "a:b", ":path", "ä", "a\n"))
+
+
+def pseudo_header_name(path: str, spec: str) -> Rows:
+    """A HeaderName, in short."""
+    yield from text(path, 1, 256, spec)
+    yield from (valid(path, good, PSEUDO) for good in (":path", "x-a"))
+    yield from (invalid(path, bad, PSEUDO) for bad in ("a b", "::path", "a:b", "a:", ":", "a\n"))
+
+
+def header_name_in_full(path: str) -> Rows:
+    """Every character that a header name may have, and those that it may not."""
+    yield from (valid(path, f"x{character}y", HEADER) for character in TOKEN_CHARACTERS)
+    yield from (invalid(path, f"x{character}y", HEADER) for character in OTHER_CHARACTERS)
+
+
+def pseudo_header_name_in_full(path: str) -> Rows:
+    """As header_name_in_full(), and one leading colon."""
+    yield from (valid(path, f"{character}y", PSEUDO) for character in TOKEN_CHARACTERS + ":")
+    yield from (invalid(path, f"x{character}y", PSEUDO) for character in OTHER_CHARACTERS)
+
+
+def byte_size_in_full(path: str) -> Rows:
+    """Each suffix at the data plane's limit of 32 bits and just above it, what a size cannot be, and lengths."""
+    at = ("4194303Ki", "4095Mi", "3Gi", "0.003Ti", "0.000003Pi", "0.000000003Ei")
+    at += ("4294967k", "4294M", "4G", "0.004T", "0.000004P", "0.000000004E")
+    at += ("4294967295000m", "4294967295000000u", "4294967295000000000n", "4294967295", "42e8", "4E9", "429496729.5e1")
+    above = ("4194304Ki", "4096Mi", "4Gi", "1Ti", "1Pi", "1Ei", "4294968k", "4295M", "5G", "1T", "1P", "1E")
+    above += ("4294967295001m", "4294967295000001u", "4294967295000000001n", "4294967296", "43e8", "5E9", "1e400")
+    small: tuple[int | str, ...] = (
+        0,
+        1,
+        4294967295,
+        "0",
+        "1m",
+        "1u",
+        "1n",
+        "0.5",
+        ".5",
+        "5.",
+        "1e-3",
+        "0E",
+        "2mb",
+        "8KB",
+    )
+    bad: tuple[Any, ...] = (
+        "",
+        " ",
+        "Ki",
+        "1K",
+        "1ki",
+        "1KI",
+        "1g5",
+        "1 Ki",
+        "1Ki ",
+        "1Ki\n",
+        "-1",
+        "-1Ki",
+        "1,5",
+        "1.5.5",
+    )
+    bad += ("0x10", "1_000", "1e", "1e1.5", "ten", "1Zi", "1Kib", "١", -1, 4294967296, 1.5, True, [], {})
+    spec = D + "**ByteSize**: Kubernetes quantity, integers too, fits uint32"
+    yield from (valid(path, good, spec) for good in (*at, *small))
+    yield from (invalid(path, size, spec) for size in (*above, *bad))
+    yield valid(path, "1".zfill(32), BYTE_SIZE)
+    yield invalid(path, "1".zfill(33), BYTE_SIZE)
+
+
+def short_string(path: str, spec: str, *, least: bool = True) -> Rows:
+    """A ShortString; characters are counted, not bytes."""
+    yield from text(path, 1 if least else None, 256, spec)
+    yield valid(path, "ä" * 256, SHORT)
+    yield invalid(path, "ä" * 257, SHORT)
+
+
+def tiny_string(path: str, spec: str) -> Rows:
+    """A TinyString."""
+    yield from text(path, 1, 64, spec)
+
+
+def long_string(path: str, spec: str, *, of: str = "x") -> Rows:
+    """A LongString."""
+    yield from text(path, 1, 1024, spec, of=of)
+
+
+def section_name(path: str, spec: str) -> Rows:
+    """A SectionName of Gateway API: a lower-case subdomain."""
+    yield from text(path, 1, 253, spec)
+    yield from (valid(path, good, NAME) for good in ("a", "a.b-c", "0"))
+    yield from (invalid(path, bad, NAME) for bad in ("A", "a_b", "-a", "a-", "a..b", "a\n"))
+
+
+def group(path: str, spec: str) -> Rows:
+    """A Group; most places ask for more, so that only what is refused everywhere is here."""
+    yield from (invalid(path, bad, GROUP) for bad in (1, "Not_A_Group", "a" * 254, "a..b", "-a"))
+
+
+def kind(path: str, spec: str) -> Rows:
+    """A Kind; most places ask for more, so that only what is refused everywhere is here."""
+    yield from (invalid(path, bad, KIND) for bad in (1, "", "0Kind", "K" * 64, "K_k", "K-"))
+
+
+def port(path: str, spec: str) -> Rows:
+    """A port."""
+    yield from integer(path, 1, 65535, spec)
+
+
+PORTS: Final = P + "| Ports | 1 to 65535 |"
+
+# References.
+
+_SECRET = R + "| LocalSecretObjectRef |"
+LOCAL_SECRET: Final = shape(
+    {"name": "s"},
+    required("name", _SECRET),
+    text("name", 1, 253, _SECRET),
+    group("group", _SECRET),
+    valid("group", "", _SECRET),
+    given({"name": "s", "kind": "K"}, valid("group", "a" * 253, GROUP), invalid("group", "a" * 254, GROUP)),
+    invalid("group", "example.com", K + "a kind of another group must be named"),
+    invalid("kind", 1, _SECRET),
+    valid("kind", "", _SECRET),
+    valid("kind", "Secret", _SECRET),
+    invalid("kind", "ConfigMap", K + "the core group has no other kind of credential"),
+    given(
+        {"name": "s", "group": "example.com"},
+        valid("kind", "K" * 63, KIND),
+        invalid("kind", "K" * 64, KIND),
+    ),
+    unknown("namespace", "other", R + "Reference to a same-namespace credential"),
+    unknown("key", "k", _SECRET),
+)
+
+_BACKEND = R + "`BackendObjectReference` is used wherever a Service or a Backend must be referenced"
+BACKEND_REF: Final = shape(
+    {"name": "s", "port": 80},
+    required("name", _BACKEND),
+    text("name", 1, 253, _BACKEND),
+    group("group", _BACKEND),
+    valid("group", "", _BACKEND),
+    kind("kind", _BACKEND),
+    valid("kind", "Service", _BACKEND),
+    invalid("kind", "ConfigMap", _BACKEND),
+    invalid("kind", "GatewayBackend", _BACKEND),
+    invalid("group", "gatewright.dev", _BACKEND),
+    valid("", {"group": "gatewright.dev", "kind": "GatewayBackend", "name": "b"}, _BACKEND),
+    invalid("", {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "b"}, _BACKEND),
+    given({"name": "b", "kind": "GatewayBackend"}, valid("group", "gatewright.dev", _BACKEND)),
+    text("namespace", 1, 63, K + "a namespace is a label of 1 to 63 characters"),
+    invalid("namespace", "a.b", K + "a namespace is a label of 1 to 63 characters"),
+    required("port", K + "a Service needs a port"),
+    port("port", PORTS),
+    unknown("sectionName", "a", _BACKEND),
+)
+
+_LOCAL = R + "| LocalBackendObjectReference |"
+LOCAL_BACKEND: Final = shape(
+    {"name": "s", "port": 80},
+    required("name", _LOCAL),
+    text("name", 1, 253, _LOCAL),
+    group("group", _LOCAL),
+    valid("group", "", _LOCAL),
+    kind("kind", _LOCAL),
+    valid("kind", "Service", _LOCAL),
+    valid("", {"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": "p"}, _LOCAL),
+    required("port", R + "required when the target is a Service"),
+    port("port", _LOCAL),
+    unknown("namespace", "other", _LOCAL),
+)
+
+_SERVICE = R + "optional; a same-namespace Service by name; replaces only the host"
+LOCAL_SERVICE: Final = shape(
+    {"name": "s"},
+    required("name", _SERVICE),
+    text("name", 1, 253, _SERVICE),
+    group("group", _SERVICE),
+    valid("group", "", _SERVICE),
+    invalid("group", "example.com", _SERVICE),
+    kind("kind", _SERVICE),
+    valid("kind", "Service", _SERVICE),
+    invalid("kind", "Pod", _SERVICE),
+    unknown("namespace", "other", _SERVICE),
+    unknown("port", 80, R + "port, path, protocol stay on the target"),
+)
+
+_CONFIG_MAP = P + "`caCertificateRefs` (array of LocalObjectReference, max 1; ConfigMap"
+CONFIG_MAP: Final = shape(
+    {"name": "c"},
+    required("name", _CONFIG_MAP),
+    text("name", 1, 253, _CONFIG_MAP),
+    group("group", _CONFIG_MAP),
+    valid("group", "", _CONFIG_MAP),
+    invalid("group", "example.com", _CONFIG_MAP),
+    kind("kind", _CONFIG_MAP),
+    valid("kind", "ConfigMap", _CONFIG_MAP),
+    invalid("kind", "Secret", _CONFIG_MAP),
+)
+
+_SELECTOR = K + "LabelSelector"
+LABEL_SELECTOR: Final = shape(
+    {"matchLabels": {"a": "b"}},
+    valid("", {}, _SELECTOR),
+    entries("matchLabels", 0, None, _SELECTOR),
+    invalid("matchLabels", {"a": 1}, _SELECTOR),
+    items("matchExpressions", 0, None, _SELECTOR, {"key": "a", "operator": "Exists"}),
+    invalid("matchExpressions", [{"operator": "Exists"}], _SELECTOR),
+    invalid("matchExpressions", [{"key": "a"}], _SELECTOR),
+    Nested(
+        "matchExpressions[0]",
+        shape(
+            {"key": "a", "operator": "Exists"},
+            required("key", _SELECTOR),
+            text("key", None, None, _SELECTOR),
+            required("operator", _SELECTOR),
+            given({"key": "a", "values": ["b"]}, enum("operator", ("In", "NotIn"), _SELECTOR)),
+            enum("operator", ("Exists", "DoesNotExist"), _SELECTOR),
+            invalid("values", "b", _SELECTOR),
+            invalid("values", [1], _SELECTOR),
+            *(
+                row
+                for operator in ("In", "NotIn")
+                for row in given(
+                    {"key": "a", "operator": operator},
+                    valid("values", ["b", "c"], _SELECTOR),
+                    invalid("values", [], _SELECTOR),
+                )
+            ),
+            *(
+                row
+                for operator in ("Exists", "DoesNotExist")
+                for row in given(
+                    {"key": "a", "operator": operator},
+                    valid("values", [], _SELECTOR),
+                    invalid("values", ["b"], _SELECTOR),
+                )
+            ),
+        ),
+        _SELECTOR,
+        {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
+    ),
+)
+
+# TCP keepalive, of clients and of backends.
+
+_KEEPALIVE = P + "Keepalive: `retries` (integer 1 to 64, default 9)"
+KEEPALIVE: Final = shape(
+    {},
+    integer("retries", 1, 64, P + "| TCP keepalive | retries 1 to 64 default 9"),
+    duration("time", _KEEPALIVE),
+    duration("interval", _KEEPALIVE),
+    unknown("probes", 1, _KEEPALIVE),
+)
+
+# Headers.
+
+_FILTER = D + "HTTPHeaderFilter = `set, add, remove`"
+
+
+def _headers(path: str) -> Rows:
+    yield from items(path, 0, 16, _FILTER, lambda n: {"name": f"h{n}", "value": "v"})
+    yield invalid(path, [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}], _FILTER)
+
+
+def _header(list_name: str) -> Nested:
+    least = {"name": "x-a", "value": "v"}
+    rows = shape(
+        least,
+        required("name", _FILTER),
+        header_name("name", _FILTER),
+        required("value", _FILTER),
+        text("value", 1, 4096, _FILTER),
+        invalid("value", "a\nb", K + "a header value has no line breaks"),
+    )
+    return Nested(f"{list_name}[0]", rows, _FILTER, {list_name: [least]})
+
+
+HEADER_FILTER: Final = shape(
+    {},
+    _headers("set"),
+    _header("set"),
+    _headers("add"),
+    _header("add"),
+    items("remove", 0, 16, _FILTER, lambda n: f"h{n}"),
+    invalid("remove", ["a", "a"], _FILTER),
+    invalid("remove", [""], _FILTER),
+    invalid("remove", ["a b"], _FILTER),
+    invalid("remove", [1], _FILTER),
+    invalid("set", [{"name": "Connection", "value": "v"}], K + "headers of the connection are the gateway's own"),
+    invalid("add", [{"name": "Host", "value": "v"}], K + "a request has one host"),
+    valid("set", [{"name": "Host", "value": "v"}], K + "a request has one host"),
+    invalid("remove", ["host"], K + "a request has one host"),
+    invalid("remove", ["te"], K + "headers of the connection are the gateway's own"),
+)
+
+# Where credentials stand.
+
+_LOCATION = P + "AuthorizationExtractionLocation: exactly one of `header` `{name: HTTPHeaderName required"
+_WRITTEN = P + "where credentials are written: exactly one of `header`, `queryParameter`, `cookie`"
+_HEADER_LOCATION = shape(
+    {"name": "authorization"},
+    required("name", _LOCATION),
+    header_name("name", _LOCATION),
+    text("prefix", 1, 256, _LOCATION),
+)
+_NAMED = shape({"name": "n"}, required("name", _LOCATION), text("name", 1, 256, _LOCATION))
+_COOKIE = shape({"name": "n"}, required("name", _LOCATION), text("name", 1, 256, _LOCATION))
+_ONE: Final[dict[str, Any]] = {"header": {"name": "a"}, "queryParameter": {"name": "a"}, "cookie": {"name": "a"}}
+
+LOCATION: Final = shape(
+    {"header": {"name": "authorization"}},
+    exactly_one(_WRITTEN, _ONE),
+    alone("header", _HEADER_LOCATION, _WRITTEN),
+    alone("queryParameter", _NAMED, _WRITTEN),
+    alone("cookie", _COOKIE, _WRITTEN),
+    unknown("expression", "true", _WRITTEN),
+)
+
+
+EXTRACTION: Final = shape(
+    {"header": {"name": "authorization"}},
+    exactly_one(_LOCATION, {**_ONE, "expression": 'request.headers["x"]'}),
+    alone("header", _HEADER_LOCATION, _LOCATION),
+    alone("queryParameter", _NAMED, _LOCATION),
+    alone("cookie", _COOKIE, _LOCATION),
+    given({}, expression("expression", _LOCATION, 'request.headers["x"]')),
+)

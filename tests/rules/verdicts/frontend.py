@@ -1,0 +1,200 @@
+"""Verdicts on `frontend` policies (2-policies, Frontend)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.rules.verdicts.authentication import NETWORK_AUTHORIZATION
+from tests.rules.verdicts.common import BACKEND_REF, KEEPALIVE, D, K, P, long_string, short_string, tiny_string
+from tests.rules.verdicts.table import (
+    Rows,
+    Shape,
+    byte_size,
+    duration,
+    enum,
+    expression,
+    first_of,
+    in_list,
+    integer,
+    invalid,
+    items,
+    nested,
+    required,
+    shape,
+    unknown,
+    valid,
+)
+from tests.rules.verdicts.tls_lists import alpn, key_exchange, names
+
+_TCP = P + "| tcp | FrontendTCP | `keepalive` (Keepalive) |"
+
+_TLS = P + "FrontendTLS: `handshakeTimeout` (Duration, default 15s); `alpnProtocols` (array of TinyString, 1 to 16"
+_SUITES = P + "CipherSuite values: `TLS13_AES_256_GCM_SHA384`, `TLS13_AES_128_GCM_SHA256`"
+_EXCHANGES = P + "KeyExchangeGroup values: `X25519`, `P-256`, `P-384`, `X25519_MLKEM768`"
+SUITES: Final = (
+    "TLS13_AES_256_GCM_SHA384",
+    "TLS13_AES_128_GCM_SHA256",
+    "TLS13_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+)
+
+
+def _versions() -> Rows:
+    for name in ("minProtocolVersion", "maxProtocolVersion"):
+        yield from enum(name, ("1.2", "1.3"), _TLS)
+        yield from (invalid(name, bad, _TLS) for bad in ("1.0", "1.1", "1.4", 1.2))
+    for low, high in (("1.2", "1.2"), ("1.2", "1.3"), ("1.3", "1.3")):
+        yield valid("", {"minProtocolVersion": low, "maxProtocolVersion": high}, _TLS)
+    yield invalid("", {"minProtocolVersion": "1.3", "maxProtocolVersion": "1.2"}, D + "`min <= max`")
+
+
+TLS = shape(
+    {},
+    duration("handshakeTimeout", P + "| TLS handshake timeout | 15s default |"),
+    alpn("alpnProtocols", _TLS),
+    _versions(),
+    names("cipherSuites", SUITES, _SUITES),
+    items("cipherSuites", 0, None, _TLS, SUITES[0]),
+    key_exchange("keyExchangeGroups", _EXCHANGES),
+    valid("", {}, D + '"At least one field" never refuses `tls: {}`'),
+)
+
+_HTTP_LIMIT = P + "| Frontend HTTP defaults | max buffered body 2mb; HTTP/1 max headers 100 (1 to 4096);"
+_WINDOW = P + "| http2WindowSize | ByteSize | initial stream-level flow-control window |"
+_CONNECTION_WINDOW = P + "| http2ConnectionWindowSize | ByteSize | initial connection-level window |"
+_KEEPALIVE = P + "| http2KeepaliveInterval, http2KeepaliveTimeout | Duration | optional |"
+_FRAME = P + "| http2FrameSize | ByteSize | default 16kb |"
+
+
+def _window(path: str, spec: str) -> Rows:
+    yield from byte_size(path, spec)
+    yield valid(path, 2147483647, K + "RFC 9113 6.9.1")
+    yield invalid(path, 2147483648, K + "RFC 9113 6.9.1")
+    yield invalid(path, "2Gi", K + "RFC 9113 6.9.1")
+
+
+HTTP = shape(
+    {},
+    byte_size("maxBufferSize", P + "| maxBufferSize | ByteSize | largest body buffered in memory"),
+    valid("maxBufferSize", "2mb", _HTTP_LIMIT),
+    integer("http1MaxHeaders", 1, 4096, P + "| http1MaxHeaders | integer 1 to 4096 | default 100 |"),
+    duration("http1IdleTimeout", P + "| http1IdleTimeout | Duration | closes unused connection; default 10 minutes |"),
+    enum("http1HeaderCase", ("Lowercase", "Preserve"), P + "| http1HeaderCase | enum `Lowercase`, `Preserve` |"),
+    _window("http2WindowSize", _WINDOW),
+    _window("http2ConnectionWindowSize", _CONNECTION_WINDOW),
+    byte_size("http2FrameSize", _FRAME),
+    *(
+        valid("http2FrameSize", good, D + "HTTP/2 frame size up to 1,677,215 (16,777,215)")
+        for good in (16384, 16777215, "16kb")
+    ),
+    *(invalid("http2FrameSize", bad, K + "RFC 9113 6.5.2") for bad in (16383, 16777216, "16k", "16Mi")),
+    byte_size("http2MaxHeaderSize", P + "| http2MaxHeaderSize | ByteSize | aggregate decoded header size;"),
+    duration("http2KeepaliveInterval", _KEEPALIVE),
+    duration("http2KeepaliveTimeout", _KEEPALIVE),
+    duration("maxConnectionDuration", P + "| maxConnectionDuration | Duration | after this time the connection is"),
+    unknown("http3", True, _FRAME),
+)
+
+_PROXY = P + "| proxyProtocol | FrontendProxyProtocol | `version` (enum `V1`, `V2`, `All`; default `V2`);"
+_CONNECT = P + "| connect | FrontendConnect | `mode` (required): `Deny` rejects CONNECT; `Route` routes CONNECT"
+
+# Logs, traces, metrics.
+
+_LOG = P + "AccessLog: `filter` (CELExpression; log emitted only when true); `attributes` (LogTracingAttributes)"
+_ATTRIBUTES = P + "LogTracingAttributes: `remove` (array of TinyString, 1 to 32; default fields to drop"
+_METRICS = P + "| metrics | MetricLabels | `attributes.add` (array of AttributeAdd, 1 to 16;"
+_LIMIT = P + "| Metric label additions | 1 to 16; log remove list 1 to 32 |"
+_TRACING = (
+    P + "Tracing: `backendRef` (required; Service or GatewayBackend); `protocol` (`HTTP`, `GRPC`, default `GRPC`)"
+)
+_ADD = {"name": "n", "expression": "request.path"}
+
+
+def _added(spec: str) -> Shape:
+    return shape(
+        _ADD,
+        required("name", spec),
+        short_string("name", spec),
+        required("expression", spec),
+        expression("expression", spec, "request.path"),
+    )
+
+
+ADD = _added(_ATTRIBUTES)
+RESOURCE = _added(_TRACING)
+ATTRIBUTES = shape(
+    {},
+    items("remove", 1, 32, _LIMIT, lambda n: f"a{n}"),
+    in_list("remove", tiny_string("remove", _ATTRIBUTES)),
+    items("add", 0, None, _ATTRIBUTES, lambda n: {**_ADD, "name": f"n{n}"}),
+    first_of("add", ADD, _ATTRIBUTES),
+)
+OTLP = shape(
+    {"backendRef": BACKEND_REF.least},
+    required("backendRef", _LOG),
+    nested("backendRef", BACKEND_REF, _LOG),
+    enum("protocol", ("HTTP", "GRPC"), _LOG),
+    long_string("path", _LOG, of="/"),
+)
+LOG = shape(
+    {},
+    expression("filter", _LOG, "response.code >= 500"),
+    nested("attributes", ATTRIBUTES, _LOG),
+    nested("otlp", OTLP, _LOG),
+)
+TRACING = shape(
+    {"backendRef": BACKEND_REF.least},
+    required("backendRef", _TRACING),
+    nested("backendRef", BACKEND_REF, _TRACING),
+    enum("protocol", ("HTTP", "GRPC"), _TRACING),
+    long_string("path", _TRACING, of="/"),
+    nested("attributes", ATTRIBUTES, _TRACING),
+    items("resources", 0, None, _TRACING, lambda n: {**_ADD, "name": f"n{n}"}),
+    first_of("resources", RESOURCE, _TRACING, backendRef=BACKEND_REF.least),
+    expression("randomSampling", _TRACING, "0.5"),
+    expression("clientSampling", _TRACING, "true"),
+)
+METRICS = shape(
+    {},
+    nested(
+        "attributes",
+        shape(
+            {},
+            items("add", 1, 16, _LIMIT, lambda n: {**_ADD, "name": f"n{n}"}),
+            first_of("add", ADD, _METRICS),
+            unknown("remove", ["a"], _METRICS),
+        ),
+        _METRICS,
+    ),
+)
+
+FRONTEND = shape(
+    {},
+    nested("tcp", shape({}, nested("keepalive", KEEPALIVE, _TCP), unknown("connectTimeout", "1s", _TCP)), _TCP),
+    nested(
+        "networkAuthorization",
+        NETWORK_AUTHORIZATION,
+        P + "| networkAuthorization | Authorization | CEL authorization on downstream connections",
+    ),
+    nested("tls", TLS, P + "| tls | FrontendTLS | below |"),
+    nested("http", HTTP, P + "| http | FrontendHTTP | below |"),
+    nested(
+        "proxyProtocol",
+        shape({}, enum("version", ("V1", "V2", "All"), _PROXY), enum("mode", ("Strict", "Optional"), _PROXY)),
+        _PROXY,
+    ),
+    nested(
+        "connect",
+        shape({"mode": "Deny"}, required("mode", _CONNECT), enum("mode", ("Deny", "Route", "Tunnel"), _CONNECT)),
+        _CONNECT,
+    ),
+    nested("accessLog", LOG, P + "| accessLog | AccessLog | below |"),
+    nested("tracing", TRACING, P + "| tracing | Tracing | below |"),
+    nested("metrics", METRICS, _METRICS),
+    unknown("cors", {}, P + "All fields optional; a frontend policy targets a Gateway only."),
+)

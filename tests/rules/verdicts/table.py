@@ -1,0 +1,353 @@
+"""What a row of the verdict table is, and the words in which the areas write their rows.
+
+Used by the modules beside it and by everything that asks somebody for the verdicts: the models, an API server. It
+knows neither of them: a row is data, and the object that it stands for is made of the row alone.
+
+A shape is the rows of one type of the specification, with paths relative to it. Types that occur in many places (a
+reference, keepalive, credentials) are written once; each place is named where it is. Every row of a shape is asked at
+the first place, one valid and one invalid row per field at each further one, so that a wrong type is noticed there.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
+
+Verdict: TypeAlias = Literal["valid", "invalid"]
+Document: TypeAlias = dict[str, Any]
+
+
+class Absent:
+    """Stands for a field that is not written."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = Absent()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One value at one path of an object, and the verdict.
+
+    `spec` is `FILE: WORDS`, words that stand in the specification. `cel` False: an API server cannot know it. `within`
+    are the settings below which the path lies, from the outermost: the object is the kind's own plus these plus the
+    value. `known` False: the path is no field, which is what the row is about.
+    """
+
+    kind: str
+    path: str
+    value: Any
+    verdict: Verdict
+    spec: str
+    cel: bool = True
+    known: bool = True
+    within: tuple[tuple[str, Any], ...] = ()
+
+    def document(self) -> Document:
+        """The whole object."""
+        document = {"kind": self.kind, **copy.deepcopy(OBJECTS[self.kind])}
+        for path, value in (*self.within, (self.path, self.value)):
+            put(document, path, copy.deepcopy(value) if isinstance(value, dict | list) else value)
+        return document
+
+    @property
+    def of_status(self) -> bool:
+        """Whether it is about the status, which is written through a subresource and never read from a user."""
+        return self.path.startswith("status")
+
+    def __str__(self) -> str:
+        shown = repr(self.value)
+        shown = shown if len(shown) <= 80 else f"{shown[:60]}… ({len(shown)} characters)"
+        return f"{self.kind} {self.path} = {shown}: {self.verdict} ({self.spec})"
+
+
+OBJECTS: Final[dict[str, Document]] = {
+    "GatewayBackend": {
+        "apiVersion": "gatewright.dev/v1alpha1",
+        "metadata": {"name": "b"},
+        "spec": {"static": {"host": "example.com", "port": 443}},
+    },
+    "GatewayPolicy": {
+        "apiVersion": "gatewright.dev/v1alpha1",
+        "metadata": {"name": "p"},
+        "spec": {"targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "edge"}]},
+    },
+    "GatewayParameters": {"apiVersion": "gatewright.dev/v1alpha1", "metadata": {"name": "p"}, "spec": {}},
+}
+"""The smallest valid object of each kind."""
+
+
+def parts(path: str) -> list[str | int]:
+    """`spec.rules[0].name` as names and numbers; `{a.b}` is a map's key with any characters."""
+    found = re.findall(r"\{([^}]*)\}|([^.\[\]{}]+)|\[(\d+)\]", path)
+    return [int(index) if index else name or key for key, name, index in found]
+
+
+def put(document: Document, path: str, value: Any) -> None:
+    """Set `path` of `document`, or take it away (ABSENT); objects on the way are made."""
+    *way, last = parts(path)
+    target: Any = document
+    for part in way:
+        target = target.setdefault(part, {}) if isinstance(target, dict) else target[part]
+    if value is ABSENT:
+        target.pop(last, None)
+    else:
+        target[last] = value
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of a shape: the path is relative, "" is the shape's own value."""
+
+    path: str
+    value: Any
+    verdict: Verdict
+    spec: str
+    cel: bool = True
+    known: bool = True
+    instead: Document | None = None
+    """The shape's value for this row, in place of its smallest one."""
+
+
+@dataclass(frozen=True)
+class Nested:
+    """A shape below another one. `instead` is what the outer shape is there, in place of its smallest value."""
+
+    path: str
+    shape: Shape
+    spec: str
+    instead: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A type of the specification: its smallest valid value, its rows, and the shapes below it."""
+
+    least: Any
+    rows: tuple[Case | Nested, ...]
+
+
+Rows: TypeAlias = Iterator[Case]
+
+
+def shape(least: Any, *rows: Case | Nested | Rows) -> Shape:
+    """A shape of single rows and of what the functions below make."""
+    flat: list[Case | Nested] = []
+    for each in rows:
+        flat += [each] if isinstance(each, Case | Nested) else list(each)
+    return Shape(least, tuple(flat))
+
+
+def place(kind: str, path: str, of: Shape, seen: set[Shape], within: tuple[tuple[str, Any], ...] = ()) -> Iterator[Row]:
+    """The rows of a shape at a path of a kind; `seen` are the shapes that were shown in full already."""
+    full = of not in seen
+    seen.add(of)
+    shown: set[tuple[str, Verdict]] = set()
+    for each in of.rows:
+        if isinstance(each, Nested):
+            yield from _below(kind, path, each, of, seen, within)
+        elif full or (each.path, each.verdict) not in shown:
+            shown.add((each.path, each.verdict))
+            least = of.least if each.instead is None else each.instead
+            given = within if each.path == "" else (*within, (path, least))
+            yield Row(
+                kind, joined(path, each.path), each.value, each.verdict, each.spec, each.cel, each.known, given
+            )  # fmt: skip
+
+
+def _below(
+    kind: str, path: str, nested: Nested, outer: Shape, seen: set[Shape], within: tuple[tuple[str, Any], ...]
+) -> Iterator[Row]:
+    given = (*within, (path, outer.least if nested.instead is None else nested.instead))
+    where = joined(path, nested.path)
+    wrong = [] if isinstance(nested.shape.least, list) else {}
+    yield Row(kind, where, nested.shape.least, "valid", nested.spec, within=given)
+    yield Row(kind, where, [] if wrong == {} else {}, "invalid", nested.spec, within=given)
+    yield from place(kind, where, nested.shape, seen, given)
+
+
+def joined(path: str, below: str) -> str:
+    """A path and one relative to it."""
+    return path if below == "" else path + below if below.startswith(("[", "{")) else f"{path}.{below}"
+
+
+# One row, or several.
+
+
+def valid(path: str, value: Any, spec: str, *, instead: Document | None = None) -> Case:
+    """The value is accepted."""
+    return Case(path, value, "valid", spec, instead=instead)
+
+
+def invalid(path: str, value: Any, spec: str, *, cel: bool = True, instead: Document | None = None) -> Case:
+    """The value is refused."""
+    return Case(path, value, "invalid", spec, cel, instead=instead)
+
+
+def unknown(path: str, value: Any, spec: str) -> Case:
+    """There is no such field here."""
+    return Case(path, value, "invalid", spec, known=False)
+
+
+def required(path: str, spec: str) -> Case:
+    """The field must be there."""
+    return Case(path, ABSENT, "invalid", spec)
+
+
+def integer(path: str, low: int | None, high: int | None, spec: str) -> Rows:
+    """An integer with bounds: one below, at, and one above."""
+    yield invalid(path, str(high or low or 1), spec)
+    yield invalid(path, (low or 0) + 0.5, spec)
+    if low is not None:
+        yield invalid(path, low - 1, spec)
+        yield valid(path, low, spec)
+    if high is not None:
+        yield valid(path, high, spec)
+        yield invalid(path, high + 1, spec)
+
+
+def boolean(path: str, spec: str) -> Rows:
+    """True or false, and nothing that only looks so."""
+    yield from (valid(path, value, spec) for value in (True, False))
+    yield from (invalid(path, value, spec) for value in ("true", 1))
+
+
+def text(path: str, low: int | None, high: int | None, spec: str, *, of: str = "x") -> Rows:
+    """Text with bounds of its length in characters; `of` is what is repeated to the length."""
+    yield invalid(path, 1, spec)
+    yield invalid(path, [], spec)
+    if low is None:
+        yield valid(path, "", spec)
+    else:
+        yield from (invalid(path, of * (low - 1), spec), valid(path, of * low, spec))
+    if high is not None:
+        yield from (valid(path, of * high, spec), invalid(path, of * (high + 1), spec))
+
+
+def enum(path: str, values: Sequence[Any], spec: str) -> Rows:
+    """Each value, and what is nearly one."""
+    yield from (valid(path, value, spec) for value in values)
+    yield from (invalid(path, wrong, spec) for wrong in ("", "Bogus", 1))
+    if values[0].swapcase() not in values:
+        yield invalid(path, values[0].swapcase(), spec)
+
+
+def items(path: str, low: int, high: int | None, spec: str, make: Any) -> Rows:
+    """A list with bounds of its number of items; `make(n)` is an item, or `make` is one that may be repeated."""
+    item = make if callable(make) else lambda n: make
+    yield invalid(path, {}, spec)
+    if low:
+        yield invalid(path, [item(n) for n in range(low - 1)], spec)
+    yield valid(path, [item(n) for n in range(low)], spec)
+    if high is not None:
+        yield valid(path, [item(n) for n in range(high)], spec)
+        yield invalid(path, [item(n) for n in range(high + 1)], spec)
+    else:
+        yield valid(path, [item(n) for n in range(65)], spec)
+
+
+def in_list(path: str, rows: Rows) -> Rows:
+    """Rows about a value as rows about the only item of the list at `path`."""
+    for row in rows:
+        yield replace(row, path=path, value=[row.value])
+
+
+def entries(path: str, low: int, high: int | None, spec: str, value: Any = "v") -> Rows:
+    """A map from text with bounds of its number of entries."""
+    yield invalid(path, [], spec)
+    if low:
+        yield invalid(path, _map(low - 1, value), spec)
+    yield valid(path, _map(low, value), spec)
+    if high is not None:
+        yield valid(path, _map(high, value), spec)
+        yield invalid(path, _map(high + 1, value), spec)
+    else:
+        yield valid(path, _map(65, value), spec)
+
+
+def _map(count: int, value: Any) -> Document:
+    return {f"k{n}": value for n in range(count)}
+
+
+def expression(path: str, spec: str, good: str = "true") -> Rows:
+    """A CELExpression: 1 to 16384 characters. `good` is one that is right in this place."""
+    yield from (invalid(path, wrong, spec) for wrong in ("", 1))
+    yield valid(path, good, spec)
+    yield valid(path, good.ljust(16384), spec)
+    yield invalid(path, good.ljust(16385), spec)
+
+
+def duration(path: str, spec: str, *, zero: bool = False) -> Rows:
+    """A Duration; one of zero is only where zero means something."""
+    yield from (valid(path, good, spec) for good in DURATIONS)
+    yield Case(path, "0s", "valid" if zero else "invalid", spec)
+    yield from (invalid(path, bad, spec) for bad in NO_DURATIONS)
+
+
+DURATIONS: Final = ("3s", "5m", "180s", "1ms", "99999h", "1h30m", "1h1m1s1ms")
+NO_DURATIONS: Final[tuple[Any, ...]] = (
+    *(
+        "",
+        "3",
+        "s",
+        "3 s",
+        " 3s",
+        "3s ",
+        "3s\n",
+        "-3s",
+        "+3s",
+        "1.5s",
+        "3S",
+        "3d",
+        "1us",
+        "100000s",
+        "1s1s1s1s1s",
+        3,
+        {},
+    ),
+)
+
+
+def byte_size(path: str, spec: str) -> Rows:
+    """A ByteSize, in short; all of its suffixes are in `common`."""
+    yield from (valid(path, good, spec) for good in (65536, "65536", "64Ki", "64k", "64kb"))
+    yield from (
+        invalid(path, bad, spec) for bad in ("", "64Kb5", "64 Ki", -1, "-1", 4294967296, "4294967296", 1.5, True)
+    )
+
+
+def given(instead: Document, *rows: Case | Rows) -> Rows:
+    """Rows for which the shape has another value than its smallest one."""
+    for each in rows:
+        for row in [each] if isinstance(each, Case) else each:
+            yield replace(row, instead=instead)
+
+
+def nested(path: str, of: Shape, spec: str) -> Nested:
+    """A shape below another one."""
+    return Nested(path, of, spec)
+
+
+def first_of(path: str, of: Shape, spec: str, **others: Any) -> Nested:
+    """The item of a list; `others` are fields that the shape around it needs."""
+    return Nested(f"{path}[0]", of, spec, {**others, path: [of.least]})
+
+
+def alone(path: str, of: Shape, spec: str) -> Nested:
+    """A shape below one of which only one field may be set."""
+    return Nested(path, of, spec, {path: of.least})
+
+
+def exactly_one(spec: str, values: Mapping[str, Any], *, none: Any = None) -> Rows:
+    """Each of the fields alone, none of them, and each pair of neighbours."""
+    yield invalid("", {} if none is None else none, spec)
+    names = list(values)
+    for name in names:
+        yield valid("", {**(none or {}), name: values[name]}, spec)
+    for first, second in zip(names, names[1:] + names[:1], strict=True):
+        yield invalid("", {**(none or {}), first: values[first], second: values[second]}, spec)

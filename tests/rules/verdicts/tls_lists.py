@@ -1,0 +1,29 @@
+"""Rows of the lists of names that TLS toward clients and toward backends have in common (2-policies)."""
+
+from __future__ import annotations
+
+from tests.rules.verdicts.common import P
+from tests.rules.verdicts.table import Rows, enum, in_list, invalid, items, valid
+
+_LISTS = P + "| ALPN / key exchange lists | 1 to 16 items |"
+GROUPS = ("X25519", "P-256", "P-384", "X25519_MLKEM768")
+
+
+def alpn(path: str, spec: str) -> Rows:
+    """`alpnProtocols`: 1 to 16 names of 1 to 64 characters."""
+    yield from items(path, 1, 16, _LISTS, lambda n: f"p{n}")
+    yield valid(path, ["h2", "http/1.1"], spec)
+    yield valid(path, ["x" * 64], spec)
+    yield from (invalid(path, [bad], spec) for bad in ("", "x" * 65, 1))
+
+
+def key_exchange(path: str, spec: str) -> Rows:
+    """`keyExchangeGroups`: 1 to 16 of four names."""
+    yield from items(path, 1, 16, _LISTS, "X25519")
+    yield from names(path, GROUPS, spec)
+
+
+def names(path: str, values: tuple[str, ...], spec: str) -> Rows:
+    """A list of enum values."""
+    yield from in_list(path, enum(path, values, spec))
+    yield valid(path, list(values), spec)
