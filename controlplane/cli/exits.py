@@ -17,7 +17,7 @@ MEANINGS: tuple[tuple[int, str], ...] = (
     (CONFIG, "errors in the configuration, or an object did not reach the state that was waited for"),
     (USAGE, "the command line is wrong"),
     (BIND, "an address cannot be listened on; the message says who holds it"),
-    (DEPENDENCY, "something that the command needs is absent: a controller that answers, a package, a folder"),
+    (DEPENDENCY, "something that the command needs is absent: a controller that answers, a package, a file or folder"),
     (INTERRUPTED, "stopped by Ctrl-C (SIGINT)"),
 )
 

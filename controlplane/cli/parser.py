@@ -15,6 +15,9 @@ from controlplane.cli import exits
 
 XDS, ADMIN = "127.0.0.1:18000", "127.0.0.1:18001"
 
+MOMENTS = ("connection", "request", "response", "end")
+"""As in gatewright.variables.moments; a test compares them."""
+
 _DURATION = re.compile(r"(?:[0-9]{1,5}(?:h|ms|m|s)){1,4}")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
@@ -107,6 +110,28 @@ def _lint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", "-o", choices=("text", "json"), default="text", help="form of the report (default: %(default)s)"
     )
+
+
+def _cel(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("expression", nargs="?", metavar="EXPRESSION", help="the expression; - reads standard input")
+    parser.add_argument("--file", "-f", metavar="FILE", help="file with the expression; - for standard input")
+    parser.add_argument(
+        "--with",
+        dest="variables",
+        metavar="FILE",
+        help="YAML or JSON with values of variables (docs/variables.md); without it the expression is only checked",
+    )
+    parser.add_argument(
+        "--moment",
+        choices=MOMENTS,
+        default=MOMENTS[-1],
+        help="when it is evaluated, which decides what it may read (default: %(default)s, when everything exists)",
+    )
+    parser.add_argument("--plan", action="store_true", help="show the Python that is made of it")
+    parser.add_argument(
+        "--output", "-o", choices=("text", "json"), default="text", help="form of the answer (default: %(default)s)"
+    )
+    parser.add_argument("--json", dest="output", action="store_const", const="json", help="the same as -o json")
 
 
 def _status(parser: argparse.ArgumentParser) -> None:
@@ -204,6 +229,20 @@ examples:
   gatewright lint ./gateways -o json""",
         "controlplane.cli.lint",
         _lint,
+    ),
+    Command(
+        "cel",
+        "try an expression of a policy: its mistakes, its value, what it reads",
+        """\
+Exit code 0: it can work and, with --with, has a value; 1: it cannot, or has none.
+
+examples:
+  gatewright cel 'request.path.startsWith("/admin")'
+  gatewright cel 'jwt.sub == "alice"' --with docs/request.yaml
+  gatewright cel 'request.headers["x-team"]' --with docs/request.yaml --plan
+  gatewright cel -f rule.cel --moment request --json""",
+        "controlplane.cli.cel",
+        _cel,
     ),
     Command(
         "status",

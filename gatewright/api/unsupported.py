@@ -1,113 +1,85 @@
-"""Settings that are valid but cannot be honoured yet: one literal table, shorter with every release.
+"""Settings that are valid but cannot be honoured yet: all that one short table does not name, found from the models.
 
 Called by decoding (a lint error, verdict `unsupported`) and by translation (a condition that names the setting). Such
-a setting is never accepted and ignored.
+a setting is never accepted and ignored. A release that makes something work adds it to the table; nothing else changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from gatewright.api.metadata import KubeObject
-from gatewright.api.model import Model
+from gatewright.api.model import Model, model_in
 from gatewright.api.problem import UNSUPPORTED
 
-# Kind (or "Standalone", the file) to paths of its fields, "[]" for any item. The comment says what waits for it.
-FIELDS: Final[dict[str, tuple[str, ...]]] = {
-    "GatewayClass": (
-        "spec.parametersRef",  # provisioning
-    ),
+_FILTERS: Final = (
+    "-{}.cors",  # policies
+    "-{}.externalAuth",  # policies
+    "-{}.extensionRef",  # no kind of ours is one
+)
+
+STANDALONE: Final = "Standalone"
+"""Stands for the standalone file where kinds are asked for."""
+
+HONOURED: Final[dict[str, tuple[str, ...]]] = {
+    "GatewayClass": ("spec", "-spec.parametersRef"),  # provisioning
     "Gateway": (
-        "spec.addresses",  # provisioning
-        "spec.infrastructure",  # provisioning
-        "spec.allowedListeners",  # ListenerSet
-        "spec.tls",  # TLS
-        "spec.defaultScope",  # default Gateways (experimental)
-        "spec.listeners[].tls",  # TLS; concerns that listener alone
-        "spec.listeners[].filters",  # experimental
+        "spec",
+        "-spec.addresses",  # provisioning
+        "-spec.infrastructure",  # provisioning
+        "-spec.allowedListeners",  # ListenerSet
+        "-spec.tls",  # TLS
+        "-spec.defaultScope",  # default Gateways (experimental)
+        "-spec.listeners[].tls",  # TLS; concerns that listener alone
+        "-spec.listeners[].filters",  # experimental
     ),
     "HTTPRoute": (
-        "spec.useDefaultGateways",  # experimental
-        "spec.rules[].sessionPersistence",  # experimental
-        "spec.rules[].filters[].cors",  # policies
-        "spec.rules[].filters[].externalAuth",  # policies
-        "spec.rules[].filters[].extensionRef",  # no kind of ours is one
-        "spec.rules[].backendRefs[].filters[].cors",
-        "spec.rules[].backendRefs[].filters[].externalAuth",
-        "spec.rules[].backendRefs[].filters[].extensionRef",
+        "spec",
+        "-spec.useDefaultGateways",  # experimental
+        "-spec.rules[].sessionPersistence",  # experimental
+        *(row.format("spec.rules[].filters[]") for row in _FILTERS),
+        *(row.format("spec.rules[].backendRefs[].filters[]") for row in _FILTERS),
     ),
-    "GatewayPolicy": (
-        "spec.frontend",  # policies
-        "spec.traffic",  # policies
-        "spec.backend",  # policies
-    ),
-    "GatewayParameters": (
-        "spec.logging",  # provisioning, as all of these
-        "spec.rawConfig",
-        "spec.image",
-        "spec.env",
-        "spec.resources",
-        "spec.shutdown",
-        "spec.istio",
-        "spec.deployment",
-        "spec.service",
-        "spec.serviceAccount",
-        "spec.podDisruptionBudget",
-        "spec.horizontalPodAutoscaler",
-    ),
-    "Standalone": (
-        "config.dynamicForwardProxy",  # agent backends
-        "frontendPolicies",  # policies
-        "binds[].listeners[].tls",  # TLS
-        "binds[].listeners[].policies",  # policies
-        "binds[].listeners[].tcpRoutes",  # TCP
-        "binds[].listeners[].routes[].backends[].mcp",  # agent backends
-        "binds[].listeners[].routes[].backends[].ai",
-        "binds[].listeners[].routes[].backends[].a2a",
-        "binds[].listeners[].routes[].backends[].aws",
-        "binds[].listeners[].routes[].backends[].dynamicForwardProxy",
-        "binds[].listeners[].routes[].backends[].policies",  # policies, as all that follow
-        "binds[].listeners[].routes[].policies.transformation",
-        "binds[].listeners[].routes[].policies.extProc",
-        "binds[].listeners[].routes[].policies.extAuthz",
-        "binds[].listeners[].routes[].policies.rateLimit",
-        "binds[].listeners[].routes[].policies.cors",
-        "binds[].listeners[].routes[].policies.csrf",
-        "binds[].listeners[].routes[].policies.hostRewrite",
-        "binds[].listeners[].routes[].policies.authorization",
-        "binds[].listeners[].routes[].policies.jwtAuthentication",
-        "binds[].listeners[].routes[].policies.basicAuthentication",
-        "binds[].listeners[].routes[].policies.apiKeyAuthentication",
-        "binds[].listeners[].routes[].policies.directResponse",
-        "binds[].listeners[].routes[].policies.buffer",
-        "binds[].listeners[].routes[].policies.tcp",
-        "binds[].listeners[].routes[].policies.tls",
-        "binds[].listeners[].routes[].policies.http",
-        "binds[].listeners[].routes[].policies.tunnel",
-        "binds[].listeners[].routes[].policies.auth",
-        "binds[].listeners[].routes[].policies.ai",
-        "binds[].listeners[].routes[].policies.mcp",
-        "binds[].listeners[].routes[].policies.health",
-        "backends[].mcp",
-        "backends[].ai",
-        "backends[].a2a",
-        "backends[].aws",
-        "backends[].dynamicForwardProxy",
-        "backends[].policies",
-    ),
-    "GatewayBackend": (
-        "spec.a2a",  # agent backends
-        "spec.ai",
-        "spec.mcp",
-        "spec.aws",
-        "spec.dynamicForwardProxy",
-        "spec.policies",  # policies
+    "GatewayPolicy": ("spec.targetRefs", "spec.targetSelectors", "spec.strategy"),
+    "GatewayParameters": (),
+    "GatewayBackend": ("spec.static",),
+    STANDALONE: (
+        "config",
+        "-config.dynamicForwardProxy",  # agent backends
+        "backends[].name",
+        "backends[].host",
+        "binds[].port",
+        "binds[].addresses",
+        "binds[].listeners[].name",
+        "binds[].listeners[].protocol",
+        "binds[].listeners[].hostname",
+        "binds[].listeners[].routes[].name",
+        "binds[].listeners[].routes[].hostnames",
+        "binds[].listeners[].routes[].matches",
+        "binds[].listeners[].routes[].backends[].host",
+        "binds[].listeners[].routes[].backends[].backend",
+        "binds[].listeners[].routes[].backends[].weight",
+        "binds[].listeners[].routes[].policies.headerModifiers",
+        "binds[].listeners[].routes[].policies.urlRewrite",
+        "binds[].listeners[].routes[].policies.requestRedirect",
+        "binds[].listeners[].routes[].policies.requestMirror",
+        "-binds[].listeners[].routes[].policies.requestMirror.policies",  # policies
+        "binds[].listeners[].routes[].policies.timeouts",
+        "binds[].listeners[].routes[].policies.retry",
+        "-binds[].listeners[].routes[].policies.retry.precondition",  # policies
+        "-binds[].listeners[].routes[].policies.retry.condition",  # policies
     ),
 }
+"""Kind (or STANDALONE) to what works of it: a path with all below it, `-` before one that does not work
+after all, "[]" for any item. A kind without a row works wholly."""
 
-# What a listener protocol waits for; such a listener opens no port, the Gateway's other listeners work.
 LISTENER_PROTOCOLS: Final = ("HTTPS", "TLS", "TCP", "UDP")
+"""What a listener protocol waits for; such a listener opens no port, the Gateway's other listeners work."""
+
+ENVELOPE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+"""Fields of an object that are no settings."""
 
 
 class Unsupported(NamedTuple):
@@ -117,33 +89,43 @@ class Unsupported(NamedTuple):
     message: str
 
 
-class _Step(NamedTuple):
-    """A field on the way to unsupported ones: attribute and API name, and what lies below."""
+class _Row(NamedTuple):
+    """The table's rows by their first name: whether one ends here and how, and those that go deeper."""
+
+    honoured: bool | None
+    below: dict[str, _Row]
+
+
+class Step(NamedTuple):
+    """A field on the way to unsupported ones: attribute and API name, whether it is one, what lies below, and for
+    those who list them what the field holds."""
 
     attribute: str
     name: str
     refused: bool
-    below: tuple[_Step, ...]
+    below: tuple[Step, ...]
+    annotation: Any
 
 
 def unsupported(item: KubeObject) -> tuple[Unsupported, ...]:
-    """Every set field of `item` that cannot be honoured yet."""
+    """Every set field of `item` that cannot be honoured yet; of nested ones the topmost."""
     return unsupported_fields(item.kind, item)
 
 
 def unsupported_fields(kind: str, value: Model) -> tuple[Unsupported, ...]:
-    """As `unsupported`, for a value that is no Kubernetes object: the row `kind` of FIELDS counts."""
-    steps = _TREES.get(kind)
+    """As `unsupported`, for a value that is no Kubernetes object: the row `kind` of HONOURED counts."""
+    steps = tree(kind)
     return tuple(_found(value, steps, ())) if steps else ()
 
 
-def _found(value: Any, steps: tuple[_Step, ...], path: tuple[str | int, ...]) -> Iterator[Unsupported]:
-    for attribute, name, refused, below in steps:
+def _found(value: Any, steps: tuple[Step, ...], path: tuple[str | int, ...]) -> Iterator[Unsupported]:
+    for attribute, name, refused, below, _ in steps:
         field = getattr(value, attribute)
         if field is None or field == ():
             continue
         if refused:
-            yield Unsupported((*path, name), f"{UNSUPPORTED}remove {name} to have the rest accepted")
+            if attribute in value.model_fields_set:
+                yield Unsupported((*path, name), f"{UNSUPPORTED}remove {name} to have the rest accepted")
         elif isinstance(field, tuple):
             for index, item in enumerate(field):
                 yield from _found(item, below, (*path, name, index))
@@ -151,19 +133,49 @@ def _found(value: Any, steps: tuple[_Step, ...], path: tuple[str | int, ...]) ->
             yield from _found(field, below, (*path, name))
 
 
-def _tree(paths: list[list[str]]) -> tuple[_Step, ...]:
-    """Paths by their first field, so that one walk over an object finds all of them."""
-    by_first: dict[str, list[list[str]]] = {}
-    for first, *rest in paths:
-        by_first.setdefault(first.removesuffix("[]"), []).append(rest)
-    return tuple(
-        _Step(_attribute(name), name, [] in rests, _tree([rest for rest in rests if rest]))
-        for name, rests in by_first.items()
-    )
+@cache
+def tree(kind: str) -> tuple[Step, ...]:
+    """The unsupported fields of a kind as one walk over an object finds them; made once, when first asked for."""
+    if kind not in HONOURED:
+        return ()
+    rows = _rows(HONOURED[kind])
+    if kind != STANDALONE:  # an object is told which fields of its spec do not work, never that its spec does not
+        rows.setdefault("spec", _Row(False, {"": _Row(None, {})}))
+    return tuple(step for step in _steps(model_of(kind), rows, False) if step.name not in ENVELOPE)
 
 
-def _attribute(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+def model_of(kind: str) -> type[Model]:
+    """The model of a kind of HONOURED."""
+    if kind == STANDALONE:
+        from gatewright.api.standalone_file import StandaloneFile
+
+        return StandaloneFile
+    from gatewright.api.kinds import KINDS
+
+    return KINDS[kind].model
 
 
-_TREES: Final = {kind: _tree([path.split(".") for path in paths]) for kind, paths in FIELDS.items()}
+def _rows(paths: tuple[str, ...]) -> dict[str, _Row]:
+    first: dict[str, _Row] = {}
+    for path in paths:
+        rows, honoured = first, not path.startswith("-")
+        *names, last = path.removeprefix("-").replace("[]", "").split(".")
+        for name in names:
+            rows = rows.setdefault(name, _Row(None, {})).below
+        rows[last] = _Row(honoured, rows[last].below if last in rows else {})
+    return first
+
+
+def _steps(model: type[Model], rows: dict[str, _Row], honoured: bool) -> Iterator[Step]:
+    """`honoured`: what is true of fields without a row."""
+    for attribute, field in model.model_fields.items():
+        name = field.alias or attribute
+        row = rows.get(name) or _Row(None, {})
+        here = honoured if row.honoured is None else row.honoured
+        inside: Any = model_in(field.annotation)
+        if row.below and inside is not None:
+            below = tuple(_steps(inside, row.below, here))
+            if below:
+                yield Step(attribute, name, False, below, field.annotation)
+        elif not here:
+            yield Step(attribute, name, True, (), field.annotation)

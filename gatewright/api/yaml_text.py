@@ -101,13 +101,14 @@ class _Events:
         try:
             self._loader = _Loader(text)
         except yaml.YAMLError as failure:
-            raise _text_error(failure) from None
+            raise _text_error(failure, text) from None
+        self._text = text
 
     def _next(self) -> Any:
         try:
             return self._loader.get_event()
         except yaml.YAMLError as failure:
-            raise _text_error(failure) from None
+            raise _text_error(failure, self._text) from None
 
     def _first(self) -> Any:
         """The first event of the first document, or None when there is no document."""
@@ -219,12 +220,20 @@ def _error(message: str, event: Any) -> TextError:
     return TextError(message, event.start_mark.line + 1, event.start_mark.column + 1)
 
 
-def _text_error(failure: yaml.YAMLError) -> TextError:
+def _text_error(failure: yaml.YAMLError, text: str) -> TextError:
     mark = getattr(failure, "problem_mark", None)
+    if mark and _is_indented_by_tab(text, mark.line):
+        return TextError("not YAML: a tab indents this line; indent with spaces", mark.line + 1, mark.column + 1)
     reason = getattr(failure, "problem", None) or str(failure).splitlines()[0]
     context = getattr(failure, "context", None)
     message = f"not YAML: {reason}" + (f" {context}" if context else "")
     return TextError(message, mark.line + 1 if mark else 1, mark.column + 1 if mark else 0)
+
+
+def _is_indented_by_tab(text: str, line: int) -> bool:
+    """Whether a tab stands before the content of a line; libyaml says something else of it in each place."""
+    found = text.split("\n")[line : line + 1]
+    return bool(found) and "\t" in found[0][: len(found[0]) - len(found[0].lstrip())]
 
 
 # Plain scalars that are not text, by their first character. YAML 1.1 as the API server's own reader takes it, but

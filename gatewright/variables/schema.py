@@ -5,6 +5,7 @@ Called by `python -m gatewright.api.generate`, which writes schemas/variables.js
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from gatewright.cel.types import Type
@@ -39,6 +40,11 @@ def schema() -> Schema:
         "description": "What `gatewright cel --with FILE` offers to an expression. Everything may be left out.",
         **_fields("", is_open=False),
     }
+
+
+def text() -> str:
+    """The file's text."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def _fields(path: str, *, is_open: bool) -> Schema:
