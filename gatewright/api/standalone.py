@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from gatewright.api import names, to_wire, yaml_text
 from gatewright.api.documents import split_documents
 from gatewright.api.errors import findings
+from gatewright.api.expressions import broken_expressions
 from gatewright.api.http_filters import HTTPRouteFilter
 from gatewright.api.log_level import parse_log_level
 from gatewright.api.nulls import without_nulls
@@ -55,6 +56,8 @@ class Standalone:
     settings: Config
     resources: tuple[resource_pb2.Resource, ...]
     problems: tuple[Problem, ...]
+    content: StandaloneFile | None = None
+    """The file's own values, when they are valid."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -97,6 +100,7 @@ def _read(value: dict[str, Any], subject: Subject, log_modules: Collection[str] 
         subject.problem(clash.neutral, f"is the same as {path_text(clash.canonical)}: set only one of them")
         for clash in conflicts
     ]
+    problems += [subject.problem(found.path, found.message) for found in broken_expressions(StandaloneFile, document)]
     try:
         content = StandaloneFile.model_validate(document)
     except ValidationError as failure:
@@ -113,8 +117,8 @@ def _read(value: dict[str, Any], subject: Subject, log_modules: Collection[str] 
     except ValueError as failure:
         problems.append(subject.problem(("config", "logging", "level"), str(failure)))
     if problems:
-        return Standalone(Config(), (), _sorted(problems))
-    return Standalone(content.config, tuple(_resources(content)), ())
+        return Standalone(Config(), (), _sorted(problems), content)
+    return Standalone(content.config, tuple(_resources(content)), (), content)
 
 
 def _sorted(problems: list[Problem]) -> tuple[Problem, ...]:
