@@ -23,7 +23,7 @@ from gatewright.api.backend.simple import BackendSimple
 from gatewright.api.backend.tcp import BackendTCP
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.backend.tunnel import BackendTunnel
-from gatewright.api.cel_field import EndExpression, RequestExpression
+from gatewright.api.cel_field import EndExpression, ResponseExpression
 from gatewright.api.fields import Json, Port, SectionName, ShortString, TinyString
 from gatewright.api.frontend.telemetry import AccessLog, AttributeAdd, LogTracingAttributes, OtlpAccessLog, Tracing
 from gatewright.api.gateway import ListenerTLS
@@ -226,7 +226,7 @@ def _http(part: Any) -> AgentExtAuthHTTP | None:  # Any: an _ExtAuthz
 class _ExtAuthz(Reference):
     protocol: ExtAuthzProtocol | None = None
     """How the server is asked."""
-    metadata: Annotated[dict[str, RequestExpression], Field(max_length=64)] | None = None
+    metadata: Annotated[dict[str, ResponseExpression], Field(max_length=64)] | None = None
     """Values from an HTTP server's answer that later expressions read as `extauthz.NAME`."""
 
     grpc: ClassVar[Any] = property(_grpc)
