@@ -1,4 +1,4 @@
-"""What the pages tell users to write is accepted by `gatewright lint`."""
+"""What the pages and examples tell users to write is accepted by `gatewright lint`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGES = sorted((ROOT / "docs/policies").glob("*.md"))
+EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/gateway.yaml"))
+FILES = sorted((ROOT / "examples/standalone").glob("*.yaml"))
 
 ROUTE = """\
 apiVersion: gateway.networking.k8s.io/v1
@@ -40,9 +42,15 @@ def test_readme(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_quickstart() -> None:
-    run = lint(ROOT / "examples/quickstart")
+@pytest.mark.parametrize("example", [*EXAMPLES, *FILES], ids=lambda path: str(path.relative_to(ROOT / "examples")))
+def test_example(example: Path) -> None:
+    run = lint(example)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_every_example_is_listed() -> None:
+    page = (ROOT / "examples/README.md").read_text()
+    assert [path.name for path in (*EXAMPLES, *FILES) if f"{path.relative_to(ROOT / 'examples')})" not in page] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
