@@ -13,6 +13,30 @@ from gatewright.cel.errors import FAULTS, as_fault
 Term = Callable[..., object]
 
 
+class Failed:
+    """What a name stands for whose value could not be had."""
+
+    __slots__ = ("fault",)
+
+    def __init__(self, fault: Exception) -> None:
+        self.fault = fault
+
+
+def attempt(term: Term, args: tuple[Any, ...]) -> object:
+    """The value of a term, or that it failed."""
+    try:
+        return term(*args)
+    except FAULTS as error:
+        return Failed(as_fault(error))
+
+
+def sound(value: Any) -> Any:
+    """The value of a name, or the error that it stands for."""
+    if type(value) is Failed:
+        raise value.fault
+    return value
+
+
 def _decide(terms: Iterable[Term], args: tuple[Any, ...], decisive: bool) -> bool:
     fault: Exception | None = None
     for term in terms:

@@ -103,7 +103,7 @@ def unary(checker: Checker, node: tree.Unary) -> Type:
     if node.operator == "!":
         checker.want_bool(node, given, "!")
         return BOOL
-    if given.kind in ("int", "double", "google.protobuf.Duration"):
+    if given.kind in ("int", "double"):
         return given
     if given.kind in ("dyn", "param"):
         return DYN

@@ -18,7 +18,7 @@ Expr = ast.expr
 
 
 def logic(plan: Plan, node: tree.Logic) -> Expr:
-    if not all(map(cannot_fail_as_bool, node.terms[:-1])):
+    if plan.doubtful or not all(map(cannot_fail_as_bool, node.terms[:-1])):
         if plan.careful:
             return _careful_logic(plan, node)
         plan.absorbs = True

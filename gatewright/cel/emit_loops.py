@@ -121,7 +121,7 @@ def _quantifier(decisive: bool) -> Callable[[Plan, tree.Comprehension, Loop], Ex
     """`exists` (decided by a true) and `all` (decided by a false)."""
 
     def emit(plan: Plan, node: tree.Comprehension, loop: Loop) -> Expr:
-        if not cannot_fail_as_bool(node.body):
+        if plan.doubtful or not cannot_fail_as_bool(node.body):
             if plan.careful:
                 return _careful_quantifier(plan, node, loop, decisive)
             plan.absorbs = True

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gatewright.cel import loops, selection, tree
+from gatewright.cel import careful, loops, selection, tree
 from gatewright.cel.emit_loops import names_within
 from gatewright.cel.emit_values import entry
 from gatewright.cel.environment import Access, Entry
 from gatewright.cel.errors import FAULTS
+from gatewright.cel.total import cannot_fail
 from gatewright.cel.types import ObjectType
 from gatewright.cel.values import NONE, Optional
 
@@ -49,10 +50,20 @@ def _declared(plan: Plan, found: Access) -> Expr:
 
 
 def bind(plan: Plan, node: tree.Bind) -> Expr:
-    value = plan.once(plan.emit(node.value))
+    """A value that fails is an error where it is used, and none where it is not."""
+    value = _doubtful(plan, node) if plan.careful and not cannot_fail(node.value) else plan.once(plan.emit(node.value))
+    plan.absorbs = plan.absorbs or not cannot_fail(node.value)
     name = value.id if isinstance(value, ast.Name) else plan.temporary(value).id  # type: ignore[attr-defined]
     with names_within(plan, {node.name: name}):
         return plan.emit(node.body)
+
+
+def _doubtful(plan: Plan, node: tree.Bind) -> Expr:
+    term = plan.name(plan.lifted(node.value, plan.emit))
+    name = plan.fresh()
+    plan.assign(name, plan.call(careful.attempt, term, plan.tuple_of(plan.around())))
+    plan.doubtful.add(name)
+    return plan.name(name)
 
 
 def block(plan: Plan, node: tree.Block) -> Expr:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gatewright.cel import selection, tree
+from gatewright.cel import careful, selection, tree
 from gatewright.cel.environment import LOCAL, Access, Entry
 from gatewright.cel.errors import Fault
 from gatewright.cel.types import INT, STRING, ObjectType
@@ -29,7 +29,8 @@ def literal(plan: Plan, node: tree.Literal) -> Expr:
 
 def ident(plan: Plan, node: tree.Ident) -> Expr:
     if node.resolved is LOCAL:
-        return plan.name(plan.locals[node.name])
+        name = plan.locals[node.name]
+        return plan.call(careful.sound, plan.name(name)) if name in plan.doubtful else plan.name(name)
     return resolved(plan, node) or plan.call(refuse, plan.constant(f"unknown variable: {node.name}"))
 
 

@@ -171,8 +171,6 @@ def negate(value: Any) -> Any:
         return int64(-value)
     if type(value) is float:
         return -value
-    if type(value) is Duration:
-        return duration(-value)
     no_overload("-", value)
 
 

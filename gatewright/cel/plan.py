@@ -65,6 +65,7 @@ class Plan:
         self.functions: list[ast.stmt] = []
         self.block: list[ast.stmt] = []
         self.locals: dict[str, str] = {}  # names of macros -> Python names
+        self.doubtful: set[str] = set()  # Python names that may stand for an error (careful plans)
         self.count = 0
         self.line = 1
         self.blocks = 0  # loops and try statements around the current statement

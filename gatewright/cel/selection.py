@@ -131,6 +131,7 @@ def put(result: dict[Any, Any], key: Any, value: Any) -> None:
 
 def optional_pairs(key: Any, value: Any) -> tuple[tuple[Any, Any], ...]:
     """`{?key: value}`: an entry only when the optional has a value."""
+    make_key(key)
     return tuple((key, element) for element in optional_items(value))
 
 

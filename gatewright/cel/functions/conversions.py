@@ -15,7 +15,7 @@ from gatewright.cel.functions.standard import identity
 from gatewright.cel.functions.table import function
 from gatewright.cel.operators import timestamp
 from gatewright.cel.types import BOOL, BYTES, CIDR, DOUBLE, DURATION, INT, IP, STRING, TIMESTAMP, UINT
-from gatewright.cel.values import MAX_INT, MAX_UINT, MIN_INT, Duration, Timestamp, Uint
+from gatewright.cel.values import MAX_INT, MAX_UINT, MIN_INT, Timestamp, Uint
 
 INT_TEXT = re.compile(r"[+-]?[0-9]{1,40}")
 UINT_TEXT = re.compile(r"\+?[0-9]{1,40}")
@@ -76,7 +76,7 @@ def double_from_string(text: str) -> float:
 
 
 def string_from_double(value: float) -> str:
-    """The shortest text that reads back as the same double, in the form that Go's formatting with %g has."""
+    """The shortest text that reads back as the same double; whole numbers without a decimal point."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -132,17 +132,12 @@ def seconds_of(value: Timestamp) -> int:
     return int(value) // 10**9
 
 
-def nanoseconds_of(value: Duration) -> int:
-    return int(value)
-
-
 TABLE = (
     function("int", (INT,), INT, identity),
     function("int", (UINT,), INT, int_from_uint),
     function("int", (DOUBLE,), INT, int_from_double),
     function("int", (STRING,), INT, int_from_string),
     function("int", (TIMESTAMP,), INT, seconds_of),
-    function("int", (DURATION,), INT, nanoseconds_of),
     function("uint", (UINT,), UINT, identity),
     function("uint", (INT,), UINT, uint_from_int),
     function("uint", (DOUBLE,), UINT, uint_from_double),

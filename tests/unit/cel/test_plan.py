@@ -91,6 +91,12 @@ def test_a_literal_header_name_is_folded_and_looked_up_alone() -> None:
         ("json(request.body).model", "m"),
         ("tags.exists(t, jwt[t] == 1 || t == 'bb')", True),
         ("tags.all(t, t == 'zz' && jwt.sub == t)", False),
+        ("cel.bind(x, jwt.sub, request.size > 1 || x == 'a')", True),
+        ("cel.bind(x, jwt.sub, x == 'a' || x == 'b' || true)", True),
+        ("cel.bind(x, request.headers.none, x == 'a' || x == 'b' || true)", True),
+        ("cel.bind(x, request.headers.none, ['a'].exists(i, i == x || i == 'a'))", True),
+        ("cel.bind(x, request.headers.none, tags.all(t, t == x && t == 'zz'))", False),
+        ("cel.bind(x, jwt.sub, [1].exists(i, x == 'b' || i == 1))", True),
     ],
 )
 def test_errors_are_absorbed_where_the_language_says_so(text: str, value: object) -> None:
