@@ -8,9 +8,9 @@ Two plans can be made of an expression. The quick one lets `&&`, `||`, `exists` 
 that error might be absorbed (the language says that `error || true` is true) it starts over with the *careful* one,
 which tries every term by itself. The careful plan is compiled when it is first needed.
 
-This module has what all emitters share: names, temporaries, blocks, functions. What each node becomes is said in
-the modules emit_*. An emitter answers a Python expression and may put statements
-before it (`self.block`); statements serve where Python's own nesting limits end.
+This module has what all emitters share: names, temporaries, blocks, functions. What each node becomes is said in the
+modules emit_*. An emitter answers a Python expression and may put statements before it (`self.block`); statements serve
+where Python's own nesting limits end.
 """
 
 from __future__ import annotations
@@ -244,7 +244,9 @@ class Plan:
     def function(self, name: str, parameters: list[str], body: list[ast.stmt]) -> ast.stmt:
         args = [self.at(ast.arg(parameter)) for parameter in parameters]
         signature = ast.arguments(posonlyargs=[], args=args, kwonlyargs=[], kw_defaults=[], defaults=[])
-        return self.at(ast.FunctionDef(name, signature, body, []))
+        made = self.at(ast.FunctionDef(name, signature, body, []))
+        made.type_params = []  # type: ignore[attr-defined]  # Python 3.12 wants it, 3.11 does not know it
+        return made
 
     # The whole
 
