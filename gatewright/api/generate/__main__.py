@@ -1,7 +1,7 @@
 """`python -m gatewright.api.generate [--check]`: write what is generated from the models, or say what is out of date.
 
-Called by scripts/gen-api and scripts/check, in the root of the repository. It writes below `manifests/crds`, `schemas`
-and `docs/reference` only, removes there what is generated no more, and prints the size of each file.
+Called by scripts/gen-api and scripts/check, in the root of the repository. It writes what FOLDERS and
+PAGES name, removes what is generated no more from the folders, and prints the size of each file.
 """
 
 from __future__ import annotations
@@ -10,21 +10,34 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from gatewright.api.generate import crds
+from gatewright.api.generate import crds, editor, reference, waiting
+from gatewright.variables import page, schema
 
-OUTPUTS: Final = {"manifests/crds": crds.all_crds}
-"""Folder to what makes its files: file name to text."""
+FOLDERS: Final = {
+    "manifests/crds": crds.all_crds,
+    "schemas": editor.all_schemas,
+    "docs/reference": reference.all_pages,
+}
+"""Folder, in which nothing else lies, to what makes its files: file name to text."""
+
+PAGES: Final = {
+    "docs/unsupported.md": waiting.page,
+    "docs/variables.md": page.page,
+    "schemas/variables.json": schema.text,
+}
+"""File among others to what makes its text."""
 
 
 def outputs() -> dict[Path, str]:
     """Every generated file, by its path below the root."""
-    return {Path(folder, name): text for folder, make in OUTPUTS.items() for name, text in make().items()}
+    files = {Path(folder, name): text for folder, make in FOLDERS.items() for name, text in make().items()}
+    return files | {Path(name): make() for name, make in PAGES.items()}
 
 
 def stale(root: Path, files: dict[Path, str]) -> list[Path]:
     """Files that differ from what is generated, are missing, or are generated no more."""
     differing = [path for path, text in files.items() if _text(root / path) != text]
-    present = (path.relative_to(root) for folder in OUTPUTS for path in Path(root, folder).glob("*"))
+    present = (path.relative_to(root) for folder in FOLDERS for path in Path(root, folder).glob("*"))
     return sorted([*differing, *(path for path in present if path not in files)])
 
 

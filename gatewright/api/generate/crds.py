@@ -7,6 +7,7 @@ change what the user said (`_keeps_defaults`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
@@ -100,6 +101,11 @@ def crd_text(kind: str) -> str:
     return head + yaml.dump(crd(kind), Dumper=_Dumper, sort_keys=False, width=4096, allow_unicode=True)
 
 
+def stored_size(kind: str) -> int:
+    """Bytes of a CRD as an API server gets and keeps it."""
+    return len(json.dumps(crd(kind), separators=(",", ":"), ensure_ascii=False).encode())
+
+
 def file_name(kind: str) -> str:
     """Name of a CRD's file."""
     return f"{GROUP}_{KINDS[kind].plural}.yaml"
@@ -130,7 +136,7 @@ def _column(condition: str) -> Node:
 
 def _part(model: type[BaseModel], within: str, description: str) -> Node:
     if model is ObjectMeta:
-        return {"type": "object", "description": description}  # Kubernetes' own; no more may be said of it
+        return {"type": "object"}  # Kubernetes' own: an API server takes not even a description of it
     fields = list(fields_of(model))
     names = [field.name for field in fields]
     node: Node = {"type": "object", "description": description}

@@ -42,11 +42,13 @@ from gatewright.api.traffic import (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A CEL rule over `self`, the part, and what must hold. `one_of`: it says that exactly one of these is set."""
+    """A CEL rule over `self`, the part, and what must hold. `one_of`: it says that exactly one of these fields is set,
+    `apart`: that no two of these are."""
 
     cel: str
     message: str
     one_of: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
 
 def one_of(*names: str) -> Rule:
@@ -58,7 +60,8 @@ def one_of(*names: str) -> Rule:
 
 def not_both(one: str, other: str, message: str = "") -> Rule:
     """At most one of two fields is set."""
-    return Rule(f"!(has(self.{one}) && has(self.{other}))", message or f"{other} must be absent when {one} is set")
+    cel = f"!(has(self.{one}) && has(self.{other}))"
+    return Rule(cel, message or f"{other} must be absent when {one} is set", apart=(one, other))
 
 
 def only_with(name: str, condition: str, message: str) -> Rule:
@@ -253,7 +256,13 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
     backend_tls.BackendTLS: (not_both("verifySubjectAltNames", "insecureSkipVerify"),),
     prompt_guard.PromptguardRequest: (one_of("regex", "webhook", "openAIModeration", *_GUARDS[2:]),),
     prompt_guard.PromptguardResponse: (one_of(*_GUARDS),),
-    mcp.MCPGuardrailsProcessor: (one_of("remote"),),
+    mcp.MCPGuardrailsProcessor: (
+        one_of("remote"),
+        Rule(
+            "self.methods.all(key, key.matches('^([*]|[*]?[^*]+|[^*]+[*])$'))",
+            "keys of methods must be a method, or have one * at the start or end",
+        ),
+    ),
     # Policies for requests
     extraction.AuthorizationLocation: (one_of("header", "queryParameter", "cookie"),),
     extraction.AuthorizationExtractionLocation: (one_of("header", "queryParameter", "cookie", "expression"),),
@@ -352,24 +361,19 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
 }
 """Class with rules to the same rules in CEL. A subclass without a row has its base's."""
 
+BASE_ONLY: Final = "the base of classes that have rows of their own"
 LEFT_OUT: Final[dict[type[BaseModel], str]] = {
     prompt_guard.Regex: "that a text is a regular expression: CEL can use one, not ask whether it is one",
     http_route.HTTPHeaderMatch: "that a text is a regular expression: CEL can use one, not ask whether it is one",
-    mcp.MCPGuardrailsProcessor: "where a key of methods has its *: the keys of a map have no bound, and so no rule may"
-    " read them",
-    conditional.OrConditional: "the base of the policies that may be conditional: each has a row of its own",
+    conditional.OrConditional: BASE_ONLY,
 }
 """Rules that only the gateway checks, and why."""
 
 BOUNDS: Final[dict[tuple[type[BaseModel], str], int]] = {
-    # As many as a Pod with all its variables could have in an object of etcd's size.
-    (gateway_parameters.GatewayParametersSpec, "env"): 1024,
-    (gateway_parameters.ParametersLogging, "level"): 4096,
-    (labels.LabelSelector, "match_expressions"): 64,
     (http_filters.HTTPHeaderFilter, "remove"): 256,
 }
-"""Most items or characters of what a rule walks over and the model does not bound; of a list of texts, characters of
-each. The API server refuses more; no use of more is known."""
+"""Bounds that a model lacks and a rule needs so as not to cost too much: most characters of a text or of each text of a
+list, most items of other lists. The API server refuses what is longer (here as for names of headers to set)."""
 
 
 def rules_of(model: type[BaseModel]) -> tuple[Rule, ...]:
@@ -385,6 +389,14 @@ def rules_of(model: type[BaseModel]) -> tuple[Rule, ...]:
                 return ()
             raise LookupError(f"{model.__name__} has rules, but no row in RULES and no reason in LEFT_OUT")
     return ()
+
+
+def known_rules(model: type[BaseModel]) -> tuple[Rule, ...]:
+    """As `rules_of`, for parts of the standalone file as well: what no API server checks has no row, and none here."""
+    try:
+        return rules_of(model)
+    except LookupError:
+        return ()
 
 
 def bound_of(model: type[BaseModel], attribute: str) -> int | None:
