@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from dataplane.chain.filter import EndHook, Filter, RequestHook, ResponseHook
+from dataplane.chain.filter import WHOLE, EndHook, Filter, RequestHook, ResponseHook
 from dataplane.chain.reply import Reply
 
 if TYPE_CHECKING:
@@ -54,31 +54,41 @@ class Chain:
 
     def __init__(self, filters: Iterable[Filter]) -> None:
         self.filters = tuple(filters)
-        self.request_hooks: tuple[RequestHook | None, ...] = _hooks(f.request for f in self.filters)
-        self.response_hooks: tuple[ResponseHook | None, ...] = _hooks(f.response for f in self.filters)
-        self.end: tuple[EndHook, ...] = tuple(f.end for f in self.filters if f.end is not None)
-        self.may_wait = any(f.may_wait for f in self.filters)
-        self.body = -1 if any(f.body < 0 for f in self.filters) else max((f.body for f in self.filters), default=0)
-        silent = tuple(f.silent for f in self.filters)
-        self.request: RequestFunction | None = _bind(self.request_hooks, silent, range(len(silent)))
-        self.response: ResponseFunction | None = _bind(self.response_hooks, silent, range(len(silent) - 1, -1, -1))
+        requests, responses, ends, silent = [], [], [], []
+        self.may_wait, self.body = False, 0
+        for step in self.filters:
+            requests.append(step.request)
+            responses.append(step.response)
+            silent.append(step.silent)
+            if step.end is not None:
+                ends.append(step.end)
+            if step.may_wait:
+                self.may_wait = True
+            if step.body and self.body >= 0:
+                self.body = max(step.body, self.body) if step.body > 0 else WHOLE
+        self.request_hooks: tuple[RequestHook | None, ...] = _hooks(requests)
+        self.response_hooks: tuple[ResponseHook | None, ...] = _hooks(responses)
+        self.end: tuple[EndHook, ...] = tuple(ends)
+        self.request: RequestFunction | None = _bind(self.request_hooks, silent, 1)
+        self.response: ResponseFunction | None = _bind(self.response_hooks, silent, -1)
 
     def __repr__(self) -> str:
         return f"Chain({', '.join(f.name for f in self.filters)})"
 
 
-def _hooks(hooks: Iterable[Any]) -> tuple[Any, ...]:  # hooks of either kind
+def _hooks(hooks: list[Any]) -> tuple[Any, ...]:  # hooks of either kind
     """As a tuple; where there is no hook, one that all chains share."""
-    found = tuple(hooks)
-    return _NO_HOOKS[len(found)] if len(found) < len(_NO_HOOKS) and not any(found) else found
+    return _NO_HOOKS[len(hooks)] if len(hooks) < len(_NO_HOOKS) and not any(hooks) else tuple(hooks)
 
 
 _NO_HOOKS = tuple((None,) * length for length in range(16))
 
 
-def _bind(hooks: tuple[Any, ...], silent: tuple[bool, ...], order: Iterable[int]) -> Any:  # hooks of either kind
-    """The function that calls the hooks that exist, in this order; None when there are none."""
-    used = tuple((i, silent[i]) for i in order if hooks[i] is not None)
+def _bind(hooks: tuple[Any, ...], silent: list[bool], order: int) -> Any:  # hooks of either kind
+    """The function that calls the hooks that exist, in their order (1) or against it (-1); None when there are none."""
+    if len(hooks) == 1 and (silent[0] or hooks[0] is None):  # most chains
+        return hooks[0]
+    used = tuple([(i, silent[i]) for i, hook in enumerate(hooks) if hook is not None][::order])
     if not used:
         return None
     if len(used) == 1 and used[0][1]:

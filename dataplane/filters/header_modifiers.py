@@ -11,6 +11,7 @@ request's `host` can be set (the authority changes with it) but neither added to
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHook
@@ -32,54 +33,67 @@ FRAMING = frozenset(
 
 def build(config: traffic_pb2.HeaderModifiers, env: Env) -> Filter | None:
     """Raises `Refused` for a name or value that no header can have, and for framing headers."""
-    request = _edit(config.request, "request")
-    response = _edit(config.response, "response")
-    if not any(request) and not any(response):
+    request = _edit(config.request, "request") if config.HasField("request") else NOTHING
+    response = _edit(config.response, "response") if config.HasField("response") else NOTHING
+    if request == NOTHING and response == NOTHING:
         return None
     return Filter(
         NAME,
-        request=_request_hook(*request) if any(request) else None,
-        response=_response_hook(*response) if any(response) else None,
+        request=None if request == NOTHING else _request_hook(*request),
+        response=None if response == NOTHING else _response_hook(*response),
         silent=True,
     )
 
 
+NOTHING: tuple[tuple[bytes, ...], bytes, bytes] = ((), b"", b"")
+"""The edit that changes no header."""
+
+
 def _edit(config: traffic_pb2.HeaderFilter, side: str) -> tuple[tuple[bytes, ...], bytes, bytes]:
     """(names to take out, lines to append, host to set)."""
-    added = _values(config.add, f"{side}.add")
-    replaced = _values(config.set, f"{side}.set")
-    removed = dict.fromkeys(_name(name, f"{side}.remove") for name in config.remove)
+    added = _values(config.add, side, "add")
+    replaced = _values(config.set, side, "set")
+    removed = {_name(name, side, "remove"): None for name in config.remove}
     host = b""
     if side == "request":
         if b"host" in added or b"host" in removed:
             raise Refused(f"{side}: host can be set, not added or removed")
-        _, host = replaced.pop(b"host", (b"", b""))
+        host = replaced.pop(b"host", b"")[len(b"host: ") : -len(b"\r\n")]
         if host and canonical_host(host) is None:
             raise Refused(f"{side}.set: {host.decode()!r} is not a host")
-    lines = [line for name, line in added.items() if name not in replaced and name not in removed]
-    lines += [line for name, line in replaced.items() if name not in removed]
-    text = b"".join(b"%b: %b\r\n" % line for line in lines)
-    return (*(name for name in replaced if name not in removed), *removed), text, host
+    lines = b""
+    for name, line in added.items():
+        if name not in replaced and name not in removed:
+            lines += line
+    names = []
+    for name, line in replaced.items():
+        if name not in removed:
+            lines += line
+            names.append(name)
+    return (*names, *removed), lines, host
 
 
-def _values(entries: Iterable[traffic_pb2.HeaderValue], where: str) -> dict[bytes, tuple[bytes, bytes]]:
-    """(name as written, value) by lower-case name."""
-    values: dict[bytes, tuple[bytes, bytes]] = {}
+def _values(entries: Iterable[traffic_pb2.HeaderValue], side: str, part: str) -> dict[bytes, bytes]:
+    """Finished lines, with names as written, by lower-case name."""
+    values: dict[bytes, bytes] = {}
     for entry in entries:
-        low = _name(entry.name, where)
-        value = entry.value.encode()
+        name, value = entry.name, entry.value.encode()
+        low = _name(name, side, part)
         if is_value(value) is None:
-            raise Refused(f"{where}: the value of {entry.name} is not a header value")
-        values.setdefault(low, (entry.name.encode(), value))
+            raise Refused(f"{side}.{part}: the value of {name} is not a header value")
+        if low not in values:
+            values[low] = b"%b: %b\r\n" % (name.encode(), value)
     return values
 
 
-def _name(name: str, where: str) -> bytes:
+@lru_cache(512)
+def _name(name: str, side: str, part: str) -> bytes:
+    """In lower case. Raises `Refused`."""
     low = name.lower().encode()
     if is_name(low) is None:
-        raise Refused(f"{where}: {name!r} is not a header name")
+        raise Refused(f"{side}.{part}: {name!r} is not a header name")
     if low in FRAMING:
-        raise Refused(f"{where}: {name} belongs to the connection and cannot be edited")
+        raise Refused(f"{side}.{part}: {name} belongs to the connection and cannot be edited")
     return low
 
 
@@ -129,8 +143,9 @@ def _response_hook(names: tuple[bytes, ...], lines: bytes, _: bytes) -> Response
     return edit_response
 
 
+@lru_cache(512)
 def _needles(names: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """What the lines of these headers begin with."""
+    """What the lines of these headers begin with; many routes edit the same headers."""
     return tuple(b"\r\n" + name + b":" for name in names)
 
 

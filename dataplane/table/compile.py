@@ -5,68 +5,56 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Any
 
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import SETTING, Refused
-from dataplane.table.intern import Interns, build
+from dataplane.table.intern import Interns
 from dataplane.table.plans import BackendPlan, BindPlan, ListenerPlan, RoutePlan, Target
 from dataplane.table.router import Router
 from dataplane.upstream.endpoint import Endpoint
-from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, policy_pb2, route_pb2
+from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, route_pb2
 
 _PROTOCOLS = {value: name.removeprefix("PROTOCOL_") for name, value in listener_pb2.Protocol.items()}
-
-_MANY = ("mirrors",)
-"""Plan fields that take a value of each policy; of the others the last written holds."""
 
 
 def route_plan(key: str, message: route_pb2.Route, interns: Interns) -> RoutePlan:
     """The plan of a route rule. Raises `Refused`."""
     if not message.listeners:
         raise Refused("a route needs a listener")
+    chain, settings = interns.policies(message.policies)
     targets, weights = _targets(message.backends, interns)
     source = message.source
-    rule = message.rule or str(message.rule_index)
-    plan = RoutePlan(
-        key,
-        *_log_fields("route", f"{source.namespace}/{source.name}", "route_rule", rule),
-        interns.chain(message.policies),
-        targets,
-        weights,
-        order=message.order,
-        rule_index=message.rule_index,
+    rule_index = message.rule_index
+    log, log_json = _log_fields(
+        "route", f"{source.namespace}/{source.name}", "route_rule", message.rule or str(rule_index)
     )
-    for field, value in _settings(message.policies, interns).items():
+    plan = RoutePlan(key, log, log_json, chain, targets, weights, order=message.order, rule_index=rule_index)
+    for field, value in settings.items():
         setattr(plan, field, value)
     return plan
 
 
-def _settings(policies: Iterable[policy_pb2.Policy], interns: Interns) -> dict[str, Any]:
-    """Values of plan fields, as their builders type them."""
-    settings: dict[str, Any] = {}
-    for policy in policies:
-        _, row = interns.row(policy)
-        if row.kind != SETTING:
-            continue
-        value = build(row, policy, interns.env)
-        if row.plan_field in _MANY:
-            value = (*settings.get(row.plan_field, ()), value)
-        settings[row.plan_field] = value
-    return {field: interns.same(value) for field, value in settings.items()}
+Targets = tuple[tuple[Target, ...], tuple[int, ...]]
 
 
-def _targets(
-    references: Iterable[route_pb2.RouteBackend], interns: Interns
-) -> tuple[tuple[Target, ...], tuple[int, ...]]:
+def _targets(references: Sequence[route_pb2.RouteBackend], interns: Interns) -> Targets:
     """Backend references that have a weight, and cumulative weights where there is a choice."""
+    raw = [reference.SerializeToString() for reference in references]
+    key = (_TARGETS, raw[0] if len(raw) == 1 else tuple(raw))
+    known: Targets | None = interns.kept(key)
+    if known is not None:
+        return known
     used = [reference for reference in references if reference.weight]
-    targets = tuple(_target(reference, interns) for reference in used)
+    targets = tuple([_target(reference, interns) for reference in used])
+    found = targets, tuple(accumulate(reference.weight for reference in used)) if len(used) > 1 else ()
     if all(target.chain is EMPTY for target in targets):  # others would keep their chains alive
-        targets = interns.same(targets)
-    return targets, tuple(accumulate(reference.weight for reference in used)) if len(used) > 1 else ()
+        interns.keep(key, found)
+    return found
+
+
+_TARGETS = "targets"
 
 
 def _target(reference: route_pb2.RouteBackend, interns: Interns) -> Target:
@@ -76,13 +64,18 @@ def _target(reference: route_pb2.RouteBackend, interns: Interns) -> Target:
             raise Refused(f"{row.name} is not supported as a filter of a backend reference")
     kind = reference.WhichOneof("target")
     if kind == "backend":
-        return Target(reference.backend, "", interns.chain(reference.policies))
+        return Target(reference.backend, "", interns.policies(reference.policies)[0])
     reason = reference.invalid.reason if kind == "invalid" else ""
     return Target("", reason or "a backend reference of a kind that this proxy does not know")
 
 
-def wanted_backends(message: route_pb2.Route) -> list[str]:
+def wanted_backends(plan: RoutePlan) -> list[str]:
     """Keys of the backends that a route can lead to."""
+    return [target.backend for target in plan.targets if target.backend]
+
+
+def all_backends(message: route_pb2.Route) -> list[str]:
+    """The same of a message."""
     return [reference.backend for reference in message.backends if reference.weight and reference.backend]
 
 
@@ -167,7 +160,8 @@ def backend_plan(key: str, message: backend_pb2.Backend, endpoints: Iterable[End
 
 def hostnames(message: route_pb2.Route) -> list[bytes]:
     """The hostnames to place a route under; b"": any."""
-    return list(dict.fromkeys(name.lower().encode() for name in message.hostnames)) or [b""]
+    names = [name.lower().encode() for name in message.hostnames]
+    return list(dict.fromkeys(names)) if len(names) > 1 else names or [b""]
 
 
 def _is_ip(text: str) -> bool:
@@ -183,7 +177,7 @@ _is_bare = re.compile(r"[A-Za-z0-9._/*:-]+").fullmatch
 
 def _log_fields(first: str, value: str, second: str, other: str) -> tuple[str, str]:
     """Two log fields as ` name=value` and as `,"name":"value"`; quoted where a value could be misread."""
-    if _is_bare(value) and _is_bare(other):  # names of Kubernetes objects always are
+    if value and other and _is_bare(value + other):  # names of Kubernetes objects always are
         return f" {first}={value} {second}={other}", f',"{first}":"{value}","{second}":"{other}"'
     value, other = json.dumps(value), json.dumps(other)
     return f" {first}={value} {second}={other}", f',"{first}":{value},"{second}":{other}'

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterable
-from typing import Any
 
 from dataplane.table.matches import EXACT, REGEX, ROOT, Match, Placement, Rank
 from dataplane.table.parted import Container, grown
@@ -16,6 +15,7 @@ from dataplane.table.plans import RoutePlan
 from dataplane.table.router import EMPTY, Found, Level, Router, as_matches
 
 Rules = Container[bytes, Found]
+Entry = Match | RoutePlan
 
 
 class RouterDraft:
@@ -30,8 +30,8 @@ class RouterDraft:
     def add(self, hostname: bytes, placements: Iterable[Placement]) -> None:
         """Enter matches under a hostname (b"" any, b"*.x" wildcard, else exact)."""
         level = self._level(hostname)
-        for placement in placements:
-            _add(level, placement)
+        for kind, key, entry in placements:
+            _add(level, kind, key, entry)
 
     def remove(self, hostname: bytes, placements: Iterable[Placement], plan: RoutePlan) -> None:
         """Take out the matches of a plan; of `placements`, only kind and key are looked at."""
@@ -40,7 +40,7 @@ class RouterDraft:
             _remove(level, kind, key, plan)
         if not (level.exact or level.prefixes or level.regexes or level.root):
             del self.fresh[hostname]
-            self._put(hostname, None)
+            self._replace(hostname, None)
 
     def finish(self) -> Router:
         """The next router. The draft must not be used afterwards."""
@@ -50,36 +50,34 @@ class RouterDraft:
         level = self.fresh.get(hostname)
         if level is None:
             level = Level()
-            old = self._get(hostname)
+            old = self._replace(hostname, level)
             if old is not None:
                 _copy(old, level)
             self.fresh[hostname] = level
             self.fresh = grown(self.fresh)
-            self._put(hostname, level)
         return level
 
-    def _get(self, hostname: bytes) -> Level | None:
+    def _replace(self, hostname: bytes, level: Level | None) -> Level | None:
+        """Put a level in the place of the one that is there, which is answered; None takes it away."""
         router = self._router
         if not hostname:
-            return router.any
-        return router.wildcards.get(hostname[1:]) if hostname.startswith(b"*.") else router.hosts.get(hostname)
-
-    def _put(self, hostname: bytes, level: Level | None) -> None:
-        router = self._router
-        if not hostname:
-            router.any = level
+            old, router.any = router.any, level
         elif hostname.startswith(b"*."):
-            router.wildcards = _changed(router.wildcards, hostname[1:], level)
+            old, router.wildcards = _replaced(router.wildcards, hostname[1:], level)
         else:
-            router.hosts = _changed(router.hosts, hostname, level)
+            old, router.hosts = _replaced(router.hosts, hostname, level)
+        return old
 
 
-def _changed(container: Container[bytes, Any], key: bytes, value: Any) -> Container[bytes, Any]:
+def _replaced(
+    container: Container[bytes, Level], key: bytes, value: Level | None
+) -> tuple[Level | None, Container[bytes, Level]]:
+    old = container.get(key)
     if value is None:
         del container[key]
-        return container
+        return old, container
     container[key] = value
-    return grown(container)
+    return old, grown(container)
 
 
 def _copy(old: Level, new: Level) -> None:
@@ -88,26 +86,33 @@ def _copy(old: Level, new: Level) -> None:
     new.longest, new.root, new.regexes = old.longest, old.root, old.regexes
 
 
-def _add(level: Level, placement: Placement) -> None:
-    kind, key, match = placement
+def _add(level: Level, kind: int, key: bytes, entry: Entry) -> None:
     if kind == REGEX:
+        (match,) = _as_match(entry)
         regexes = level.regexes
         index = bisect(regexes, (-len(key), match.rank), key=_regex_rank)
         level.regexes = (*regexes[:index], (key, match), *regexes[index:])
     elif kind == EXACT:
         exact = level.exact if level.exact is not None else {}
-        exact[key] = _with(exact.get(key), match)
+        exact[key] = _with(exact.get(key), entry)
         level.exact = grown(exact)
     elif key == ROOT:
-        level.root = _with(level.root, match)
+        level.root = _with(level.root, entry)
     else:
         prefixes = level.prefixes if level.prefixes is not None else {}
-        prefixes[key] = _with(prefixes.get(key), match)
+        prefixes[key] = _with(prefixes.get(key), entry)
         level.prefixes = grown(prefixes)
         level.longest = max(level.longest, len(key))
 
 
-def _with(found: Found | None, match: Match) -> Found:
+def _as_match(entry: Entry) -> tuple[Match, ...]:
+    return (entry,) if isinstance(entry, Match) else as_matches(entry)
+
+
+def _with(found: Found | None, entry: Entry) -> Found:
+    if found is None and type(entry) is RoutePlan:
+        return entry
+    (match,) = _as_match(entry)
     if found is None:
         return match.plan if match.plain else (match,)
     if found is match.plan and match.plain:

@@ -45,7 +45,8 @@ def change_backend(swap: Swap, key: str, value: bytes | None) -> None:
         compiler.check_backend(message)
         address = compiler.static_address(message)
         static = None if address is None else swap.of.carryover.take(*address)
-        store.backends[key] = BackendRecord(message, value, static)
+        waits = message.WhichOneof("kind") == "service" and not message.service.empty
+        store.backends[key] = BackendRecord(message, value, static, waits)
     elif old is not None:
         del store.backends[key]
     if old is not None and old.static is not None:
@@ -89,6 +90,4 @@ def is_ready(swap: Swap, backend: str) -> bool:
     """Whether a route to it may enter: it has an endpoint, or is known to have none (requests get 503), or has no
     endpoints of this kind. One that is not there has nothing to wait for: its requests get 500."""
     record = swap.of.store.backends.get(backend)
-    if record is None or record.message.WhichOneof("kind") != "service":
-        return True
-    return record.message.service.empty or swap.of.store.endpoints_of.has(backend)
+    return record is None or not record.waits or swap.of.store.endpoints_of.has(backend)

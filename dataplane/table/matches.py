@@ -68,11 +68,13 @@ class Match:
 
 
 class Placement(NamedTuple):
-    """Where a match goes within a hostname: `key` is the exact path, the prefix, or the pattern."""
+    """Where a match goes within a hostname: `key` is the exact path, the prefix, or the pattern.
+
+    `entry`: of the first match of a rule the plan alone, when hostname and path are all that it asks for."""
 
     kind: int
     key: bytes
-    match: Match
+    entry: Match | RoutePlan
 
 
 def first_value(query: bytes, name: bytes) -> bytes | None:
@@ -93,15 +95,17 @@ def _decode(text: bytes) -> bytes:
 def place(route: route_pb2.Route, plan: RoutePlan) -> list[Placement]:
     """The matches of a rule in order. Raises `Refused` for what cannot be matched with."""
     if not route.matches:
-        return [Placement(PREFIX, ROOT, Match(plan, (1, 0, 0, plan.order, plan.rule_index, 0), b""))]
+        return [Placement(PREFIX, ROOT, plan)]
     return [_placement(match, index, plan) for index, match in enumerate(route.matches)]
 
 
 def _placement(message: route_pb2.RouteMatch, index: int, plan: RoutePlan) -> Placement:
-    headers = _conditions(message.headers, lower=True)
-    query = _conditions(message.query, lower=False)
-    rank = (0 if message.method else 1, -len(headers), -len(query), plan.order, plan.rule_index, index)
     kind, key = _path(message.path)
+    headers = _conditions(message.headers, lower=True) if message.headers else ()
+    query = _conditions(message.query, lower=False) if message.query else ()
+    if not (index or headers or query or message.method or kind == REGEX):
+        return Placement(kind, key, plan)
+    rank = (0 if message.method else 1, -len(headers), -len(query), plan.order, plan.rule_index, index)
     match = Match(plan, rank, message.method.encode(), compile_regex(key) if kind == REGEX else None)
     match.headers, match.query = headers, query
     return Placement(kind, key, match)
@@ -109,11 +113,12 @@ def _placement(message: route_pb2.RouteMatch, index: int, plan: RoutePlan) -> Pl
 
 def _path(message: route_pb2.PathMatch) -> tuple[int, bytes]:
     kind = message.WhichOneof("kind")
+    if kind == "prefix":
+        prefix = message.prefix
+        return PREFIX, ROOT if prefix == "/" else _canonical(prefix).rstrip(b"/")
     if kind == "exact":
         return EXACT, _canonical(message.exact)
-    if kind == "regex":
-        return REGEX, message.regex.encode()
-    return PREFIX, _canonical(message.prefix).rstrip(b"/") if kind else ROOT
+    return (REGEX, message.regex.encode()) if kind else (PREFIX, ROOT)
 
 
 def _canonical(path: str) -> bytes:

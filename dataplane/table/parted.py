@@ -51,7 +51,11 @@ class PartedDict(MutableMapping[K, V]):
         return key in self._parts[(hash(key) >> _SHIFT) & 255]
 
     def __setitem__(self, key: K, value: V) -> None:
-        self._part(key)[key] = value
+        index = (hash(key) >> _SHIFT) & 255
+        if self._own[index]:
+            self._parts[index][key] = value
+        else:
+            self._part(key)[key] = value
 
     def __delitem__(self, key: K) -> None:
         del self._part(key)[key]

@@ -82,7 +82,7 @@ def _dict(things: list[Any], thing: dict[Any, Any]) -> Iterator[None]:
     while thing:
         for _ in range(min(CHUNK, len(thing))):
             _, value = thing.popitem()
-            if _is_large(value):
+            if getrefcount(value) <= _ALONE and _is_large(value):  # what others have too is theirs to free
                 things.append(value)
         yield
 
@@ -112,7 +112,10 @@ def _is_large(value: object) -> bool:
     """Whether freeing a value of a container whole may take long."""
     if type(value) is Level:
         return any(map(_is_large, (value.exact, value.prefixes, value.root, value.regexes)))
-    return isinstance(value, dict | tuple | PartedDict) and len(value) > CHUNK
+    return type(value) in _SIZED and len(value) > CHUNK  # type: ignore[arg-type]
+
+
+_SIZED = frozenset((dict, tuple, PartedDict))
 
 
 _TAKE_APART: dict[type, Callable[[list[Any], Any], Iterator[None]]] = {

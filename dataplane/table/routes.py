@@ -27,7 +27,7 @@ def change_route(swap: Swap, key: str, value: bytes | None) -> None:
     plan = compiler.route_plan(key, message, swap.of.interns)
     placements = place(message, plan)
     _stop_waiting(swap, key)
-    blocking = [backend for backend in compiler.wanted_backends(message) if not is_ready(swap, backend)]
+    blocking = [backend for backend in compiler.wanted_backends(plan) if not is_ready(swap, backend)]
     if blocking:
         _wait(swap, key, value, blocking)
         return
@@ -75,11 +75,11 @@ def _wait(swap: Swap, key: str, value: bytes, backends: list[str]) -> None:
 
 
 def _stop_waiting(swap: Swap, key: str) -> None:
-    value = swap.of.waiting.pop(key, None)
+    value = swap.of.waiting.pop(key, None) if swap.of.waiting else None
     if value is None:
         return
     blocked = swap.of.blocked
-    for backend in compiler.wanted_backends(decode_route(value)):
+    for backend in compiler.all_backends(decode_route(value)):
         routes = blocked.get(backend)
         if routes is not None:
             routes.pop(key, None)

@@ -49,8 +49,10 @@ class RouteRecord:
     __slots__ = ("_bytes", "plan")
 
     def __init__(self, raw: bytes, message: route_pb2.Route, plan: RoutePlan) -> None:
-        placed = route_pb2.Route(listeners=message.listeners, hostnames=message.hostnames, matches=message.matches)
-        self._bytes = digest(raw) + placed.SerializeToString()
+        """`message`, which must be of these bytes, keeps what `placed` answers and nothing else."""
+        for field in _NOT_PLACED:
+            message.ClearField(field)  # much faster than to copy what stays
+        self._bytes = digest(raw) + message.SerializeToString()
         """One object instead of two: there is one for each route."""
         self.plan = plan
 
@@ -65,6 +67,10 @@ class RouteRecord:
 
 DIGEST = 16
 
+_NOT_PLACED = tuple(
+    field.name for field in route_pb2.Route.DESCRIPTOR.fields if field.name not in ("listeners", "hostnames", "matches")
+)
+
 
 def digest(content: bytes) -> bytes:
     """Stands for the content where only equality is asked for."""
@@ -76,6 +82,8 @@ class BackendRecord(NamedTuple):
     raw: bytes
     static: Endpoint | None
     """The endpoint of a static backend with an address."""
+    waits: bool
+    """Its routes may not enter before it has an endpoint."""
 
 
 class EndpointRecord(NamedTuple):
