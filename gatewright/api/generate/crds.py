@@ -36,7 +36,7 @@ from gatewright.api.generate.shapes import (
     is_duration,
 )
 from gatewright.api.kinds import KINDS, KindInfo
-from gatewright.api.metadata import ObjectMeta
+from gatewright.api.metadata import KubeObject, ObjectMeta
 from gatewright.api.names import GATEWAY_API_GROUP, GROUP, OUR_KINDS, VERSION
 from gatewright.api.status import Condition
 from gatewright.api.traffic.conditional import OrConditional
@@ -140,7 +140,8 @@ def _part(model: type[BaseModel], within: str, description: str) -> Node:
     fields = list(fields_of(model))
     names = [field.name for field in fields]
     node: Node = {"type": "object", "description": description}
-    if required := [field.name for field in fields if field.required and field.name not in _ENVELOPE]:
+    envelope = _ENVELOPE if issubclass(model, KubeObject) else ()
+    if required := [field.name for field in fields if field.required and field.name not in envelope]:
         node["required"] = required
     if fields:
         node["properties"] = dict(_properties(model, fields, within))
