@@ -48,16 +48,23 @@ def parse(message: str) -> tuple[Refusal, ...]:
 
 
 def note(known: dict[str, Refusal], message: str) -> None:
-    """Add the refusals of a NACK to those that are known; however many NACKs come, no more than of one are kept."""
+    """Add the refusals of a NACK to those that are known; however many NACKs come, no more than of one are kept.
+
+    Of a key that is known the newer reason counts, where it finds room; what is new never drives out what is known.
+    """
     found = parse(message)
+    room = MOST_TEXT - sum(map(_weight, known.values()))
     for refusal in found:
-        known.pop(refusal.key, None)  # the newer reason counts
+        older = known.get(refusal.key)
+        if older is not None and (more := _weight(refusal) - _weight(older)) <= room:
+            known[refusal.key] = refusal
+            room -= more
     _add(known, found)
 
 
 def _add(known: dict[str, Refusal], refusals: Iterable[Refusal]) -> None:
     """Take in refusals of keys that are not known, while there is room, and say how many there was none for."""
-    room = MOST_TEXT - sum(_weight(refusal) for refusal in known.values())
+    room = MOST_TEXT - sum(map(_weight, known.values()))
     named, over = len(known) - ("" in known), 0
     for refusal in refusals:
         if refusal.key in known:

@@ -57,6 +57,22 @@ def test_many_nacks_keep_no_more_than_one() -> None:
     assert known["r0"].error == "newer"
 
 
+def test_a_full_list_keeps_what_it_knows_and_counts_what_is_new() -> None:
+    known: dict[str, Refusal] = {}
+    note(known, json.dumps([{"key": f"r{n}", "error": "x"} for n in range(MOST_REFUSALS)]))
+    note(known, json.dumps([{"key": key, "error": "new"} for key in ("more", "r0", "r1")]))
+    assert (known["r0"].error, known["r1"].error) == ("new", "new")
+    assert known[""].error == "and 1 more" and "more" not in known
+
+
+def test_a_newer_reason_that_finds_no_room_leaves_the_older_one() -> None:
+    known: dict[str, Refusal] = {}
+    for letter, length in (("x", 1000), ("y", 2000)):
+        note(known, json.dumps([{"key": f"r{n:02}", "error": letter * length} for n in range(70)]))
+    assert "".join(refusal.error[0] for key, refusal in known.items() if key) == "y" * 60 + "x" * 10
+    assert sum(len(refusal.key) + len(refusal.error) for refusal in known.values()) <= MOST_TEXT
+
+
 def test_proxies_that_say_the_same_share_the_text() -> None:
     message = json.dumps([{"key": "route/a/b/0", "error": "no such filter: x"}])
     (one,), (other,) = parse(message), parse(message)
