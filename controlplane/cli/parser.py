@@ -220,7 +220,8 @@ examples:
         "lint",
         "check YAML without running anything: file, line, field and cure of every problem",
         """\
-Exit code 0: no errors (there may be warnings); 1: errors.
+Exit code 0: no errors (there may be warnings); 1: errors; 4: a path does not exist. Expressions are checked too, and in
+a folder references between its objects.
 
 examples:
   gatewright lint ./gateways

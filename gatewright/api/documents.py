@@ -42,6 +42,8 @@ class Decoded:
     problems: tuple[Problem, ...]
     file: str
     line: int
+    path: Path = ()
+    """Where the object is in its document: an item of a List is not the document itself."""
 
 
 Cache = MutableMapping[str, tuple[Decoded, ...]]
@@ -165,10 +167,10 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
         problems.append(subject.problem(finding.path, finding.message, severity))
     problems.sort(key=lambda problem: (problem.line, problem.column))
     if item is None or any(problem.severity == "error" for problem in problems):
-        return Decoded(key, None, "invalid", tuple(problems), subject.place.file, subject.place.line)
+        return _decoded(key, None, "invalid", problems, subject)
     if not info.served:
         problems.append(subject.problem(("kind",), f"{UNSUPPORTED}{info.kind}", unsupported=True))
-        return Decoded(key, None, "unsupported", tuple(problems), subject.place.file, subject.place.line)
+        return _decoded(key, None, "unsupported", problems, subject)
     return _judged(item, problems, subject)
 
 
@@ -179,7 +181,13 @@ def _judged(item: KubeObject, problems: list[Problem], subject: Subject) -> Deco
     if waiting is not None:
         problems += waiting(item, subject)
     verdict: Verdict = "unsupported" if refused else "valid"
-    return Decoded(item.key, item, verdict, tuple(problems), subject.place.file, subject.place.line)
+    return _decoded(item.key, item, verdict, problems, subject)
+
+
+def _decoded(
+    key: ObjectKey | None, item: KubeObject | None, verdict: Verdict, problems: list[Problem], subject: Subject
+) -> Decoded:
+    return Decoded(key, item, verdict, tuple(problems), subject.place.file, subject.place.line, subject.path)
 
 
 def _waiting_listeners(item: KubeObject, subject: Subject) -> Iterator[Problem]:

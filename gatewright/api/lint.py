@@ -1,7 +1,7 @@
 """`gatewright lint` without the command: what is wrong with a file or a directory of configuration, offline.
 
-Called by the CLI. It knows Kubernetes YAML and standalone files apart by their top-level fields. References between
-objects are not followed here: in a directory they may lead to objects that live elsewhere.
+Called by the CLI. It knows Kubernetes YAML and standalone files apart by their top-level fields. Beside what decoding
+finds it warns of what is valid and hardly meant (`advice`), and of what does not fit together (`links`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gatewright.api import standalone, yaml_text
-from gatewright.api.documents import Decoded, decode, split_documents
+from gatewright.api import links, standalone, yaml_text
+from gatewright.api.advice import Advice, advice
+from gatewright.api.documents import Decoded, decode_document, split_documents
 from gatewright.api.metadata import ObjectKey
+from gatewright.api.places import Place, Subject
 from gatewright.api.problem import Problem
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -35,6 +37,8 @@ class Report:
     problems: tuple[Problem, ...]
     files: int
     objects: int
+    absent: bool = False
+    """Whether a path was given that does not exist."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -73,45 +77,95 @@ def lint(documents: Iterable[Document], log_modules: Collection[str] | None = No
 
 def lint_paths(paths: Iterable[str | Path], log_modules: Collection[str] | None = None) -> Report:
     """Lint files, and directories with all below them (hidden files and `..data` left out, as the directory source
-    does). A path that cannot be read is a problem of the report."""
+    does). A path that cannot be read is a problem of the report. References between objects are followed when one of
+    the paths is a folder."""
     documents: list[Document] = []
     unreadable: list[Problem] = []
-    for path in _files(map(Path, paths), unreadable):
+    places = [Path(path) for path in paths]
+    for path in _files(places, unreadable):
         try:
             documents.append(Document(str(path), path.read_text("utf-8")))
         except (OSError, UnicodeDecodeError) as failure:
             unreadable.append(_unreadable(path, failure))
-    report = examine(documents, log_modules)
-    return Report((*unreadable, *report.problems), report.files + len(unreadable), report.objects)
+    report = examine(documents, log_modules, together=any(place.is_dir() for place in places))
+    absent = any(not place.exists() for place in places)
+    return Report((*unreadable, *report.problems), report.files + len(unreadable), report.objects, absent)
 
 
-def examine(documents: Iterable[Document], log_modules: Collection[str] | None = None) -> Report:
-    """As `lint`, with the counts."""
-    problems: list[Problem] = []
-    first: dict[ObjectKey, Decoded] = {}
-    files = objects = 0
-    for file, text in documents:
-        files += 1
-        if _is_standalone(text):
-            loaded = standalone.load(text, file, log_modules)
-            problems += loaded.problems
-            objects += 1
-            continue
-        for decoded in decode(text, file):
-            objects += 1
-            problems += decoded.problems
-            problems += _repeated(decoded, first)
-    return Report(tuple(problems), files, objects)
+def examine(
+    documents: Iterable[Document], log_modules: Collection[str] | None = None, *, together: bool = False
+) -> Report:
+    """As `lint`, with the counts. `together`: the documents are a whole, so that references should lead somewhere."""
+    seen = _Seen()
+    for number, document in enumerate(documents):
+        seen.read(number, document, log_modules)
+    seen.look_between(together)
+    return Report(tuple(seen.sorted_problems()), seen.files, seen.objects)
 
 
-def _repeated(decoded: Decoded, first: dict[ObjectKey, Decoded]) -> Iterator[Problem]:
-    """One object may stand in one place only: which of two would count is not for us to guess."""
-    if decoded.key is None:
-        return
-    other = first.setdefault(decoded.key, decoded)
-    if other is not decoded:
-        message = f"is defined twice; the other is at {other.file}:{other.line}"
-        yield Problem(decoded.file, decoded.line, str(decoded.key), "", message)
+class _Seen:
+    """What was read so far: problems with the number of their file, and objects with their places."""
+
+    def __init__(self) -> None:
+        self.files = self.objects = 0
+        self._problems: list[tuple[int, Problem]] = []
+        self._first: dict[ObjectKey, tuple[int, Decoded, Subject]] = {}
+
+    def sorted_problems(self) -> Iterator[Problem]:
+        """In the order of the files, each from its top."""
+        ordered = sorted(self._problems, key=lambda row: (row[0], row[1].line, row[1].column))
+        return (problem for _, problem in ordered)
+
+    def read(self, number: int, document: Document, log_modules: Collection[str] | None) -> None:
+        self.files += 1
+        if _is_standalone(document.text):
+            self.objects += 1
+            self._problems += ((number, problem) for problem in _standalone(document, log_modules))
+            return
+        for line, text in split_documents(document.text):
+            place = Place(text, document.file, line)
+            for decoded in decode_document(text, document.file, line):
+                self.objects += 1
+                self._problems += ((number, problem) for problem in self._examined(number, decoded, place))
+
+    def _examined(self, number: int, decoded: Decoded, place: Place) -> Iterator[Problem]:
+        yield from decoded.problems
+        if decoded.key is None:
+            return
+        subject = Subject(place, decoded.path, str(decoded.key))
+        if decoded.item is not None:
+            yield from _warnings(subject, advice(decoded.item))
+        _, other, _ = self._first.setdefault(decoded.key, (number, decoded, subject))
+        if other is not decoded:
+            # One object may stand in one place only: which of two would count is not for us to guess.
+            message = f"is defined twice; the other is at {other.file}:{other.line}"
+            yield Problem(decoded.file, decoded.line, str(decoded.key), "", message)
+
+    def look_between(self, together: bool) -> None:
+        """Warnings about objects that need a look at others."""
+        items = {key: decoded.item for key, (_, decoded, _) in self._first.items() if decoded.item is not None}
+        for key, found in links.open_forwards(items):
+            self._warn(key, [found])
+        for key, item in items.items() if together else ():
+            self._warn(key, links.dangling(item, self._first.keys()))
+
+    def _warn(self, key: ObjectKey, found: Iterable[Advice]) -> None:
+        number, _, subject = self._first[key]
+        self._problems += ((number, problem) for problem in _warnings(subject, found))
+
+
+def _warnings(subject: Subject, found: Iterable[Advice]) -> Iterator[Problem]:
+    return (subject.problem(path, message, "warning") for path, message in found)
+
+
+def _standalone(document: Document, log_modules: Collection[str] | None) -> Iterator[Problem]:
+    loaded = standalone.load(document.text, document.file, log_modules)
+    yield from loaded.problems
+    if loaded.content is not None:
+        ((line, text),) = split_documents(document.text)
+        subject = Subject(Place(text, document.file, line), (), "")
+        yield from _warnings(subject, advice(loaded.content))
+        yield from _warnings(subject, links.open_forwards_of_file(loaded.content))
 
 
 def _is_standalone(text: str) -> bool:

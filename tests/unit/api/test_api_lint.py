@@ -40,9 +40,11 @@ def test_a_folder_of_both_kinds_of_files(folder: Path) -> None:
         "a.yml:6: info: apps/v1 Pod is not ours: skipped",
         "b.yaml:4: Service default/a: spec.ports[0].port: must be between 1 and 65535, got 0",
         "deep/c.json:1: binds[0].listeners: is required",
+        "deep/p.yaml:5: GatewayPolicy default/p: spec.targetRefs[0]: warning: leads nowhere: no Gateway default/edge in"
+        " these files",
         "deep/p.yaml:6: GatewayPolicy default/p: spec.traffic: not supported yet: remove traffic to have the rest"
         " accepted",
-        "5 objects in 4 files, 3 errors, 1 not supported yet",
+        "5 objects in 4 files, 3 errors, 1 warning, 1 not supported yet",
     ]
     assert len(report.errors) == 3
 
@@ -54,7 +56,7 @@ def test_json_has_the_same(folder: Path) -> None:
         "files": 3,
         "objects": 3,
         "errors": 3,
-        "warnings": 0,
+        "warnings": 1,
         "unsupported": 1,
     }
     assert content["problems"][0] == {
@@ -97,3 +99,170 @@ def test_log_modules_of_the_caller() -> None:
     text = 'config: {logging: {level: "info,nobody=debug"}}'
     assert lint([Document("f", text)]) == []
     assert "unknown module" in lint([Document("f", text)], ("xds",))[0].message
+
+
+POLICY_HEAD = POLICY.rpartition("  traffic")[0]
+
+
+def warnings(*texts: str) -> list[str]:
+    found = lint([Document(f"{index}.yaml", text) for index, text in enumerate(texts)])
+    return [str(problem) for problem in found if problem.severity == "warning"]
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        (
+            POLICY_HEAD,
+            "0.yaml:4: GatewayPolicy default/p: spec: warning: does nothing: none of frontend, traffic and backend is"
+            " set",
+        ),
+        (
+            f"{POLICY_HEAD.replace('Gateway,', 'GRPCRoute,')}  traffic:\n    timeouts: {{request: 3s}}\n",
+            "0.yaml:7: GatewayPolicy default/p: spec.traffic.timeouts: warning: has no effect on a GRPCRoute: timeouts"
+            " apply to HTTPRoutes only",
+        ),
+        (
+            f"{POLICY_HEAD}  backend:\n    auth: {{key: Bearer abc}}\n",
+            '0.yaml:7: GatewayPolicy default/p: spec.backend.auth.key: warning: begins with "Bearer ", and is written'
+            " as it is after the prefix Bearer: leave it out here",
+        ),
+        (
+            f"{POLICY_HEAD}  backend:\n    mcp:\n      authentication:\n        jwks: {{jwksPath: a,"
+            " backendRef: {name: s, port: 1}}\n",
+            "0.yaml:8: GatewayPolicy default/p: spec.backend.mcp.authentication: warning: is deprecated: use"
+            " traffic.jwtAuthentication with mcp, which runs before transformations and limits",
+        ),
+        (
+            "backends:\n  - name: a\n    host: a:1\n    policies:\n      auth: {key: bearer abc}\n",
+            '0.yaml:5: backends[0].policies.auth.key: warning: begins with "Bearer ", and is written as it is after'
+            " the prefix Bearer: leave it out here",
+        ),
+    ],
+)
+def test_warnings_about_one_object(text: str, warning: str) -> None:
+    assert warnings(text) == [warning]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{POLICY_HEAD}  traffic:\n    timeouts: {{request: 3s}}\n",
+        f"{POLICY_HEAD}  backend:\n    auth: {{key: abc}}\n",
+    ],
+)
+def test_no_warning(text: str) -> None:
+    assert warnings(text) == []
+
+
+FORWARD = """\
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: anywhere}
+spec:
+  dynamicForwardProxy: {}
+"""
+ROUTE = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: out}
+spec:
+  parentRefs: [{name: edge}]
+  rules:
+    - backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: anywhere}]
+"""
+GUARD = f"{POLICY_HEAD}  traffic:\n    authorization: {{policy: {{matchExpressions: ['request.method == \"GET\"']}}}}\n"
+SELECTING = """\
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: p}
+spec:
+  targetSelectors: [{group: gateway.networking.k8s.io, kind: HTTPRoute, matchLabels: {a: b}}]
+  traffic: {authorization: {policy: {matchExpressions: ["true"]}}}
+"""
+REACHES = "0.yaml:5: GatewayBackend default/anywhere: spec.dynamicForwardProxy: warning: can reach anything that the"
+CURE = "guard it by a GatewayPolicy with traffic.authorization"
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ([], [f"{REACHES} gateway can; {CURE}"]),
+        (
+            [ROUTE],
+            [
+                f"{REACHES} gateway can through HTTPRoute default/out, which no authorization policy of these files"
+                f" guards; {CURE}"
+            ],
+        ),
+        ([ROUTE, GUARD], []),
+        ([ROUTE, GUARD.replace("kind: Gateway,", "kind: HTTPRoute,").replace("name: edge", "name: out")], []),
+        ([ROUTE, SELECTING], []),
+        ([GUARD], []),
+        (
+            [ROUTE, GUARD.replace("name: edge", "name: other")],
+            [
+                f"{REACHES} gateway can through HTTPRoute default/out, which no authorization policy of these files"
+                f" guards; {CURE}"
+            ],
+        ),
+    ],
+)
+def test_a_forward_proxy_that_nobody_guards(others: list[str], expected: list[str]) -> None:
+    assert warnings(FORWARD, *others) == expected
+
+
+FILE_FORWARD = """\
+binds:
+  - port: 8080
+    listeners:
+      - routes:
+          - name: out
+            backends: [{dynamicForwardProxy: {}}]
+"""
+
+
+def test_a_forward_proxy_of_the_file() -> None:
+    (warning,) = warnings(FILE_FORWARD)
+    assert warning == (
+        "0.yaml:6: binds[0].listeners[0].routes[0].backends[0]: warning: can reach anything that the gateway can; guard"
+        " this route by policies.authorization"
+    )
+    rule = "policies: {authorization: {policy: {matchExpressions: ['source.port > 1']}}}"
+    assert warnings(f"{FILE_FORWARD}            {rule}\n") == []
+    assert warnings(FILE_FORWARD.replace("- routes:", f"- {rule}\n        routes:")) == []
+
+
+def test_references_within_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "route.yaml").write_text(ROUTE)
+    lines = [str(problem).replace(f"{tmp_path}/", "") for problem in lint_paths([tmp_path]).problems]
+    assert lines == [
+        "route.yaml:5: HTTPRoute default/out: spec.parentRefs[0]: warning: leads nowhere: no Gateway default/edge in"
+        " these files",
+        "route.yaml:7: HTTPRoute default/out: spec.rules[0].backendRefs[0]: warning: leads nowhere: no GatewayBackend"
+        " default/anywhere in these files",
+    ]
+    (tmp_path / "backend.yaml").write_text(FORWARD)
+    assert "anywhere in these files" not in lint_paths([tmp_path]).text()
+
+
+def test_references_are_not_followed_outside_folders_and_known_namespaces(tmp_path: Path) -> None:
+    file = tmp_path / "route.yaml"
+    file.write_text(ROUTE)
+    assert lint_paths([file]).problems == ()
+    file.write_text(ROUTE.replace("{name: edge}", "{name: edge, namespace: infra}").replace("anywhere}", "a, port: 1}"))
+    assert [problem.path for problem in lint_paths([tmp_path]).problems] == ["spec.rules[0].backendRefs[0]"]
+
+
+def test_items_of_a_list_have_their_own_lines(tmp_path: Path) -> None:
+    item = "\n".join(f"    {line}" for line in POLICY_HEAD.splitlines())
+    text = f"apiVersion: v1\nkind: List\nitems:\n  -\n{item}\n"
+    (warning,) = warnings(text)
+    assert warning.startswith("0.yaml:8: GatewayPolicy default/p: spec: warning: does nothing")
+
+
+@pytest.mark.parametrize("text", ["kind: a\n\tb: 1\n", "a:\n\tb: 1\n", "binds:\n  -\n\t- 1\n", "a:\n  - |\n\tx\n"])
+def test_a_tab_as_indentation_is_told(text: str) -> None:
+    (problem,) = lint([Document("f.yaml", text)])
+    assert problem.message == "not YAML: a tab indents this line; indent with spaces"
+    assert text.splitlines()[problem.line - 1].startswith("\t")
