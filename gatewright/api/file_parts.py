@@ -236,10 +236,10 @@ class _ExtAuthz(Reference):
 
     def broken_rules(self) -> Iterator[Broken]:
         for rule in super().broken_rules():
-            if rule.path == () and "grpc" in rule.message:
-                yield Broken(("protocol",), "is required")
-            elif rule.path not in (("http",), ("grpc",)):  # both at once: protocol says so
+            if not (rule.path in ((), ("http",)) and "grpc" in rule.message):  # http and grpc are in protocol
                 yield rule
+        if self.protocol is None and getattr(self, "conditional", None) is None:
+            yield Broken(("protocol",), "is required")
         if self.metadata is not None and self.grpc is not None:
             yield Broken(("metadata",), "is valid only with protocol.http")
 

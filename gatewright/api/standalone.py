@@ -19,14 +19,14 @@ from gatewright.api.expressions import broken_expressions
 from gatewright.api.http_filters import HTTPRouteFilter
 from gatewright.api.log_level import parse_log_level
 from gatewright.api.nulls import without_nulls
-from gatewright.api.places import Place, Subject
+from gatewright.api.places import Path, Place, Subject
 from gatewright.api.problem import UNSUPPORTED, Problem, path_text
 from gatewright.api.standalone_backends import FileBackend, FileRouteBackend
 from gatewright.api.standalone_config import Config
 from gatewright.api.standalone_file import PlacedListener, PlacedRoute, StandaloneFile, meeting
 from gatewright.api.standalone_policies import FileMirror, RoutePolicies
 from gatewright.api.targets import target
-from gatewright.api.unsupported import unsupported_fields
+from gatewright.api.unsupported import LISTENER_PROTOCOLS, STANDALONE, unsupported_fields
 from gatewright.wire.v1 import (
     backend_pb2,
     bind_pb2,
@@ -105,13 +105,10 @@ def _read(value: dict[str, Any], subject: Subject, log_modules: Collection[str] 
         content = StandaloneFile.model_validate(document)
     except ValidationError as failure:
         problems += [
-            subject.problem(found.path, found.message, unsupported=found.message.startswith(UNSUPPORTED))
-            for found in findings(failure, StandaloneFile, document)
+            subject.problem(found.path, found.message) for found in findings(failure, StandaloneFile, document)
         ]
         return Standalone(Config(), (), _sorted(problems))
-    problems += [
-        subject.problem(path, message, unsupported=True) for path, message in unsupported_fields("Standalone", content)
-    ]
+    problems += [subject.problem(path, message, unsupported=True) for path, message in _unsupported(content)]
     try:
         parse_log_level(content.config.logging.level, log_modules)
     except ValueError as failure:
@@ -119,6 +116,14 @@ def _read(value: dict[str, Any], subject: Subject, log_modules: Collection[str] 
     if problems:
         return Standalone(Config(), (), _sorted(problems), content)
     return Standalone(content.config, tuple(_resources(content)), (), content)
+
+
+def _unsupported(content: StandaloneFile) -> Iterator[tuple[Path, str]]:
+    """What is valid and cannot be honoured yet."""
+    yield from unsupported_fields(STANDALONE, content)
+    for placed in content.listeners():
+        if placed.listener.protocol in LISTENER_PROTOCOLS:
+            yield (*placed.path, "protocol"), f"{UNSUPPORTED}{placed.listener.protocol}"
 
 
 def _sorted(problems: list[Problem]) -> tuple[Problem, ...]:

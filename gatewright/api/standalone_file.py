@@ -21,7 +21,6 @@ from gatewright.api.http_filters import HTTPPathModifier, HTTPRequestRedirectFil
 from gatewright.api.http_route import HTTPRouteMatch
 from gatewright.api.model import Broken, RuledModel, model_in, unique
 from gatewright.api.near_names import did_you_mean
-from gatewright.api.problem import UNSUPPORTED
 from gatewright.api.standalone_backends import FileBackend, FileRouteBackend, policies_fit
 from gatewright.api.standalone_config import Config
 from gatewright.api.standalone_policies import RoutePolicies
@@ -105,8 +104,6 @@ class FileListener(RuledModel):
     """Policies for all requests of this listener; those of a route win."""
 
     def broken_rules(self) -> Iterator[Broken]:
-        if self.protocol != "HTTP":
-            yield Broken(("protocol",), f"{UNSUPPORTED}{self.protocol}")
         for name, routes in (("routes", self.routes), ("tcpRoutes", self.tcp_routes)):
             if routes and self.protocol not in _CARRIED[name]:
                 yield Broken((name,), f"must be absent for protocol {self.protocol}")

@@ -221,9 +221,14 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         (
             "protocol: HTTP",
             "protocol: TCP",
+            ["gw.yaml:11: binds[0].listeners[0].routes: must be absent for protocol TCP"],
+        ),
+        (
+            "protocol: HTTP\n",
+            "protocol: HTTPS\n        tls: {certificateRefs: [{tls.crt: {file: a}, tls.key: {env: B}}]}\n",
             [
-                "gw.yaml:10: binds[0].listeners[0].protocol: not supported yet: TCP",
-                "gw.yaml:11: binds[0].listeners[0].routes: must be absent for protocol TCP",
+                "gw.yaml:10: binds[0].listeners[0].protocol: not supported yet: HTTPS",
+                "gw.yaml:11: binds[0].listeners[0].tls: not supported yet: remove tls to have the rest accepted",
             ],
         ),
         (
