@@ -116,10 +116,14 @@ class Journey:
             why = self.sockets.open(place, self._source_of(place.bind))
             if why:
                 failures[place.bind] = "; ".join(filter(None, (failures.get(place.bind), why)))
-        handed_out = sorted((opening | closing) & self.sockets.listening().keys())
+        listening = self.sockets.listening().keys()
+        handed_out = sorted((opening | closing) & listening)
         if handed_out:
-            late = await self.workers.open_binds(handed_out)
-            failures |= {bind: f"workers {late} do not listen" for bind in handed_out if late}
+            await self.workers.open_binds(handed_out)
+        # Also those that somebody did not listen on before: a worker that comes up has its sockets by itself.
+        for bind in sorted({*handed_out, *self.failures} & listening):
+            if late := self.workers.without(bind):
+                failures.setdefault(bind, f"workers {late} do not listen")
         self.failures = failures
         self._count()
 

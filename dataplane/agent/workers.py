@@ -132,20 +132,24 @@ class Workers:
         late = await self._until(lambda life: life.prepared >= number)
         return self._verdict(number, late)
 
-    async def open_binds(self, keys: Sequence[str]) -> list[int]:
-        """Hand out the sockets of these binds; answers the workers that do not accept on them in time."""
+    async def open_binds(self, keys: Sequence[str]) -> None:
+        """Hand out the sockets of these binds and wait for the workers; `without` tells of those that took too long."""
         for life in commit.accepting(self._lives()):  # others get all sockets together, when they have caught up
             for key in keys:
                 for fd in self._sockets.of_bind(key, life.index):
                     life.send(messages.OpenBind(key), fd)
-        return await self._until(lambda life: life.opened.issuperset(keys))
+        await self._until(lambda life: life.opened.issuperset(keys))
 
-    async def close_binds(self, keys: Sequence[str]) -> list[int]:
-        """Let workers take what waits and accept no more; answers the workers that do not in time."""
+    def without(self, key: str) -> list[int]:
+        """The workers that do not accept on this bind now."""
+        return [slot.index for slot in self.slots if slot.life is None or key not in slot.life.opened]
+
+    async def close_binds(self, keys: Sequence[str]) -> None:
+        """Let workers take what waits and accept no more; waits for them, not for ever."""
         for life in self._lives():
             for key in keys:
                 life.send(messages.CloseBind(key))
-        return await self._until(lambda life: life.opened.isdisjoint(keys))
+        await self._until(lambda life: life.opened.isdisjoint(keys))
 
     async def drain(self, minimum: float, maximum: float) -> None:
         """Let all workers end in order; those that are still there a moment after `maximum` are killed."""
