@@ -70,8 +70,11 @@ class ListenerTLS(RuledModel):
     """Gateway API ListenerTLSConfig."""
 
     mode: Literal["Terminate", "Passthrough"] = "Terminate"
+    """Whether TLS ends here, or is passed on to the backend."""
     certificate_refs: Annotated[tuple[SecretObjectReference, ...], Field(max_length=64)] = ()
+    """The certificates."""
     options: Annotated[dict[str, AnnotationValue], Field(max_length=16)] = Field(default_factory=dict)
+    """Further settings that an implementation knows."""
 
     def broken_rules(self) -> Iterator[Broken]:
         if self.mode == "Terminate" and not self.certificate_refs and not self.options:

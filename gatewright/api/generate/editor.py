@@ -138,7 +138,7 @@ def _const(value: str, fields: list[Field]) -> Node:
 
 
 def _rules(model: type[BaseModel], within: str, names: list[str]) -> Iterator[Node]:
-    for rule in rules.known_rules(model):
+    for rule in rules.known_rules(model, names):
         if rule.one_of:
             yield {"oneOf": [{"required": [name]} for given in rule.one_of for name in _spelled(within, given)]}
         elif rule.apart:

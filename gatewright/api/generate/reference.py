@@ -230,7 +230,7 @@ def _pattern(pattern: str | None) -> str:
 
 
 def _rules(section: _Section, names: list[str]) -> Iterator[str]:
-    stated = [rule.message for rule in rules.known_rules(section.model)]
+    stated = [rule.message for rule in rules.known_rules(section.model, names)]
     stated += [rule.message for rule in spellings.not_both_spellings(section.within, names)]
     lines = [f"- {message}" for message in dict.fromkeys(stated)]
     lines += [f"- checked by the gateway only: {reason}" for base, reason in _left_out(section.model)]

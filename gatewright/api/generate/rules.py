@@ -8,7 +8,8 @@ rule walks over has a bound, if need be one of `BOUNDS`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -391,12 +392,20 @@ def rules_of(model: type[BaseModel]) -> tuple[Rule, ...]:
     return ()
 
 
-def known_rules(model: type[BaseModel]) -> tuple[Rule, ...]:
-    """As `rules_of`, for parts of the standalone file as well: what no API server checks has no row, and none here."""
+def known_rules(model: type[BaseModel], names: Collection[str]) -> tuple[Rule, ...]:
+    """As `rules_of`, for parts of the standalone file as well: what no API server checks has no row, and none here.
+
+    `names` are the fields of the part. The file's form of a part may lack some, and has no rule that is about them.
+    """
     try:
-        return rules_of(model)
+        return tuple(rule for rule in rules_of(model) if fields_read(rule) <= set(names))
     except LookupError:
         return ()
+
+
+def fields_read(rule: Rule) -> set[str]:
+    """The fields of the part that a rule asks for."""
+    return set(re.findall(r"\bself\.(\w+)\b(?!\()", rule.cel))
 
 
 def bound_of(model: type[BaseModel], attribute: str) -> int | None:
