@@ -1,4 +1,7 @@
-"""Entry of `gatewright-proxy` and of `python -m dataplane`: settings, the first reading of the file, then the agent."""
+"""Entry of `gatewright-proxy` and of `python -m dataplane`: settings, the first reading of the file, then the agent.
+
+Workers are started before the agent is loaded: they load while it does.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dataplane import bootstrap
-from dataplane.agent.agent import Agent
-from dataplane.agent.workers import Pace
+from dataplane.agent import process
 from dataplane.telemetry import process_log
 from gatewright.api.log_level import parse_log_level
 
@@ -89,7 +91,11 @@ async def _run(settings: bootstrap.Settings, worker_command: Sequence[str], firs
         bootstrap.version(),
         extra={"fields": {"workers": settings.workers, "file": settings.file, "xds": settings.xds}},
     )
-    return await Agent(settings, worker_command, first, Pace()).run()
+    lives = await process.start_all(settings.workers, worker_command)
+    from dataplane.agent.agent import Agent
+    from dataplane.agent.workers import Pace
+
+    return await Agent(settings, worker_command, first, Pace(), lives).run()
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from dataplane.agent import holders, pages
 from dataplane.agent.files import FilesWatch
 from dataplane.agent.journey import Journey
 from dataplane.agent.pages import Routes
+from dataplane.agent.process import WorkerProcess
 from dataplane.agent.reports import Reports
 from dataplane.agent.resources import FILE, XDS, Resources
 from dataplane.agent.sockets import Sockets
@@ -41,16 +42,24 @@ ORPHAN_DRAIN = 1.0
 
 
 class Agent:
-    """One proxy. `command` starts a worker; `first` is the configuration file as read at the start."""
+    """One proxy. `command` starts a worker; `first` is the configuration file as read at the start; `lives` are workers
+    that are started already."""
 
-    def __init__(self, settings: Settings, command: Sequence[str], first: Loaded | None, pace: Pace) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        command: Sequence[str],
+        first: Loaded | None,
+        pace: Pace,
+        lives: Sequence[WorkerProcess] = (),
+    ) -> None:
         levels = parse_log_level(settings.logging.level, process_log.MODULES)
         self._settings = settings
         self._metrics = Metrics.in_memory()
         self._sockets = Sockets(settings.workers, settings.port_offset)
         resources = Resources()
         told = _for_workers(settings, levels)
-        self._workers = Workers(told, command, resources, self._sockets, self._metrics, pace)
+        self._workers = Workers(told, command, resources, self._sockets, self._metrics, pace, lives)
         self._journey = Journey(resources, self._workers, self._sockets, self._metrics)
         self._reports = Reports(settings, levels, self._journey, self._metrics, self._pending)
         self._ending: asyncio.Future[tuple[float, float]] = asyncio.get_running_loop().create_future()
@@ -62,6 +71,7 @@ class Agent:
         """Until SIGTERM, SIGINT or the end of the parent; answers the exit code."""
         asyncio.get_running_loop().set_exception_handler(FilesWatch().heard)
         if not await self._open_pages():
+            await self._workers.dismiss()
             return BIND_FAILED
         self._heed_signals()
         async with asyncio.TaskGroup() as group:

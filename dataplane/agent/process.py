@@ -32,6 +32,7 @@ class WorkerProcess:
 
     def __init__(self, index: int, heard: Callable[[WorkerProcess], None]) -> None:
         self.index = index
+        self.heard = heard
         self.started = self.last_pong = time.monotonic()
         self.prepared = 0
         """Number of the newest state that it serves, or will from the commit on."""
@@ -47,7 +48,6 @@ class WorkerProcess:
         """Why its link ended, when that was not its end."""
         self.is_condemned = False
         """It was killed and its end is awaited."""
-        self._heard = heard
         self._process: asyncio.subprocess.Process | None = None
         self._channel: Channel | None = None
         self._dumps: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -138,14 +138,14 @@ class WorkerProcess:
             os.close(fd)  # no message from a worker carries one
         self.last_pong = time.monotonic()  # whatever it says, its loop turns
         _HEARD.get(type(message), WorkerProcess._nonsense)(self, message)
-        self._heard(self)
+        self.heard(self)
 
     def _on_end(self, reason: str) -> None:
         # Nothing to kill at a plain end: the process is ending, or its silence is noticed.
         if reason:
             self.trouble = reason
             self.kill()
-        self._heard(self)
+        self.heard(self)
 
     def _has_prepared(self, message: Any) -> None:
         if not self.prepared and message.number:
@@ -172,6 +172,21 @@ class WorkerProcess:
     def _nonsense(self, message: Any) -> None:
         self.trouble = f"it sent {type(message).__name__}, which is the agent's to send"
         self.kill()
+
+
+async def start_all(count: int, command: Sequence[str]) -> list[WorkerProcess]:
+    """A worker for each place, which nobody listens to yet; without those that cannot be started."""
+    lives = []
+    for index in range(count):
+        life = WorkerProcess(index, _nobody)
+        with contextlib.suppress(OSError):  # `agent/workers` tries again, and tells
+            await life.start(command)
+            lives.append(life)
+    return lives
+
+
+def _nobody(_life: WorkerProcess) -> None:
+    """It is too early to say anything: a worker that ends meanwhile is found ended."""
 
 
 _HEARD: dict[type[Message], Callable[[WorkerProcess, Any], None]] = {

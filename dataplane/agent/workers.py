@@ -92,6 +92,7 @@ class Workers:
         sockets: Sockets,
         metrics: Metrics,
         pace: Pace,
+        lives: Sequence[WorkerProcess] = (),
     ) -> None:
         self._settings, self._command = settings, command
         self._resources, self._sockets = resources, sockets
@@ -100,6 +101,8 @@ class Workers:
         self.number = 0
         """Of the newest state; 0: there was none yet."""
         self._word, self._common = CommitWord.create()
+        self._started = {life.index: life for life in lives}
+        """Workers that were started ahead and have no place yet."""
         self._is_draining = False
         self._changed = asyncio.Event()
 
@@ -109,6 +112,13 @@ class Workers:
             group.create_task(self._watch())
             for slot in self.slots:
                 group.create_task(self._keep(slot))
+
+    async def dismiss(self) -> None:
+        """End the workers that were started ahead, instead of `run`."""
+        for life in self._started.values():
+            life.kill()
+        for life in self._started.values():
+            await life.ended()
 
     def pending(self) -> list[str]:
         """Workers that do not serve a whole state yet."""
@@ -194,12 +204,15 @@ class Workers:
 
     async def _live(self, slot: Slot) -> str:
         """One life, from start to end; answers the cause of death."""
-        life = WorkerProcess(slot.index, self._heard)
-        try:
-            await life.start(self._command)
-        except OSError as error:
-            log.error("worker %d cannot be started: %s", slot.index, error)
-            return "start"
+        life = self._started.pop(slot.index, None)
+        if life is None:
+            life = WorkerProcess(slot.index, self._heard)
+            try:
+                await life.start(self._command)
+            except OSError as error:
+                log.error("worker %d cannot be started: %s", slot.index, error)
+                return "start"
+        life.heard = self._heard
         self._fill(slot, life)
         try:
             status = await life.ended()
