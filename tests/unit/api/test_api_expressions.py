@@ -1,0 +1,215 @@
+"""Expressions in objects: found wherever a model has one, checked at their moment, told with both positions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from gatewright.api import expressions
+from gatewright.api.documents import decode, decode_object
+from gatewright.api.expressions import broken_expressions, expression_fields
+from gatewright.api.http_route import HTTPRoute
+from gatewright.api.kinds import KINDS
+from gatewright.api.standalone import load
+
+POLICY = """\
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: p}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}]
+"""
+
+
+def told(text: str) -> list[str]:
+    return [str(problem) for found in decode(text, "p.yaml") for problem in found.problems if not problem.unsupported]
+
+
+def traffic(**fields: Any) -> list[str]:
+    """What is said of a policy with these traffic fields, without its place."""
+    return section("traffic", fields)
+
+
+def section(name: str, fields: dict[str, Any]) -> list[str]:
+    spec = {"targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "a"}], name: fields}
+    document = {"apiVersion": "gatewright.dev/v1alpha1", "kind": "GatewayPolicy", "metadata": {"name": "p"}}
+    found = decode_object({**document, "spec": spec}, "api")
+    problems = [problem for problem in found.problems if not problem.unsupported]
+    assert found.verdict == ("invalid" if problems else "unsupported")
+    return [f"{problem.path.removeprefix(f'spec.{name}.')}: {problem.message}" for problem in problems]
+
+
+def test_both_positions_and_all_mistakes() -> None:
+    text = f"""{POLICY}\
+  traffic:
+    authorization:
+      policy:
+        matchExpressions:
+          - request.path == "/"
+          - requset.path == "/" && nope()
+          - |
+            request.method == "GET" &&
+              request.pth == "/"
+    buffer: {{request: {{maxBytes: -1}}}}
+"""
+    rules = "p.yaml:{}: GatewayPolicy default/p: spec.traffic.authorization.policy.matchExpressions[{}]: "
+    lines = told(text)
+    assert lines[:3] == [
+        rules.format(11, 1) + 'column 1 of the expression: unknown variable "requset"; did you mean "request"?',
+        rules.format(11, 1) + 'column 24 of the expression: unknown function "nope"',
+        rules.format(12, 2) + 'line 2, column 11 of the expression: request has no field "pth"; did you mean "path"?',
+    ]
+    assert lines[3].startswith("p.yaml:15: GatewayPolicy default/p: spec.traffic.buffer.request.maxBytes: ")
+
+
+def rule(expression: str) -> dict[str, Any]:
+    return {"policy": {"matchExpressions": [expression]}}
+
+
+REF = {"name": "s", "port": 1}
+CASES: list[tuple[dict[str, Any], list[str]]] = [
+    ({"authorization": rule("request.path")}, ["authorization.policy.matchExpressions[0]: must give bool, gives"
+      " string; a condition compares or asks something"]),
+    ({"authorization": rule("jwt.isAdmin")}, []),
+    ({"authorization": rule("request.path.matches('[')")}, ["authorization.policy.matchExpressions[0]: column 22 of the"
+      " expression: not a regular expression"]),
+    ({"authorization": rule("response.code == 1")}, ["authorization.policy.matchExpressions[0]: column 1 of the"
+      ' expression: "response" does not exist yet: this is evaluated with the request, it exists with the response']),
+    ({"transformation": {"request": {"set": [{"name": "a", "value": "jwt"}]}}}, ["transformation.request.set[0].value:"
+      " must give bool or bytes or double or int or string or uint, gives jwt"]),
+    ({"transformation": {"request": {"set": [{"name": "a", "value": "1 + 1"}]}}}, []),
+    ({"transformation": {"response": {"body": "response.headers"}}}, []),
+    ({"transformation": {"request": {"body": "response.headers"}}}, ['transformation.request.body: column 1 of the'
+      ' expression: "response" does not exist yet: this is evaluated with the request, it exists with the response']),
+    ({"transformation": {"request": {"metadata": {"a": "1 +", "b": "[request.path]"}}}},
+     ["transformation.request.metadata.a: column 4 of the expression: expected a value before the end of the"
+      " expression"]),
+    ({"transformation": {"conditional": [{"condition": "1", "policy": {}}]}},
+     ["transformation.conditional[0].condition: must give bool, gives int; a condition compares or asks something"]),
+    ({"retry": {"precondition": "request.method == 'GET'", "condition": "response.code == 503"}}, []),
+    ({"retry": {"condition": "response.code"}}, ["retry.condition: must give bool, gives int; a condition compares or"
+      " asks something"]),
+    ({"directResponse": {"status": 200, "bodyExpression": "variables()"}}, []),
+    ({"jwtAuthentication": {"providers": [{"issuer": "a", "jwks": {"inline": "{}"}}],
+      "location": {"expression": "request.headers"}}},
+     ["jwtAuthentication.location.expression: must give string, gives map(string, string)"]),
+    ({"extAuth": {"backendRef": REF, "http": {"responseMetadata": {"a": "json(response.body).b"}}}}, []),
+    ({"extAuth": {"backendRef": REF, "http": {"path": "1"}}}, ["extAuth.http.path: must give string, gives int"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "messages"), CASES)
+def test_traffic(fields: dict[str, Any], messages: list[str]) -> None:
+    assert traffic(**fields) == messages
+
+
+@pytest.mark.parametrize(
+    ("ttl", "is_good"),
+    [
+        ("5m", True),
+        ("1h30m", True),
+        ("duration('5m')", True),
+        ("extauthz.expires", True),
+        ("request.startTime", True),
+        ("5 m", False),
+        ("true", False),
+    ],
+)
+def test_how_long_an_answer_counts(ttl: str, is_good: bool) -> None:
+    cache = {"key": ["source.address"], "ttl": ttl}
+    assert (traffic(extAuth={"backendRef": REF, "http": {}, "cache": cache}) == []) is is_good
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "is_good"),
+    [
+        ({"cost": "llm.totalTokens", "unit": "Tokens"}, True),
+        ({"cost": "llm.totalTokens", "unit": "Requests"}, False),
+        ({"cost": "llm.totalTokens"}, False),
+        ({"cost": "size(request.path)"}, True),
+        ({"cost": "request.path"}, False),
+    ],
+)
+def test_the_cost_of_requests_is_known_early(descriptor: dict[str, Any], is_good: bool) -> None:
+    entries = [{"name": "a", "expression": "source.address"}]
+    limit = {"backendRef": REF, "domain": "d", "descriptors": [{"entries": entries, **descriptor}]}
+    assert (traffic(rateLimit={"global": limit}) == []) is is_good
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_good"),
+    [
+        ({"networkAuthorization": rule('cidr("10.0.0.0/8").containsIP(source.address)')}, True),
+        ({"networkAuthorization": rule('request.path == "/"')}, False),
+        ({"accessLog": {"filter": "response.code >= 400"}}, True),
+        ({"accessLog": {"filter": "response.code"}}, False),
+        ({"accessLog": {"attributes": {"add": [{"name": "a", "expression": "request.endTime"}]}}}, True),
+        ({"tracing": {"backendRef": REF, "randomSampling": "0.1"}}, True),
+        ({"tracing": {"backendRef": REF, "randomSampling": "true"}}, True),
+        ({"tracing": {"backendRef": REF, "randomSampling": "'0.1'"}}, False),
+        ({"tracing": {"backendRef": REF, "clientSampling": "response.code == 1"}}, False),
+    ],
+)
+def test_frontend(fields: dict[str, Any], is_good: bool) -> None:
+    assert (section("frontend", fields) == []) is is_good
+
+
+def test_values_of_other_shapes_are_left_to_the_model() -> None:
+    for wrong in (5, [1], {}, None, [None], "x"):
+        (problem, *_) = traffic(authorization={"policy": {"matchExpressions": wrong}})
+        assert "of the expression" not in problem or wrong == "x"
+
+
+def test_a_long_expression_has_one_problem() -> None:
+    (problem,) = traffic(authorization=rule("a" * 16385))
+    assert "characters" in problem
+
+
+def test_the_language_is_loaded_when_it_is_needed() -> None:
+    code = f"""
+import sys, controlplane.app
+from gatewright.api.documents import decode
+heavy = lambda: sorted({{"gatewright.cel.program", "gatewright.cel.functions"}} & set(sys.modules))
+decode({POLICY!r} + "  traffic: {{buffer: {{}}}}", "p")
+print(heavy())
+decode({POLICY!r} + "  traffic: {{retry: {{condition: 'true'}}}}", "p")
+print(heavy())
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines() == ["[]", "['gatewright.cel.functions', 'gatewright.cel.program']"]
+
+
+def test_kinds_without_expressions_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {kind for kind, info in KINDS.items() if expression_fields(info.model)} == {
+        "GatewayBackend", "GatewayPolicy",
+    }  # fmt: skip
+    monkeypatch.setattr(expressions, "_found", None)
+    assert broken_expressions(HTTPRoute, {"spec": {"rules": []}}) == []
+
+
+def test_a_text_is_looked_at_once() -> None:
+    expressions.mistakes.cache_clear()
+    for _ in range(5):
+        assert traffic(authorization=rule("request.path == '/once'")) == []
+    assert (expressions.mistakes.cache_info().misses, expressions.mistakes.cache_info().hits) == (1, 4)
+
+
+def test_the_standalone_file() -> None:
+    text = """\
+binds:
+  - port: 8080
+    listeners:
+      - routes:
+          - backends: [{host: "127.0.0.1:9000"}]
+            policies:
+              authorization: {policy: {matchExpressions: [request.nope]}}
+"""
+    problem = next(problem for problem in load(text, "f.yaml").errors if not problem.unsupported)
+    assert (problem.line, problem.path) == (
+        7,
+        "binds[0].listeners[0].routes[0].policies.authorization.policy.matchExpressions[0]",
+    )
+    assert problem.message.startswith('column 9 of the expression: request has no field "nope"; fields: method, uri')
