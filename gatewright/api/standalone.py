@@ -198,7 +198,7 @@ def _route(place: PlacedRoute, order: str, backends: dict[str, backend_pb2.Backe
     return route_pb2.Route(
         source=policy_pb2.ObjectRef(kind="HTTPRoute", namespace=NAMESPACE, name=place.name),
         listeners=[_listener_key(place.listener)],
-        hostnames=meeting(route.hostnames, place.listener.listener.hostname),
+        hostnames=sorted(meeting(route.hostnames, place.listener.listener.hostname)),  # as a controller does
         matches=[to_wire.route_match(match) for match in route.matches],
         backends=[route_pb2.RouteBackend(weight=item.weight, backend=key(item)) for item in route.backends],
         policies=_policies(route.policies, key(route.policies.request_mirror) if route.policies.request_mirror else ""),
