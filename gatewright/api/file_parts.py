@@ -14,21 +14,20 @@ from pydantic import Field
 
 from gatewright.api.backend.auth import AwsAuth, AzureAuth, BackendAuth, GcpAuth
 from gatewright.api.backend.backend import BackendFull
-from gatewright.api.backend.http import BackendHTTP
 from gatewright.api.backend.mcp import RemoteProcessor
 from gatewright.api.backend.mcp_targets import McpTarget, McpTargetSelector
 from gatewright.api.backend.prompt_guard import Webhook
 from gatewright.api.backend.providers import CustomProvider, LLMProvider
 from gatewright.api.backend.simple import BackendSimple
-from gatewright.api.backend.tcp import BackendTCP
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.backend.tunnel import BackendTunnel
 from gatewright.api.cel_field import EndExpression, ResponseExpression
 from gatewright.api.fields import Json, Port, SectionName, ShortString, TinyString
+from gatewright.api.file_references import FileReference, NamesBackend, OptionalReference, ProxyPolicies, Reference
+from gatewright.api.file_secrets import ENV_PATTERN, AwsKeys, AzureClient, ClientCertificate, Content, ServerCertificate
 from gatewright.api.frontend.telemetry import AccessLog, AttributeAdd, LogTracingAttributes, OtlpAccessLog, Tracing
 from gatewright.api.gateway import ListenerTLS
 from gatewright.api.model import Broken, Model, RuledModel, one_of
-from gatewright.api.targets import HostText
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.ext_auth import (
@@ -41,8 +40,6 @@ from gatewright.api.traffic.ext_proc import ExtProc, ExtProcOrConditional
 from gatewright.api.traffic.jwt_authentication import RemoteJWKS
 from gatewright.api.traffic.rate_limit import GlobalRateLimit
 from gatewright.api.traffic.traffic import Traffic
-
-_ENV: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 ABSENT: Final = object()
 """In place of an annotation: the file has no such field, and the attribute is None."""
@@ -57,147 +54,6 @@ class Form(NamedTuple):
     """They come before the model: fields of the file, and rules about them."""
     fields: Mapping[str, Any] = MappingProxyType({})  # Any: annotations
     """Attribute to its annotation in the file; optional with `| None`, else required."""
-
-
-# --- Secrets, in place of Secrets and ConfigMaps -------------------------------------------------------------------
-
-
-class Content(RuledModel):
-    """A secret or certificate: written here, or where to read it."""
-
-    value: Annotated[str, Field(min_length=1, max_length=65536)] | None = Field(default=None, repr=False)
-    """The text itself. Whoever may read the file reads it."""
-    file: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Path of a file that holds it, relative to this file's folder. It is read again when it changes."""
-    env: Annotated[str, Field(max_length=256, pattern=_ENV)] | None = None
-    """Name of an environment variable that holds it."""
-
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "value", "file", "env")
-
-
-class AwsKeys(Model):
-    """The entries of a Secret with AWS credentials."""
-
-    access_key: Content
-    """The access key's id."""
-    secret_key: Content
-    """The secret key."""
-    session_token: Content | None = None
-    """The token of a temporary session."""
-
-
-class AzureClient(Model):
-    """The entries of a Secret with an Azure client."""
-
-    client_id: Annotated[Content, Field(alias="clientID")]
-    """The client's id."""
-    tenant_id: Annotated[Content, Field(alias="tenantID")]
-    """The tenant's id."""
-    client_secret: Content
-    """The client's secret."""
-
-
-class ServerCertificate(Model):
-    """The entries of a Secret with a certificate."""
-
-    certificate: Annotated[Content, Field(alias="tls.crt")]
-    """The certificate and those that signed it, PEM."""
-    key: Annotated[Content, Field(alias="tls.key")]
-    """Its private key, PEM."""
-
-
-class ClientCertificate(ServerCertificate):
-    """As a server's, and who verifies the other side."""
-
-    authorities: Annotated[Content | None, Field(alias="ca.cert")] = None
-    """The authorities that the server is verified with, PEM, unless caCertificateRefs names them."""
-
-
-# --- References, in place of backendRef ----------------------------------------------------------------------------
-
-
-class NamesBackend(RuledModel):
-    """A part that may name an item of the top-level `backends`."""
-
-    backend: SectionName | None = None
-    """Name of a top-level backend."""
-
-
-class FileReference(NamedTuple):
-    """What stands for a `backendRef`: a host, or the name of a top-level backend."""
-
-    host: str | None
-    backend: str | None
-    policies: BackendSimple | None
-
-
-def _reference(part: Any) -> FileReference | None:  # Any: a Reference
-    if part.host is None and part.backend is None:
-        return None
-    return FileReference(part.host, part.backend, part.policies)
-
-
-class OptionalReference(NamesBackend):
-    """The file's form of an optional `backendRef`."""
-
-    host: HostText | None = None
-    """HOST:PORT, [IPV6]:PORT or unix:/PATH."""
-    policies: Json = None  # of the type that FORMS says
-    """Policies for connecting to it."""
-
-    backend_ref: ClassVar[Any] = property(_reference)
-    """The two fields as one value, under the CRD's name."""
-
-    def reference_rules(self) -> Iterator[Broken]:
-        """At most one of the two; inline policies belong to it."""
-        if self.host is not None and self.backend is not None:
-            yield Broken(("backend",), "only one of host and backend may be set")
-        if self.backend_ref is None and self.policies is not None:
-            yield Broken(("policies",), "is valid only with host or backend")
-
-
-class Reference(OptionalReference):
-    """The file's form of a required `backendRef`; a conditional policy has its references in its items."""
-
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from (rule for rule in super().broken_rules() if rule.path != ("backendRef",))
-        if getattr(self, "conditional", None) is None:
-            yield from one_of(self, "host", "backend")
-            yield from (rule for rule in self.reference_rules() if rule.path != ("backend",))
-
-
-class ProxyPolicies(Model):
-    """Policies for connecting to a tunnel's proxy: BackendSimple without a tunnel of its own."""
-
-    tcp: BackendTCP | None = None
-    """TCP settings of connections."""
-    tls: BackendTLS | None = None
-    """When set, even to {}, TLS is spoken with the proxy."""
-    http: BackendHTTP | None = None
-    """HTTP settings of requests."""
-    auth: BackendAuth | None = None
-    """Credentials toward the proxy."""
-
-
-class _CustomProvider(OptionalReference):
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from self.reference_rules()  # the CRD's rule is about kinds
-
-
-_IN_THE_FILE: Final = {
-    "is required for a custom provider without backendRef": "is required unless custom has a host or backend",
-    "must be absent when custom.backendRef is set": "must be absent when custom has a host or backend",
-}
-
-
-class _Provider(RuledModel):
-    def broken_rules(self) -> Iterator[Broken]:
-        for rule in super().broken_rules():
-            yield rule._replace(message=_IN_THE_FILE.get(rule.message, rule.message))
-
-
-# --- extAuthz, accessLog and MCP targets, as spec 1 shows them -----------------------------------------------------
 
 
 class ExtAuthzProtocol(RuledModel):
@@ -286,7 +142,7 @@ class Stdio(Model):
     """The command."""
     args: Annotated[tuple[str, ...], Field(max_length=256)] = ()
     """Its arguments."""
-    env: Annotated[dict[Annotated[str, Field(pattern=_ENV)], str], Field(max_length=256)] | None = None
+    env: Annotated[dict[Annotated[str, Field(pattern=ENV_PATTERN)], str], Field(max_length=256)] | None = None
     """Variables of its environment, beside the proxy's own."""
 
 
@@ -323,7 +179,22 @@ class _McpTarget(NamesBackend):
             yield Broken(("port",), "must be absent when backend is set")
 
 
-# --- The table -----------------------------------------------------------------------------------------------------
+class _CustomProvider(OptionalReference):
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from self.reference_rules()  # the CRD's rule is about kinds
+
+
+_IN_THE_FILE: Final = {
+    "is required for a custom provider without backendRef": "is required unless custom has a host or backend",
+    "must be absent when custom.backendRef is set": "must be absent when custom has a host or backend",
+}
+
+
+class _Provider(RuledModel):
+    def broken_rules(self) -> Iterator[Broken]:
+        for rule in super().broken_rules():
+            yield rule._replace(message=_IN_THE_FILE.get(rule.message, rule.message))
+
 
 _REFERENCE: Final = Form((Reference,), {"backend_ref": COMPUTED, "policies": BackendSimple | None})
 _EXT_AUTHZ: Final = Form(

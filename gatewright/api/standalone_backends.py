@@ -15,7 +15,7 @@ from gatewright.api.backend.mcp_targets import MCPBackend
 from gatewright.api.backend.providers import AIBackend
 from gatewright.api.fields import Integer, SectionName
 from gatewright.api.file_form import file_form
-from gatewright.api.file_parts import NamesBackend
+from gatewright.api.file_references import NamesBackend
 from gatewright.api.gateway_backend import A2ABackend, AwsBackend, DynamicForwardProxyBackend
 from gatewright.api.model import Broken, RuledModel, one_of
 from gatewright.api.targets import HostText

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from gatewright.api.fields import Hostname, Port, SectionName
 from gatewright.api.file_form import file_form
-from gatewright.api.file_parts import NamesBackend
+from gatewright.api.file_references import NamesBackend
 from gatewright.api.frontend.frontend import Frontend
 from gatewright.api.gateway import ListenerTLS
 from gatewright.api.http_filters import HTTPPathModifier, HTTPRequestRedirectFilter, HTTPURLRewriteFilter

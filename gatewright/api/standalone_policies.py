@@ -21,7 +21,7 @@ from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.backend.tunnel import BackendTunnel
 from gatewright.api.fields import Integer
 from gatewright.api.file_form import file_form
-from gatewright.api.file_parts import Reference
+from gatewright.api.file_references import Reference
 from gatewright.api.http_filters import Fraction, HTTPCORSFilter, HTTPRequestRedirectFilter, HTTPURLRewriteFilter
 from gatewright.api.http_route import HTTPRouteTimeouts
 from gatewright.api.model import Broken, RuledModel

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from gatewright.api import names, standalone
 from gatewright.api.backend.backend import BackendFull
 from gatewright.api.file_form import file_form
-from gatewright.api.file_parts import FORMS, FileReference
+from gatewright.api.file_parts import FORMS
+from gatewright.api.file_references import FileReference
 from gatewright.api.frontend.frontend import Frontend
 from gatewright.api.model import model_in
 from gatewright.api.references import (
