@@ -236,7 +236,7 @@ class Connection(Responding):
         if now < end:
             self.arm(end)
         elif self.buffer:
-            self._refuse("RequestTimeout")
+            self._refuse("RequestTimeout", self.buffer)
         else:
             self.transport.abort()  # `close` would wait for a client that does not read
 
@@ -291,10 +291,10 @@ class Connection(Responding):
         limits = self.context.limits
         if data.startswith((b"\r\n\r\n", _PREFACE)) or _BARE_LF(data, max(0, len(self.buffer) - 1)):
             # one empty line before a request may be skipped (RFC 9112 2.2); two, or a bare line feed, are no request
-            self._refuse("BadRequest")
+            self._refuse("BadRequest", data)
             return
         if len(data) > limits.max_head:
-            self._refuse("HeadersTooLarge" if b"\r\n" in data[: limits.max_line] else "TargetTooLong")
+            self._refuse("HeadersTooLarge" if b"\r\n" in data[: limits.max_line] else "TargetTooLong", data)
             return
         if not self.head_due:  # first bytes of a head on a connection that was idle
             self.head_due = True
@@ -457,11 +457,13 @@ class Connection(Responding):
 
     def _refuse_head(self, reason: str, data: bytes, end: int) -> None:
         """Refuse a whole head as its first half would have been, had it come alone: a bare line feed goes first."""
-        self._refuse("BadRequest" if _BARE_LF(data, 0, end) else reason)
+        self._refuse("BadRequest" if _BARE_LF(data, 0, end) else reason, data)
 
-    def _refuse(self, reason: str) -> None:
-        """Answer a request that could not be read; what follows on the connection is not looked at."""
-        x = Exchange(self, b"-", b"-", Head(b"\r\n", b"\r\n"), self.context.clock())
+    def _refuse(self, reason: str, data: bytes) -> None:
+        """Answer a request that could not be read, without a body when it begins as HEAD does (RFC 9110 9.3.2); what
+        follows on the connection is not looked at."""
+        method = b"HEAD" if data.startswith((b"HEAD ", b"\r\nHEAD ")) else b"-"
+        x = Exchange(self, method, b"-", Head(b"\r\n", b"\r\n"), self.context.clock())
         x.bind, x.peer = self.bind, self.peer.address
         self.exchange = x
         self.context.recorder.active += 1

@@ -189,6 +189,24 @@ def test_head_has_no_body_whatever_it_says() -> None:
     assert len(proxy.connector.upstreams) == 1
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"HEAD / HTTP/1.1\r\n\r\n",
+        b"HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+        b"\r\nHEAD /\0 HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"HEAD / HTTP/1.1\nHost: a\r\n",
+        b"HEAD /" + b"a" * 70_000,
+    ],
+)
+def test_a_refused_head_request_gets_no_body(sent: bytes) -> None:
+    client = MemoryProxy().connect()
+    client.send(sent)
+    head, _, body = client.received.partition(b"\r\n\r\n")
+    assert head.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 414 ")) and b"connection: close" in head.lower()
+    assert body == b""
+
+
 def test_absolute_form_is_forwarded_as_origin_form() -> None:
     proxy = MemoryProxy()
     proxy.connect().send(b"GET http://Example.com/x?y HTTP/1.1\r\nHost: example.com\r\n\r\n")
