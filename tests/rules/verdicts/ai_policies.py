@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tests.rules.verdicts.backend_policies import INT32, SIMPLE
-from tests.rules.verdicts.common import BACKEND_REF, D, P, header_name, short_string
+from tests.rules.verdicts.common import BACKEND_REF, D, K, P, header_name, short_string
 from tests.rules.verdicts.table import (
     Nested,
     Rows,
@@ -81,6 +81,7 @@ HEADER_MATCH = shape(
     enum("type", ("Exact", "RegularExpression"), _MATCH),
     required("value", _MATCH),
     text("value", 1, 4096, _MATCH),
+    invalid("value", "a\nb", K + "a header value has no line breaks"),
     invalid("", {"name": "a", "type": "RegularExpression", "value": "a("}, _MATCH, cel=False),
 )
 WEBHOOK = shape(
@@ -128,7 +129,7 @@ _WAYS: Final[dict[str, tuple[Shape, str]]] = {
 
 def _guard(spec: str, *names: str) -> Shape:
     ways: dict[str, Any] = {name: _WAYS[name][0].least for name in names}
-    below: list[Nested] = [alone(name, *_WAYS[name]) for name in names]
+    below: list[Nested] = [alone(name, _WAYS[name][0], spec) for name in names]
     return shape({"regex": {}}, exactly_one(spec, ways), *below, nested("response", _rejection(), _CUSTOM))
 
 
@@ -175,6 +176,7 @@ CACHING = shape(
     boolean("cacheMessages", _POINTS),
     boolean("cacheTools", _POINTS),
     integer("minTokens", 0, INT32, _POINTS),
+    valid("minTokens", 1024, P + "| Prompt caching minimum tokens | default 1024 |"),
     integer("cacheMessageOffset", 0, INT32, _POINTS),
 )
 ROUTE_TYPES: Final = (

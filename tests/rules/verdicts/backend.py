@@ -137,13 +137,14 @@ MCP = shape(
                     nested("services", LABEL_SELECTOR, _SELECTOR),
                     unknown("pods", {}, _SELECTOR),
                 ),
-                _SELECTOR,
+                _TARGET,
                 {"name": "t"},
             ),
             nested("static", MCP_STATIC, _TARGET),
         ),
         _TARGET,
     ),
+    valid("failureMode", "FailOpen", R + "| FailureMode | enum `FailClosed`, `FailOpen` |"),
     enum("sessionRouting", ("Stateful", "Stateless"), R + "| sessionRouting | enum `Stateful`, `Stateless` |"),
     enum(
         "failureMode", ("FailClosed", "FailOpen"), R + "| failureMode | FailureMode | optional, default `FailClosed` |"

@@ -95,8 +95,7 @@ def byte_size_in_full(path: str) -> Rows:
         "5.",
         "1e-3",
         "0E",
-        "2mb",
-        "8KB",
+        *("2mb", "8KB", "7b", "3GB", "0tb"),
     )
     bad: tuple[Any, ...] = (
         "",
@@ -132,11 +131,13 @@ def short_string(path: str, spec: str, *, least: bool = True) -> Rows:
 def tiny_string(path: str, spec: str) -> Rows:
     """A TinyString."""
     yield from text(path, 1, 64, spec)
+    yield valid(path, "ä" * 64, R + "| TinyString | string, length 1 to 64 |")
 
 
 def long_string(path: str, spec: str, *, of: str = "x") -> Rows:
     """A LongString."""
     yield from text(path, 1, 1024, spec, of=of)
+    yield valid(path, "/ä", R + "| LongString | string, length 1 to 1024 |")
 
 
 def section_name(path: str, spec: str) -> Rows:
@@ -172,7 +173,12 @@ LOCAL_SECRET: Final = shape(
     text("name", 1, 253, _SECRET),
     group("group", _SECRET),
     valid("group", "", _SECRET),
-    given({"name": "s", "kind": "K"}, valid("group", "a" * 253, GROUP), invalid("group", "a" * 254, GROUP)),
+    given(
+        {"name": "s", "kind": "K"},
+        valid("group", "a" * 253, GROUP),
+        invalid("group", "a" * 254, GROUP),
+        invalid("group", "Not_A_Group", GROUP),
+    ),
     invalid("group", "example.com", K + "a kind of another group must be named"),
     invalid("kind", 1, _SECRET),
     valid("kind", "", _SECRET),
@@ -188,13 +194,14 @@ LOCAL_SECRET: Final = shape(
 )
 
 _BACKEND = R + "`BackendObjectReference` is used wherever a Service or a Backend must be referenced"
+_SHAPE = K + "BackendObjectReference of Gateway API"
 BACKEND_REF: Final = shape(
     {"name": "s", "port": 80},
-    required("name", _BACKEND),
-    text("name", 1, 253, _BACKEND),
-    group("group", _BACKEND),
+    required("name", _SHAPE),
+    text("name", 1, 253, _SHAPE),
+    group("group", _SHAPE),
     valid("group", "", _BACKEND),
-    kind("kind", _BACKEND),
+    kind("kind", _SHAPE),
     valid("kind", "Service", _BACKEND),
     invalid("kind", "ConfigMap", _BACKEND),
     invalid("kind", "GatewayBackend", _BACKEND),
@@ -229,10 +236,10 @@ LOCAL_SERVICE: Final = shape(
     {"name": "s"},
     required("name", _SERVICE),
     text("name", 1, 253, _SERVICE),
-    group("group", _SERVICE),
+    group("group", K + "LocalObjectReference of Gateway API"),
     valid("group", "", _SERVICE),
     invalid("group", "example.com", _SERVICE),
-    kind("kind", _SERVICE),
+    kind("kind", K + "LocalObjectReference of Gateway API"),
     valid("kind", "Service", _SERVICE),
     invalid("kind", "Pod", _SERVICE),
     unknown("namespace", "other", _SERVICE),
@@ -242,13 +249,13 @@ LOCAL_SERVICE: Final = shape(
 _CONFIG_MAP = P + "`caCertificateRefs` (array of LocalObjectReference, max 1; ConfigMap"
 CONFIG_MAP: Final = shape(
     {"name": "c"},
-    required("name", _CONFIG_MAP),
+    required("name", K + "LocalObjectReference of Gateway API"),
     text("name", 1, 253, _CONFIG_MAP),
-    group("group", _CONFIG_MAP),
+    group("group", K + "LocalObjectReference of Gateway API"),
     valid("group", "", _CONFIG_MAP),
     invalid("group", "example.com", _CONFIG_MAP),
-    kind("kind", _CONFIG_MAP),
-    valid("kind", "ConfigMap", _CONFIG_MAP),
+    kind("kind", K + "LocalObjectReference of Gateway API"),
+    valid("kind", "ConfigMap", K + "LocalObjectReference of Gateway API"),
     invalid("kind", "Secret", _CONFIG_MAP),
 )
 
@@ -270,14 +277,14 @@ LABEL_SELECTOR: Final = shape(
             required("operator", _SELECTOR),
             given({"key": "a", "values": ["b"]}, enum("operator", ("In", "NotIn"), _SELECTOR)),
             enum("operator", ("Exists", "DoesNotExist"), _SELECTOR),
-            invalid("values", "b", _SELECTOR),
-            invalid("values", [1], _SELECTOR),
             *(
                 row
                 for operator in ("In", "NotIn")
                 for row in given(
                     {"key": "a", "operator": operator},
                     valid("values", ["b", "c"], _SELECTOR),
+                    invalid("values", "b", _SELECTOR),
+                    invalid("values", [1], _SELECTOR),
                     invalid("values", [], _SELECTOR),
                 )
             ),
@@ -308,6 +315,14 @@ KEEPALIVE: Final = shape(
 )
 
 # Headers.
+
+CONNECTION_HEADERS: Final = (
+    *("Connection", "Content-Length", "Expect", "HTTP2-Settings", "Keep-Alive", "Proxy-Connection", "TE"),
+    *("Trailer", "Transfer-Encoding", "Upgrade"),
+)
+"""They frame the message or belong to one hop (RFC 9110 7.6.1, RFC 9112 6)."""
+CONNECTION: Final = K + "headers of the connection are the gateway's own (RFC 9110 7.6.1)"
+
 
 _FILTER = D + "HTTPHeaderFilter = `set, add, remove`"
 
@@ -341,11 +356,12 @@ HEADER_FILTER: Final = shape(
     invalid("remove", [""], _FILTER),
     invalid("remove", ["a b"], _FILTER),
     invalid("remove", [1], _FILTER),
-    invalid("set", [{"name": "Connection", "value": "v"}], K + "headers of the connection are the gateway's own"),
+    *(invalid("set", [{"name": name, "value": "v"}], CONNECTION) for name in CONNECTION_HEADERS),
+    *(invalid("add", [{"name": name, "value": "v"}], CONNECTION) for name in CONNECTION_HEADERS),
+    *(invalid("remove", [name], CONNECTION) for name in CONNECTION_HEADERS),
     invalid("add", [{"name": "Host", "value": "v"}], K + "a request has one host"),
     valid("set", [{"name": "Host", "value": "v"}], K + "a request has one host"),
     invalid("remove", ["host"], K + "a request has one host"),
-    invalid("remove", ["te"], K + "headers of the connection are the gateway's own"),
 )
 
 # Where credentials stand.

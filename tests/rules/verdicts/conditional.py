@@ -31,7 +31,7 @@ def conditional(policy: Shape, siblings: dict[str, Any]) -> Iterator[Case | Nest
     that must be absent beside `conditional`."""
     item = {"condition": "true", "policy": policy.least}
     fallback = {"policy": policy.least}
-    yield from given({}, items("conditional", 1, 16, _LIMIT, item))
+    yield from given({}, valid("conditional", [item, item], _PATTERN), items("conditional", 1, 16, _LIMIT, item))
     yield from _fallbacks(item, fallback)
     for name, value in siblings.items():
         yield invalid("", {"conditional": [item], name: value}, _PATTERN)

@@ -47,17 +47,20 @@ GRPC = shape(
     {},
     entries("contextExtensions", 0, 64, _GRPC_FIELDS),
     invalid("contextExtensions", {"a": 1}, _GRPC_FIELDS),
+    valid("requestMetadata", {"a": "request.path"}, _GRPC_FIELDS),
     entries("requestMetadata", 0, 64, _LIMIT, "request.path"),
     expression("requestMetadata.k", _GRPC_FIELDS, "request.path"),
 )
 
 
 def _header_list(path: str, spec: str) -> Rows:
+    yield valid(path, ["a", "b"], spec)
     yield from items(path, 0, 64, _LIMIT, lambda n: f"h{n}")
     yield from in_list(path, text(path, 1, 256, spec))
 
 
 def _expressions(path: str, spec: str) -> Rows:
+    yield valid(path, {"a": "request.path"}, spec)
     yield from entries(path, 0, 64, _LIMIT, "request.path")
     yield from expression(f"{path}.k", spec, "request.path")
 

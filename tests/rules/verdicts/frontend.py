@@ -55,12 +55,14 @@ def _versions() -> Rows:
 
 TLS = shape(
     {},
-    duration("handshakeTimeout", P + "| TLS handshake timeout | 15s default |"),
+    duration("handshakeTimeout", _TLS),
+    valid("handshakeTimeout", "15s", P + "| TLS handshake timeout | 15s default |"),
     alpn("alpnProtocols", _TLS),
     _versions(),
     names("cipherSuites", SUITES, _SUITES),
     items("cipherSuites", 0, None, _TLS, SUITES[0]),
     key_exchange("keyExchangeGroups", _EXCHANGES),
+    valid("keyExchangeGroups", ["X25519_MLKEM768", "X25519"], _TLS),
     valid("", {}, D + '"At least one field" never refuses `tls: {}`'),
 )
 
@@ -166,6 +168,7 @@ METRICS = shape(
         shape(
             {},
             items("add", 1, 16, _LIMIT, lambda n: {**_ADD, "name": f"n{n}"}),
+            valid("add", [_ADD, _ADD], _METRICS),
             first_of("add", ADD, _METRICS),
             unknown("remove", ["a"], _METRICS),
         ),

@@ -51,13 +51,13 @@ IMAGE = shape(
 _ENV = R + "| env | array of EnvVar | container environment variables"
 ENV = shape(
     {"name": "A"},
-    required("name", _ENV),
-    text("name", 1, None, _ENV),
+    required("name", K + "EnvVar"),
+    text("name", 1, None, K + "EnvVar"),
     valid("value", "$(B) $$(C)", _ENV),
-    valid("value", "", _ENV),
-    invalid("value", 1, _ENV),
-    valid("valueFrom", {"fieldRef": {"fieldPath": "metadata.name"}}, _ENV),
-    invalid("valueFrom", "a", _ENV),
+    valid("value", "", K + "EnvVar"),
+    invalid("value", 1, K + "EnvVar"),
+    valid("valueFrom", {"fieldRef": {"fieldPath": "metadata.name"}}, K + "EnvVar"),
+    invalid("valueFrom", "a", K + "EnvVar"),
     given({"name": "A", "value": "v"}, invalid("valueFrom", {"fieldRef": {"fieldPath": "a"}}, K + "EnvVar")),
 )
 
@@ -65,19 +65,20 @@ _RESOURCES = R + "| resources | ResourceRequirements | compute resources of the 
 
 
 def _quantities(path: str) -> Rows:
-    yield valid(path, {"cpu": "500m", "memory": "1Gi"}, _RESOURCES)
-    yield valid(path, {"cpu": 2}, _RESOURCES)
-    yield invalid(path, {"cpu": []}, _RESOURCES)
-    yield invalid(path, {"cpu": True}, _RESOURCES)
-    yield invalid(path, "1Gi", _RESOURCES)
+    spec = K + "ResourceRequirements"
+    yield valid(path, {"cpu": "500m", "memory": "1Gi"}, spec)
+    yield valid(path, {"cpu": 2}, spec)
+    yield invalid(path, {"cpu": []}, spec)
+    yield invalid(path, {"cpu": True}, spec)
+    yield invalid(path, "1Gi", spec)
 
 
 RESOURCES = shape(
     {},
     _quantities("limits"),
     _quantities("requests"),
-    valid("claims", [{"name": "gpu"}], _RESOURCES),
-    invalid("claims", ["gpu"], _RESOURCES),
+    valid("claims", [{"name": "gpu"}], K + "ResourceRequirements"),
+    invalid("claims", ["gpu"], K + "ResourceRequirements"),
     invalid("claims", {"name": "gpu"}, _RESOURCES),
 )
 

@@ -104,6 +104,8 @@ def _attachment() -> Rows:
     yield valid("", {"targetRefs": [target("GatewayBackend", sectionName="p0")], "backend": {}}, _BACKEND)
     for name in ("HTTPRoute", "GRPCRoute"):
         yield invalid("", {"targetRefs": [target(name)], "traffic": {"phase": "PreRouting"}}, _PHASE)
+        selected = {"group": "gateway.networking.k8s.io", "kind": name, "matchLabels": {"a": "b"}}
+        yield invalid("", {"targetSelectors": [selected], "traffic": {"phase": "PreRouting"}}, _PHASE)
         yield valid("", {"targetRefs": [target(name)], "traffic": {"phase": "PostRouting"}}, _PHASE)
     yield valid("", {"targetRefs": [listener], "traffic": {"phase": "PreRouting"}}, _PHASE)
 
@@ -135,6 +137,7 @@ SPEC = shape(
         invalid("", {"targetRefs": [target("Gateway")], **others, "strategy": {"inheritance": "Override"}}, _STRATEGY)
         for others in ({}, {"frontend": {}}, {"backend": {}})
     ),
+    valid("", {"targetRefs": [target("Gateway")], "strategy": {}}, _STRATEGY),
     _attachment(),
     nested("frontend", FRONTEND, R + "| frontend | Frontend | optional; incoming connection and request handling |"),
     nested("traffic", TRAFFIC, R + "| traffic | Traffic | optional; request processing |"),

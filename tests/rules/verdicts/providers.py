@@ -151,11 +151,11 @@ def _rules(extra: dict[str, Any]) -> Rows:
     yield from exactly_one(_ONE, {**ways, "custom": BY_REFERENCE.least}, none=extra)
     place = {"host": "h", "port": 1}
     yield valid("", {**extra, "custom": _LEAST_CUSTOM, **place}, _CUSTOM)
-    for name in place:
-        left = {key: value for key, value in place.items() if key != name}
+    for name, value in place.items():
+        left = {key: each for key, each in place.items() if key != name}
         yield invalid("", {**extra, "custom": _LEAST_CUSTOM, **left}, _CUSTOM)
-        yield invalid("", {**extra, "custom": BY_REFERENCE.least, name: place[name]}, _HOST)
-        yield valid("", {**extra, "openai": {}, name: place[name]}, _HOST)
+        yield invalid("", {**extra, "custom": BY_REFERENCE.least, name: value}, _HOST)
+        yield valid("", {**extra, "openai": {}, name: value}, _HOST)
     yield invalid("", {**extra, "openai": {}, "path": "/a", "pathPrefix": "/b"}, D + "`path` xor `pathPrefix`")
     for name, (of, _) in _CONFIGS.items():
         verdict = valid if name in ("openai", "anthropic") else invalid

@@ -276,19 +276,27 @@ def _map(count: int, value: Any) -> Document:
 
 def expression(path: str, spec: str, good: str = "true") -> Rows:
     """A CELExpression: 1 to 16384 characters. `good` is one that is right in this place."""
-    yield from (invalid(path, wrong, spec) for wrong in ("", 1))
+    yield invalid(path, 1, spec)
     yield valid(path, good, spec)
-    yield valid(path, good.ljust(16384), spec)
-    yield invalid(path, good.ljust(16385), spec)
+    yield invalid(path, "", CEL_TYPE)
+    yield valid(path, good.ljust(16384), CEL_LIMIT)
+    yield invalid(path, good.ljust(16385), CEL_LIMIT)
 
 
 def duration(path: str, spec: str, *, zero: bool = False) -> Rows:
     """A Duration; one of zero is only where zero means something."""
     yield from (valid(path, good, spec) for good in DURATIONS)
     yield Case(path, "0s", "valid" if zero else "invalid", spec)
-    yield from (invalid(path, bad, spec) for bad in NO_DURATIONS)
+    yield from (invalid(path, bad, DURATION) for bad in NO_DURATIONS)
 
 
+CEL_TYPE: Final = (
+    "1-resources.md: | CELExpression | string, length 1 to 16384, a Common Expression Language expression |"
+)
+CEL_LIMIT: Final = "2-policies.md: | CELExpression | 1 to 16384 characters |"
+DURATION: Final = (
+    "1-resources.md: | Duration | string such as a number of seconds or minutes with unit (forms seen: 3s, 5m, 180s)"
+)
 DURATIONS: Final = ("3s", "5m", "180s", "1ms", "99999h", "1h30m", "1h1m1s1ms")
 NO_DURATIONS: Final[tuple[Any, ...]] = (
     *(

@@ -11,16 +11,16 @@ GROUPS = ("X25519", "P-256", "P-384", "X25519_MLKEM768")
 
 def alpn(path: str, spec: str) -> Rows:
     """`alpnProtocols`: 1 to 16 names of 1 to 64 characters."""
-    yield from items(path, 1, 16, _LISTS, lambda n: f"p{n}")
     yield valid(path, ["h2", "http/1.1"], spec)
-    yield valid(path, ["x" * 64], spec)
+    yield from items(path, 1, 16, _LISTS, lambda n: f"p{n}")
+    yield from (valid(path, ["x" * length], spec) for length in (1, 64))
     yield from (invalid(path, [bad], spec) for bad in ("", "x" * 65, 1))
 
 
 def key_exchange(path: str, spec: str) -> Rows:
     """`keyExchangeGroups`: 1 to 16 of four names."""
-    yield from items(path, 1, 16, _LISTS, "X25519")
     yield from names(path, GROUPS, spec)
+    yield from items(path, 1, 16, _LISTS, "X25519")
 
 
 def names(path: str, values: tuple[str, ...], spec: str) -> Rows:

@@ -8,9 +8,10 @@ from tests.rules.verdicts.authentication import API_KEY, AUTHORIZATION, BASIC, J
 from tests.rules.verdicts.backend_policies import INT32
 from tests.rules.verdicts.common import (
     BACKEND_REF,
+    CONNECTION,
+    CONNECTION_HEADERS,
     HEADER_FILTER,
     D,
-    K,
     P,
     byte_size_in_full,
     header_name,
@@ -96,6 +97,7 @@ GLOBAL = shape(
 def _limits() -> list[Case | Nested | Rows]:
     return [
         items("local", 1, 16, _LOCAL_LIMIT, _LEAST_LOCAL),
+        valid("local", [_LEAST_LOCAL, _LEAST_LOCAL], P + "| local | array of LocalRateLimit | 1 to 16; per-proxy"),
         first_of("local", LOCAL, P + "| local | array of LocalRateLimit | 1 to 16; per-proxy"),
         nested("global", GLOBAL, P + "| global | GlobalRateLimit | external rate limit service |"),
         valid("", {"local": [_LEAST_LOCAL], "global": GLOBAL.least}, P + "Rate limits (RateLimits):"),
@@ -110,7 +112,6 @@ RATE_LIMIT = shape({}, *_limits(), *conditional(LIMITS, {"local": [_LEAST_LOCAL]
 _DIRECT = P + "DirectResponse: `status` (integer 200 to 599); `body` (string, 1 to 4096; no body if omitted)"
 _DIRECT_LIMIT = P + "| DirectResponse body; header count; status | up to 4096 characters; 1 to 16; 200 to 599 |"
 _HEADER = {"name": "x-a", "value": "request.path"}
-_CONNECTION = K + "headers of the connection are the gateway's own"
 DIRECT_HEADER = shape(
     _HEADER,
     required("name", _DIRECT),
@@ -130,7 +131,7 @@ def _direct() -> list[Case | Nested | Rows]:
         invalid("", {"status": 200, "body": "b", "bodyExpression": "request.path"}, D + "`body` xor `bodyExpression`"),
         items("headers", 1, 16, _DIRECT_LIMIT, _HEADER),
         first_of("headers", DIRECT_HEADER, _DIRECT, status=200),
-        invalid("headers", [{"name": "Content-Length", "value": "1"}], _CONNECTION),
+        *(invalid("headers", [{"name": name, "value": "1"}], CONNECTION) for name in CONNECTION_HEADERS),
     ]
 
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tests.rules.verdicts.common import K, P, pseudo_header_name, pseudo_header_name_in_full
+from tests.rules.verdicts.common import (
+    CONNECTION,
+    CONNECTION_HEADERS,
+    P,
+    pseudo_header_name,
+    pseudo_header_name_in_full,
+)
 from tests.rules.verdicts.table import (
     Nested,
     Rows,
@@ -25,7 +31,6 @@ _ADD = P + "| add | same shape | 1 to 16; if the header exists the value is appe
 _REMOVE = P + "| remove | array of HeaderName | 1 to 16 |"
 _BODY = P + "| body | CELExpression | body transformation |"
 _METADATA = P + "| metadata | map string to CELExpression | 1 to 16 entries"
-_CONNECTION = K + "headers of the connection are the gateway's own"
 
 
 def _header(good: str, spec: str) -> Shape:
@@ -41,12 +46,12 @@ def _header(good: str, spec: str) -> Shape:
 
 def _list(path: str, spec: str, good: str) -> Rows:
     yield from items(path, 1, 16, _LIMIT, lambda n: {"name": f"h{n}", "value": good})
-    yield invalid(path, [{"name": "Connection", "value": good}], _CONNECTION)
+    yield from (invalid(path, [{"name": name, "value": good}], CONNECTION) for name in CONNECTION_HEADERS)
 
 
 def _removed() -> Rows:
     yield from items("remove", 1, 16, _LIMIT, lambda n: f"h{n}")
-    yield invalid("remove", ["Transfer-Encoding"], _CONNECTION)
+    yield from (invalid("remove", [name], CONNECTION) for name in CONNECTION_HEADERS)
     yield from in_list("remove", pseudo_header_name("remove", _REMOVE))
 
 
