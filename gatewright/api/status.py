@@ -29,7 +29,7 @@ class Condition(Model):
     """Whether it holds."""
     reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=_REASON)]
     """Why, in one word."""
-    message: Annotated[str, Field(max_length=32768)] = ""
+    message: Annotated[str, Field(max_length=32768)]
     """Why, in words for people."""
     last_transition_time: str
     """When status changed last."""

@@ -63,7 +63,7 @@ class MCPGuardrailsProcessor(RuledModel):
     def broken_rules(self) -> Iterator[Broken]:
         yield from one_of(self, "remote")
         for key in self.methods:
-            if not key or "*" in key[1:-1] or (len(key) > 1 and key.count("*") > 1):
+            if not key or "*" in key[1:-1] or key.count("*") > 1:
                 yield Broken(("methods", key), "must be a method, or have one * at its start or end")
 
 
