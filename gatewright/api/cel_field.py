@@ -7,7 +7,7 @@ gives what it must is checked by `expressions`, which finds these marks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import Field
 
@@ -18,20 +18,25 @@ __all__ = ["MOMENTS", "Moment"]
 
 MAX_LENGTH: Final = 16384
 
-Result = frozenset[str]
-"""Kinds of the language's types that a field takes; the empty set takes all."""
 
-ANYTHING: Final[Result] = frozenset()
-CONDITION: Final[Result] = frozenset({"bool"})
-TEXT: Final[Result] = frozenset({"string"})
-SCALAR: Final[Result] = frozenset({"string", "int", "uint", "double", "bool", "bytes"})
+class Result(NamedTuple):
+    """What an expression must give: in words, and the kinds of the language's types; none of them takes all."""
+
+    words: str
+    kinds: frozenset[str]
+
+
+_NUMBERS: Final = frozenset({"int", "uint", "double"})
+_TIMES: Final = frozenset({"google.protobuf.Duration", "google.protobuf.Timestamp"})
+
+ANYTHING: Final = Result("anything", frozenset())
+CONDITION: Final = Result("true or false", frozenset({"bool"}))
+TEXT: Final = Result("a string", frozenset({"string"}))
+SCALAR: Final = Result("a string, a number, true or false, or bytes", _NUMBERS | {"string", "bool", "bytes"})
 """What can be the value of a header, or of one part of a descriptor."""
-NUMBER: Final[Result] = frozenset({"int", "uint", "double"})
-SHARE: Final[Result] = frozenset({"double", "bool"})
-"""How much of all: 0.0 to 1.0, or all or nothing."""
-UNTIL: Final[Result] = frozenset(
-    {"string", "int", "uint", "double", "google.protobuf.Duration", "google.protobuf.Timestamp"}
-)
+NUMBER: Final = Result("a number", _NUMBERS)
+SHARE: Final = Result("a double from 0.0 to 1.0, or true or false", frozenset({"double", "bool"}))
+UNTIL: Final = Result("a duration, a time, or either as a string or number", _NUMBERS | _TIMES | {"string"})
 """How long from now, or the time of expiry."""
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from pydantic import BaseModel
 
-from gatewright.api.cel_field import CONDITION, MAX_LENGTH, Expression, Result
+from gatewright.api.cel_field import MAX_LENGTH, Expression, Result
 from gatewright.api.errors import Finding, Path
 from gatewright.api.model import model_in
 from gatewright.variables.moments import Moment
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 KNOWN_TEXTS: Final = 16_384
 """How many checked texts are kept."""
+
+MOST_TOLD: Final = 8
+"""How many mistakes of one expression are told; a text of 16 KiB has room for thousands."""
 
 
 class _Field(NamedTuple):
@@ -109,15 +112,11 @@ def mistakes(text: str, moment: Moment, result: Result) -> tuple[str, ...]:
     try:
         given = compile_expression(text, environment(moment)).type
     except ExpressionError as failure:
-        return tuple(_told(text, problem) for problem in explained(text, moment, failure.problems))
-    if not result or given.kind in result or given.kind == "dyn":
+        told = [_told(text, problem) for problem in explained(text, moment, failure.problems[:MOST_TOLD])]
+        return (*told, *([f"{more} more like these"] if (more := len(failure.problems) - len(told)) else []))
+    if not result.kinds or given.kind in result.kinds or given.kind == "dyn":
         return ()
-    kinds = " or ".join(sorted(_SHORT.get(kind, kind) for kind in result))
-    cure = "; a condition compares or asks something" if result == CONDITION else ""
-    return (f"must give {kinds}, gives {given}{cure}",)
-
-
-_SHORT: Final = {"google.protobuf.Duration": "duration", "google.protobuf.Timestamp": "timestamp"}
+    return (f"must give {result.words}, gives {given}",)
 
 
 def _told(text: str, problem: Problem) -> str:
