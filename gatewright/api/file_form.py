@@ -10,15 +10,14 @@ import types
 from collections.abc import Iterator
 from functools import cache, reduce
 from operator import or_
-from typing import Annotated, Any, ClassVar, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, Field, create_model
 from pydantic.fields import FieldInfo
 
-from gatewright.api.file_parts import ABSENT, COMPUTED, FORMS, Form
+from gatewright.api.file_parts import FORMS
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
-_AS_IT_IS = Form()
 
 
 def file_form(model: type[_ModelT]) -> type[_ModelT]:
@@ -30,13 +29,14 @@ def file_form(model: type[_ModelT]) -> type[_ModelT]:
 def _form(model: type[BaseModel]) -> type[BaseModel]:
     if model.__module__ == __name__:
         return model  # made here
-    row = next((FORMS[parent] for parent in model.__mro__ if parent in FORMS), _AS_IT_IS)
-    fields = dict(_changed(model, row))
-    if not fields and not row.mixins:
+    mixin = next((FORMS[parent] for parent in model.__mro__ if parent in FORMS), None)
+    bases = (model,) if mixin is None else (mixin, model)
+    fields = dict(_changed(bases))
+    if not fields and mixin is None:
         return model
     made: type[BaseModel] = create_model(
         model.__name__ if model.__name__.startswith("File") else f"File{model.__name__}",
-        __base__=(*row.mixins, model),
+        __base__=bases,
         __module__=__name__,
         __doc__=model.__doc__,
         **fields,
@@ -44,25 +44,14 @@ def _form(model: type[BaseModel]) -> type[BaseModel]:
     return made
 
 
-def _changed(model: type[BaseModel], row: Form) -> Iterator[tuple[str, Any]]:
-    """Attributes that the form declares anew, as `create_model` wants them."""
-    inherited = {name: field for base in (model, *row.mixins) for name, field in base.model_fields.items()}
-    for name, field in inherited.items():
+def _changed(bases: tuple[type[BaseModel], ...]) -> Iterator[tuple[str, Any]]:
+    """Fields whose type has a form of its own in the file, as `create_model` wants them. The first base wins."""
+    fields = {name: field for base in reversed(bases) for name, field in base.model_fields.items()}
+    for name, field in fields.items():
         before = field.rebuild_annotation()
         after = _substituted(before)
-        if name not in row.fields and after is not before:
+        if after is not before and not any(name in base.__class_vars__ for base in bases):
             yield name, (after, _as_declared(field))
-    for name, annotation in row.fields.items():
-        if annotation is ABSENT:
-            yield name, (ClassVar[Any], None)
-        elif annotation is COMPUTED:
-            yield name, ClassVar[Any]
-        else:
-            yield name, (_substituted(annotation), None if _optional(annotation) else ...)
-
-
-def _optional(annotation: Any) -> bool:
-    return type(None) in get_args(annotation.__origin__ if hasattr(annotation, "__metadata__") else annotation)
 
 
 def _as_declared(field: FieldInfo) -> Any:  # Any: what `create_model` takes beside the annotation
@@ -76,11 +65,10 @@ def _substituted(annotation: Any) -> Any:
     """An annotation with the file's form of every model in it; the same object if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return _form(annotation)
-    arguments = get_args(annotation)
     if hasattr(annotation, "__metadata__"):
         inner = _substituted(annotation.__origin__)
         return annotation if inner is annotation.__origin__ else Annotated[inner, *annotation.__metadata__]
-    origin = get_origin(annotation)
+    origin, arguments = get_origin(annotation), get_args(annotation)
     if origin not in (Union, types.UnionType, tuple, dict):
         return annotation
     changed = tuple(_substituted(argument) for argument in arguments)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, NamedTuple
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
@@ -22,9 +22,19 @@ from gatewright.api.backend.simple import BackendSimple
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.backend.tunnel import BackendTunnel
 from gatewright.api.cel_field import EndExpression, ResponseExpression
-from gatewright.api.fields import Json, Port, SectionName, ShortString, TinyString
-from gatewright.api.file_references import FileReference, NamesBackend, OptionalReference, ProxyPolicies, Reference
-from gatewright.api.file_secrets import ENV_PATTERN, AwsKeys, AzureClient, ClientCertificate, Content, ServerCertificate
+from gatewright.api.fields import Port, SectionName, ShortString, TinyString
+from gatewright.api.file_references import FileReference, NamesBackend, OptionalReference, ProxyReference, Reference
+from gatewright.api.file_secrets import (
+    ENV_PATTERN,
+    AwsSecret,
+    AzureSecret,
+    BackendCertificates,
+    CredentialSecret,
+    GcpSecret,
+    KeysSecret,
+    ListenerCertificates,
+    UsersSecret,
+)
 from gatewright.api.frontend.telemetry import AccessLog, AttributeAdd, LogTracingAttributes, OtlpAccessLog, Tracing
 from gatewright.api.gateway import ListenerTLS
 from gatewright.api.model import Broken, Model, RuledModel, one_of
@@ -41,19 +51,9 @@ from gatewright.api.traffic.jwt_authentication import RemoteJWKS
 from gatewright.api.traffic.rate_limit import GlobalRateLimit
 from gatewright.api.traffic.traffic import Traffic
 
-ABSENT: Final = object()
-"""In place of an annotation: the file has no such field, and the attribute is None."""
-COMPUTED: Final = object()
-"""In place of an annotation: the file has no such field, and a mixin computes the attribute."""
 
-
-class Form(NamedTuple):
-    """What differs between a CRD's model and the file's."""
-
-    mixins: tuple[type[RuledModel], ...] = ()
-    """They come before the model: fields of the file, and rules about them."""
-    fields: Mapping[str, Any] = MappingProxyType({})  # Any: annotations
-    """Attribute to its annotation in the file; optional with `| None`, else required."""
+class _ExtAuthzHttp(RuledModel):
+    response_metadata: ClassVar[None] = None  # extAuthz.metadata
 
 
 class ExtAuthzProtocol(RuledModel):
@@ -104,18 +104,24 @@ def _ext_auth(part: Any) -> Any:  # Any: a part with extAuthz
     return part.ext_authz
 
 
-class _WithExtAuthz(RuledModel):
-    ext_authz: Json = None  # of the type that FORMS says
+class _Traffic(RuledModel):
+    ext_authz: ExtAuthOrConditional | None = None
     """A server that decides about requests."""
 
     ext_auth: ClassVar[Any] = property(_ext_auth)
     """`extAuthz`, under the CRD's name."""
 
-
-class _Traffic(_WithExtAuthz):
     def broken_rules(self) -> Iterator[Broken]:
         # The CRD's rule looks for extAuth among what may run before routing.
         yield from (rule for rule in super().broken_rules() if rule.path != ("extAuthz",))
+
+
+class _BackendFull(RuledModel):
+    ext_authz: ExtAuth | None = None
+    """A server that decides about requests to this backend."""
+
+    ext_auth: ClassVar[Any] = property(_ext_auth)
+    """`extAuthz`, under the CRD's name."""
 
 
 def _attributes(part: Any) -> LogTracingAttributes | None:  # Any: an _AccessLog
@@ -153,6 +159,7 @@ class _McpTargetSelector(RuledModel):
     """One MCP server on the network."""
     stdio: Stdio | None = None
     """An MCP server that the proxy starts."""
+    selector: ClassVar[None] = None
 
     def broken_rules(self) -> Iterator[Broken]:
         yield from one_of(self, "static", "stdio")
@@ -167,6 +174,8 @@ class _McpTarget(NamesBackend):
     """The server's host."""
     port: Port | None = None
     """The server's port; a backend brings its own."""
+    policies: BackendSimple | None = None
+    """Policies for connecting to it; they win over those of the backend."""
 
     backend_ref: ClassVar[Any] = property(_service)
     """`backend`, under the CRD's name."""
@@ -196,61 +205,36 @@ class _Provider(RuledModel):
             yield rule._replace(message=_IN_THE_FILE.get(rule.message, rule.message))
 
 
-_REFERENCE: Final = Form((Reference,), {"backend_ref": COMPUTED, "policies": BackendSimple | None})
-_EXT_AUTHZ: Final = Form(
-    (_ExtAuthz,),
-    {"backend_ref": COMPUTED, "policies": BackendSimple | None, "grpc": COMPUTED, "http": COMPUTED},
-)
-_ONE: Final = Field(max_length=1)
-_HIDDEN: Final = Field(repr=False)
-"""Of fields for secrets: whoever writes the secret itself there is told so, without showing it."""
-
-# A row counts for the model and for its subclasses that have none of their own.
-FORMS: Final[Mapping[type[Model], Form]] = MappingProxyType(
+# In the file the attributes of the mixin take the place of the model's. A row counts for the model and for its
+# subclasses that have none of their own.
+FORMS: Final[Mapping[type[Model], type[RuledModel]]] = MappingProxyType(
     {
-        ExtAuth: _EXT_AUTHZ,
-        ExtAuthOrConditional: _EXT_AUTHZ,
-        AgentExtAuthHTTP: Form(fields={"response_metadata": ABSENT}),  # extAuthz.metadata
-        ExtProc: _REFERENCE,
-        ExtProcOrConditional: _REFERENCE,
-        GlobalRateLimit: _REFERENCE,
-        RemoteJWKS: _REFERENCE,
-        OtlpAccessLog: _REFERENCE,
-        Tracing: _REFERENCE,
-        Webhook: _REFERENCE,
-        RemoteProcessor: _REFERENCE,
-        BackendTunnel: Form((Reference,), {"backend_ref": COMPUTED, "policies": ProxyPolicies | None}),
-        CustomProvider: Form((_CustomProvider,), {"backend_ref": COMPUTED, "policies": BackendSimple | None}),
-        LLMProvider: Form((_Provider,)),
-        McpTarget: Form((_McpTarget,), {"backend_ref": COMPUTED}),
-        McpTargetSelector: Form((_McpTargetSelector,), {"selector": ABSENT}),
-        AccessLog: Form((_AccessLog,), {"attributes": COMPUTED}),
-        Traffic: Form((_Traffic,), {"ext_auth": COMPUTED, "ext_authz": ExtAuthOrConditional | None}),
-        BackendFull: Form((_WithExtAuthz,), {"ext_auth": COMPUTED, "ext_authz": ExtAuth | None}),
-        # Secrets: one text, or the entries that the CRD's Secret has.
-        APIKeyAuthentication: Form(
-            fields={
-                "secret_ref": Annotated[dict[ShortString, Content], Field(min_length=1, max_length=4096), _HIDDEN],
-                "secret_selector": ABSENT,
-            }
-        ),
-        BasicAuthentication: Form(fields={"secret_ref": Annotated[Content | None, _HIDDEN]}),
-        BackendAuth: Form(fields={"secret_ref": Annotated[Content | None, _HIDDEN]}),
-        GcpAuth: Form(fields={"secret_ref": Annotated[Content | None, _HIDDEN]}),
-        AwsAuth: Form(fields={"secret_ref": Annotated[AwsKeys | None, _HIDDEN]}),
-        AzureAuth: Form(fields={"secret_ref": Annotated[AzureClient | None, _HIDDEN]}),
-        BackendTLS: Form(
-            fields={
-                "mtls_certificate_ref": Annotated[Annotated[tuple[ClientCertificate, ...], _ONE] | None, _HIDDEN],
-                "ca_certificate_refs": Annotated[tuple[Content, ...], _ONE] | None,
-            }
-        ),
-        ListenerTLS: Form(
-            fields={
-                "certificate_refs": Annotated[
-                    Annotated[tuple[ServerCertificate, ...], Field(max_length=64)] | None, _HIDDEN
-                ]
-            }
-        ),
+        ExtAuth: _ExtAuthz,
+        ExtAuthOrConditional: _ExtAuthz,
+        AgentExtAuthHTTP: _ExtAuthzHttp,
+        ExtProc: Reference,
+        ExtProcOrConditional: Reference,
+        GlobalRateLimit: Reference,
+        RemoteJWKS: Reference,
+        OtlpAccessLog: Reference,
+        Tracing: Reference,
+        Webhook: Reference,
+        RemoteProcessor: Reference,
+        BackendTunnel: ProxyReference,
+        CustomProvider: _CustomProvider,
+        LLMProvider: _Provider,
+        McpTarget: _McpTarget,
+        McpTargetSelector: _McpTargetSelector,
+        AccessLog: _AccessLog,
+        Traffic: _Traffic,
+        BackendFull: _BackendFull,
+        APIKeyAuthentication: KeysSecret,
+        BasicAuthentication: UsersSecret,
+        BackendAuth: CredentialSecret,
+        GcpAuth: GcpSecret,
+        AwsAuth: AwsSecret,
+        AzureAuth: AzureSecret,
+        BackendTLS: BackendCertificates,
+        ListenerTLS: ListenerCertificates,
     }
 )

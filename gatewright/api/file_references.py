@@ -13,7 +13,7 @@ from gatewright.api.backend.http import BackendHTTP
 from gatewright.api.backend.simple import BackendSimple
 from gatewright.api.backend.tcp import BackendTCP
 from gatewright.api.backend.tls import BackendTLS
-from gatewright.api.fields import Json, SectionName
+from gatewright.api.fields import SectionName
 from gatewright.api.model import Broken, Model, RuledModel, one_of
 from gatewright.api.targets import HostText
 
@@ -44,7 +44,7 @@ class OptionalReference(NamesBackend):
 
     host: HostText | None = None
     """HOST:PORT, [IPV6]:PORT or unix:/PATH."""
-    policies: Json = None  # of the type that FORMS says
+    policies: BackendSimple | None = None
     """Policies for connecting to it."""
 
     backend_ref: ClassVar[Any] = property(_reference)
@@ -79,3 +79,10 @@ class ProxyPolicies(Model):
     """HTTP settings of requests."""
     auth: BackendAuth | None = None
     """Credentials toward the proxy."""
+
+
+class ProxyReference(Reference):
+    """The file's form of a tunnel's `backendRef`."""
+
+    policies: ProxyPolicies | None = None  # type: ignore[assignment]  # fewer than others have
+    """Policies for connecting to it."""

@@ -1,15 +1,17 @@
 """Secrets and certificates in the standalone file, in place of Secrets and ConfigMaps: a text, a file or a variable.
 
-Used by the table in file_parts. It reads no file and no variable: who uses a secret does.
+Used by the table in file_parts. It reads no file and no variable: who uses a secret does. The fields that hold secrets
+have no repr: who writes the secret itself in their place is told so, without showing it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
+from gatewright.api.fields import ShortString
 from gatewright.api.model import Broken, Model, RuledModel, one_of
 
 ENV_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -62,7 +64,71 @@ class ServerCertificate(Model):
 
 
 class ClientCertificate(ServerCertificate):
-    """As a server's, and who verifies the other side."""
+    """The entries of a Secret with a certificate, and who verifies the other side."""
 
     authorities: Annotated[Content | None, Field(alias="ca.cert")] = None
-    """The authorities that the server is verified with, PEM, unless caCertificateRefs names them."""
+    """The authorities that the server is verified with, PEM, unless caCertificateRefs has them."""
+
+
+# What follows takes the place of fields of the CRDs' models; see FORMS in file_parts.
+
+
+class UsersSecret(RuledModel):
+    """In place of a Secret with users."""
+
+    secret_ref: Content | None = Field(default=None, repr=False)
+    """A whole htpasswd file."""
+
+
+class KeysSecret(RuledModel):
+    """In place of Secrets with API keys."""
+
+    secret_ref: Annotated[dict[ShortString, Content], Field(min_length=1, max_length=4096)] = Field(repr=False)
+    """Keys by names of your own. A content is a key, or the JSON object `{"key": …, "metadata": …}`."""
+    secret_selector: ClassVar[None] = None
+
+
+class CredentialSecret(RuledModel):
+    """In place of a Secret with a credential."""
+
+    secret_ref: Content | None = Field(default=None, repr=False)
+    """The credential."""
+
+
+class GcpSecret(RuledModel):
+    """In place of a Secret with credentials of Google Cloud."""
+
+    secret_ref: Content | None = Field(default=None, repr=False)
+    """A credentials file, JSON; ambient credentials when unset."""
+
+
+class AwsSecret(RuledModel):
+    """In place of a Secret with credentials of AWS."""
+
+    secret_ref: AwsKeys | None = Field(default=None, repr=False)
+    """Access key and secret key; ambient credentials when unset."""
+
+
+class AzureSecret(RuledModel):
+    """In place of a Secret with credentials of Azure."""
+
+    secret_ref: AzureClient | None = Field(default=None, repr=False)
+    """A client's ids and secret."""
+
+
+class BackendCertificates(RuledModel):
+    """In place of a Secret and a ConfigMap with certificates."""
+
+    mtls_certificate_ref: Annotated[tuple[ClientCertificate, ...], Field(max_length=1)] | None = Field(
+        default=None, repr=False
+    )
+    """The client's certificate and key."""
+    ca_certificate_refs: Annotated[tuple[Content, ...], Field(max_length=1)] | None = None
+    """The authorities that the server is verified with, PEM; default is the system's."""
+
+
+class ListenerCertificates(RuledModel):
+    """In place of Secrets with certificates."""
+
+    certificate_refs: Annotated[tuple[ServerCertificate, ...], Field(max_length=64)] = Field(default=(), repr=False)
+    """Certificates and their keys."""

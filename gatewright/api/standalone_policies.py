@@ -15,7 +15,6 @@ from gatewright.api.backend.auth import BackendAuth
 from gatewright.api.backend.health import Health
 from gatewright.api.backend.http import BackendHTTP
 from gatewright.api.backend.mcp import BackendMCP
-from gatewright.api.backend.simple import BackendSimple
 from gatewright.api.backend.tcp import BackendTCP
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.backend.tunnel import BackendTunnel
@@ -49,8 +48,6 @@ class FileMirror(Reference):
     """Share of the requests that are copied; all of them when neither this nor fraction is set."""
     fraction: Fraction | None = None
     """The share as a fraction."""
-    policies: BackendSimple | None = None
-    """Policies for connecting to it."""
 
     def broken_rules(self) -> Iterator[Broken]:
         yield from super().broken_rules()
