@@ -25,10 +25,11 @@ BIND_PREFIX = "bind/"
 
 
 class Resources:
-    """The table. `update` or `replace`, then `judge` with the workers' verdict; `good` and `refused` fill a new worker.
+    """The table. `update` or `replace`, then `judge` with the workers' verdict; `good`, then `unsettled`, fill a new
+    worker, between the two calls as well.
 
-    What workers refuse stays beside its last good version, since a new worker has to come to the same end: a policy
-    that cannot be applied refuses the traffic that it covers.
+    What workers refuse, or may refuse yet, stays beside its last good version, since a new worker has to come to the
+    same end: a policy that cannot be applied refuses the traffic that it covers.
     """
 
     def __init__(self) -> None:
@@ -73,16 +74,17 @@ class Resources:
         self._before = {}
 
     def good(self) -> Iterator[Record]:
-        """The last good version of everything, endpoints before what uses them."""
+        """The last good version of everything, endpoints before what uses them. What is not judged yet is not good."""
         for type_url in TYPE_URLS:
             for key, value in self._effective.items():
-                good = self._refused.get(key, value)
+                good = self._refused[key] if key in self._refused else self._before.get(key, value)
                 if key[0] == type_url and good is not None:
                     yield Record(*key, good)
 
-    def refused(self) -> Iterator[Record]:
-        """The newest version of what is refused."""
-        return (Record(*key, self._effective[key]) for key in self._refused)
+    def unsettled(self) -> Iterator[Record]:
+        """The newest version of what is refused or not judged yet, endpoints first."""
+        keys = [key for key in {**self._refused, **self._before} if key in self._effective]
+        return (Record(*key, self._effective[key]) for type_url in TYPE_URLS for key in keys if key[0] == type_url)
 
     def is_refused(self, name: str) -> bool:
         return any((type_url, name) in self._refused for type_url in TYPE_URLS)

@@ -231,13 +231,11 @@ class Workers:
         life.send(messages.Hello(slot.index, self._settings.to_link()), slot.region.fd)
         life.send(messages.Common(), self._common.fd)
         if self.number:
-            refused = list(self._resources.refused())
-            if refused:
-                # First the last good versions, then what was refused on top: the very history of the others.
+            unsettled = list(self._resources.unsettled())
+            if unsettled and next(self._resources.good(), None) is not None:
+                # First the last good versions, then what was or may be refused on top: the very history of the others.
                 life.send_state(0, self._resources.good())
-                life.send_state(self.number, refused)
-            else:
-                life.send_state(self.number, self._resources.good())
+            life.send_state(self.number, unsettled or self._resources.good())
         self._heard(life)
         if self._is_draining:
             life.hang_up()

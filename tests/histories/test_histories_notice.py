@@ -48,6 +48,10 @@ def all_but_one(resources: Resources) -> Any:
     return (record for record in good(resources) if record.name != "route/a/q/0")
 
 
+def all_is_good(resources: Resources, _refused: Any) -> None:
+    resources._before = {}
+
+
 def at_once(current: Current, table: Any) -> None:
     current.table = table
 
@@ -86,7 +90,7 @@ FAULTS = [
     Fault("a stale claim is believed", Claim, "compare", believe, MISSED, "does not hold the newest state"),
     Fault("a state is cut", Library, "response", every_response_ends_a_state, [], "never published"),
     Fault("a refilled worker lacks one resource", Resources, "good", all_but_one, KILLED, "otherwise"),
-    Fault("the last good version is forgotten", Resources, "judge", nothing, [*REFUSED, *KILLED], "otherwise"),
+    Fault("the last good version is forgotten", Resources, "judge", all_is_good, [*REFUSED, *KILLED], "otherwise"),
     Fault("a worker swaps before the commit", Current, "offer", at_once, [("edit", "route a/r", 1)], "otherwise"),
     Fault("a refusal is not noted", Fleet, "refuse", nothing, REFUSED, "conditions"),
     Fault("answers are lost", XdsStream, "answer", lambda *_: [], [("edit", "route a/r", 1)], "newest state"),

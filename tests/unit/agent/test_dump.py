@@ -17,6 +17,7 @@ def resource(key: str, **kind: object) -> Record:
 def dumped(*records: Record, source: str = XDS) -> dict[str, dict[str, dict[str, object]]]:
     table = Resources()
     table.update(source, records)
+    table.judge(set())
     found: dict[str, dict[str, dict[str, object]]] = json.loads(dump.as_json(dump.resources(table, {})))
     return found
 
@@ -39,6 +40,7 @@ def test_secret_values_are_not_shown_their_names_are() -> None:
     secret = secret_pb2.Secret(namespace="default", name="tls", data={"tls.key": b"hunter2", "tls.crt": b"hunter2"})
     table = Resources()
     table.update(XDS, [resource("secret/default/tls", secret=secret)])
+    table.judge(set())
     text = dump.as_json(dump.resources(table, {})).decode()
     assert "hunter2" not in text and "aHVudGVyMg" not in text
     assert "tls.key" in text and "tls.crt" in text
