@@ -27,7 +27,7 @@ from gatewright.api.metadata import KubeObject, ObjectKey
 
 log = logging.getLogger("controlplane")
 
-ANSWERS = 0.01  # seconds in which proxies' answers are gathered
+ANSWERS = 0.1  # seconds in which proxies' answers are gathered, unless all have answered sooner
 MOST_REASONS = 8  # that one condition gives for what proxies refuse
 PIECE = 200  # resources that are looked at together before they wait for publication
 LONGEST_HOLD = 1.0  # seconds that objects wait for a source that goes on reading
@@ -53,6 +53,7 @@ class Pipeline:
         self._wanted: dict[str, int] = {}  # of a Gateway: the first state that holds its newest content
         self._awaiting: set[str] = set()  # Gateways whose newest content is not published yet
         self._news: set[str] = set()  # Gateways whose proxies answered something
+        self._news_due: asyncio.TimerHandle | None = None
         self.program.on_resources(self._translated.extend)
         self.fleet.listen(self._answered)
 
@@ -60,6 +61,8 @@ class Pipeline:
         """Publishes nothing more."""
         if self._timer:
             self._timer.cancel()
+        if self._news_due:
+            self._news_due.cancel()
         self.turns.close()
 
     # Objects in
@@ -150,12 +153,18 @@ class Pipeline:
 
     def _answered(self, gateway: str) -> None:
         """Several proxies answer at about the same time, though not in one turn of the loop: the program is told once
-        for all that answer within a moment."""
-        if not self._news:
-            asyncio.get_running_loop().call_later(ANSWERS, self._start_news)
+        for all, when the last one has answered the newest state, and now and then where that takes long."""
         self._news.add(gateway)
+        wait = 0.0 if self.fleet.is_settled(gateway, self.snapshots.newest(gateway).sequence) else ANSWERS
+        loop = asyncio.get_running_loop()
+        if self._news_due is not None:
+            if self._news_due.when() <= loop.time() + wait:
+                return
+            self._news_due.cancel()
+        self._news_due = loop.call_later(wait, self._start_news)
 
     def _start_news(self) -> None:
+        self._news_due = None
         self.turns.start(self._tell_news())
 
     def _tell_news(self) -> Job:

@@ -1,7 +1,8 @@
 """The published state of every Gateway: what the control plane wants its proxies to hold, now.
 
 `controlplane.app` applies batches of changes; the xDS server reads the newest snapshot of a Gateway and is told when
-there is a newer one. Old snapshots live only as long as somebody holds them, and share what did not change.
+there is a newer one. Old snapshots share what did not change, and live as long as somebody holds them; the last
+few are remembered (`history`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Final
 
+from controlplane.snapshot.history import History, bytes_of
 from controlplane.snapshot.records import Record, make_record, version_of
 from controlplane.snapshot.resource_map import EMPTY, ResourceMap
 
@@ -58,6 +60,7 @@ class Snapshots:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._newest: dict[str, Snapshot] = {}
+        self._histories: dict[str, History] = defaultdict(History)
         self._listeners: list[Listener] = []
 
     def gateways(self) -> tuple[str, ...]:
@@ -67,6 +70,14 @@ class Snapshots:
     def newest(self, gateway: str) -> Snapshot:
         """The state that proxies of this Gateway should hold; an empty one of sequence 0 for an unknown Gateway."""
         return self._newest.get(gateway) or Snapshot(gateway)
+
+    def recall(self, gateway: str, version: str) -> Snapshot | None:
+        """A recent state of that version, if it is remembered: not the newest one."""
+        return self._histories[gateway].get(version) if gateway in self._histories else None
+
+    def remembered(self, gateway: str) -> int:
+        """About the bytes that are kept for the sake of older states."""
+        return self._histories[gateway].size if gateway in self._histories else 0
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Have `listener` called with each new snapshot; the answer ends that."""
@@ -100,8 +111,10 @@ class Snapshots:
         made = []
         for gateway, by_type in batches.items():
             made.append((yield from _next_state(self.newest(gateway), by_type, now)))
-        published = tuple(snapshot for snapshot in made if snapshot is not None)
-        self._newest.update((snapshot.gateway, snapshot) for snapshot in published)
+        published = tuple(snapshot for snapshot, _ in filter(None, made))
+        for snapshot, replaced in filter(None, made):
+            self._histories[snapshot.gateway].add(self.newest(snapshot.gateway), replaced)
+            self._newest[snapshot.gateway] = snapshot
         for snapshot in published:
             for listener in tuple(self._listeners):
                 listener(snapshot)
@@ -110,21 +123,23 @@ class Snapshots:
 
 def _next_state(
     current: Snapshot, batch: Mapping[str, Mapping[str, bytes | None]], now: float
-) -> Generator[None, None, Snapshot | None]:
-    """The state after a batch (contents by type and name), or None when the batch changes nothing."""
+) -> Generator[None, None, tuple[Snapshot, int] | None]:
+    """The state after a batch (contents by type and name) and the bytes that it no longer holds; None: no change."""
     types = dict(current.types)
     weight = current.weight
+    replaced = 0
     for type_url, contents in batch.items():
         held = current.resources(type_url)
         for piece in _pieces(contents):
             edits = _edits(held, type_url, piece, now)
+            replaced += bytes_of(map(held.get, edits))
             weight += sum(_weight(type_url, each) - _weight(type_url, held.get(name)) for name, each in edits.items())
             if edits:
                 types[type_url] = held = held.edited(edits)
             yield
     if all(types.get(type_url) is current.types.get(type_url) for type_url in batch):
         return None
-    return Snapshot(current.gateway, current.sequence + 1, MappingProxyType(types), weight % _WEIGHTS)
+    return Snapshot(current.gateway, current.sequence + 1, MappingProxyType(types), weight % _WEIGHTS), replaced
 
 
 def _pieces(contents: Mapping[str, bytes | None]) -> Iterator[Mapping[str, bytes | None]]:

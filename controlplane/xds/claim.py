@@ -3,12 +3,14 @@
 Pure; `stream` asks it before it sends a first state. Our own agent (by `user_agent_name`) writes into
 `node.metadata["gatewright.state"]` the `system_version_info` of the last state that all its workers applied and of
 which it refuses nothing; its first requests then carry no `initial_resource_versions`, which for 10,000 routes are half
-a megabyte. The conversation goes on in one of three ways:
+a megabyte. The conversation goes on in one of four ways:
 
 - The newest state has that version: the proxy holds exactly this. It gets an empty state.
-- It has another one: for each of our two types the server sends an empty response with the nonce "versions" and without
-  `system_version_info`. The agent answers each with that nonce and `initial_resource_versions`; then all is as if its
-  first requests had carried them.
+- A recent state had it (`Snapshots.recall`): it gets an empty state of that version, which says that it was believed,
+  and after its answer the difference to the newest one.
+- No state that is known has it: for each of our two types the server sends an empty response with the nonce "versions"
+  and without `system_version_info`. The agent answers each with that nonce and `initial_resource_versions`; then all is
+  as if its first requests had carried them.
 - The server does not know of claims: it sends everything, as to a proxy that holds nothing. The agent takes the first
   state as the whole and lets go of what is not in it.
 
@@ -18,7 +20,7 @@ it says is compared, never stored or followed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot
@@ -36,6 +38,15 @@ NAME_BYTES: Final = 300
 """Of a resource's name and version in an answer: as received, parsed, and kept until the state is begun (measured)."""
 
 
+Recall = Callable[[str, str], Snapshot | None]
+"""A recent state of a Gateway by its version, if it is remembered."""
+
+
+def no_memory(_gateway: str, _version: str) -> Snapshot | None:
+    """Remembers no state but the newest."""
+    return None
+
+
 class Claim:
     """What one stream's proxy claims, until it is known what it holds. Without a node: nothing."""
 
@@ -51,23 +62,26 @@ class Claim:
         """Whether an answer is awaited."""
         return bool(self._untold)
 
-    def compare(self, subscriptions: Mapping[str, Subscription], newest: Snapshot) -> None:
+    def compare(self, subscriptions: Mapping[str, Subscription], newest: Snapshot, recall: Recall) -> Snapshot:
         """Believe the claim or ask, once both types are subscribed to. The first call decides, later ones do nothing.
 
-        A proxy that told its versions unasked, or wants a selection only, is served as the standard says.
+        Answers the state to begin with: the newest one, or the recent one that the proxy holds. A proxy that told its
+        versions unasked, or wants a selection only, is served as the standard says.
         """
         version, self.version = self.version, ""
         if not version:
-            return
+            return newest
         claimed = [subscriptions[type_url] for type_url in CLAIMED_TYPES]
         if not all(subscription.common for subscription in claimed):
-            return
-        if version == newest.version:
-            for subscription in claimed:
-                subscription.holds(newest.resources(subscription.type_url), newest.sequence)
-        else:
+            return newest
+        held = newest if version == newest.version else recall(newest.gateway, version)
+        if held is None:
             self._questions = [*reversed(CLAIMED_TYPES)]
             self._untold = {*CLAIMED_TYPES}
+            return newest
+        for subscription in claimed:
+            subscription.holds(held.resources(subscription.type_url), held.sequence)
+        return held
 
     def cost(self, newest: Snapshot) -> int | None:
         """About the bytes that the answers to the next question make us hold, None when there is nothing to ask.

@@ -8,7 +8,7 @@ and a stream that does not read holds no bytes at all.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -53,6 +53,19 @@ class Part:
         return f"{self.stem}.{index}"
 
 
+Steps = tuple[tuple[Part, int], ...]
+"""The responses of a state, in order: of which part, which chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One response as bytes. `ack`: the bytes of the plain ACK to it, the request that has type and nonce alone."""
+
+    data: bytes = field(repr=False)  # may hold a secret
+    nonce: str
+    ack: bytes
+
+
 def cut(difference: Difference) -> tuple[Chunk, ...]:
     """Chunks of at most 250 resources and 1 MiB (a bigger resource travels alone); removed names count as bytes."""
     chunks = [*_cut_records(difference.changed), *_cut_names(difference.removed)]
@@ -84,16 +97,23 @@ def _cut_names(names: tuple[str, ...]) -> Iterator[Chunk]:
         yield Chunk(removed=names[start:])
 
 
-def encode(part: Part, index: int, system_version: str) -> bytes:
+def steps_of(parts: Iterable[Part]) -> Steps:
+    """The responses that parts are sent in."""
+    return tuple((part, index) for part in parts for index in range(len(part.chunks)))
+
+
+def encode(part: Part, index: int, system_version: str) -> Response:
     """The serialised DeltaDiscoveryResponse of one chunk. `system_version` is empty but in a state's last response."""
-    chunk = part.chunks[index]
+    chunk, nonce = part.chunks[index], part.nonce(index)
     frame = discovery_pb2.DeltaDiscoveryResponse(
         type_url=part.type_url,
-        nonce=part.nonce(index),
+        nonce=nonce,
         removed_resources=chunk.removed,
         system_version_info=system_version,
     )
-    return b"".join((*(record.wire for record in chunk.records), frame.SerializeToString()))
+    data = b"".join((*(record.wire for record in chunk.records), frame.SerializeToString()))
+    ack = discovery_pb2.DeltaDiscoveryRequest(type_url=part.type_url, response_nonce=nonce)
+    return Response(data, nonce, ack.SerializeToString())
 
 
 class Library:
@@ -102,7 +122,8 @@ class Library:
     def __init__(self, most_bytes: int = SHARED_BYTES) -> None:
         self._most_bytes = most_bytes
         self._parts: OrderedDict[tuple[str, str, int, int], Part] = OrderedDict()
-        self._responses: OrderedDict[tuple[Part, int, str], bytes] = OrderedDict()
+        self._steps: OrderedDict[tuple[str, int, int, tuple[str, ...]], Steps] = OrderedDict()
+        self._responses: OrderedDict[tuple[Part, int, str], Response] = OrderedDict()
         self._size = 0
 
     @property
@@ -130,8 +151,21 @@ class Library:
             self._parts.move_to_end(key)
         return part
 
-    def response(self, part: Part, index: int, system_version: str) -> bytes:
-        """The bytes of one response: the same object for every stream, while it is remembered."""
+    def steps(
+        self, snapshot: Snapshot, held: int, types: tuple[str, ...], entries: Mapping[str, Subscription]
+    ) -> Steps:
+        """What all streams lack that hold the state of sequence `held` and want the whole of `types`: cut once."""
+        key = (snapshot.gateway, held, snapshot.sequence, types)
+        steps = self._steps.get(key)
+        if steps is None:
+            parts = (self.step(snapshot, entries[type_url], 0) for type_url in types)
+            steps = self._steps[key] = steps_of(part for part in parts if part is not None)
+            if len(self._steps) > SHARED_PARTS:
+                self._steps.popitem(last=False)
+        return steps
+
+    def response(self, part: Part, index: int, system_version: str) -> Response:
+        """One response: the same object for every stream, while it is remembered."""
         if not part.shared:
             return encode(part, index, system_version)
         key = (part, index, system_version)
@@ -140,9 +174,9 @@ class Library:
             self._responses.move_to_end(key)
             return kept
         made = self._responses[key] = encode(part, index, system_version)
-        self._size += len(made)
+        self._size += len(made.data)
         while self._size > self._most_bytes and len(self._responses) > 1:
-            self._size -= len(self._responses.popitem(last=False)[1])
+            self._size -= len(self._responses.popitem(last=False)[1].data)
         return made
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
-from controlplane.xds.nacks import Refusal
+from controlplane.xds.nacks import NONE, Refusal
 
 Listener = Callable[[str], None]
 
@@ -40,7 +40,7 @@ class Proxy:
     refused: int = NOTHING
     refused_version: str = ""
     refused_at: float | None = None
-    refusals: dict[str, Refusal] = field(default_factory=dict)
+    refusals: Mapping[str, Refusal] = field(default_factory=lambda: NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,9 @@ class Fleet:
 
     def __init__(self, clock: Callable[[], float], steady: Callable[[], float] | None = None) -> None:
         self._clock, self._steady = clock, steady or clock
-        self._proxies: dict[str, list[Proxy]] = defaultdict(list)
+        self._proxies: dict[str, dict[Proxy, None]] = defaultdict(dict)
+        self._answered: dict[str, Counter[int]] = defaultdict(Counter)
+        """By Gateway: of how many proxies each state is the last that they have answered."""
         self._listeners: list[Listener] = []
 
     def listen(self, listener: Listener) -> Callable[[], None]:
@@ -110,34 +112,48 @@ class Fleet:
     def connect(self, node_id: str, gateway: str, address: str) -> Proxy:
         """A proxy opened a stream."""
         proxy = Proxy(node_id, gateway, address, self._steady())
-        self._proxies[gateway].append(proxy)
+        self._proxies[gateway][proxy] = None
+        self._answered[gateway][NOTHING] += 1
         self._tell(gateway)
         return proxy
 
     def disconnect(self, proxy: Proxy) -> None:
         """Its stream ended, for whatever reason."""
         remaining = self._proxies[proxy.gateway]
-        remaining.remove(proxy)
+        del remaining[proxy]
+        self._count(proxy, None)
         if not remaining:
-            del self._proxies[proxy.gateway]
+            del self._proxies[proxy.gateway], self._answered[proxy.gateway]
         self._tell(proxy.gateway)
 
     def acknowledge(self, proxy: Proxy, sequence: int, version: str) -> None:
         """It holds this state and refuses nothing of it."""
-        proxy.acknowledged = proxy.answered = sequence
+        self._count(proxy, sequence)
+        proxy.acknowledged = sequence
         proxy.acknowledged_version = version
         proxy.acknowledged_at = self._clock()
-        proxy.refusals = {}
+        proxy.refusals = NONE
         self._tell(proxy.gateway)
 
-    def refuse(self, proxy: Proxy, sequence: int, version: str, refusals: Iterable[Refusal], *, complete: bool) -> None:
-        """It refuses a part of this state. `complete`: these are all, and the rest is applied."""
-        named = {refusal.key: refusal for refusal in refusals}
-        proxy.refusals = named if complete else {**proxy.refusals, **named}
+    def refuse(
+        self, proxy: Proxy, sequence: int, version: str, refusals: Mapping[str, Refusal], *, complete: bool
+    ) -> None:
+        """It refuses a part of this state. `complete`: these are all, and the rest is applied. Keeps the mapping."""
+        proxy.refusals = refusals if complete else {**proxy.refusals, **refusals}
         if complete:
-            proxy.answered = sequence
+            self._count(proxy, sequence)
         proxy.refused, proxy.refused_version, proxy.refused_at = sequence, version, self._clock()
         self._tell(proxy.gateway)
+
+    def _count(self, proxy: Proxy, sequence: int | None) -> None:
+        """It has answered this state; None: it is gone."""
+        counts = self._answered[proxy.gateway]
+        counts[proxy.answered] -= 1
+        if not counts[proxy.answered]:
+            del counts[proxy.answered]
+        if sequence is not None:
+            counts[sequence] += 1
+            proxy.answered = sequence
 
     def _tell(self, gateway: str) -> None:
         for listener in tuple(self._listeners):
@@ -145,9 +161,13 @@ class Fleet:
 
     # What others read
 
+    def is_settled(self, gateway: str, newest: int) -> bool:
+        """Whether every proxy has answered the state of the sequence `newest`. Costs the same for any number."""
+        return gateway not in self._proxies or self._answered[gateway][newest] == len(self._proxies[gateway])
+
     def view(self, gateway: str) -> View:
         """The proxies of one Gateway."""
-        proxies = self._proxies.get(gateway, [])
+        proxies = [*self._proxies.get(gateway, ())]
         refused_by = Counter(chain.from_iterable(proxy.refusals for proxy in proxies))
         return View(
             gateway,

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final
+from weakref import WeakValueDictionary
 
 MOST_REFUSALS: Final = 1000
 LONGEST_MESSAGE: Final = 1 << 20
@@ -47,12 +49,48 @@ def parse(message: str) -> tuple[Refusal, ...]:
     return tuple(refusals.values()) or (Refusal("", _clean(message, LONGEST_REASON)),)
 
 
+class Refusals(dict[str, Refusal]):
+    """What one message refuses, by key. Nobody changes it: proxies that say the same share it, while any of them does.
+
+    A dictionary that can be referred to weakly.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def __init__(self, refusals: Iterable[Refusal] = ()) -> None:
+        super().__init__((refusal.key, refusal) for refusal in refusals)
+
+
+NONE: Final[Mapping[str, Refusal]] = Refusals()
+
+_shared: Final[WeakValueDictionary[bytes, Refusals]] = WeakValueDictionary()
+"""By a digest of the message: 500 proxies that refuse 500 resources would else keep a quarter of a million entries."""
+
+
+def share(message: str) -> Refusals:
+    """The refusals of a NACK, parsed once while anybody has them."""
+    digest = blake2b(message.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    found = _shared.get(digest)
+    if found is None:
+        found = _shared[digest] = Refusals(parse(message))
+    return found
+
+
+def noted(known: Mapping[str, Refusal], message: str) -> Mapping[str, Refusal]:
+    """The refusals of a NACK beside those that are known already; the mapping that is passed stays as it is."""
+    if not known:
+        return share(message)
+    refusals = dict(known)
+    note(refusals, message)
+    return refusals
+
+
 def note(known: dict[str, Refusal], message: str) -> None:
     """Add the refusals of a NACK to those that are known; however many NACKs come, no more than of one are kept.
 
     Of a key that is known the newer reason counts, where it finds room; what is new never drives out what is known.
     """
-    found = parse(message)
+    found = share(message).values()
     room = MOST_TEXT - sum(map(_weight, known.values()))
     for refusal in found:
         older = known.get(refusal.key)

@@ -175,7 +175,7 @@ class XdsServer:
         """DeltaAggregatedResources: read the first request, let the proxy in, serve it."""
         if self._stopping:
             await call.abort(grpc.StatusCode.UNAVAILABLE, SHUTTING_DOWN)
-        stream = Stream(self._library, time.monotonic)
+        stream = Stream(self._library, time.monotonic, self._snapshots.recall)
         peer = _peer(call)
         if not await _open(stream, call):
             return
@@ -245,7 +245,7 @@ async def _open(stream: Stream, call: DeltaCall) -> bool:
             request = await call.read()
         if request is grpc.aio.EOF:
             return False
-        stream.receive(request)
+        stream.take(request)
     except TimeoutError:
         await call.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"no request within {FIRST_REQUEST:g} s")
     except ProtocolError as error:

@@ -1,7 +1,7 @@
 """The gRPC services of the controller as handlers: resources, client status, health, reflection.
 
 Thin shells over pure rooms; `server` decides which of them are offered where. Responses of the resource service are
-bytes already: its handler has no serialiser.
+bytes already: its handler has no serialiser, and no parser either, as most requests are known by their bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from controlplane.xds import csds, methods
 from controlplane.xds.matching import matches_any
 from controlplane.xds.node import ProtocolError
 from controlplane.xds.session import Call, DeltaCall
-from gatewright.wire.external import client_status_pb2, discovery_pb2
+from gatewright.wire.external import client_status_pb2
 from gatewright.wire.v1 import resource_pb2  # noqa: F401  # in the pool, so that reflection can show resources
 
 PAUSE_EVERY: Final = 200
@@ -34,10 +34,8 @@ class DeltaMethod(Protocol):
 
 
 def discovery_handler(delta: DeltaMethod) -> grpc.GenericRpcHandler:
-    """The resource service: bytes out, messages in."""
-    method = grpc.stream_stream_rpc_method_handler(
-        delta, request_deserializer=discovery_pb2.DeltaDiscoveryRequest.FromString
-    )
+    """The resource service: bytes in, bytes out."""
+    method = grpc.stream_stream_rpc_method_handler(delta)
     return grpc.method_handlers_generic_handler(methods.DISCOVERY, {"DeltaAggregatedResources": method})
 
 

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, Protocol
 
@@ -24,7 +24,6 @@ from controlplane.xds.nacks import Refusal
 from controlplane.xds.node import Peer, ProtocolError
 from controlplane.xds.permits import FREE_BYTES, PATIENCE, Permit, Permits
 from controlplane.xds.stream import Acknowledged, Refused, Stream
-from gatewright.wire.external import discovery_pb2
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -44,9 +43,9 @@ class Call(Protocol):
 
 
 class DeltaCall(Call, Protocol):
-    """A delta call: requests are read as messages (or `grpc.aio.EOF`), responses written as bytes."""
+    """A delta call: requests are read as bytes (or `grpc.aio.EOF`), responses written as such."""
 
-    async def read(self) -> discovery_pb2.DeltaDiscoveryRequest: ...
+    async def read(self) -> bytes: ...
 
     async def write(self, response: bytes) -> None: ...
 
@@ -73,7 +72,8 @@ class Session:
         self._fleet = house.fleet
         self._permits = house.permits
         self._send_timeout = house.send_timeout
-        self._wake = asyncio.Event()
+        self._woken = False
+        self._waiter: asyncio.Future[None] | None = None
         self._closing = ""
         self._ticket = 0
         self._permit: Permit | None = None
@@ -83,13 +83,15 @@ class Session:
         self._left = False
 
     def notify(self) -> None:
-        """There is a newer snapshot."""
-        self._wake.set()
+        """There is a newer snapshot, or another reason to look."""
+        self._woken = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def close(self, reason: str) -> None:
         """End the call with UNAVAILABLE, so that the proxy tries again, here or at another replica."""
         self._closing = reason
-        self._wake.set()
+        self.notify()
 
     def check(self, now: float) -> None:
         """Notice a peer that does not take what is sent to it, or does not answer a question. `now`: monotonic."""
@@ -127,15 +129,15 @@ class Session:
 
     async def _read(self, call: DeltaCall) -> None:
         while (request := await call.read()) is not grpc.aio.EOF:
-            self.stream.receive(request)
+            self.stream.take(request)
             self._report()
             if self.stream.has_more(self._snapshots.newest(self.gateway)):
-                self._wake.set()
+                self.notify()
 
     def _stopped_reading(self, reader: asyncio.Task[None]) -> None:
         if not reader.cancelled():
             reader.exception()  # taken note of; `_write` raises it, unless the call ended first
-        self._wake.set()
+        self.notify()
 
     async def _write(self, call: DeltaCall, reader: asyncio.Task[None]) -> None:
         """Write what there is to write. A peer that only asked (no more requests follow) gets one state and the end."""
@@ -161,7 +163,7 @@ class Session:
             if size <= FREE_BYTES:
                 return True
             self._ticket = self._ticket or self._permits.ticket()
-            self._permit = self._permits.ask(self._ticket, size, self._wake.set, slow=self._slow)
+            self._permit = self._permits.ask(self._ticket, size, self.notify, slow=self._slow)
         return self._permit.granted
 
     async def _send(self, call: DeltaCall) -> None:
@@ -185,12 +187,21 @@ class Session:
             self._ticket = 0  # all is said: the next state has a place of its own
         seconds = self.stream.wait()
         if seconds is None:
-            await self._wake.wait()
+            await self._woken_up()
         else:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    await self._wake.wait()
-        self._wake.clear()
+                    await self._woken_up()
+        self._woken = False
+
+    async def _woken_up(self) -> None:
+        """Until `notify`. A future for each wait costs half of what an `asyncio.Event` does."""
+        if not self._woken:
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
 
     def _report(self) -> None:
         """Pass on to the fleet what became known."""
@@ -204,9 +215,9 @@ class Session:
                     self._log(refusals)
                     self._fleet.refuse(self.proxy, sequence, version, refusals, complete=complete)
 
-    def _log(self, refusals: tuple[Refusal, ...]) -> None:
+    def _log(self, refusals: Mapping[str, Refusal]) -> None:
         """A line for each of the first new refusals: a proxy repeats what it still refuses in every answer."""
-        new = [refusal for refusal in refusals if self.proxy.refusals.get(refusal.key) != refusal]
+        new = [refusal for refusal in refusals.values() if self.proxy.refusals.get(refusal.key) != refusal]
         for refusal in new[:MOST_LINES]:
             LOG.warning("proxy %s refuses %s: %s", self.proxy.node_id, refusal.key or "a state", refusal.error)
         if len(new) > MOST_LINES:

@@ -7,20 +7,23 @@ Pure; `session` moves the bytes. Its laws:
 - At most one state is unanswered. While it is, newer snapshots replace each other; afterwards the newest one is sent.
 - A state is answered when its last response is. Answers to earlier responses may come or not; a NACK to any of them
   makes the state a refused one. What was refused is not sent again until it changes.
-- A proxy that claims to hold a state (`claim`) is believed, or asked, before its first state.
+- A proxy that claims to hold a state (`claim`) is believed, or asked, before its first state. One that holds a recent
+  one is told so first, by an empty state of that version, and then what is new since.
 - Subscriptions are taken from every request, whatever its nonce; an unknown or old nonce answers nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from google.protobuf.message import DecodeError
+
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot
 from controlplane.xds import nacks
-from controlplane.xds.claim import OWN_AGENT, Claim
-from controlplane.xds.delta import Library, Part, empty_part
+from controlplane.xds.claim import OWN_AGENT, Claim, Recall, no_memory
+from controlplane.xds.delta import Library, Part, Steps, empty_part, steps_of
 from controlplane.xds.node import Identity, ProtocolError, identify
 from controlplane.xds.subscription import Subscription
 from gatewright.wire.external import discovery_pb2, node_pb2
@@ -50,7 +53,7 @@ class Refused:
 
     sequence: int
     version: str
-    refusals: tuple[nacks.Refusal, ...]
+    refusals: Mapping[str, nacks.Refusal]
     complete: bool
 
 
@@ -59,38 +62,69 @@ Outcome = Acknowledged | Refused
 
 @dataclass(slots=True)
 class _Flight:
-    """A state on its way: responses still to send, nonces sent, what was refused so far."""
+    """A state on its way: its responses, how many are sent, by which bytes each is acknowledged, what was refused."""
 
     snapshot: Snapshot
-    steps: list[tuple[Part, int]]  # the next one last
-    nonces: set[str] = field(default_factory=set)
+    steps: Steps
+    sent: int = 0
+    nonces: dict[bytes, str] = field(default_factory=dict)
     marker: str = ""
-    refusals: dict[str, nacks.Refusal] = field(default_factory=dict)
+    refusals: Mapping[str, nacks.Refusal] = field(default_factory=lambda: nacks.NONE)
     answered: bool = False
+
+    @property
+    def is_sent(self) -> bool:
+        return self.sent == len(self.steps)
 
 
 class Stream:
-    """One stream. `clock` gives monotonic seconds."""
+    """One stream. `clock` gives monotonic seconds, `recall` recent states, for proxies that claim to hold one."""
 
-    def __init__(self, library: Library, clock: Callable[[], float]) -> None:
+    def __init__(self, library: Library, clock: Callable[[], float], recall: Recall = no_memory) -> None:
         self._library = library
         self._clock = clock
+        self._recall = recall
         self._flight: _Flight | None = None
         self._held = 0
         self._outcomes: list[Outcome] = []
         self._serial = 0
+        self._plain: tuple[str, ...] = ()
+        """Types, in order, when this stream wants the whole of each and holds the state `_held` of all of them."""
         self._opened: float | None = None
         self._claim = Claim()
         self.node: node_pb2.Node | None = None
         self.identity: Identity | None = None
         self.subscriptions: dict[str, Subscription] = {}
-        self.refusals: dict[str, nacks.Refusal] = {}
+        self.refusals: Mapping[str, nacks.Refusal] = nacks.NONE
 
     def __repr__(self) -> str:
         who = self.identity.node_id if self.identity else "unknown"
         return f"<Stream {who} held={self._held} {list(self.subscriptions.values())}>"
 
     # Requests
+
+    def take(self, data: bytes) -> None:
+        """Take one request in as it came. A plain ACK is known by its bytes: of all requests nearly all are that.
+
+        Raises:
+            ProtocolError: as `receive`, or the bytes are no request.
+        """
+        flight = self._flight
+        nonce = flight.nonces.get(data) if flight is not None else None
+        if flight is not None and nonce is not None:
+            self._acknowledge(flight, nonce)
+            return
+        try:
+            request = discovery_pb2.DeltaDiscoveryRequest.FromString(data)
+        except DecodeError as error:
+            raise ProtocolError(f"a request is not a DeltaDiscoveryRequest: {error}") from None
+        self.receive(request)
+
+    def _acknowledge(self, flight: _Flight, nonce: str) -> None:
+        if nonce == flight.marker and not flight.answered:
+            flight.answered = True
+            self._settle(flight)
+            self._report(flight, complete=True)
 
     def receive(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
         """Take one request in.
@@ -116,30 +150,31 @@ class Stream:
     def _subscribe(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
         subscription = self.subscriptions.get(request.type_url)
         if subscription is not None:
-            subscription.update(request)
+            if subscription.update(request):
+                self._plain = ()
             return
         if len(self.subscriptions) == MOST_TYPES:
             raise ProtocolError(f"more than {MOST_TYPES} types on one stream")
         if self._opened is None:
             self._opened = self._clock()
         self.subscriptions[request.type_url] = Subscription(request)
+        self._plain = ()
 
     def _answer(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
         """An ACK or NACK. It counts when it belongs to the newest state, also when that was answered before."""
         flight = self._flight
-        if flight is None or request.response_nonce not in flight.nonces:
+        if flight is None or request.response_nonce not in flight.nonces.values():
             return
-        complete = request.response_nonce == flight.marker and not flight.answered
-        refused = request.HasField("error_detail")
-        if refused:
-            nacks.note(flight.refusals, request.error_detail.message)
-        if complete:
+        if not request.HasField("error_detail"):
+            self._acknowledge(flight, request.response_nonce)
+            return
+        flight.refusals = nacks.noted(flight.refusals, request.error_detail.message)
+        if request.response_nonce == flight.marker and not flight.answered:
             flight.answered = True
             self._settle(flight)
-        elif refused:
+        else:
             self.refusals = {**self.refusals, **flight.refusals}
-        if complete or refused:
-            self._report(flight, complete=flight.answered)
+        self._report(flight, complete=flight.answered)
 
     def _settle(self, flight: _Flight) -> None:
         self.refusals = flight.refusals
@@ -150,13 +185,14 @@ class Stream:
     def _report(self, flight: _Flight, *, complete: bool) -> None:
         snapshot = flight.snapshot
         if flight.refusals:
-            refusals = tuple(flight.refusals.values())
-            self._outcomes.append(Refused(snapshot.sequence, snapshot.version, refusals, complete))
+            self._outcomes.append(Refused(snapshot.sequence, snapshot.version, flight.refusals, complete))
         else:
             self._outcomes.append(Acknowledged(snapshot.sequence, snapshot.version))
 
     def take_outcomes(self) -> tuple[Outcome, ...]:
         """What became known since the last call, oldest first."""
+        if not self._outcomes:
+            return ()
         taken = tuple(self._outcomes)
         self._outcomes.clear()
         return taken
@@ -168,15 +204,15 @@ class Stream:
         if self._flight is None or self._flight.answered:
             self._begin(newest)
         flight = self._flight
-        if flight is None or not flight.steps:
+        if flight is None or flight.is_sent:
             return self._claim.next_question()
-        part, index = flight.steps.pop()
-        last = not flight.steps
-        nonce = part.nonce(index)
-        flight.nonces.add(nonce)
-        if last:
-            flight.marker = nonce
-        return self._library.response(part, index, flight.snapshot.version if last else "")
+        part, index = flight.steps[flight.sent]
+        flight.sent += 1
+        response = self._library.response(part, index, flight.snapshot.version if flight.is_sent else "")
+        flight.nonces[response.ack] = response.nonce
+        if flight.is_sent:
+            flight.marker = response.nonce
+        return response.data
 
     def prepare(self, newest: Snapshot) -> int | None:
         """About the bytes that `next_response` is going to cost, or None when there is nothing to send now.
@@ -185,9 +221,9 @@ class Stream:
         """
         if self._flight is None or self._flight.answered:
             self._begin(newest)
-        if self._flight is None or not self._flight.steps:
+        if self._flight is None or self._flight.is_sent:
             return self._claim.cost(newest)
-        part, index = self._flight.steps[-1]
+        part, index = self._flight.steps[self._flight.sent]
         return part.chunks[index].size
 
     @property
@@ -198,12 +234,14 @@ class Stream:
     def has_more(self, newest: Snapshot) -> bool:
         """Whether `next_response` may give something, now or after `wait`."""
         flight = self._flight
-        if flight is None or flight.steps:
+        if flight is None or not flight.is_sent:
             return True
         return flight.answered and self._lacks(newest)
 
     def _lacks(self, newest: Snapshot) -> bool:
-        return newest.sequence != self._held or any(entry.dirty for entry in self.subscriptions.values())
+        if newest.sequence != self._held:
+            return True
+        return not self._plain and any(entry.dirty for entry in self.subscriptions.values())
 
     def admitted(self) -> None:
         """The proxy may have resources from now on. What it waited for that does not count as waiting for its second
@@ -232,28 +270,40 @@ class Stream:
 
     def _begin(self, newest: Snapshot) -> None:
         """Start to send what the stream lacks of the newest state, if it lacks anything."""
-        if self._is_early():
+        if self._flight is None:
+            if self._is_early():
+                return
+            newest = self._claim.compare(self.subscriptions, newest, self._recall)
+            if self._claim.is_asked:
+                return
+        if not self._lacks(newest):
             return
-        self._claim.compare(self.subscriptions, newest)
-        if self._claim.is_asked or not self._lacks(newest):
-            return
-        parts = self._parts(newest)
+        steps = self._steps(newest)
         for subscription in self.subscriptions.values():
             subscription.sent(newest.resources(subscription.type_url), newest.sequence)
         self._held = newest.sequence
-        if parts:
-            steps = [(part, index) for part in parts for index in range(len(part.chunks))]
-            self._flight = _Flight(newest, steps[::-1])
+        if steps:
+            self._flight = _Flight(newest, steps)
         else:
             self._pass_over(newest)
+
+    def _steps(self, newest: Snapshot) -> Steps:
+        """Nearly all streams want all there is, and make the same step."""
+        if self._plain:
+            return self._library.steps(newest, self._held, self._plain, self.subscriptions)
+        steps = steps_of(self._parts(newest))
+        if all(entry.wildcard for entry in self.subscriptions.values()):
+            self._plain = tuple(entry.type_url for entry in self._in_order())
+        return steps
+
+    def _in_order(self) -> list[Subscription]:
+        return sorted(self.subscriptions.values(), key=lambda entry: ORDER.get(entry.type_url, len(ORDER)))
 
     def _parts(self, newest: Snapshot) -> list[Part]:
         """What each type contributes, in order. A type never answered gets an answer, unless ours and not alone."""
         parts: list[Part] = []
         empty: Part | None = None
-        for subscription in sorted(
-            self.subscriptions.values(), key=lambda entry: ORDER.get(entry.type_url, len(ORDER))
-        ):
+        for subscription in self._in_order():
             self._serial += 1
             part = self._library.step(newest, subscription, self._serial)
             if part is None and subscription.fresh:

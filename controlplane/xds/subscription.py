@@ -76,17 +76,20 @@ class Subscription:
         """Whether the next difference is that between two states, hence the same for every such stream."""
         return self.wildcard and not self._known and not self._resend
 
-    def update(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
-        """Change the subscription as a later request of this type says.
+    def update(self, request: discovery_pb2.DeltaDiscoveryRequest) -> bool:
+        """Change the subscription as a later request of this type says. Whether it says anything about that.
 
         Raises:
             ProtocolError: all names together, those that were given up too, are more than `MOST_TEXT`.
         """
+        if not request.resource_names_subscribe and not request.resource_names_unsubscribe:
+            return False
         self._weigh(request)
         for name in request.resource_names_subscribe:
             self._subscribe(name)
         for name in request.resource_names_unsubscribe:
             self._unsubscribe(name)
+        return True
 
     def _weigh(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
         """Count the names that a request brings. Those that came twice or left count until the sum is too much."""
@@ -149,9 +152,10 @@ class Subscription:
     def sent(self, target: ResourceMap, sequence: int) -> None:
         """The difference to `target`, the state of that sequence, is on its way."""
         self.base, self.base_sequence = target, sequence
-        self._known = {}
-        self._resend.clear()
-        self.fresh = False
+        if self.fresh or self._known or self._resend:
+            self._known = {}
+            self._resend.clear()
+            self.fresh = False
 
 
 def _weight(names: Iterable[str]) -> int:

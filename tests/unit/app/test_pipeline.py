@@ -14,7 +14,7 @@ from controlplane import pipeline
 from controlplane.derive import TransformError
 from controlplane.snapshot import Snapshot
 from controlplane.sources import decode, tree
-from controlplane.xds import Refusal
+from controlplane.xds.nacks import Refusal, Refusals
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "quickstart"
 GATEWAY = "default/quickstart"
@@ -156,7 +156,7 @@ async def test_new_content_that_needs_no_new_state_is_programmed_with_the_old_on
 async def test_a_refusal_is_a_condition_of_what_caused_it_until_it_is_taken_back(world: World) -> None:
     fleet, sequence = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY).sequence
     proxy = fleet.connect("default/quickstart/a", GATEWAY, "")
-    fleet.refuse(proxy, sequence, "v", [Refusal(ROUTE, "unknown field 99")], complete=True)
+    fleet.refuse(proxy, sequence, "v", Refusals([Refusal(ROUTE, "unknown field 99")]), complete=True)
     await world.settle()
     assert world.conditions("HTTPRoute", "shop")["Programmed"] == ("False", "Rejected", 1)
     assert "Programmed" not in world.conditions("HTTPRoute", "catalog")
@@ -169,7 +169,7 @@ async def test_a_refusal_is_a_condition_of_what_caused_it_until_it_is_taken_back
 async def test_a_refusal_without_a_name_concerns_the_gateway(world: World) -> None:
     fleet, sequence = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY).sequence
     proxy = fleet.connect("default/quickstart/a", GATEWAY, "")
-    fleet.refuse(proxy, sequence, "v", [Refusal("", "no workers")], complete=True)
+    fleet.refuse(proxy, sequence, "v", Refusals([Refusal("", "no workers")]), complete=True)
     await world.settle()
     assert world.programmed() == ("False", "Pending", 1)
     body = world.pipeline.program.status("Gateway", "default", "quickstart")
@@ -232,7 +232,7 @@ async def test_many_different_refusals_make_a_short_condition(world: World) -> N
     state = world.pipeline.snapshots.newest(GATEWAY)
     for number in range(100):
         proxy = fleet.connect(f"default/quickstart/p{number}", GATEWAY, "")
-        named = [Refusal("", f"no {number}" + "x" * 2000), Refusal(ROUTE, f"none {number}" + "x" * 2000)]
+        named = Refusals([Refusal("", f"no {number}" + "x" * 2000), Refusal(ROUTE, f"none {number}" + "x" * 2000)])
         fleet.refuse(proxy, state.sequence, state.version, named, complete=True)
     view = fleet.view(GATEWAY)
     detail, reason = pipeline.fleet_view(view, state.sequence).detail, pipeline.refusals(view)[ROUTE]

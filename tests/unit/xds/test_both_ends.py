@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot, Snapshots
 from controlplane.xds.delta import Library
-from controlplane.xds.nacks import Refusal
+from controlplane.xds.nacks import Refusal, Refusals
 from controlplane.xds.stream import Acknowledged, Outcome, Refused, Stream
 from dataplane.agent.xds_stream import STATE_KEY, Request, State, XdsStream
 from gatewright.wire.external import discovery_pb2
@@ -156,9 +156,9 @@ def test_answers_reach_the_server_as_outcomes() -> None:
     link.publish("a", b"1")
     assert link.settle() == (Acknowledged(1, link.newest.version),)
     link.publish("b", BAD)
-    assert link.settle() == (Refused(2, link.newest.version, (Refusal("b", "bad content"),), complete=True),)
+    assert link.settle() == (Refused(2, link.newest.version, Refusals((Refusal("b", "bad content"),)), complete=True),)
     link.publish("a", b"2")
-    assert link.settle() == (Refused(3, link.newest.version, (Refusal("b", "bad content"),), complete=True),)
+    assert link.settle() == (Refused(3, link.newest.version, Refusals((Refusal("b", "bad content"),)), complete=True),)
     link.publish("b", b"1")
     assert link.settle() == (Acknowledged(4, link.newest.version),)
 
@@ -246,7 +246,7 @@ def test_who_refuses_something_tells_its_versions_at_once_and_is_sent_it_again()
     link.settle()
     states = len(link.versions)
     link.restart()
-    assert link.settle() == (Refused(1, link.newest.version, (Refusal("b", "bad content"),), complete=True),)
+    assert link.settle() == (Refused(1, link.newest.version, Refusals((Refusal("b", "bad content"),)), complete=True),)
     assert (link.asked, len(link.versions)) == (0, states + 1)
     link.publish("b", None)
     link.restart()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from google.protobuf.struct_pb2 import Struct
 
-from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots
+from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots, history
 from controlplane.xds.claim import OWN_AGENT, QUESTION, STATE_KEY
 from controlplane.xds.delta import Library
 from controlplane.xds.stream import Acknowledged, Stream
@@ -194,3 +194,29 @@ def test_versions_of_nonsense_harm_only_who_tells_them(server: Server) -> None:
     server.stream = other
     server.open("")
     assert names(server.read()) == ["a", "a", "b", "b"]
+
+
+def test_claim_of_a_recent_state_gets_that_state_and_then_what_is_new_since(server: Server) -> None:
+    server.stream = Stream(Library(), lambda: server.now, server.snapshots.recall)
+    claimed = server.snapshots.newest(GATEWAY)
+    server.snapshots.apply([(GATEWAY, RESOURCE_TYPE, "a", None), (GATEWAY, RESOURCE_TYPE, "c", b"1")])
+    server.open(claimed.version)
+    (first,) = server.read()
+    assert (first.system_version_info, names([first]), list(first.removed_resources)) == (claimed.version, [], [])
+    server.stream.receive(Request(type_url=first.type_url, response_nonce=first.nonce))
+    assert server.stream.take_outcomes() == (Acknowledged(claimed.sequence, claimed.version),)
+    (second,) = server.read()
+    assert (second.system_version_info, names([second]), list(second.removed_resources)) == (
+        server.version,
+        ["c"],
+        ["a"],
+    )
+
+
+def test_claim_of_a_forgotten_state_is_asked_about(server: Server) -> None:
+    server.stream = Stream(Library(), lambda: server.now, server.snapshots.recall)
+    claimed = server.version
+    for number in range(history.MOST_STATES + 1):
+        server.snapshots.apply([(GATEWAY, RESOURCE_TYPE, "a", f"{number}".encode() * 2)])
+    server.open(claimed)
+    assert all(map(is_question, server.read()))

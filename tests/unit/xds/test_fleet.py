@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.xds.fleet import Fleet, Proxy, Refuser
-from controlplane.xds.nacks import Refusal
+from controlplane.xds.nacks import Refusal, Refusals
 
 WEB = "shop/web"
 
@@ -55,15 +55,15 @@ def test_acknowledged_sequences(fleet: Fleet) -> None:
 def test_refusal_is_kept_by_key_and_ends_with_a_later_answer(fleet: Fleet) -> None:
     one, two = join(fleet, "one"), join(fleet, "two")
     fleet.acknowledge(one, 1, "v1")
-    fleet.refuse(one, 2, "v2", [Refusal("a", "bad"), Refusal("b", "bad")], complete=True)
-    fleet.refuse(two, 2, "v2", [Refusal("a", "worse")], complete=True)
+    fleet.refuse(one, 2, "v2", Refusals([Refusal("a", "bad"), Refusal("b", "bad")]), complete=True)
+    fleet.refuse(two, 2, "v2", Refusals([Refusal("a", "worse")]), complete=True)
     view = fleet.view(WEB)
     assert view.refusals == {
         "a": (Refuser("shop/web/one", "bad", 2, "v2"), Refuser("shop/web/two", "worse", 2, "v2")),
         "b": (Refuser("shop/web/one", "bad", 2, "v2"),),
     }
     assert (view.acknowledged_by(1), view.acknowledged_by(2), view.answered_by(2)) == (1, 0, 2)
-    fleet.refuse(one, 3, "v3", [Refusal("b", "bad")], complete=True)
+    fleet.refuse(one, 3, "v3", Refusals([Refusal("b", "bad")]), complete=True)
     fleet.acknowledge(two, 3, "v3")
     assert set(fleet.view(WEB).refusals) == {"b"}
     fleet.acknowledge(one, 4, "v4")
@@ -72,8 +72,8 @@ def test_refusal_is_kept_by_key_and_ends_with_a_later_answer(fleet: Fleet) -> No
 
 def test_refusal_of_a_part_adds_to_what_is_refused(fleet: Fleet) -> None:
     one = join(fleet, "one")
-    fleet.refuse(one, 1, "v1", [Refusal("a", "bad")], complete=True)
-    fleet.refuse(one, 2, "v2", [Refusal("b", "bad")], complete=False)
+    fleet.refuse(one, 1, "v1", Refusals([Refusal("a", "bad")]), complete=True)
+    fleet.refuse(one, 2, "v2", Refusals([Refusal("b", "bad")]), complete=False)
     view = fleet.view(WEB)
     assert set(view.refusals) == {"a", "b"}
     assert (view.answered_by(1), view.answered_by(2)) == (1, 0)
@@ -81,7 +81,7 @@ def test_refusal_of_a_part_adds_to_what_is_refused(fleet: Fleet) -> None:
 
 def test_leaving_takes_refusals_away(fleet: Fleet) -> None:
     one, two = join(fleet, "one"), join(fleet, "one")  # the same proxy, reconnected before its old stream was dropped
-    fleet.refuse(one, 1, "v1", [Refusal("a", "bad")], complete=True)
+    fleet.refuse(one, 1, "v1", Refusals([Refusal("a", "bad")]), complete=True)
     fleet.disconnect(one)
     assert (fleet.view(WEB).connected, fleet.view(WEB).refusals) == (1, {})
     fleet.disconnect(two)
@@ -94,7 +94,7 @@ def test_listener_hears_of_every_change_of_a_view(fleet: Fleet) -> None:
     one = join(fleet, "one")
     other = join(fleet, "two", "shop/other")
     fleet.acknowledge(one, 1, "v1")
-    fleet.refuse(one, 2, "v2", [Refusal("a", "bad")], complete=True)
+    fleet.refuse(one, 2, "v2", Refusals([Refusal("a", "bad")]), complete=True)
     fleet.disconnect(one)
     stop()
     fleet.disconnect(other)
@@ -106,7 +106,7 @@ def test_list_for_people(fleet: Fleet, now: Now) -> None:
     now.time = 1010.0
     fleet.acknowledge(one, 3, "v3")
     now.time = 1020.0
-    fleet.refuse(one, 5, "v5", [Refusal("a", "bad")], complete=True)
+    fleet.refuse(one, 5, "v5", Refusals([Refusal("a", "bad")]), complete=True)
     first, second = fleet.proxies(lambda gateway: {WEB: 7}[gateway])
     assert (first.node_id, first.gateway, first.address, first.connected_since) == ("shop/web/one", WEB, "unix:", 1000)
     assert (first.acknowledged_version, first.acknowledged_at, first.lag) == ("v3", 1010.0, 4)
