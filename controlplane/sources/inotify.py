@@ -78,6 +78,7 @@ class Inotify:
             name = os.fsdecode(data[at + _HEAD.size : at + _HEAD.size + length].rstrip(b"\0"))
             at += _HEAD.size + length
             if mask & _OVERFLOW:
+                self._add_new(self._root)  # folders that came may be among what was lost
                 yield Event(self._root, False)
             elif mask & _IGNORED:
                 self._paths.pop(watch, None)
@@ -102,21 +103,49 @@ class Inotify:
         if (status.st_dev, status.st_ino) in visited:
             return
         visited.add((status.st_dev, status.st_ino))
-        watch = self._calls.inotify_add_watch(self._fd, os.fsencode(folder), _OF_INTEREST | _ONLY_FOLDERS)
-        self._paths[self._check(watch)] = folder
+        mask = _OF_INTEREST | _ONLY_FOLDERS
+        watch = self._check(self._calls.inotify_add_watch(self._fd, os.fsencode(folder), mask))
+        self._name(watch, folder, status)
         with os.scandir(folder) as entries:
-            below = [entry.path for entry in entries if entry.is_dir()]
+            below = sorted((entry.path for entry in entries if _is_folder(entry)), key=_turn)
         for path in below:
             try:
                 self._add(path, visited)
-            except (FileNotFoundError, PermissionError):
+            except (FileNotFoundError, NotADirectoryError, PermissionError):
                 continue  # gone meanwhile, or not ours to look at; `scan` leaves it out too
+
+    def _name(self, watch: int, folder: str, status: os.stat_result) -> None:
+        """A folder that is reached by several links has one watch, and goes by the path that `scan` gives it: the
+        first, as long as it leads there."""
+        known = self._paths.get(watch)
+        if known is None or _turn(folder) < _turn(known) or not _leads_to(known, status):
+            self._paths[watch] = folder
 
     def _check(self, result: int) -> int:
         if result < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
         return result
+
+
+def _turn(path: str) -> tuple[bool, list[str]]:
+    """The order in which `scan` goes through folders; what is hidden comes last, as it leaves that out."""
+    names = path.split(os.sep)
+    return any(name.startswith(".") for name in names), names
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False  # a link that leads to itself
+
+
+def _leads_to(path: str, status: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), status)
+    except OSError:
+        return False
 
 
 def _calls() -> ctypes.CDLL:

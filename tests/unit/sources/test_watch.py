@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.sources import inotify, watch
+from controlplane.sources import inotify, scan, watch
 
 PATIENCE = 20.0
 
@@ -76,6 +76,28 @@ def test_a_folder_behind_a_link_is_watched_and_a_circle_ends(tmp_path: Path) -> 
     made.watch.stop()
 
 
+def test_a_folder_with_several_names_goes_by_the_one_that_a_scan_gives_it(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "file.yaml").write_text("1")
+    (tmp_path / "c").symlink_to("b")
+    made = inotify.Inotify(str(tmp_path))
+
+    def edited() -> set[str]:
+        made.read(0)
+        (tmp_path / "b" / "file.yaml").write_text("2")
+        return {os.path.relpath(event.path, tmp_path) for event in made.read(PATIENCE)}
+
+    assert edited() == scan.scan(str(tmp_path)).keys() == {"b/file.yaml"}
+    (tmp_path / "d").symlink_to("b")
+    assert edited() == scan.scan(str(tmp_path)).keys() == {"b/file.yaml"}
+    (tmp_path / "a").symlink_to("b")
+    assert edited() == scan.scan(str(tmp_path)).keys() == {"a/file.yaml"}
+    made.close()
+    made = inotify.Inotify(str(tmp_path))
+    assert edited() == {"a/file.yaml"}
+    made.close()
+
+
 def test_a_file_that_is_being_written_is_told_when_it_is_closed(watched: Watched) -> None:
     with (watched.folder / "a.yaml").open("w") as file:
         file.write("half")
@@ -101,8 +123,30 @@ def test_without_inotify_the_folder_is_watched_as_well(tmp_path: Path, monkeypat
     made.watch.stop()
 
 
+OVERFLOW = inotify._HEAD.pack(-1, inotify._OVERFLOW, 0, 0)
+
+
 def test_lost_events_ask_for_a_look_at_everything(tmp_path: Path) -> None:
     made = inotify.Inotify(str(tmp_path))
-    overflow = inotify._HEAD.pack(-1, inotify._OVERFLOW, 0, 0)
-    assert list(made._events(overflow)) == [inotify.Event(str(tmp_path), False)]
+    assert list(made._events(OVERFLOW)) == [inotify.Event(str(tmp_path), False)]
+    made.close()
+
+
+def test_a_folder_whose_coming_was_lost_is_watched(tmp_path: Path) -> None:
+    made = inotify.Inotify(str(tmp_path))
+    (tmp_path / "new" / "deep").mkdir(parents=True)
+    os.read(made._fd, 65536)  # lost
+    list(made._events(OVERFLOW))
+    file = tmp_path / "new" / "deep" / "a.yaml"
+    file.write_text("a")
+    assert str(file) in {event.path for event in made.read(PATIENCE)}
+    made.close()
+
+
+def test_a_link_in_a_circle_is_left_out_and_the_rest_is_watched(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "below").mkdir()
+    made = inotify.Inotify(str(tmp_path))
+    (tmp_path / "below" / "a.yaml").write_text("a")
+    assert str(tmp_path / "below" / "a.yaml") in {event.path for event in made.read(PATIENCE)}
     made.close()
