@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 import yaml
@@ -91,6 +92,7 @@ def crd(kind: str) -> Node:
     }
 
 
+@cache
 def crd_text(kind: str) -> str:
     """The file of a CRD."""
     head = (
@@ -101,6 +103,7 @@ def crd_text(kind: str) -> str:
     return head + yaml.dump(crd(kind), Dumper=_Dumper, sort_keys=False, width=4096, allow_unicode=True)
 
 
+@cache
 def stored_size(kind: str) -> int:
     """Bytes of a CRD as an API server gets and keeps it."""
     return len(json.dumps(crd(kind), separators=(",", ":"), ensure_ascii=False).encode())
@@ -312,7 +315,7 @@ def _whole(shape: Whole) -> Node:
     return node
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     """Writes no anchors: what several fields share is written at each of them."""
 
     def ignore_aliases(self, data: Any) -> bool:  # Any: as in the base class

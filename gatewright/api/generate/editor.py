@@ -78,7 +78,8 @@ class _Writer:
         if required := [field.name for field in fields if field.required]:
             node["required"] = required
         if issubclass(model, KubeObject):
-            node["properties"] |= {"apiVersion": _const(API_VERSION, fields), "kind": {"const": model.__name__}}
+            for name, value in (("apiVersion", API_VERSION), ("kind", model.__name__)):
+                node["properties"][name] = {"description": node["properties"][name]["description"], "const": value}
         if stated := list(_rules(model, within, names)):
             node["allOf"] = stated
         return node
@@ -130,11 +131,6 @@ class _Writer:
             self._definitions[key] = {}  # holds its place: a part may contain itself
             self._definitions[key] = self.part(model, within)
         return self._keys[model, others]
-
-
-def _const(value: str, fields: list[Field]) -> Node:
-    described = {field.name: field.description for field in fields}
-    return {"description": described["apiVersion"], "const": value}
 
 
 def _rules(model: type[BaseModel], within: str, names: list[str]) -> Iterator[Node]:
