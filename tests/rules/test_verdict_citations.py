@@ -14,6 +14,7 @@ import pytest
 
 from gatewright.api.names import FIELDS
 from tests.rules.verdicts import specification
+from tests.rules.verdicts.defaults import DEFAULTS
 from tests.rules.verdicts.rows import ROWS
 from tests.rules.verdicts.table import parts
 
@@ -46,7 +47,7 @@ NO_FIELDS = {
 def cited() -> dict[tuple[str, str], list[str]]:
     """(file, words) of every citation to the lines of the file with these words."""
     found = {}
-    for spec in {row.spec for row in ROWS}:
+    for spec in {row.spec for row in ROWS} | {default.spec for default in DEFAULTS}:
         file, _, words = spec.partition(": ")
         if file not in OTHERS:
             found[file, words] = [line for line in specification.lines(file) if words in line]

@@ -8,17 +8,20 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from gatewright.api.documents import decode_object
 from gatewright.api.kinds import KINDS
+from gatewright.api.metadata import KubeObject
 from gatewright.api.model import model_in
 from gatewright.api.names import OUR_KINDS
+from tests.rules.verdicts.defaults import DEFAULTS, Default
 from tests.rules.verdicts.judge import verdict
 from tests.rules.verdicts.rows import ROWS
-from tests.rules.verdicts.table import OBJECTS, Row
+from tests.rules.verdicts.table import OBJECTS, Row, parts
 
 SECTIONS = sorted({(row.kind, ".".join(row.path.split(".")[:2])) for row in ROWS})
 FOREIGN = frozenset({"apiVersion", "kind", "metadata"})
@@ -51,6 +54,54 @@ def test_no_object_has_two_verdicts() -> None:
     for row in ROWS:
         said[repr(row.document())].add(row.verdict)
     assert [document for document, verdicts in said.items() if len(verdicts) > 1] == []
+
+
+@pytest.mark.parametrize("default", DEFAULTS, ids=lambda default: default.path)
+def test_defaults(default: Default) -> None:
+    model = KINDS[default.kind].model
+    written = model.model_validate({"kind": default.kind, **OBJECTS[default.kind], "spec": default.within})
+    value: Any = written.model_dump(by_alias=True, mode="json")
+    for part in parts(default.path):
+        value = value[part]
+    assert value == default.value
+
+
+REFERENCES = "BackendObjectReference LocalSecretObjectRef LocalServiceReference ConfigMapReference ParentReference"
+"""Types whose group and kind have defaults of Gateway API's, which the specification does not show."""
+
+
+def owner(model: type[BaseModel], name: str) -> str:
+    """The class that declares a field, with the field."""
+    return next(
+        f"{each.__name__}.{name}" for each in reversed(model.__mro__) if name in vars(each).get("__annotations__", ())
+    )
+
+
+def defaulted(model: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[str]:
+    """Every field that has a default other than nothing, by the class that declares it."""
+    seen.add(model)
+    for name, field in model.model_fields.items():
+        value = field.get_default(call_default_factory=True, validated_data={})
+        if not field.is_required() and value not in (None, (), {}):
+            yield owner(model, name)
+        below = model_in(field.annotation)
+        if below is not None and below not in seen and not (issubclass(model, KubeObject) and name != "spec"):
+            yield from defaulted(below, seen)
+
+
+def test_every_default_has_a_row() -> None:
+    written = set()
+    for default in DEFAULTS:
+        model: type[BaseModel] | None = KINDS[default.kind].model
+        for part in parts(default.path):
+            assert model is not None
+            if isinstance(part, str):
+                name = next(n for n, field in model.model_fields.items() if part in (n, field.alias))
+                declared = owner(model, name)
+                model = model_in(model.model_fields[name].annotation) or model
+        written.add(declared)
+    found = {each for kind in OUR_KINDS for each in defaulted(KINDS[kind].model, set())}
+    assert {each for each in found - written if each.split(".")[0] not in REFERENCES.split()} == set()
 
 
 # Fields.

@@ -75,48 +75,30 @@ def pseudo_header_name_in_full(path: str) -> Rows:
     yield from (invalid(path, f"x{character}y", PSEUDO) for character in OTHER_CHARACTERS)
 
 
+SIZES_AT_THE_LIMIT: Final = (
+    *("4194303Ki", "4095Mi", "3Gi", "0.003Ti", "0.000003Pi", "0.000000003Ei"),
+    *("4294967k", "4294M", "4G", "0.004T", "0.000004P", "0.000000004E"),
+    *("4294967295000m", "4294967295000000u", "4294967295000000000n", "4294967295", "42e8", "4E9", "429496729.5e1"),
+)
+SIZES_ABOVE: Final = (
+    *("4194304Ki", "4096Mi", "4Gi", "1Ti", "1Pi", "1Ei", "4294968k", "4295M", "5G", "1T", "1P", "1E"),
+    *("4294967295001m", "4294967295000001u", "4294967295000000001n", "4294967296", "43e8", "5E9", "1e400"),
+)
+SMALL_SIZES: Final = (
+    *(0, 1, 4294967295, "0", "1m", "1u", "1n", "0.5", ".5", "5.", "1e-3", "0E"),
+    *("2mb", "8KB", "7b", "3GB", "0tb"),
+)
+NO_SIZES: Final[tuple[Any, ...]] = (
+    *("", " ", "Ki", "1K", "1ki", "1KI", "1g5", "1 Ki", "1Ki ", "1Ki\n", "-1", "-1Ki", "1,5", "1.5.5", "0x10", "1_000"),
+    *("1e", "1e1.5", "ten", "1Zi", "1Kib", "١", -1, 4294967296, 1.5, True, [], {}),
+)
+
+
 def byte_size_in_full(path: str) -> Rows:
     """Each suffix at the data plane's limit of 32 bits and just above it, what a size cannot be, and lengths."""
-    at = ("4194303Ki", "4095Mi", "3Gi", "0.003Ti", "0.000003Pi", "0.000000003Ei")
-    at += ("4294967k", "4294M", "4G", "0.004T", "0.000004P", "0.000000004E")
-    at += ("4294967295000m", "4294967295000000u", "4294967295000000000n", "4294967295", "42e8", "4E9", "429496729.5e1")
-    above = ("4194304Ki", "4096Mi", "4Gi", "1Ti", "1Pi", "1Ei", "4294968k", "4295M", "5G", "1T", "1P", "1E")
-    above += ("4294967295001m", "4294967295000001u", "4294967295000000001n", "4294967296", "43e8", "5E9", "1e400")
-    small: tuple[int | str, ...] = (
-        0,
-        1,
-        4294967295,
-        "0",
-        "1m",
-        "1u",
-        "1n",
-        "0.5",
-        ".5",
-        "5.",
-        "1e-3",
-        "0E",
-        *("2mb", "8KB", "7b", "3GB", "0tb"),
-    )
-    bad: tuple[Any, ...] = (
-        "",
-        " ",
-        "Ki",
-        "1K",
-        "1ki",
-        "1KI",
-        "1g5",
-        "1 Ki",
-        "1Ki ",
-        "1Ki\n",
-        "-1",
-        "-1Ki",
-        "1,5",
-        "1.5.5",
-    )
-    bad += ("0x10", "1_000", "1e", "1e1.5", "ten", "1Zi", "1Kib", "١", -1, 4294967296, 1.5, True, [], {})
     spec = D + "**ByteSize**: Kubernetes quantity, integers too, fits uint32"
-    yield from (valid(path, good, spec) for good in (*at, *small))
-    yield from (invalid(path, size, spec) for size in (*above, *bad))
+    yield from (valid(path, good, spec) for good in (*SIZES_AT_THE_LIMIT, *SMALL_SIZES))
+    yield from (invalid(path, bad, spec) for bad in (*SIZES_ABOVE, *NO_SIZES))
     yield valid(path, "1".zfill(32), BYTE_SIZE)
     yield invalid(path, "1".zfill(33), BYTE_SIZE)
 

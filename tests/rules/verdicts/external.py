@@ -111,7 +111,8 @@ def _ext_auth() -> list[Case | Nested | Rows]:
     ]
 
 
-EXT_AUTH = shape(_LEAST_AUTH, *_ext_auth())
+_TRAFFIC_ONLY = unknown("conditional", [], P + "The fields `transformation`, `extProc`, `extAuth`, `rateLimit` and")
+EXT_AUTH = shape(_LEAST_AUTH, *_ext_auth(), _TRAFFIC_ONLY)
 
 # extProc.
 

@@ -28,7 +28,12 @@ class Mutant(NamedTuple):
 
 
 def mutants(model: Model) -> Iterator[Mutant]:
-    """Every change of one bound of one field of the class."""
+    """Every change of one bound of one field of the class, and the class without the bound of its fields."""
+    open_to_others: Any = type(model)
+    yield Mutant(
+        f"{model.__name__}: unknown fields",
+        open_to_others(model.__name__, (model,), {"__module__": model.__module__}, extra="ignore", defer_build=False),
+    )
     for name, info in model.model_fields.items():
         annotation = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
         for what, changed in _annotations(annotation):
@@ -50,7 +55,8 @@ def _with(model: Model, name: str, annotation: Any, info: FieldInfo, default: An
     declared = FieldInfo(annotation=annotation, default=value, alias=info.alias)
     declared._attributes_set.pop("annotation", None)
     namespace = {"__annotations__": {name: annotation}, name: declared, "__module__": model.__module__}
-    changed: Model = type(model)(model.__name__, (model,), namespace, defer_build=False)  # type: ignore[call-overload]
+    make: Any = type(model)
+    changed: Model = make(model.__name__, (model,), namespace, defer_build=False)
     return changed
 
 
@@ -67,11 +73,13 @@ def _annotations(annotation: Any) -> Iterator[tuple[str, Any]]:
         (item, _) = get_args(annotation)
         yield "any items", tuple[Any, ...]
         yield "any type", Any
-        yield from ((f"items: {what}", tuple[changed, ...]) for what, changed in _annotations(item))
+        yield from ((f"items: {what}", tuple.__class_getitem__((changed, ...))) for what, changed in _annotations(item))
     elif origin is dict:
         (key, value) = get_args(annotation)
         yield "any type", Any
-        yield from ((f"values: {what}", dict[key, changed]) for what, changed in _annotations(value))
+        yield from (
+            (f"values: {what}", dict.__class_getitem__((key, changed))) for what, changed in _annotations(value)
+        )
     elif annotation not in (Any, types.NoneType):
         yield "any type", Any
 

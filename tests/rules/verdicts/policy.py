@@ -104,8 +104,7 @@ def _attachment() -> Rows:
     yield valid("", {"targetRefs": [target("GatewayBackend", sectionName="p0")], "backend": {}}, _BACKEND)
     for name in ("HTTPRoute", "GRPCRoute"):
         yield invalid("", {"targetRefs": [target(name)], "traffic": {"phase": "PreRouting"}}, _PHASE)
-        selected = {"group": "gateway.networking.k8s.io", "kind": name, "matchLabels": {"a": "b"}}
-        yield invalid("", {"targetSelectors": [selected], "traffic": {"phase": "PreRouting"}}, _PHASE)
+        yield invalid("", {"targetSelectors": [_selector(name)], "traffic": {"phase": "PreRouting"}}, _PHASE)
         yield valid("", {"targetRefs": [target(name)], "traffic": {"phase": "PostRouting"}}, _PHASE)
     yield valid("", {"targetRefs": [listener], "traffic": {"phase": "PreRouting"}}, _PHASE)
 
@@ -116,6 +115,12 @@ def _attached(section: str, kind_name: str, good: bool, spec: str) -> Any:
 
 def _refs(n: int) -> dict[str, Any]:
     return target("Gateway", name=f"t{n}")
+
+
+def _strategies() -> Rows:
+    base: dict[str, Any] = {"targetRefs": [target("Gateway")], "strategy": {"inheritance": "Override"}}
+    yield invalid("", base, _STRATEGY)
+    yield from (invalid("", {**base, section: {}}, _STRATEGY) for section in ("frontend", "backend"))
 
 
 _SPEC = R + "| strategy | PolicyStrategy | optional; applies to the whole policy object |"
@@ -133,10 +138,7 @@ SPEC = shape(
         _SPEC,
         {"targetRefs": [target("Gateway")], "traffic": {}},
     ),
-    *(
-        invalid("", {"targetRefs": [target("Gateway")], **others, "strategy": {"inheritance": "Override"}}, _STRATEGY)
-        for others in ({}, {"frontend": {}}, {"backend": {}})
-    ),
+    _strategies(),
     valid("", {"targetRefs": [target("Gateway")], "strategy": {}}, _STRATEGY),
     _attachment(),
     nested("frontend", FRONTEND, R + "| frontend | Frontend | optional; incoming connection and request handling |"),

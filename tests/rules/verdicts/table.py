@@ -148,6 +148,9 @@ def place(kind: str, path: str, of: Shape, seen: set[Shape], within: tuple[tuple
     full = of not in seen
     seen.add(of)
     shown: set[tuple[str, Verdict]] = set()
+    if full:
+        strange = "Kubernetes: strict validation refuses unknown fields"
+        yield Row(kind, f"{path}.unknownField", 1, "invalid", strange, known=False, within=(*within, (path, of.least)))
     for each in of.rows:
         if isinstance(each, Nested):
             yield from _below(kind, path, each, of, seen, within)
@@ -165,9 +168,8 @@ def _below(
 ) -> Iterator[Row]:
     given = (*within, (path, outer.least if nested.instead is None else nested.instead))
     where = joined(path, nested.path)
-    wrong = [] if isinstance(nested.shape.least, list) else {}
     yield Row(kind, where, nested.shape.least, "valid", nested.spec, within=given)
-    yield Row(kind, where, [] if wrong == {} else {}, "invalid", nested.spec, within=given)
+    yield Row(kind, where, [], "invalid", nested.spec, within=given)
     yield from place(kind, where, nested.shape, seen, given)
 
 

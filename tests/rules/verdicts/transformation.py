@@ -75,4 +75,6 @@ _SPEC = P + "Transformation (`request` and `response`, each a Transform):"
 _REQUEST = _transform("request.path")
 _RESPONSE = _transform("response.code")
 FIELDS: tuple[Nested, ...] = (nested("request", _REQUEST, _SPEC), nested("response", _RESPONSE, _SPEC))
-TRANSFORMATION = shape({}, *FIELDS)
+TRANSFORMATION = shape(
+    {}, *FIELDS, unknown("conditional", [], P + "The fields `transformation`, `extProc`, `extAuth`, `rateLimit` and")
+)
