@@ -1,4 +1,4 @@
-"""Editor schemas and reference pages, what they start from (shapes, descriptions), and how what is out of date is found."""
+"""Editor schemas and reference pages, what they start from (shapes, descriptions), and how stale files are found."""
 
 from __future__ import annotations
 
