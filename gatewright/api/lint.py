@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from gatewright.api import links, standalone, yaml_text
 from gatewright.api.advice import Advice, advice
 from gatewright.api.documents import Decoded, decode_document, split_documents
+from gatewright.api.dropped_guards import dropped_guards
 from gatewright.api.metadata import ObjectKey
 from gatewright.api.places import Place, Subject
 from gatewright.api.problem import Problem
@@ -144,14 +145,10 @@ class _Seen:
     def look_between(self, together: bool) -> None:
         """Warnings about objects that need a look at others."""
         items = {key: decoded.item for key, (_, decoded, _) in self._first.items() if decoded.item is not None}
-        for key, found in links.open_forwards(items):
-            self._warn(key, [found])
-        for key, item in items.items() if together else ():
-            self._warn(key, links.dangling(item, self._first.keys()))
-
-    def _warn(self, key: ObjectKey, found: Iterable[Advice]) -> None:
-        number, _, subject = self._first[key]
-        self._problems += ((number, problem) for problem in _warnings(subject, found))
+        found = [*links.open_forwards(items), *dropped_guards(items)]
+        for key, each in (*found, *(links.dangling(items, self._first.keys()) if together else ())):
+            number, _, subject = self._first[key]
+            self._problems += ((number, problem) for problem in _warnings(subject, [each]))
 
 
 def _warnings(subject: Subject, found: Iterable[Advice]) -> Iterator[Problem]:

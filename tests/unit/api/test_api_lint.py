@@ -197,8 +197,15 @@ CURE = "guard it by a GatewayPolicy with traffic.authorization"
         ),
         ([ROUTE, GUARD], []),
         ([ROUTE, GUARD.replace("kind: Gateway,", "kind: HTTPRoute,").replace("name: edge", "name: out")], []),
-        ([ROUTE, SELECTING], []),
+        ([ROUTE.replace("name: out}", "name: out, labels: {a: b, c: d}}"), SELECTING], []),
         ([GUARD], []),
+        (
+            [ROUTE, SELECTING],
+            [
+                f"{REACHES} gateway can through HTTPRoute default/out, which no authorization policy of these files"
+                f" guards; {CURE}"
+            ],
+        ),
         (
             [ROUTE, GUARD.replace("name: edge", "name: other")],
             [
@@ -266,3 +273,67 @@ def test_a_tab_as_indentation_is_told(text: str) -> None:
     (problem,) = lint([Document("f.yaml", text)])
     assert problem.message == "not YAML: a tab indents this line; indent with spaces"
     assert text.splitlines()[problem.line - 1].startswith("\t")
+
+
+LLM = """\
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: anywhere}
+spec:
+  ai:
+    groups:
+      - providers:
+          - name: one
+            openai: {}
+          - name: two
+            openai: {}
+            policies: {ai: {modelAliases: {a: b}}}
+"""
+GUARDED = f"{POLICY_HEAD}  backend: {{ai: {{promptGuard: {{request: [{{regex: {{builtins: [Ssn]}}}}]}}}}}}\n"
+UNGUARDED = f"{POLICY_HEAD}  backend: {{ai: {{modelAliases: {{a: b}}}}}}\n".replace("name: p", "name: q")
+LOST = "as a whole, with its promptGuard: repeat the guard here"
+
+
+def at(kind: str, name: str, policy: str, section: str = "") -> str:
+    group = "gatewright.dev" if kind == "GatewayBackend" else "gateway.networking.k8s.io"
+    target = f"group: {group}, kind: {kind}, name: {name}{section}"
+    return policy.replace("group: gateway.networking.k8s.io, kind: Gateway, name: edge", target)
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ([LLM, ROUTE], []),
+        (
+            [LLM, ROUTE, GUARDED],
+            [
+                "0.yaml:12: GatewayBackend default/anywhere: spec.ai.groups[0].providers[1].policies.ai: warning:"
+                f" replaces the one of GatewayPolicy default/p {LOST}"
+            ],
+        ),
+        ([LLM, GUARDED], []),  # no route leads from that Gateway to it
+        ([LLM.replace("modelAliases: {a: b}", "promptGuard: {request: [{regex: {builtins: [Ssn]}}]}"), ROUTE, GUARDED],
+         []),
+        (
+            [LLM.rpartition("            policies")[0], ROUTE, GUARDED, at("GatewayBackend", "anywhere", UNGUARDED)],
+            [
+                f"3.yaml:6: GatewayPolicy default/q: spec.backend.ai: warning: replaces the one of GatewayPolicy"
+                f" default/p {LOST}"
+            ],
+        ),
+        (  # the more specific one has the guard
+            [LLM.rpartition("            policies")[0], ROUTE, UNGUARDED, at("HTTPRoute", "out", GUARDED)],
+            [],
+        ),
+        (
+            [LLM.rpartition("            policies")[0], at("GatewayBackend", "anywhere", GUARDED),
+             at("GatewayBackend", "anywhere", UNGUARDED, ", sectionName: one")],
+            [
+                f"2.yaml:6: GatewayPolicy default/q: spec.backend.ai: warning: replaces the one of GatewayPolicy"
+                f" default/p {LOST}"
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_a_prompt_guard_that_is_replaced(texts: list[str], expected: list[str]) -> None:
+    assert warnings(*texts) == expected
