@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from benchmarks.lean_proxy import LeanProxy, Sharing
-from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots
+from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots, history
 from controlplane.xds import Fleet, XdsServer, XdsSettings
 from dataplane.agent.xds_stream import XdsStream
 
@@ -137,17 +137,22 @@ async def test_all_reconnect_with_what_they_hold(tmp_path: Path, root: Path) -> 
         assert counts["most_bytes"] < 2048
 
 
-async def test_all_reconnect_with_an_old_state(tmp_path: Path, root: Path) -> None:
+@pytest.mark.parametrize(("changes", "questions", "states"), [(1, 0, 2), (history.MOST_STATES + 1, 2, 1)])
+async def test_all_reconnect_with_an_old_state(
+    tmp_path: Path, root: Path, changes: int, questions: int, states: int
+) -> None:
+    """One that is remembered is confirmed first, then completed; of one that is forgotten each proxy is asked."""
     async with storm(tmp_path, root) as made:
         made.publish(3000)
         await made.order("open")
         await made.until(lambda: made.holding() == CLIENTS)
         await made.all_gone()
-        made.snapshots.apply([(GATEWAY, RESOURCE_TYPE, "r7", b"new")])
+        for number in range(changes):
+            made.snapshots.apply([(GATEWAY, RESOURCE_TYPE, "r7", f"new {number}".encode())])
         await made.order("open")
         await made.until(lambda: made.holding() == CLIENTS)
         counts = await made.order("counts")
-        assert (counts["questions"], counts["states"]) == (2 * CLIENTS, CLIENTS)
+        assert (counts["questions"], counts["states"]) == (questions * CLIENTS, states * CLIENTS)
         assert counts["most_bytes"] < 2048
         assert counts["versions"] == [made.snapshots.newest(GATEWAY).version]
 
