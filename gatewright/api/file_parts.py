@@ -23,7 +23,14 @@ from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.backend.tunnel import BackendTunnel
 from gatewright.api.cel_field import EndExpression, ResponseExpression
 from gatewright.api.fields import Port, SectionName, ShortString, TinyString
-from gatewright.api.file_references import FileReference, NamesBackend, OptionalReference, ProxyReference, Reference
+from gatewright.api.file_references import (
+    FileReference,
+    NamesBackend,
+    OptionalReference,
+    ProxyReference,
+    Reference,
+    StaticReference,
+)
 from gatewright.api.file_secrets import (
     ENV_PATTERN,
     AwsSecret,
@@ -170,6 +177,8 @@ def _service(part: Any) -> FileReference | None:  # Any: an _McpTarget
 
 
 class _McpTarget(NamesBackend):
+    static_only = True
+
     host: ShortString | None = None
     """The server's host."""
     port: Port | None = None
@@ -189,6 +198,8 @@ class _McpTarget(NamesBackend):
 
 
 class _CustomProvider(OptionalReference):
+    static_only = True
+
     def broken_rules(self) -> Iterator[Broken]:
         yield from self.reference_rules()  # the CRD's rule is about kinds
 
@@ -215,7 +226,7 @@ FORMS: Final[Mapping[type[Model], type[RuledModel]]] = MappingProxyType(
         ExtProc: Reference,
         ExtProcOrConditional: Reference,
         GlobalRateLimit: Reference,
-        RemoteJWKS: Reference,
+        RemoteJWKS: StaticReference,
         OtlpAccessLog: Reference,
         Tracing: Reference,
         Webhook: Reference,

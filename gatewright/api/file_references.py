@@ -21,6 +21,9 @@ from gatewright.api.targets import HostText
 class NamesBackend(RuledModel):
     """A part that may name an item of the top-level `backends`."""
 
+    static_only: ClassVar[bool] = False
+    """Whether that must be one with a `host`, because nothing else can be asked there."""
+
     backend: SectionName | None = None
     """Name of a top-level backend."""
 
@@ -68,6 +71,12 @@ class Reference(OptionalReference):
             yield from (rule for rule in self.reference_rules() if rule.path != ("backend",))
 
 
+class StaticReference(Reference):
+    """The same where the CRD asks for a Service or a static GatewayBackend."""
+
+    static_only = True
+
+
 class ProxyPolicies(Model):
     """Policies for connecting to a tunnel's proxy: BackendSimple without a tunnel of its own."""
 
@@ -81,7 +90,7 @@ class ProxyPolicies(Model):
     """Credentials toward the proxy."""
 
 
-class ProxyReference(Reference):
+class ProxyReference(StaticReference):
     """The file's form of a tunnel's `backendRef`."""
 
     policies: ProxyPolicies | None = None  # type: ignore[assignment]  # fewer than others have

@@ -21,6 +21,7 @@ from gatewright.api.log_level import parse_log_level
 from gatewright.api.nulls import without_nulls
 from gatewright.api.places import Path, Place, Subject
 from gatewright.api.problem import UNSUPPORTED, Problem, path_text
+from gatewright.api.references import BackendObjectReference
 from gatewright.api.standalone_backends import FileBackend, FileRouteBackend
 from gatewright.api.standalone_config import Config
 from gatewright.api.standalone_file import PlacedListener, PlacedRoute, StandaloneFile, meeting
@@ -220,12 +221,17 @@ def _policies(policies: RoutePolicies, mirror_key: str) -> list[policy_pb2.Polic
         for kind, setting in settings.items()
         if setting is not None
     ]
-    lowered = to_wire.rule_policies(filters, policies.timeouts, policies.retry, mirror_target=lambda reference: None)
+    lowered = to_wire.rule_policies(filters, mirror_target=_no_reference)
     if policies.request_mirror is not None:
         mirror = to_wire.lower(policies.request_mirror, traffic_pb2.RequestMirror())
         mirror.backend = mirror_key
         lowered.append(policy_pb2.Policy(request_mirror=mirror))
+    lowered += to_wire.rule_policies((), policies.timeouts, policies.retry, mirror_target=_no_reference)
     return lowered
+
+
+def _no_reference(_: BackendObjectReference) -> None:
+    """The file has no mirrors among its filters."""
 
 
 _FILTER_FIELDS: Final = {

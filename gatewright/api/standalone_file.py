@@ -187,6 +187,8 @@ class StandaloneFile(RuledModel):
                 yield Broken((*path, "backend"), message)
             elif path[:1] == ("backends",) and self.backends[int(path[1])] is named:
                 yield Broken((*path, "backend"), "must be another backend than this one")
+            elif part.static_only and named.host is None:
+                yield Broken((*path, "backend"), f'must be a backend with a host; "{part.backend}" has none')
             elif isinstance(part, FileRouteBackend):
                 for broken in policies_fit(part.policies, named):
                     yield broken._replace(path=(*path, *broken.path))

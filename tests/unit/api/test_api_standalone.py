@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from gatewright.api import standalone, yaml_text
 from gatewright.api.documents import decode
-from gatewright.api.http_route import HTTPRoute
+from gatewright.api.http_route import HTTPRoute, HTTPRouteRule
 from gatewright.api.targets import target
 from gatewright.api.to_wire import route_match, rule_policies
 
@@ -99,11 +100,11 @@ def test_a_route_of_the_file() -> None:
     ]
     assert [policy.WhichOneof("field") for policy in route.policies] == [
         "header_modifiers",
+        "request_mirror",
         "timeouts",
         "retry",
-        "request_mirror",
     ]
-    mirror = route.policies[3].request_mirror
+    mirror = route.policies[1].request_mirror
     assert (mirror.backend, mirror.numerator) == ("backend/gatewaybackend/default/unix:/run/m.sock", 10)
     # Of the route's hostnames only those that meet the listener's.
     assert list(resources["route/default/by-host/0"].route.hostnames) == ["a.example.com"]
@@ -130,9 +131,65 @@ spec:
     rule = item.spec.rules[0]
     route = next(each.route for each in standalone.load(GOOD, "f").resources if each.key == "route/default/echo/0")
     assert list(route.matches) == [route_match(match) for match in rule.matches]
-    assert list(route.policies)[:3] == rule_policies(
+    assert [policy for policy in route.policies if not policy.HasField("request_mirror")] == rule_policies(
         rule.filters, rule.timeouts, rule.retry, mirror_target=lambda reference: None
     )
+
+
+RULES = [
+    "filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: X-A, value: b}], remove: [C]}}]",
+    "filters: [{type: ResponseHeaderModifier, responseHeaderModifier: {add: [{name: a, value: b}]}}]",
+    "filters: [{type: RequestHeaderModifier, requestHeaderModifier: {}},"
+    " {type: ResponseHeaderModifier, responseHeaderModifier: {}}]",
+    "filters: [{type: URLRewrite, urlRewrite: {hostname: a.b, path: {type: ReplaceFullPath, replaceFullPath: ''}}}]",
+    "filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /v1}}}]",
+    "filters: [{type: RequestRedirect, requestRedirect: {}}]",
+    "filters: [{type: RequestRedirect, requestRedirect: {scheme: https, hostname: a.b, port: 1, statusCode: 308,"
+    " path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}]",
+    "timeouts: {request: 0s, backendRequest: 1m}",
+    "retry: {}",
+    "retry: {attempts: 0, codes: [500, 503], backoff: 1s}",
+    "filters: [{type: RequestMirror, requestMirror: {percent: 0}}]",
+    "filters: [{type: RequestMirror, requestMirror: {fraction: {numerator: 1, denominator: 3}}}]",
+    "filters: [{type: URLRewrite, urlRewrite: {}}, {type: RequestMirror, requestMirror: {}},"
+    " {type: RequestHeaderModifier, requestHeaderModifier: {remove: [a]}}]\nretry: {}\ntimeouts: {request: 1s}",
+]
+HEADERS = {"requestHeaderModifier": "request", "responseHeaderModifier": "response"}
+
+
+def as_in_the_file(rule: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a rule as policies of a route; mirrors go to the backend `other`."""
+    policies = {name: setting for name, setting in rule.items() if name != "filters"}
+    for item in rule.get("filters", []):
+        (name,) = item.keys() - {"type"}
+        if name in HEADERS:
+            policies.setdefault("headerModifiers", {})[HEADERS[name]] = item[name]
+        else:
+            policies[name] = item[name] | ({"backend": "other"} if name == "requestMirror" else {})
+    return policies
+
+
+@pytest.mark.parametrize("text", RULES)
+def test_settings_of_a_rule_are_the_same_in_both_forms(text: str) -> None:
+    rule = yaml_text.load(text)
+    route = {"name": "r", "policies": as_in_the_file(rule)}
+    backends = [{"name": "other", "host": "a:1"}]
+    file = {"binds": [{"port": 80, "listeners": [{"routes": [route]}]}], "backends": backends}
+    loaded = standalone.load(json.dumps(file), "f")
+    assert loaded.problems == ()
+    (found,) = (each.route for each in loaded.resources if each.HasField("route"))
+    for item in rule.get("filters", []):
+        if "requestMirror" in item:
+            item["requestMirror"]["backendRef"] = {"name": "other", "port": 1}
+    of_a_route = HTTPRouteRule.model_validate(rule)
+    expected = rule_policies(
+        of_a_route.filters,
+        of_a_route.timeouts,
+        of_a_route.retry,
+        mirror_target=lambda reference: f"backend/gatewaybackend/default/{reference.name}",
+    )
+    assert expected
+    assert list(found.policies) == expected
 
 
 def test_settings() -> None:

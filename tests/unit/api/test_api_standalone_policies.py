@@ -221,6 +221,18 @@ NAME_ONE = "exactly one of host, backend must be set"
         ("{requestMirror: {backend: auth, percent: 3, fraction: {numerator: 1}}}", [
             "policies.requestMirror.fraction: only one of percent and fraction may be set"
         ]),
+        (
+            "{tunnel: {backend: llm}}",
+            ['policies.tunnel.backend: must be a backend with a host; "llm" has none'],
+        ),
+        (
+            "{jwtAuthentication: {providers: [{issuer: a, jwks: {remote: {backend: llm, jwksPath: k}}}]}}",
+            [
+                "policies.jwtAuthentication.providers[0].jwks.remote.backend: must be a backend with a host;"
+                ' "llm" has none'
+            ],
+        ),
+        ("{extProc: {backend: llm}}", []),
         # extAuthz
         ("{extAuthz: {backend: auth}}", ["policies.extAuthz.protocol: is required"]),
         ("{extAuthz: {backend: auth, protocol: {}}}", [
@@ -300,6 +312,12 @@ def test_bad_policies(policies: str, expected: list[str]) -> None:
         ]),
         ("{mcp: {targets: [{name: a, static: {backend: autz}}]}}", [
             'mcp.targets[0].static.backend: no backend is called "autz"; did you mean "auth"?'
+        ]),
+        ("{mcp: {targets: [{name: a, static: {backend: llm}}]}}", [
+            'mcp.targets[0].static.backend: must be a backend with a host; "llm" has none'
+        ]),
+        ("{ai: {provider: {custom: {backend: llm, formats: [{type: Rerank}]}}}}", [
+            'ai.provider.custom.backend: must be a backend with a host; "llm" has none'
         ]),
         ("{ai: {provider: {custom: {formats: [{type: TokenCount}]}, host: a}}}", [
             "ai.provider.port: is required unless custom has a host or backend"
