@@ -52,6 +52,8 @@ class FileRoute(RuledModel):
         redirect, rewrite = self.policies.request_redirect, self.policies.url_rewrite
         if redirect is not None and rewrite is not None:
             yield Broken(("policies", "urlRewrite"), "cannot be used together with requestRedirect")
+        if redirect is not None and self.policies.request_mirror is not None:
+            yield Broken(("policies", "requestMirror"), "cannot be used together with requestRedirect")
         if redirect is not None and self.backends:
             yield Broken(("policies", "requestRedirect"), "must not be used together with backends")
         if len(self.matches) == 1 and self.matches[0].path.type == "PathPrefix":

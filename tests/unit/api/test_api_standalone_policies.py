@@ -233,6 +233,9 @@ NAME_ONE = "exactly one of host, backend must be set"
             ],
         ),
         ("{extProc: {backend: llm}}", []),
+        ("{requestMirror: {backend: auth}, requestRedirect: {}}", [
+            "policies.requestMirror: cannot be used together with requestRedirect"
+        ]),
         # extAuthz
         ("{extAuthz: {backend: auth}}", ["policies.extAuthz.protocol: is required"]),
         ("{extAuthz: {backend: auth, protocol: {}}}", [
