@@ -13,21 +13,23 @@ from gatewright.api.fields import Integer
 from gatewright.api.model import Model
 from gatewright.api.references import ParentReference
 
-_REASON = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
-_CONDITION_TYPE = (
+REASON_PATTERN = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+CONDITION_TYPE_PATTERN = (
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
 )
-_CONTROLLER = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[A-Za-z0-9\/\-._~%!$&'()*+,;=:]+$"
+CONTROLLER_PATTERN = (
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[A-Za-z0-9\/\-._~%!$&'()*+,;=:]+$"
+)
 
 
 class Condition(Model):
     """meta/v1 Condition."""
 
-    type: Annotated[str, Field(max_length=316, pattern=_CONDITION_TYPE)]
+    type: Annotated[str, Field(max_length=316, pattern=CONDITION_TYPE_PATTERN)]
     """What the condition is about, for example Accepted."""
     status: Literal["True", "False", "Unknown"]
     """Whether it holds."""
-    reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=_REASON)]
+    reason: Annotated[str, Field(min_length=1, max_length=1024, pattern=REASON_PATTERN)]
     """Why, in one word."""
     message: Annotated[str, Field(max_length=32768)]
     """Why, in words for people."""
@@ -42,7 +44,7 @@ class PolicyAncestorStatus(Model):
 
     ancestor_ref: ParentReference
     """The ancestor, for example a Gateway."""
-    controller_name: Annotated[str, Field(min_length=1, max_length=253, pattern=_CONTROLLER)]
+    controller_name: Annotated[str, Field(min_length=1, max_length=253, pattern=CONTROLLER_PATTERN)]
     """The controller that says this."""
     conditions: Annotated[tuple[Condition, ...], Field(min_length=1, max_length=8)]
     """What it says."""

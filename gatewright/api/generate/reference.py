@@ -12,6 +12,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from gatewright.api import status
 from gatewright.api.fields import PATTERN_WORDS
 from gatewright.api.generate import crds, descriptions, editor, rules, spellings, waiting
 from gatewright.api.generate.shapes import (
@@ -154,7 +155,9 @@ def _words(parts: list[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    """Text as a cell of a table: `|` would end it, `<` outside of code would begin HTML."""
+    parts = text.replace("|", "\\|").split("`")
+    return "`".join(part if index % 2 else part.replace("<", "&lt;") for index, part in enumerate(parts))
 
 
 def _type(shape: Shape, within: str, name: str) -> str:
@@ -223,10 +226,18 @@ def _range(least: int | None, most: int | None, unit: str) -> str:
     return (f"at most {most} {unit}" if least is None else f"{least} to {most} {unit}").rstrip()
 
 
+# What people do not write, in words; the rest of patterns without words is shown.
+_WORDS: Final = PATTERN_WORDS | {
+    status.CONDITION_TYPE_PATTERN: "one word, perhaps after DOMAIN/",
+    status.REASON_PATTERN: "one word: letters, digits, `_`, `,` and `:`",
+    status.CONTROLLER_PATTERN: "DOMAIN/PATH",
+}
+
+
 def _pattern(pattern: str | None) -> str:
     if pattern is None:
         return ""
-    return PATTERN_WORDS.get(pattern, f"matches `{pattern}`").replace("<", "&lt;")
+    return _WORDS.get(pattern, f"matches `{pattern}`")
 
 
 def _rules(section: _Section, names: list[str]) -> Iterator[str]:
