@@ -204,13 +204,13 @@ def _waiting_steps(item: KubeObject, subject: Subject) -> Iterator[Problem]:
     for index, rule in enumerate(getattr(item, "spec").rules):  # noqa: B009 - only an HTTPRoute comes here
         place = ("spec", "rules", index)
         if rule.retry is not None:
-            yield subject.problem((*place, "retry"), _NO_EFFECT, "warning")
+            yield subject.problem((*place, "retry"), NO_EFFECT, "warning")
         for position, each in enumerate(rule.filters):
             if each.request_mirror is not None:
-                yield subject.problem((*place, "filters", position, "requestMirror"), _NO_EFFECT, "warning")
+                yield subject.problem((*place, "filters", position, "requestMirror"), NO_EFFECT, "warning")
 
 
-_NO_EFFECT = "has no effect yet: it is carried to the proxies, which do not act on it in this release"
+NO_EFFECT = "has no effect yet: it is carried to the proxies, which do not act on it in this release"
 _WAITING: dict[str, Callable[[KubeObject, Subject], Iterator[Problem]]] = {
     "Gateway": _waiting_listeners,
     "HTTPRoute": _waiting_steps,

@@ -13,7 +13,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from gatewright.api import names, to_wire, yaml_text
-from gatewright.api.documents import split_documents
+from gatewright.api.advice import Advice
+from gatewright.api.documents import NO_EFFECT, split_documents
 from gatewright.api.errors import findings
 from gatewright.api.expressions import broken_expressions
 from gatewright.api.http_filters import HTTPRouteFilter
@@ -125,6 +126,17 @@ def _unsupported(content: StandaloneFile) -> Iterator[tuple[Path, str]]:
     for placed in content.listeners():
         if placed.listener.protocol in LISTENER_PROTOCOLS:
             yield (*placed.path, "protocol"), f"{UNSUPPORTED}{placed.listener.protocol}"
+
+
+def without_effect(content: StandaloneFile) -> Iterator[Advice]:
+    """Retries and mirrors: the proxy reads them and will act on them with the policies."""
+    for place in content.routes():
+        for name, setting in (
+            ("retry", place.route.policies.retry),
+            ("requestMirror", place.route.policies.request_mirror),
+        ):
+            if setting is not None:
+                yield Advice((*place.path, "policies", name), NO_EFFECT)
 
 
 def _sorted(problems: list[Problem]) -> tuple[Problem, ...]:

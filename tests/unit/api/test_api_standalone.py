@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.api import standalone, yaml_text
+from gatewright.api import lint, standalone, yaml_text
 from gatewright.api.documents import decode
 from gatewright.api.http_route import HTTPRoute, HTTPRouteRule
 from gatewright.api.targets import target
@@ -344,6 +344,14 @@ def test_bad_files(old: str, new: str, expected: list[str]) -> None:
 def test_files_that_are_none(text: str, expected: list[str]) -> None:
     found = errors(text)
     assert found[: len(expected)] == expected
+
+
+def test_lint_tells_what_has_no_effect() -> None:
+    problems = lint.lint([lint.Document("gw.yaml", GOOD)])
+    assert [(each.severity, each.line, each.path.rpartition(".")[2]) for each in problems] == [
+        ("warning", 23, "retry"),
+        ("warning", 24, "requestMirror"),
+    ]
 
 
 def test_log_modules_are_those_of_the_caller() -> None:
