@@ -29,6 +29,8 @@ PSEUDO_HEADER_NAME_PATTERN: Final = r"^:?[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+$"
 HEADER_VALUE_PATTERN: Final = r"^[^\x00-\x08\x0a-\x1f\x7f]*$"
 # Not in the CRDs: a space or line break would end the request target.
 PATH_TEXT_PATTERN: Final = r"^[^\x00-\x20\x7f]*$"
+# The hash is checked where it is used; a line break would add users that nobody sees.
+HTPASSWD_PATTERN: Final = r"^[^:\x00-\x1f\x7f]+:[^\x00-\x1f\x7f]+$"
 GATEWAY_NAME_PATTERN: Final = r"^[^/]+/[^/]+$"
 SESSION_KEY_PATTERN: Final = r"^[0-9a-fA-F]{64}$"
 
@@ -42,6 +44,7 @@ PATTERN_WORDS: Final[dict[str, str]] = {
     PSEUDO_HEADER_NAME_PATTERN: "must be a header name, or one of HTTP's pseudo-headers such as :path",
     HEADER_VALUE_PATTERN: "must not contain line breaks or other control characters",
     PATH_TEXT_PATTERN: "must not contain spaces or control characters",
+    HTPASSWD_PATTERN: "must be a line of an htpasswd file, USER:HASH",
     GATEWAY_NAME_PATTERN: "must be NAMESPACE/NAME",
     SESSION_KEY_PATTERN: "must be 64 hexadecimal digits",
     duration.PATTERN: "must be a duration such as 500ms, 3s, 5m or 1h30m",

@@ -7,15 +7,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from gatewright.api.fields import HTPASSWD_PATTERN
 from gatewright.api.model import Broken, RuledModel, one_of
 from gatewright.api.references import LocalSecretObjectRef
 from gatewright.api.traffic.extraction import AuthorizationExtractionLocation
+
+_User = Annotated[str, Field(pattern=HTPASSWD_PATTERN)]
 
 
 class BasicAuthentication(RuledModel):
     """Users with passwords. Valid credentials are removed from the request."""
 
-    users: Annotated[tuple[str, ...], Field(min_length=1, max_length=256)] | None = Field(default=None, repr=False)
+    users: Annotated[tuple[_User, ...], Field(min_length=1, max_length=256)] | None = Field(default=None, repr=False)
     """Lines of an htpasswd file, `USER:HASH` each; MD5, bcrypt, crypt and SHA-1 hashes, no plain passwords."""
     secret_ref: LocalSecretObjectRef | None = None
     """A Secret whose entry `.htaccess` is a whole htpasswd file."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.rules.verdicts import backend, parameters, policy, spellings, status
-from tests.rules.verdicts.table import Row, Shape, place
+from tests.rules.verdicts.table import OBJECTS, Row, Shape, place
 
 
 def _all() -> Iterator[Row]:
@@ -18,6 +18,8 @@ def _all() -> Iterator[Row]:
     yield from place("GatewayPolicy", "status", status.POLICY_STATUS, seen)
     for kind in ("GatewayBackend", "GatewayParameters"):
         yield from place(kind, "status", status.CONDITIONS_STATUS, seen)
+    for kind in OBJECTS:
+        yield Row(kind, "unknownField", 1, "invalid", _ENVELOPE, known=False)
     for kind, (spec, of) in STATUSES.items():
         yield Row(kind, "status", of.least, "valid", spec)
         yield Row(kind, "status", [], "invalid", spec)

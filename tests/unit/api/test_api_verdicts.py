@@ -7,12 +7,12 @@ from the Gateway API CRDs v1.7.0 and spec 1, not from the models.
 from __future__ import annotations
 
 import copy
-import re
 from typing import Any
 
 import pytest
 
 from gatewright.api.documents import Decoded, decode_object
+from tests.rules.verdicts.table import put
 
 OBJECTS: dict[str, dict[str, Any]] = {
     "HTTPRoute": {
@@ -472,11 +472,7 @@ ROWS: list[Row] = [
 def changed(kind: str, path: str, value: Any) -> dict[str, Any]:
     """The object of that kind with `value` at `path`."""
     root = {"kind": kind, **copy.deepcopy(OBJECTS[kind])}
-    parts: list[Any] = [int(index) if index else name for name, index in re.findall(r"(\w+)|\[(\d+)\]", path)]
-    target: Any = root
-    for part in parts[:-1]:
-        target = target.setdefault(part, {}) if isinstance(target, dict) else target[part]
-    target[parts[-1]] = value
+    put(root, path, value)
     return root
 
 
