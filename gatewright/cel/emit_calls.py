@@ -12,9 +12,9 @@ from gatewright.cel import budget, patterns, tree
 from gatewright.cel.emit_values import refuse
 from gatewright.cel.environment import Access, Entry, Overload
 from gatewright.cel.errors import Fault
-from gatewright.cel.functions import json_text
+from gatewright.cel.functions import json_text, optionals
 from gatewright.cel.types import STRING, Type
-from gatewright.cel.values import type_name
+from gatewright.cel.values import NONE, type_name
 
 if TYPE_CHECKING:
     from gatewright.cel.plan import Plan
@@ -177,10 +177,42 @@ def _json(plan: Plan, nodes: list[tree.Node]) -> Expr | None:
     return None
 
 
+def _or(plan: Plan, nodes: list[tree.Node]) -> Expr | None:
+    return _otherwise(plan, nodes, lambda optional: optional, optionals.checked)
+
+
+def _or_value(plan: Plan, nodes: list[tree.Node]) -> Expr | None:
+    return _otherwise(plan, nodes, lambda optional: plan.attribute(optional, "value"), None)
+
+
+def _otherwise(plan: Plan, nodes: list[tree.Node], taken: Callable[[Expr], Expr], check: Any) -> Expr | None:
+    """The second argument is evaluated only where the optional is empty: `x.?a.orValue(fail("no a"))`."""
+    if isinstance(nodes[1], tree.Literal):
+        return None
+    first = plan.emit(nodes[0])
+    optional = plan.once(first if nodes[0].type.kind == "optional_type" else plan.call(optionals.checked, first))
+    block, other = plan.apart(plan.emit, nodes[1])
+    if check is not None and nodes[1].type.kind != "optional_type":
+        other = plan.call(check, other)
+    empty = plan.compare(optional, ast.Is(), plan.constant(NONE))
+    value = taken(plan.again(optional))
+    if not block:
+        return plan.choose(empty, other, value)
+    result = plan.fresh()
+    with plan.into(block):
+        plan.assign(result, other)
+    with plan.into([]) as present:
+        plan.assign(result, value)
+    plan.when(empty, block, present)
+    return plan.name(result)
+
+
 SHORTCUTS: dict[Any, Callable[[Plan, list[tree.Node]], Expr | None]] = {
     patterns.matches: _matches,
     operator.contains: _contains,
     json_text.parse: _json,
+    optionals.either: _or,
+    optionals.or_value: _or_value,
 }
 
 CALLS: dict[type[tree.Node], Callable[[Plan, Any], Expr]] = {tree.Call: call}

@@ -79,6 +79,8 @@ def _quotient(left: int, right: int) -> int:
 def _remainder(left: int, right: int) -> int:
     if right == 0:
         raise Fault("modulus by zero")
+    if right == -1:
+        int64(-left)  # the quotient would not fit
     result = abs(left) % abs(right)
     return -result if left < 0 else result
 

@@ -74,7 +74,7 @@ def sign_uint(value: Uint) -> Uint:
 
 
 def sign_double(value: float) -> float:
-    return value if not value or math.isnan(value) else math.copysign(1.0, value)
+    return value if math.isnan(value) else float((value > 0) - (value < 0))
 
 
 def square_root(value: float) -> float:

@@ -13,7 +13,7 @@ from gatewright.cel.values import NONE, Duration, Optional, Timestamp, Uint, typ
 ZEROES = frozenset((bool, int, Uint, float, str, bytes, list, tuple, Duration, Timestamp, type(None)))
 
 
-def _checked(value: Any) -> Optional:
+def checked(value: Any) -> Optional:
     if type(value) is Optional:
         return value
     raise Fault(f"expected an optional, found {type_name(value)}")
@@ -31,26 +31,29 @@ def none() -> Optional:
 
 
 def has_value(value: Any) -> bool:
-    return _checked(value) is not NONE
+    return checked(value) is not NONE
 
 
 def value_of(value: Any) -> Any:
-    if _checked(value) is NONE:
+    if checked(value) is NONE:
         raise Fault("optional.none() has no value")
     return value.value
 
 
+# Plans evaluate the second argument of these two only where it is needed, unless it is a literal.
+
+
 def either(value: Any, other: Any) -> Optional:
-    return _checked(other) if _checked(value) is NONE else _checked(value)
+    return checked(other) if checked(value) is NONE else checked(value)
 
 
 def or_value(value: Any, other: Any) -> Any:
-    return other if _checked(value) is NONE else value.value
+    return other if checked(value) is NONE else value.value
 
 
 def unwrap(budget: Budget, items: list[Any]) -> list[Any]:
     built(budget, 8 * len(items))
-    return [item.value for item in items if _checked(item) is not NONE]
+    return [item.value for item in items if checked(item) is not NONE]
 
 
 TABLE = (

@@ -1,4 +1,4 @@
-"""Runs the CEL specification's conformance tests, in their JSON form, through this compiler."""
+"""Runs the CEL specification's conformance tests, in their JSON form, through this compiler and through libraries."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from gatewright.cel import types
-from gatewright.cel.environment import Environment, Field, Overload, Values
-from gatewright.cel.errors import CelCheckError, CelError, ExpressionError
-from gatewright.cel.functions import STANDARD
-from gatewright.cel.macros import BLOCK_MACROS
-from gatewright.cel.program import compile_expression, typed
 from gatewright.cel.selection import make_map
 from gatewright.cel.types import Param, Type, list_of, map_of
 from gatewright.cel.values import BoolKey, TypeValue, Uint, equals, type_name
+from tests.cel.peers import Case, Library, Signature, comparable, ours
 
 REPOSITORY = Path(__file__).parents[3]
 PRIMITIVES = {
@@ -61,30 +57,29 @@ def type_from(data: dict[str, Any], params: dict[str, Param]) -> Type:
     return {"dyn": types.DYN, "null": types.NULL}[kind]
 
 
-def unbound(*args: Any) -> Any:
-    raise AssertionError("a declared function is only checked, never called")
-
-
-def environment(test: dict[str, Any]) -> Environment:
-    fields: list[Field] = []
-    functions: dict[str, tuple[Overload, ...]] = dict(STANDARD)
+def case(test: dict[str, Any]) -> Case:
+    """A test as a question for any library."""
+    declared: dict[str, Type] = {}
+    functions: dict[str, list[Signature]] = {}
     for entry in test.get("type_env", []):
         params: dict[str, Param] = {}
         if "ident" in entry:
-            fields.append(Field(entry["name"], type_from(entry["ident"]["type"], params)))
+            declared[entry["name"]] = type_from(entry["ident"]["type"], params)
             continue
-        functions[entry["name"]] = tuple(
-            Overload(
-                entry["name"],
-                tuple(type_from(one, params) for one in overload["params"]),
-                type_from(overload["result_type"], params),
-                unbound,
-            )
+        functions[entry["name"]] = [
+            (tuple(type_from(one, params) for one in overload["params"]), type_from(overload["result_type"], params))
             for overload in entry["function"]["overloads"]
-        )
-    declared = {field.name for field in fields}
-    fields.extend(Field(name, types.DYN) for name in test.get("bindings", {}) if name not in declared)
-    return Environment(fields, functions, test.get("container", ""), BLOCK_MACROS)
+        ]
+    values = {name: value_from(entry["value"]) for name, entry in test.get("bindings", {}).items()}
+    return Case(
+        test["expr"],
+        declared | {name: types.DYN for name in values if name not in declared},
+        values,
+        functions,
+        test.get("container", ""),
+        not test.get("disable_check"),
+        bool(test.get("check_only")),
+    )
 
 
 def value_from(data: dict[str, Any]) -> Any:
@@ -125,27 +120,30 @@ def deduced(test: dict[str, Any]) -> Type | None:
     return None if data is None else type_from(data, {})
 
 
-def run(test: dict[str, Any]) -> str | None:
-    """None when the test passes, else what went wrong."""
-    env = environment(test)
-    checked = not test.get("disable_check")
-    context = Values({name: value_from(entry["value"]) for name, entry in test.get("bindings", {}).items()})
-    try:
-        if test.get("check_only"):
-            node = typed(test["expr"], env)
-            return None if str(node.type) == str(deduced(test)) else f"type {node.type}, not {deduced(test)}"
-        program = compile_expression(test["expr"], env, checked=checked)
-        if deduced(test) is not None and str(program.type) != str(deduced(test)):
-            return f"type {program.type}, not {deduced(test)}"
-        found = program.evaluate(context)
-    except CelError as error:
-        return None if "eval_error" in test else f"error: {error}"
-    except CelCheckError as error:
-        return None if "eval_error" in test else f"refused: {error}"
-    except ExpressionError as error:
-        return f"refused: {error}"
+def wanted(test: dict[str, Any]) -> Any:
+    """The value that a test expects."""
+    return value_from(test.get("value", test.get("typed_result", {}).get("result", {"bool_value": True})))
+
+
+def run(test: dict[str, Any], library: Library = ours) -> str | None:
+    """None when the test passes, else what went wrong.
+
+    Where an error of the evaluation is expected, a refusal by the checker passes as well, for every library.
+    """
+    outcome = library(case(test))
+    expected_type = deduced(test)
+    if outcome.type is not None and expected_type is not None and outcome.type != str(expected_type):
+        return f"type {outcome.type}, not {expected_type}"
+    if outcome.kind == "syntax" or (outcome.kind == "refused" and "eval_error" not in test):
+        return f"refused: {outcome.message}"
     if "eval_error" in test:
-        return f"gave {found!r} instead of an error"
-    expected = test.get("value", test.get("typed_result", {}).get("result", {"bool_value": True}))
-    wanted = value_from(expected)
-    return None if same(found, wanted) else f"gave {found!r}, not {wanted!r}"
+        return f"gave {outcome.value!r} instead of an error" if outcome.kind == "value" else None
+    if outcome.kind == "error":
+        return f"error: {outcome.message}"
+    if test.get("check_only"):
+        return None
+    expected = wanted(test)
+    found = outcome.value
+    if library is not ours:
+        found, expected = comparable(found), comparable(expected)
+    return None if same(found, expected) else f"gave {found!r}, not {expected!r}"

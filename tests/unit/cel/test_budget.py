@@ -51,11 +51,31 @@ def test_a_limit_ends_the_evaluation(monkeypatch: pytest.MonkeyPatch, text: str,
     assert caught.value.offset is not None
 
 
+class Clocks:
+    """Both clocks, moved by every look: the world's by 15 ms, the thread's by `share` of that."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, share: float) -> None:
+        self.now = 0.0
+        self.share = share
+        patch.setattr(budget, "monotonic", self.monotonic)
+        patch.setattr(budget, "thread_time", lambda: self.now * self.share)
+
+    def monotonic(self) -> float:
+        self.now += 0.015
+        return self.now
+
+
 def test_time_ends_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(1000))
-    monkeypatch.setattr(budget, "monotonic", lambda: next(clock) * 0.015)
-    with pytest.raises(OverBudget, match="20 ms"):
+    Clocks(monkeypatch, share=1.0)
+    with pytest.raises(OverBudget, match="20 ms") as caught:
         compile_expression("l.map(a, l.map(b, b))", ENVIRONMENT).evaluate(CONTEXT)
+    assert caught.value.offset is not None
+
+
+def test_time_in_which_the_machine_did_something_else_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = Clocks(monkeypatch, share=0.01)
+    assert len(compile_expression("l.map(a, a)", ENVIRONMENT).evaluate(CONTEXT)) == 300
+    assert clocks.now > 0.1
 
 
 def test_the_budget_is_of_one_evaluation() -> None:

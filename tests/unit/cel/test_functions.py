@@ -8,7 +8,7 @@ from gatewright.cel.environment import Environment, Field, Values
 from gatewright.cel.errors import CelError
 from gatewright.cel.functions import STANDARD
 from gatewright.cel.program import compile_expression
-from gatewright.cel.types import DYN, STRING, map_of
+from gatewright.cel.types import DYN, INT, STRING, map_of
 from gatewright.cel.values import HeaderMap, Redacted, equals
 
 HEADERS = HeaderMap(
@@ -174,3 +174,18 @@ def test_deep_values_are_compared_or_refused_but_never_overflow() -> None:
     program = compile_expression("a == b || '%s'.format([a]) == ''", Environment([Field("a", DYN), Field("b", DYN)]))
     with pytest.raises(CelError, match="nested too deeply"):
         program.evaluate(context)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("{'a': 1}[?'a'].orValue(1 / z)", 1),
+        ("dyn({'a': 1})[?'a'].orValue(fail('no a'))", 1),
+        ("{'a': 1}[?'a'].or(optional.of(1 / z)).value()", 1),
+        ("{'a': 1}[?'b'].or({'a': 1}[?'a']).orValue([1, 2].map(x, x / z)[0])", 1),
+        ("optional.none().orValue([4].map(x, x + z)[0])", 4),
+    ],
+)
+def test_what_stands_for_an_empty_optional_is_evaluated_only_then(text: str, wanted: int) -> None:
+    environment = Environment([Field("z", INT)])
+    assert compile_expression(text, environment).evaluate(Values({"z": 0})) == wanted
