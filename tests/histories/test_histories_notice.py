@@ -38,10 +38,11 @@ def every_response_ends_a_state(library: Library, part: Any, index: int, _versio
     return response(library, part, index, "half")
 
 
-def believe(claim: Claim, subscriptions: Any, newest: Any) -> None:
+def believe(claim: Claim, subscriptions: Any, newest: Any, _recall: Any) -> Any:
     version, claim.version = claim.version, ""
     for type_url in CLAIMED_TYPES if version else ():
         subscriptions[type_url].holds(newest.resources(type_url), newest.sequence)
+    return newest
 
 
 def all_but_one(resources: Resources) -> Any:
@@ -82,11 +83,14 @@ class Fault(NamedTuple):
 
 
 MISSED: list[Step] = [("hold", 0, DOWN), ("edit", "route a/q", GONE), ("rest", 0.5), ("cut", 0), ("release", 0, DOWN)]
+REPLACED: list[Step] = [*MISSED[:3], ("replace controller", True), ("release", 0, DOWN)]
 KILLED: list[Step] = [("kill worker", 0, 0), ("rest", 0.5)]
 OPENED: list[Step] = [("remove", "routes.yaml"), ("edit", "gateway one", 2)]
 REFUSED: list[Step] = [("edit", "route a/r", 3), ("rest", 0.5)]
 FAULTS = [
-    Fault("a removal is dropped on reconnect", Subscription, "difference", without_removals, MISSED, "never published"),
+    Fault(
+        "a removal is dropped on reconnect", Subscription, "difference", without_removals, REPLACED, "never published"
+    ),
     Fault("a stale claim is believed", Claim, "compare", believe, MISSED, "does not hold the newest state"),
     Fault("a state is cut", Library, "response", every_response_ends_a_state, [], "never published"),
     Fault("a refilled worker lacks one resource", Resources, "good", all_but_one, KILLED, "otherwise"),

@@ -116,10 +116,11 @@ class ServerEnd:
         data = await self._stream.ways[UP].receive()
         if data is None:
             return grpc.aio.EOF
+        if self._stream.knows_claims:
+            return data
         request = Request.FromString(data)
-        if not self._stream.knows_claims:
-            request.node.metadata.fields.pop("gatewright.state", None)
-        return request
+        request.node.metadata.fields.pop("gatewright.state", None)
+        return request.SerializeToString()
 
     async def write(self, response: bytes) -> None:
         await self._stream.ways[DOWN].send(response)
