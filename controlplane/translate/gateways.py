@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controlplane.translate import listeners, support, wire
 from controlplane.translate.conditions import Condition
@@ -52,6 +52,15 @@ def plan(key: ObjectKey, gateway: Gateway, gateway_class: ClassView) -> GatewayP
         listeners.plan(key.namespace, gateway.spec.listeners, of_listeners),
         refused=_class_refused(gateway, gateway_class) or _fields_refused(gateway, of_gateway),
     )
+
+
+def sections(whole: GatewayPlan) -> dict[tuple[ObjectKey, str], GatewayPlan]:
+    """The Gateway with one listener alone, by that one's name: what a parentRef with a `sectionName` can mean."""
+    names = {listener.name for listener in whole.listeners}
+    return {
+        (whole.key, name): replace(whole, listeners=tuple(each for each in whole.listeners if each.name == name))
+        for name in names
+    }
 
 
 def _class_refused(gateway: Gateway, gateway_class: ClassView) -> Condition | None:

@@ -85,6 +85,7 @@ class Collections:
         self.labels = graph.map("labels", self.namespaces, lambda _, __, namespace: _labels(namespace))
         self.classes = graph.map("classes", self.gateway_classes, _class_view)
         self.plans = graph.map("gateways", self.gateways, self._plan)
+        self.sections = graph.derive("sections", self.plans, lambda _, __, plan: gateways.sections(plan))
         self.granted = graph.groups("granted", self.grants.index("permissions", references.permissions))
         self.service_views = graph.map("services", self.services, lambda _, __, service: backends.service_view(service))
         self.slice_views = graph.map("slices", self.slices, lambda _, key, each: endpoints.slice_view(key, each))
@@ -157,10 +158,16 @@ class Collections:
         parents = []
         for position, reference in enumerate(route.spec.parent_refs):
             gateway = attachment.gateway_of(reference, key.namespace)
-            plan = context.fetch(self.plans, gateway) if gateway is not None else None
+            plan = self._parent(context, gateway, reference.section_name) if gateway is not None else None
             if plan is not None:
                 parents.append(attachment.attach(position, reference, plan, candidate))
         return tuple(parents) or None
+
+    def _parent(self, context: Context, gateway: ObjectKey, section: str | None) -> GatewayPlan | None:
+        """As much of the Gateway as the reference can mean: a listener added to it moves no route of another one."""
+        if section is not None and (plan := context.fetch(self.sections, (gateway, section))) is not None:
+            return plan
+        return context.fetch(self.plans, gateway)
 
     def _translate(self, context: Context, key: ObjectKey, _: bool) -> RouteTranslation | None:
         route = context.fetch(self.http_routes, key)

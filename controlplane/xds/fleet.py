@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Final
 
 from controlplane.xds.nacks import NONE, Refusal
@@ -168,7 +167,7 @@ class Fleet:
     def view(self, gateway: str) -> View:
         """The proxies of one Gateway."""
         proxies = [*self._proxies.get(gateway, ())]
-        refused_by = Counter(chain.from_iterable(proxy.refusals for proxy in proxies))
+        refused_by = _refused_by(proxies)
         return View(
             gateway,
             len(proxies),
@@ -182,6 +181,18 @@ class Fleet:
         """All proxies, by node id. `newest` gives the sequence of a Gateway's newest state."""
         rows = (_status(proxy, newest(name)) for name, proxies in self._proxies.items() for proxy in proxies)
         return tuple(sorted(rows, key=lambda row: (row.node_id, row.connected_since)))
+
+
+def _refused_by(proxies: Iterable[Proxy]) -> Counter[str]:
+    """How many proxies refuse each resource. Those that say the same share a mapping, which is gone through once."""
+    shared = {id(proxy.refusals): proxy.refusals for proxy in proxies}
+    counts: Counter[str] = Counter()
+    for identity, count in Counter(id(proxy.refusals) for proxy in proxies).items():
+        if count == 1:
+            counts.update(shared[identity].keys())
+        else:
+            counts.update(dict.fromkeys(shared[identity], count))
+    return counts
 
 
 def _refusers(proxies: Iterable[Proxy], refused_by: Mapping[str, int]) -> dict[str, tuple[Refuser, ...]]:
