@@ -2,8 +2,8 @@
 
 The composition root gives it a sink. It promises: the loop is never held for more than a slice, however many files
 there are; a reading that would take objects away (an editor that renames, a file half written) must stand for `SETTLE`
-seconds before it counts, and what follows is published with it; everything else counts at once; what cannot be read
-keeps its last good state.
+seconds before it counts, and what follows is published with it, at most `HOLD` seconds later; everything else counts at
+once; what cannot be read keeps its last good state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 BATCH = 50  # changes told at once while there are more to read: what the sink makes of them takes time as well
 SETTLE = 0.05
-HOLD = 3 * SETTLE  # longest time that a loss which does not stand yet keeps others from being published
+HOLD = 3 * SETTLE  # longest time that losses which do not stand yet keep others from being published
 TOGETHER = 0.01  # what is lost within so short a time is lost as one: a route and its backend, removed by one command
 RESCAN = 10.0  # safety net: lost events, links that lead out of the folder, a folder that was replaced as a whole
 MAX_FILE = 64 * 1024 * 1024
@@ -77,17 +77,20 @@ class Directory:
 
     async def run(self) -> None:
         """Reads and watches until cancelled."""
-        watcher = self._watch()
+        watcher, loop = self._watch(), asyncio.get_running_loop()
         try:
+            await self._work()
+            self.synced.set()
+            look_again = loop.time() + RESCAN
             while True:
-                await self._work()
-                self.synced.set()
-                try:
-                    async with asyncio.timeout(RESCAN):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(look_again):
                         await self._wake.wait()
-                except TimeoutError:
+                if loop.time() >= look_again:  # also where something happens all the time
                     self._must_rescan = True
                     watcher = self._rewatch(watcher)
+                    look_again = loop.time() + RESCAN
+                await self._work()
         finally:
             if watcher:
                 watcher[0].stop()

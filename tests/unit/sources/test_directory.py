@@ -119,8 +119,11 @@ async def test_the_way_editors_save_takes_nothing_away(tmp_path: Path) -> None:
         assert seen.told == [("a", "2"), ("a", "3")]
 
 
-async def test_files_that_are_removed_together_are_told_together(tmp_path: Path) -> None:
+async def test_files_that_are_removed_together_are_told_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A route that went a moment after its backend would be served without it meanwhile."""
+    monkeypatch.setattr(directory, "TOGETHER", 0.5)  # a busy machine takes its time to tell of the second one
     for name in ("a", "b", "c"):
         (tmp_path / f"{name}.yaml").write_text(f"{name} 1\n")
     async with running(tmp_path) as (source, seen):
@@ -217,6 +220,48 @@ async def test_a_folder_that_disappears_keeps_its_state_and_is_found_again(
         root.mkdir()
         (root / "a.yaml").write_text("a 2\n")
         await seen.until(lambda: seen.objects == {"a": "2"} and not source.problems())
+
+
+async def test_the_safety_net_holds_also_while_files_change_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory, "RESCAN", 0.5)
+    root, outside = tmp_path / "root", tmp_path / "outside.yaml"
+    root.mkdir()
+    outside.write_text("linked 1")
+    (root / "link.yaml").symlink_to(outside)
+    async with running(root) as (source, seen):
+        await asyncio.wait_for(source.synced.wait(), PATIENCE)
+
+        async def edit() -> None:
+            for number in range(1_000_000):
+                (root / "busy.yaml").write_text(f"busy {number}")
+                await asyncio.sleep(0.02)
+
+        editing = asyncio.create_task(edit())
+        outside.write_text("linked 2")  # nothing tells of it
+        await seen.until(lambda: seen.objects["linked"] == "2")
+        editing.cancel()
+
+
+async def test_deletions_that_follow_each_other_do_not_keep_others_from_being_published(tmp_path: Path) -> None:
+    for number in range(40):
+        (tmp_path / f"{number}.yaml").write_text(f"old{number} x")
+    async with running(tmp_path) as (source, seen):
+        await asyncio.wait_for(source.synced.wait(), PATIENCE)
+        idle: list[set[str]] = []
+
+        async def note() -> None:
+            idle.append(set(seen.objects))
+
+        source.on_idle = note
+        (tmp_path / "new.yaml").write_text("new x")
+        for number in range(40):
+            (tmp_path / f"{number}.yaml").unlink()
+            await asyncio.sleep(directory.SETTLE / 2)  # so a loss is always about to stand
+        await seen.until(lambda: seen.objects.keys() == {"new"})
+        held = [objects for objects in idle if "new" in objects]
+        assert len(held) > 2 and max(map(len, held)) > 20  # published long before the last loss stands
 
 
 async def test_many_files_never_hold_the_loop(tmp_path: Path) -> None:
