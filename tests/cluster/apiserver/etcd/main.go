@@ -1,0 +1,10 @@
+// The store of the tests' API server, in one process.
+package main
+
+import (
+	"os"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+)
+
+func main() { etcdmain.Main(os.Args) }

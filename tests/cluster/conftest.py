@@ -1,0 +1,56 @@
+"""One API server for all tests of this folder, with the CRDs of manifests/ applied."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster.kube import ApiServer
+from tests.conftest import ALL, ROOT
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@pytest.fixture(scope="session")
+def binaries() -> Path:
+    """The folder of etcd and kube-apiserver; only a full run builds them."""
+    command = [str(ROOT / "scripts" / "apiserver"), *([] if ALL else ["--built"])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"needs a Kubernetes API server (scripts/apiserver builds it) {done.stderr[-300:]}")
+    return Path(done.stdout.strip())
+
+
+@pytest.fixture(scope="session")
+def bare(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """An API server without our CRDs."""
+    server = ApiServer(binaries, tmp_path_factory.mktemp("apiserver"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(bare: ApiServer) -> ApiServer:
+    """An API server that serves our kinds."""
+    for file in sorted((ROOT / "manifests" / "crds").glob("*.yaml")):
+        crd = yaml.load(file.read_text(), yaml.CSafeLoader)
+        name = crd["metadata"]["name"]
+        answer = bare.apply(f"{CRDS}/{name}", crd)
+        assert answer.status in (200, 201), f"{file.name}: {answer.message}"
+        deadline = time.monotonic() + 30
+        while not _is_established(bare, name):
+            assert time.monotonic() < deadline, f"{name} is not served: {bare.request('GET', f'{CRDS}/{name}').body}"
+            time.sleep(0.1)
+    return bare
+
+
+def _is_established(server: ApiServer, name: str) -> bool:
+    crd = server.request("GET", f"{CRDS}/{name}").body
+    conditions = {row["type"]: row["status"] for row in crd.get("status", {}).get("conditions", ())}
+    return conditions.get("Established") == "True" and conditions.get("NonStructuralSchema") != "True"

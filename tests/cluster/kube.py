@@ -1,0 +1,138 @@
+"""A Kubernetes API server and its store, started here, and a client that speaks its HTTP.
+
+Nothing but these two processes: no scheduler, no kubelet. Both listen on loopback and keep everything in one folder.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_TOKEN = "tests"
+_READY_SECONDS = 90.0
+
+
+class Answer(NamedTuple):
+    """Status and decoded body."""
+
+    status: int
+    body: dict[str, Any]
+
+    @property
+    def message(self) -> str:
+        return str(self.body.get("message", ""))
+
+
+class ApiServer:
+    """Started by `start`; `stop` ends both processes."""
+
+    def __init__(self, binaries: Path, folder: Path) -> None:
+        self._folder = folder
+        self._store_port, self._peer_port, self.port = _free_ports(3)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._binaries = binaries
+        self._connection: http.client.HTTPSConnection | None = None
+
+    def start(self) -> None:
+        """Returns when the server says that it is ready. Raises RuntimeError with the end of its log."""
+        (self._folder / "tokens.csv").write_text(f"{_TOKEN},admin,admin,system:masters\n")
+        subprocess.run(
+            ["openssl", "genrsa", "-out", str(self._folder / "sa.key"), "2048"], check=True, capture_output=True
+        )
+        self._run("etcd", self._store_command())
+        self._run("kube-apiserver", self._server_command())
+        deadline = time.monotonic() + _READY_SECONDS
+        while not self._is_ready():
+            if self._processes[-1].poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise RuntimeError((self._folder / "kube-apiserver.log").read_text()[-2000:])
+            time.sleep(0.2)
+
+    def _store_command(self) -> list[str]:
+        client = f"http://127.0.0.1:{self._store_port}"
+        peer = f"http://127.0.0.1:{self._peer_port}"
+        flags = [f"--data-dir={self._folder / 'etcd'}", f"--listen-client-urls={client}"]
+        return [*flags, f"--advertise-client-urls={client}", f"--listen-peer-urls={peer}", "--unsafe-no-fsync"]
+
+    def _server_command(self) -> list[str]:
+        key = self._folder / "sa.key"
+        return [
+            f"--etcd-servers=http://127.0.0.1:{self._store_port}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.port}",
+            f"--cert-dir={self._folder / 'certs'}",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}",
+            f"--token-auth-file={self._folder / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            "--disable-admission-plugins=ServiceAccount",
+            "--endpoint-reconciler-type=none",
+        ]
+
+    def _run(self, name: str, flags: Sequence[str]) -> None:
+        with (self._folder / f"{name}.log").open("wb") as log:
+            command = [str(self._binaries / name), *flags]
+            environment = {**os.environ, "GOMEMLIMIT": "600MiB"}
+            self._processes.append(
+                subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=self._folder, env=environment)
+            )
+
+    def _is_ready(self) -> bool:
+        try:
+            return self.request("GET", "/readyz").status == http.HTTPStatus.OK
+        except OSError:
+            return False
+
+    def stop(self) -> None:
+        """The server before its store: without it, it would wait for minutes."""
+        if self._connection is not None:
+            self._connection.close()
+        for process in reversed(self._processes):
+            process.kill()
+            process.wait()
+
+    def request(
+        self, method: str, path: str, body: object = None, content: str = "application/json", seconds: float = 30
+    ) -> Answer:
+        """One request. Raises OSError when the server does not answer."""
+        if self._connection is None:
+            context = ssl._create_unverified_context()  # its certificate is its own, made a moment ago
+            self._connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=seconds, context=context)
+        headers = {"Authorization": f"Bearer {_TOKEN}", "Content-Type": content, "Accept": "application/json"}
+        try:
+            text = None if body is None else json.dumps(body)
+            self._connection.request(method, path, text, headers)
+            answer = self._connection.getresponse()
+            raw = answer.read()
+        except (OSError, http.client.HTTPException) as failure:
+            self._connection.close()
+            self._connection = None
+            raise OSError(str(failure)) from failure
+        is_json = "json" in (answer.headers.get("Content-Type") or "")
+        return Answer(answer.status, json.loads(raw) if is_json else {"message": raw.decode()})
+
+    def apply(self, path: str, document: dict[str, Any]) -> Answer:
+        """Server-side apply."""
+        return self.request(
+            "PATCH", f"{path}?fieldManager=tests&force=true", document, "application/apply-patch+yaml", seconds=60
+        )
+
+
+def _free_ports(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports = [int(probe.getsockname()[1]) for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports

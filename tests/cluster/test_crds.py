@@ -1,0 +1,82 @@
+"""The CRDs in a real API server: accepted, shown as promised, and of the same opinion as the models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gatewright.api.kinds import KINDS
+from gatewright.api.names import API_VERSION, OUR_KINDS
+from tests.cluster.kube import Answer, ApiServer
+from tests.rules.verdicts.rows import ROWS
+from tests.rules.verdicts.table import OBJECTS, Row
+
+pytestmark = pytest.mark.slow
+
+DRY = "dryRun=All&fieldValidation=Strict"
+REFUSED = (400, 422)
+"""Not readable as the kind at all (an unknown field), or read and found invalid."""
+
+
+def collection(kind: str) -> str:
+    return f"/apis/{API_VERSION}/namespaces/default/{KINDS[kind].plural}"
+
+
+def create(server: ApiServer, document: dict[str, Any]) -> Answer:
+    return server.request("POST", f"{collection(document['kind'])}?{DRY}", document)
+
+
+@pytest.mark.parametrize("kind", OUR_KINDS)
+def test_discovery_tells_names_and_category(cluster: ApiServer, kind: str) -> None:
+    (found,) = (
+        row
+        for row in cluster.request("GET", f"/apis/{API_VERSION}").body["resources"]
+        if row["kind"] == kind and "/" not in row["name"]
+    )
+    names = {"GatewayBackend": "gwb", "GatewayParameters": "gwparams", "GatewayPolicy": "gwpol"}
+    assert (found["shortNames"], found["categories"], found["namespaced"]) == ([names[kind]], ["gatewright"], True)
+
+
+@pytest.mark.parametrize("kind", OUR_KINDS)
+def test_columns_are_those_of_kubectl_get(cluster: ApiServer, kind: str) -> None:
+    answer = cluster.request(
+        "GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{KINDS[kind].plural}.gatewright.dev"
+    )
+    (version,) = answer.body["spec"]["versions"]
+    columns = [column["name"] for column in version["additionalPrinterColumns"]]
+    assert columns[-1] == "Age"
+    assert set(columns[:-1]) <= {"Accepted", "Attached", "Programmed"}
+    assert columns[0] == "Accepted"
+    assert version["subresources"] == {"status": {}}
+
+
+@pytest.mark.parametrize("kind", OUR_KINDS)
+def test_models_and_api_server_agree_on_every_row(cluster: ApiServer, kind: str) -> None:
+    """`dryRun`: judged as it would be, defaults applied, nothing kept."""
+    rows = [row for row in ROWS if row.kind == kind and row.cel and not row.of_status]
+    assert len(rows) > 50
+    wrong = [told for row in rows if (told := disagreement(row, create(cluster, row.document())))]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("kind", OUR_KINDS)
+def test_status_rows(cluster: ApiServer, kind: str) -> None:
+    """Status is written through its subresource, of an object that exists."""
+    document = {"kind": kind, **OBJECTS[kind], "metadata": {"name": "with-status"}}
+    path = f"{collection(kind)}/with-status"
+    assert cluster.request("POST", collection(kind), document).status == 201
+    rows = [row for row in ROWS if row.kind == kind and row.cel and row.of_status]
+    assert rows
+    wrong: list[str] = []
+    for row in rows:
+        status = row.document().get("status")
+        answer = cluster.request("PATCH", f"{path}/status?{DRY}", {"status": status}, "application/merge-patch+json")
+        wrong += filter(None, [disagreement(row, answer)])
+    assert wrong == []
+
+
+def disagreement(row: Row, answer: Answer) -> str | None:
+    """None when the server says what the row says; a server that fails agrees with nobody."""
+    said = "valid" if answer.status in (200, 201) else "invalid" if answer.status in REFUSED else str(answer.status)
+    return None if said == row.verdict else f"{row}; the API server says {said}: {answer.message[:300]}"
