@@ -238,7 +238,8 @@ def _parts_that_name(part: BaseModel, path: Path) -> Iterator[tuple[Path, NamesB
             yield from _parts_that_name(value, (*path, name))
         elif isinstance(value, tuple):
             for index, item in enumerate(value):
-                yield from _parts_that_name(item, (*path, name, index))
+                if isinstance(item, BaseModel):
+                    yield from _parts_that_name(item, (*path, name, index))
 
 
 @cache
