@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tests.rules.verdicts.backend_policies import INT32, SIMPLE
-from tests.rules.verdicts.common import BACKEND_REF, D, K, P, header_name, short_string
-from tests.rules.verdicts.table import (
-    Nested,
-    Rows,
-    Shape,
+from tests.rules.verdicts.common import D, K, P, header_name, short_string
+from tests.rules.verdicts.references import (
+    BACKEND_REF,
+)
+from tests.rules.verdicts.table import Nested, Rows, Shape, shape
+from tests.rules.verdicts.words import (
     alone,
     boolean,
     entries,
@@ -23,7 +24,6 @@ from tests.rules.verdicts.table import (
     items,
     nested,
     required,
-    shape,
     text,
     unknown,
     valid,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.rules.verdicts.common import BACKEND_REF, EXTRACTION, LOCAL_SECRET, D, P, short_string
-from tests.rules.verdicts.table import (
-    Rows,
-    Shape,
+from tests.rules.verdicts.common import EXTRACTION, D, P, short_string
+from tests.rules.verdicts.references import (
+    BACKEND_REF,
+    LOCAL_SECRET,
+)
+from tests.rules.verdicts.table import Rows, Shape, shape
+from tests.rules.verdicts.words import (
     alone,
     duration,
     entries,
@@ -20,7 +23,6 @@ from tests.rules.verdicts.table import (
     items,
     nested,
     required,
-    shape,
     text,
     unknown,
     valid,

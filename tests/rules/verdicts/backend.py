@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from tests.rules.verdicts.common import (
-    LABEL_SELECTOR,
-    LOCAL_SERVICE,
     D,
     P,
     R,
@@ -14,10 +12,13 @@ from tests.rules.verdicts.common import (
     short_string,
 )
 from tests.rules.verdicts.providers import AI
+from tests.rules.verdicts.references import (
+    LABEL_SELECTOR,
+    LOCAL_SERVICE,
+)
 from tests.rules.verdicts.subsets import AI_ONLY, ANY_BACKEND, MCP_ONLY, SIMPLE
-from tests.rules.verdicts.table import (
-    Nested,
-    Rows,
+from tests.rules.verdicts.table import Nested, Rows, shape
+from tests.rules.verdicts.words import (
     alone,
     enum,
     exactly_one,
@@ -26,7 +27,6 @@ from tests.rules.verdicts.table import (
     items,
     nested,
     required,
-    shape,
     text,
     unknown,
     valid,

@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from tests.rules.verdicts.common import (
-    BACKEND_REF,
-    CONFIG_MAP,
     KEEPALIVE,
     LIMITS,
-    LOCAL_SECRET,
     LOCATION,
     SNI,
     D,
@@ -18,8 +15,14 @@ from tests.rules.verdicts.common import (
     short_string,
 )
 from tests.rules.verdicts.external import EXT_AUTH
-from tests.rules.verdicts.table import (
-    Rows,
+from tests.rules.verdicts.references import (
+    BACKEND_REF,
+    CONFIG_MAP,
+    LOCAL_SECRET,
+)
+from tests.rules.verdicts.table import Rows, shape
+from tests.rules.verdicts.tls_lists import alpn, key_exchange
+from tests.rules.verdicts.words import (
     alone,
     duration,
     enum,
@@ -32,12 +35,10 @@ from tests.rules.verdicts.table import (
     items,
     nested,
     required,
-    shape,
     text,
     unknown,
     valid,
 )
-from tests.rules.verdicts.tls_lists import alpn, key_exchange
 
 _TCP = P + "| tcp | BackendTCP | `keepalive` (Keepalive); `connectTimeout`"
 TCP = shape({}, nested("keepalive", KEEPALIVE, _TCP), duration("connectTimeout", _TCP))

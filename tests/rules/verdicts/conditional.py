@@ -6,18 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.rules.verdicts.common import P
-from tests.rules.verdicts.table import (
-    Case,
-    Nested,
-    Rows,
-    Shape,
+from tests.rules.verdicts.table import Case, Nested, Rows, Shape, shape
+from tests.rules.verdicts.words import (
     expression,
     given,
     invalid,
     items,
     nested,
     required,
-    shape,
     unknown,
     valid,
 )

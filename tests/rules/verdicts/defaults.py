@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from tests.rules.verdicts.common import BACKEND_REF, D, N, P, R
+from tests.rules.verdicts.common import D, N, P, R
 from tests.rules.verdicts.policy import target
+from tests.rules.verdicts.references import (
+    BACKEND_REF,
+)
 
 
 class Default(NamedTuple):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from tests.rules.verdicts.common import BACKEND_REF, D, P
+from tests.rules.verdicts.common import D, P
 from tests.rules.verdicts.conditional import conditional
-from tests.rules.verdicts.table import (
-    Case,
-    Nested,
-    Rows,
-    Shape,
+from tests.rules.verdicts.references import (
+    BACKEND_REF,
+)
+from tests.rules.verdicts.table import Case, Nested, Rows, Shape, shape
+from tests.rules.verdicts.words import (
     boolean,
     byte_size,
     entries,
@@ -23,7 +23,6 @@ from tests.rules.verdicts.table import (
     items,
     nested,
     required,
-    shape,
     text,
     unknown,
     valid,

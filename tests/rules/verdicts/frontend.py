@@ -5,10 +5,21 @@ from __future__ import annotations
 from typing import Final
 
 from tests.rules.verdicts.authentication import NETWORK_AUTHORIZATION
-from tests.rules.verdicts.common import BACKEND_REF, KEEPALIVE, D, K, P, long_string, short_string, tiny_string
-from tests.rules.verdicts.table import (
-    Rows,
-    Shape,
+from tests.rules.verdicts.common import (
+    KEEPALIVE,
+    D,
+    K,
+    P,
+    long_string,
+    short_string,
+    tiny_string,
+)
+from tests.rules.verdicts.references import (
+    BACKEND_REF,
+)
+from tests.rules.verdicts.table import Rows, Shape, shape
+from tests.rules.verdicts.tls_lists import alpn, key_exchange, names
+from tests.rules.verdicts.words import (
     byte_size,
     duration,
     enum,
@@ -20,11 +31,9 @@ from tests.rules.verdicts.table import (
     items,
     nested,
     required,
-    shape,
     unknown,
     valid,
 )
-from tests.rules.verdicts.tls_lists import alpn, key_exchange, names
 
 _TCP = P + "| tcp | FrontendTCP | `keepalive` (Keepalive) |"
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from tests.rules.verdicts.authentication import AUTHORIZATION, REMOTE_JWKS, audiences, identity_provider
-from tests.rules.verdicts.common import BACKEND_REF, P, pseudo_header_name, short_string
-from tests.rules.verdicts.table import (
-    Rows,
+from tests.rules.verdicts.common import P, pseudo_header_name, short_string
+from tests.rules.verdicts.references import (
+    BACKEND_REF,
+)
+from tests.rules.verdicts.table import Rows, shape
+from tests.rules.verdicts.words import (
     entries,
     enum,
     expression,
@@ -15,7 +18,6 @@ from tests.rules.verdicts.table import (
     items,
     nested,
     required,
-    shape,
     text,
     valid,
 )

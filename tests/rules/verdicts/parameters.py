@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.rules.verdicts.common import K, P, R
-from tests.rules.verdicts.table import (
-    Rows,
+from tests.rules.verdicts.table import Rows, shape
+from tests.rules.verdicts.words import (
     boolean,
     entries,
     enum,
@@ -15,7 +15,6 @@ from tests.rules.verdicts.table import (
     items,
     nested,
     required,
-    shape,
     text,
     unknown,
     valid,

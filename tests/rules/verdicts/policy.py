@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.rules.verdicts.common import GROUP, KIND, P, R, group, kind, section_name
+from tests.rules.verdicts.common import (
+    GROUP,
+    KIND,
+    P,
+    R,
+    group,
+    kind,
+    section_name,
+)
 from tests.rules.verdicts.frontend import FRONTEND
 from tests.rules.verdicts.subsets import FULL
-from tests.rules.verdicts.table import (
-    Nested,
-    Rows,
+from tests.rules.verdicts.table import Nested, Rows, shape
+from tests.rules.verdicts.traffic import TRAFFIC
+from tests.rules.verdicts.words import (
     entries,
     enum,
     exactly_one,
@@ -18,12 +26,10 @@ from tests.rules.verdicts.table import (
     items,
     nested,
     required,
-    shape,
     text,
     unknown,
     valid,
 )
-from tests.rules.verdicts.traffic import TRAFFIC
 
 _GATEWAY_API: Final = "gateway.networking.k8s.io"
 _REFS = R + "| targetRefs | array | 1 to 16 items; each: `group` (Group, required), `kind` (Kind, required)"

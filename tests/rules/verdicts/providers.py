@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tests.rules.verdicts.common import (
-    LOCAL_BACKEND,
     D,
     P,
     R,
@@ -15,11 +14,12 @@ from tests.rules.verdicts.common import (
     short_string,
     tiny_string,
 )
+from tests.rules.verdicts.references import (
+    LOCAL_BACKEND,
+)
 from tests.rules.verdicts.subsets import WITH_AI
-from tests.rules.verdicts.table import (
-    Nested,
-    Rows,
-    Shape,
+from tests.rules.verdicts.table import Nested, Rows, Shape, shape
+from tests.rules.verdicts.words import (
     enum,
     exactly_one,
     first_of,
@@ -28,7 +28,6 @@ from tests.rules.verdicts.table import (
     items,
     nested,
     required,
-    shape,
     text,
     unknown,
     valid,

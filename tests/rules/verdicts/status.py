@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.rules.verdicts.common import K, P, R, kind, port, section_name
-from tests.rules.verdicts.table import (
-    Rows,
+from tests.rules.verdicts.common import (
+    K,
+    P,
+    R,
+    kind,
+    port,
+    section_name,
+)
+from tests.rules.verdicts.table import Rows, shape
+from tests.rules.verdicts.words import (
     enum,
     first_of,
     integer,
@@ -14,7 +21,6 @@ from tests.rules.verdicts.table import (
     items,
     nested,
     required,
-    shape,
     text,
     valid,
 )

@@ -7,8 +7,12 @@ from tests.rules.verdicts.backend_policies import HEALTH, SIMPLE, SIMPLE_FIELDS
 from tests.rules.verdicts.common import P
 from tests.rules.verdicts.external import EXT_AUTH
 from tests.rules.verdicts.mcp_policies import MCP
-from tests.rules.verdicts.table import nested, shape, unknown
+from tests.rules.verdicts.table import shape
 from tests.rules.verdicts.transformation import TRANSFORMATION
+from tests.rules.verdicts.words import (
+    nested,
+    unknown,
+)
 
 _SUBSETS = P + "`BackendSimple` (`tcp`, `tls`, `http`, `tunnel`, `auth` only)"
 _WITHOUT = P + "`BackendWithAI` (without `mcp`, `extAuth`)"

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from tests.rules.verdicts.common import P
-from tests.rules.verdicts.table import Rows, enum, in_list, invalid, items, valid
+from tests.rules.verdicts.table import Rows
+from tests.rules.verdicts.words import (
+    enum,
+    in_list,
+    invalid,
+    items,
+    valid,
+)
 
 _LISTS = P + "| ALPN / key exchange lists | 1 to 16 items |"
 GROUPS = ("X25519", "P-256", "P-384", "X25519_MLKEM768")

@@ -7,7 +7,6 @@ from typing import Any, Final
 from tests.rules.verdicts.authentication import API_KEY, AUTHORIZATION, BASIC, JWT
 from tests.rules.verdicts.backend_policies import INT32
 from tests.rules.verdicts.common import (
-    BACKEND_REF,
     CONNECTION,
     CONNECTION_HEADERS,
     HEADER_FILTER,
@@ -21,10 +20,13 @@ from tests.rules.verdicts.common import (
 )
 from tests.rules.verdicts.conditional import conditional
 from tests.rules.verdicts.external import TRAFFIC_EXT_AUTH, TRAFFIC_EXT_PROC
-from tests.rules.verdicts.table import (
-    Case,
-    Nested,
-    Rows,
+from tests.rules.verdicts.references import (
+    BACKEND_REF,
+)
+from tests.rules.verdicts.table import Case, Nested, Rows, shape
+from tests.rules.verdicts.transformation import FIELDS as TRANSFORMS
+from tests.rules.verdicts.transformation import TRANSFORMATION
+from tests.rules.verdicts.words import (
     boolean,
     byte_size,
     duration,
@@ -39,13 +41,10 @@ from tests.rules.verdicts.table import (
     items,
     nested,
     required,
-    shape,
     text,
     unknown,
     valid,
 )
-from tests.rules.verdicts.transformation import FIELDS as TRANSFORMS
-from tests.rules.verdicts.transformation import TRANSFORMATION
 
 # rateLimit.
 

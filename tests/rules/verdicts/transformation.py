@@ -9,10 +9,8 @@ from tests.rules.verdicts.common import (
     pseudo_header_name,
     pseudo_header_name_in_full,
 )
-from tests.rules.verdicts.table import (
-    Nested,
-    Rows,
-    Shape,
+from tests.rules.verdicts.table import Nested, Rows, Shape, shape
+from tests.rules.verdicts.words import (
     entries,
     expression,
     first_of,
@@ -21,7 +19,6 @@ from tests.rules.verdicts.table import (
     items,
     nested,
     required,
-    shape,
     unknown,
 )
 
