@@ -7,7 +7,7 @@ says). What cannot be known is dyn; the planner trusts everything else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from gatewright.cel import tree
@@ -18,8 +18,11 @@ from gatewright.cel.check_operators import OPERATOR_NODES
 from gatewright.cel.environment import Environment
 from gatewright.cel.errors import Problem, problem_at
 from gatewright.cel.macros import dotted
+from gatewright.cel.names import hint
 from gatewright.cel.signatures import TYPE_DENOTATIONS
 from gatewright.cel.types import DYN, TYPE, Bindings, Type, join
+
+TOLD_IN_FULL = 20
 
 VISITORS: dict[type[tree.Node], Callable[[Checker, Any], Type]] = {**NAMES, **CALLS, **OPERATOR_NODES, **MACRO_NODES}
 
@@ -61,6 +64,10 @@ class Checker:
         place = node.offset if offset is None else offset
         self.problems.append(problem_at(self.text, place, message, hint=hint, length=length))
         return DYN
+
+    def near(self, word: str, known: Iterable[str]) -> str:
+        """The near name of an unknown one; the first mistakes are told in full, a text has room for thousands."""
+        return hint(word, known) if len(self.problems) < TOLD_IN_FULL else ""
 
     def shown(self, given: Type) -> Type:
         return self.bindings.resolve(given, free=DYN)

@@ -9,7 +9,6 @@ from gatewright.cel import patterns, tree
 from gatewright.cel.environment import Overload
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions import misc, network, times
-from gatewright.cel.names import hint
 from gatewright.cel.types import (
     Bindings,
     Param,
@@ -69,7 +68,7 @@ def _function(checker: Checker, node: tree.Call) -> tuple[tuple[Overload, ...] |
 
 
 def _unknown_function(checker: Checker, node: tree.Call) -> Type:
-    near = hint(node.function, checker.environment.functions)
+    near = checker.near(node.function, checker.environment.functions)
     return checker.problem(node, f'unknown function "{node.function}"', hint=near, length=len(node.function))
 
 

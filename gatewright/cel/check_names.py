@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from gatewright.cel import tree
 from gatewright.cel.environment import LOCAL, Access, Entry
-from gatewright.cel.names import hint
 from gatewright.cel.types import (
     BOOL,
     BYTES,
@@ -51,7 +50,7 @@ def ident(checker: Checker, node: tree.Ident) -> Type:
 
 def _unknown(checker: Checker, node: tree.Ident) -> Type:
     known = [*checker.environment.variables, *checker.scope]
-    near = hint(node.name, known)
+    near = checker.near(node.name, known)
     if not near and known and len(known) <= 24:
         near = f"; known: {', '.join(sorted(known))}"
     return checker.problem(node, f'unknown variable "{node.name}"', hint=near, length=len(node.name))
@@ -91,7 +90,7 @@ def _object_field(checker: Checker, node: tree.Select | tree.Index, operand: Obj
     if found is None:
         if operand.rest is not None:
             return operand.rest
-        near = hint(name, operand.fields) or f"; fields: {', '.join(operand.fields)}"
+        near = checker.near(name, operand.fields) or f"; fields: {', '.join(operand.fields)}"
         return checker.problem(node, f'{operand.name} has no field "{name}"', hint=near, length=len(name))
     base = node.operand.resolved
     if isinstance(base, Access) and not node.optional:
