@@ -12,9 +12,7 @@ from typing import Annotated, Final, NamedTuple
 from pydantic import Field
 
 from gatewright.api import duration
-from gatewright.variables.moments import MOMENTS, Moment
-
-__all__ = ["MOMENTS", "Moment"]
+from gatewright.variables.moments import Moment
 
 MAX_LENGTH: Final = 16384
 

@@ -18,9 +18,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from gatewright.api import byte_size, duration, fields, targets
-from gatewright.api.cel_field import Expression, Moment
+from gatewright.api.cel_field import Expression
 from gatewright.api.generate import descriptions
 from gatewright.api.model import Unique, to_camel
+from gatewright.variables.moments import Moment
 
 Default: TypeAlias = str | int | bool | list[str] | None
 
