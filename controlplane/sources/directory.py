@@ -2,8 +2,8 @@
 
 The composition root gives it a sink. It promises: the loop is never held for more than a slice, however many files
 there are; a reading that would take objects away (an editor that renames, a file half written) must stand for `SETTLE`
-seconds before it counts, and what follows is published with it, at most `HOLD` seconds later; everything else counts at
-once; what cannot be read keeps its last good state.
+seconds before it counts, and what follows is published with it, at most `HOLD` seconds and a settling later; everything
+else counts at once; what cannot be read keeps its last good state.
 """
 
 from __future__ import annotations
