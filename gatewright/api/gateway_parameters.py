@@ -52,7 +52,8 @@ class EnvVar(RuledModel):
     name: Annotated[str, Field(min_length=1)]
     """Name of the variable."""
     value: str | None = None
-    """Its value. `$(NAME)` is expanded, `$$(NAME)` is the text itself."""
+    """Its value. `$(NAME)` is expanded to the value of that variable, which is discouraged; `$$(NAME)` is the text
+    itself."""
     value_from: dict[str, Json] | None = None
     """Where the value comes from instead, as in a Pod."""
 
@@ -118,7 +119,8 @@ class KubernetesResourceOverlay(Model):
     """Labels and annotations that are added."""
     spec: dict[str, Json] | None = None
     """A part of the object's spec, merged into the generated one. `$patch: delete` removes, `$patch: replace` replaces;
-    a container is found by its exact name."""
+    null removes only when this object is applied server-side. A container is found by its exact name; another name
+    adds one."""
 
 
 class GatewayParametersSpec(Model):
@@ -132,8 +134,8 @@ class GatewayParametersSpec(Model):
     image: Image | None = None
     """The container image."""
     env: Annotated[tuple[EnvVar, ...], unique(lambda variable: variable.name, field="name")] | None = None
-    """Environment variables of the container, in place of generated ones of the same name. SESSION_KEY wins over the
-    Gateway's own Secret."""
+    """Environment variables of the container, in place of generated ones of the same name. To take one away needs
+    `$patch: delete` in the deployment's overlay. SESSION_KEY wins over the Gateway's own Secret."""
     resources: ResourceRequirements | None = None
     """Compute resources of the container."""
     shutdown: ShutdownSpec | None = None

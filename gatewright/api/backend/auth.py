@@ -81,7 +81,7 @@ class BackendAuth(RuledModel):
     """Credentials toward a backend: one kind of them."""
 
     key: Annotated[str, Field(max_length=2048)] | None = Field(default=None, repr=False)
-    """The credential itself. Anybody who may read this object reads it; a Secret is safer."""
+    """The credential itself, the least secure way: anybody who may read this object reads it. A Secret is safer."""
     secret_ref: LocalSecretObjectRef | None = None
     """A Secret whose entry `Authorization` is the credential."""
     passthrough: Passthrough | None = None

@@ -18,7 +18,7 @@ _Headers = Annotated[tuple[PseudoHeaderName, ...], Field(max_length=64)]
 
 
 class MCPAuthentication(Model):
-    """Tokens of MCP clients. Deprecated: traffic.jwtAuthentication.mcp runs before transformations and rate limits."""
+    """Tokens of MCP clients, the deprecated way."""
 
     resource_metadata: dict[str, Json] | None = None
     """Fields of the OAuth protected resource metadata."""
@@ -80,6 +80,6 @@ class BackendMCP(Model):
     authorization: Authorization | None = None
     """A rule about each tool, prompt or resource: lists leave out what it refuses, calls of it are rejected."""
     authentication: MCPAuthentication | None = None
-    """Deprecated in favour of traffic.jwtAuthentication.mcp."""
+    """Deprecated in favour of traffic.jwtAuthentication.mcp, which runs before transformations and rate limits."""
     guardrails: MCPGuardrails | None = None
     """Processors of MCP messages."""

@@ -212,7 +212,7 @@ def _node(shape: Shape, within: str, name: str, description: str) -> Node:
     """The schema of a shape that is the value of field `name` in a part `within`."""
     match shape:
         case Part(model):
-            return _part(model, name, description)
+            return _part(model, name, descriptions.of_part(description, model))
         case Items():
             return _items(shape, within, name, description)
         case Table():

@@ -34,6 +34,17 @@ def of_field(model: type[BaseModel], attribute: str) -> str:
     return ""
 
 
+def of_part(about_field: str, model: type[BaseModel]) -> str:
+    """What is said of a field that holds a part: the field's own words, then what the part's class says beyond its
+    first sentence, which names it."""
+    said = set(_sentences(about_field))
+    return " ".join([about_field, *(more for more in _sentences(of_class(model))[1:] if more not in said)])
+
+
+def _sentences(text: str) -> list[str]:
+    return re.split(r"(?<=[.!?])\s+(?=[A-Z`])", text)
+
+
 def one_line(text: str) -> str:
     """`text` with single spaces and no line break."""
     return re.sub(r"\s+", " ", text).strip()

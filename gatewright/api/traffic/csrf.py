@@ -15,8 +15,8 @@ _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(\[[0-9A-Fa-f:.]+\]|[A-Z
 
 
 class CSRF(RuledModel):
-    """GET, HEAD and OPTIONS pass, as does what has neither Sec-Fetch-Site nor Origin; of the rest only what comes
-    from the destination's own origin or one of these."""
+    """What another site made a browser send is refused. GET, HEAD and OPTIONS pass, as does what has neither
+    Sec-Fetch-Site nor Origin; of the rest only what comes from the destination's own origin or one of these."""
 
     additional_origins: Annotated[tuple[ShortString, ...], Field(min_length=1, max_length=16)] | None = None
     """Origins that are allowed beside the destination's own, as SCHEME://HOST or SCHEME://HOST:PORT."""
