@@ -84,6 +84,7 @@ def _allow_files() -> None:
 
 
 async def _run(settings: bootstrap.Settings, worker_command: Sequence[str], first: Loaded | None) -> int:
+    lives = await process.start_all(settings.workers, worker_command)
     for warning in settings.warnings:
         log.warning("%s", warning)
     log.info(
@@ -91,7 +92,6 @@ async def _run(settings: bootstrap.Settings, worker_command: Sequence[str], firs
         bootstrap.version(),
         extra={"fields": {"workers": settings.workers, "file": settings.file, "xds": settings.xds}},
     )
-    lives = await process.start_all(settings.workers, worker_command)
     from dataplane.agent.agent import Agent
     from dataplane.agent.workers import Pace
 

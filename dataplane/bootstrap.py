@@ -7,14 +7,17 @@ each) only when it is used.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import socket
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import argparse
 
 DEFAULT_PORTS = {"admin": ("127.0.0.1", 15000), "stats": ("::", 15020), "readiness": ("::", 15021)}
 """decisions.md, "Operation"; a listener on one of these ports is `PortUnavailable`."""
@@ -335,7 +338,9 @@ def _argument(read: Callable[[str], Any]) -> Callable[[str], Any]:
         try:
             return read(text)
         except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
+            from argparse import ArgumentTypeError
+
+            raise ArgumentTypeError(str(error)) from error
 
     return convert
 
@@ -363,6 +368,15 @@ exit codes:
 
 
 def _parser() -> argparse.ArgumentParser:
+    import argparse
+
+    class Version(argparse.Action):
+        """Finds out the version when it is asked for: that takes 20 ms."""
+
+        def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+            sys.stdout.write(f"gatewright-proxy {version()}\n")
+            parser.exit()
+
     parser = argparse.ArgumentParser(
         prog="gatewright-proxy",
         description="The data plane: one agent process and as many workers as there are cores. It takes its"
@@ -371,7 +385,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"gatewright-proxy {version()}")
+    parser.add_argument("--version", action=Version, nargs=0, help="show program's version number and exit")
     source = parser.add_argument_group("configuration")
     source.add_argument("-f", "--file", type=Path, metavar="FILE", help="YAML or JSON file, reloaded when it changes")
     source.add_argument(

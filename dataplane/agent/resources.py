@@ -144,10 +144,15 @@ class Resources:
     def _settle(self, keys: Iterable[Key]) -> Iterator[tuple[Key, bytes | None]]:
         """Bring `keys` up to date; yields those whose value in effect is another now."""
         for key in keys:
-            value = next((self._given[source][key] for source in SOURCES if self._counts(source, key)), None)
-            if value == self._effective.get(key):
+            value = None
+            for source in SOURCES:
+                if self._counts(source, key):
+                    value = self._given[source][key]
+                    break
+            before = self._effective.get(key)
+            if value == before:
                 continue
-            self._before[key] = self._effective.get(key)
+            self._before[key] = before
             if value is None:
                 del self._effective[key]
             else:

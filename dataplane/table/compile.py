@@ -41,8 +41,10 @@ Targets = tuple[tuple[Target, ...], tuple[int, ...]]
 
 def _targets(references: Sequence[route_pb2.RouteBackend], interns: Interns) -> Targets:
     """Backend references that have a weight, and cumulative weights where there is a choice."""
-    raw = [reference.SerializeToString() for reference in references]
-    key = (_TARGETS, raw[0] if len(raw) == 1 else tuple(raw))
+    if len(references) == 1:
+        key: object = (_TARGETS, references[0].SerializeToString())
+    else:
+        key = (_TARGETS, tuple([reference.SerializeToString() for reference in references]))
     known: Targets | None = interns.kept(key)
     if known is not None:
         return known
@@ -69,13 +71,8 @@ def _target(reference: route_pb2.RouteBackend, interns: Interns) -> Target:
     return Target("", reason or "a backend reference of a kind that this proxy does not know")
 
 
-def wanted_backends(plan: RoutePlan) -> list[str]:
-    """Keys of the backends that a route can lead to."""
-    return [target.backend for target in plan.targets if target.backend]
-
-
-def all_backends(message: route_pb2.Route) -> list[str]:
-    """The same of a message."""
+def wanted_backends(message: route_pb2.Route) -> list[str]:
+    """Keys of the backends that a route can lead to: those of its plan's targets."""
     return [reference.backend for reference in message.backends if reference.weight and reference.backend]
 
 
@@ -160,8 +157,10 @@ def backend_plan(key: str, message: backend_pb2.Backend, endpoints: Iterable[End
 
 def hostnames(message: route_pb2.Route) -> list[bytes]:
     """The hostnames to place a route under; b"": any."""
-    names = [name.lower().encode() for name in message.hostnames]
-    return list(dict.fromkeys(names)) if len(names) > 1 else names or [b""]
+    names = message.hostnames
+    if len(names) == 1:
+        return [names[0].lower().encode()]
+    return list(dict.fromkeys([name.lower().encode() for name in names])) or [b""]
 
 
 def _is_ip(text: str) -> bool:

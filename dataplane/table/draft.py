@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterable
 
-from dataplane.table.matches import EXACT, REGEX, ROOT, Match, Placement, Rank
+from dataplane.table.matches import EXACT, PREFIX, REGEX, ROOT, Match, Placement, Rank
 from dataplane.table.parted import Container, grown
 from dataplane.table.plans import RoutePlan
 from dataplane.table.router import EMPTY, Found, Level, Router, as_matches
@@ -47,14 +47,16 @@ class RouterDraft:
         return self._router
 
     def _level(self, hostname: bytes) -> Level:
-        level = self.fresh.get(hostname)
+        fresh = self.fresh
+        level = fresh.get(hostname)
         if level is None:
             level = Level()
             old = self._replace(hostname, level)
             if old is not None:
                 _copy(old, level)
-            self.fresh[hostname] = level
-            self.fresh = grown(self.fresh)
+            fresh[hostname] = level
+            if type(fresh) is dict:
+                self.fresh = grown(fresh)
         return level
 
     def _replace(self, hostname: bytes, level: Level | None) -> Level | None:
@@ -87,7 +89,9 @@ def _copy(old: Level, new: Level) -> None:
 
 
 def _add(level: Level, kind: int, key: bytes, entry: Entry) -> None:
-    if kind == REGEX:
+    if kind == PREFIX and key == ROOT:
+        level.root = _with(level.root, entry)
+    elif kind == REGEX:
         (match,) = _as_match(entry)
         regexes = level.regexes
         index = bisect(regexes, (-len(key), match.rank), key=_regex_rank)
@@ -96,8 +100,6 @@ def _add(level: Level, kind: int, key: bytes, entry: Entry) -> None:
         exact = level.exact if level.exact is not None else {}
         exact[key] = _with(exact.get(key), entry)
         level.exact = grown(exact)
-    elif key == ROOT:
-        level.root = _with(level.root, entry)
     else:
         prefixes = level.prefixes if level.prefixes is not None else {}
         prefixes[key] = _with(prefixes.get(key), entry)

@@ -48,6 +48,7 @@ class Interns:
         self.env = env
         self._chains: PartedDict[bytes, _Known] = PartedDict()
         self._values: dict[object, object] = {}
+        self._forgotten = self._forget  # one bound method for all, instead of one for each chain
 
     def row(self, policy: policy_pb2.Policy) -> tuple[int, Row]:
         """Place and row of a policy. Raises `Refused` when this proxy does not know it."""
@@ -86,7 +87,7 @@ class Interns:
         if chain is None:
             built: list[Filter | None] = [build(row, config, self.env) for _, _, row, config in steps]
             chain = Chain([step for step in built if step is not None])
-            known = self._chains[key] = _Known(chain, self._forget)
+            known = self._chains[key] = _Known(chain, self._forgotten)
             known.key = key
         return chain
 

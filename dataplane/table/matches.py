@@ -94,9 +94,10 @@ def _decode(text: bytes) -> bytes:
 
 def place(route: route_pb2.Route, plan: RoutePlan) -> list[Placement]:
     """The matches of a rule in order. Raises `Refused` for what cannot be matched with."""
-    if not route.matches:
-        return [Placement(PREFIX, ROOT, plan)]
-    return [_placement(match, index, plan) for index, match in enumerate(route.matches)]
+    matches = route.matches
+    if len(matches) == 1:
+        return [_placement(matches[0], 0, plan)]
+    return [_placement(match, index, plan) for index, match in enumerate(matches)] or [Placement(PREFIX, ROOT, plan)]
 
 
 def _placement(message: route_pb2.RouteMatch, index: int, plan: RoutePlan) -> Placement:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataplane.table import compile as compiler
 from dataplane.table.endpoints import is_ready
 from dataplane.table.matches import Placement, place
+from dataplane.table.plans import RoutePlan
 from dataplane.table.store import RouteRecord, decode, decode_route
 from dataplane.table.swap import Swap
 from gatewright.wire.v1 import route_pb2
@@ -27,10 +28,10 @@ def change_route(swap: Swap, key: str, value: bytes | None) -> None:
     plan = compiler.route_plan(key, message, swap.of.interns)
     placements = place(message, plan)
     _stop_waiting(swap, key)
-    blocking = [backend for backend in compiler.wanted_backends(plan) if not is_ready(swap, backend)]
-    if blocking:
-        _wait(swap, key, value, blocking)
-        return
+    for target in plan.targets:
+        if not is_ready(swap, target.backend):
+            _wait(swap, key, value, plan)
+            return
     if record is not None:
         _leave(swap, key, record)
     swap.of.store.routes[key] = RouteRecord(value, message, plan)
@@ -47,9 +48,10 @@ def unblocked(swap: Swap) -> Iterator[tuple[str, bytes]]:
 
 def _enter(swap: Swap, key: str, message: route_pb2.Route, placements: list[Placement]) -> None:
     hostnames = compiler.hostnames(message)
-    for listener in dict.fromkeys(message.listeners):
+    listeners = message.listeners
+    for listener in listeners if len(listeners) == 1 else dict.fromkeys(listeners):
         swap.of.store.routes_of.add(listener, key)
-        draft = swap.draft(listener)
+        draft = swap.drafts.get(listener) or swap.draft(listener)
         if draft is not None:
             for hostname in hostnames:
                 draft.add(hostname, placements)
@@ -68,10 +70,11 @@ def _leave(swap: Swap, key: str, record: RouteRecord) -> None:
     del swap.of.store.routes[key]
 
 
-def _wait(swap: Swap, key: str, value: bytes, backends: list[str]) -> None:
+def _wait(swap: Swap, key: str, value: bytes, plan: RoutePlan) -> None:
     swap.of.waiting[key] = value
-    for backend in backends:
-        swap.of.blocked.setdefault(backend, {})[key] = None
+    for target in plan.targets:
+        if not is_ready(swap, target.backend):
+            swap.of.blocked.setdefault(target.backend, {})[key] = None
 
 
 def _stop_waiting(swap: Swap, key: str) -> None:
@@ -79,7 +82,7 @@ def _stop_waiting(swap: Swap, key: str) -> None:
     if value is None:
         return
     blocked = swap.of.blocked
-    for backend in compiler.all_backends(decode_route(value)):
+    for backend in compiler.wanted_backends(decode_route(value)):
         routes = blocked.get(backend)
         if routes is not None:
             routes.pop(key, None)
