@@ -125,6 +125,12 @@ class Watch:
             while not condition(self._fleet.view(self._gateway)):
                 await asyncio.sleep(LOOK)
 
+    async def answered(self, sequence: int) -> None:
+        """Until all have answered that state; a view would sum up what they refuse at every look."""
+        async with asyncio.timeout(LONGEST):
+            while self._fleet.answered(self._gateway, sequence) < self._proxies:
+                await asyncio.sleep(LOOK)
+
     async def acknowledged(self, sequence: int, least: int = 1, *, but: int = 0) -> None:
         wanted = self._proxies - but
         await self.until(lambda view: view.acknowledged_by(sequence) >= wanted, least)
@@ -441,7 +447,7 @@ async def refusal_storm(size: Size) -> Json:
     async with house(size) as made:
         meter = Meter()
         await made.connect(refuses=json.dumps(rows))
-        await made.watch.until(lambda view: view.answered_by(made.sequence) == size.proxies, 1)
+        await made.watch.answered(made.sequence)
         first = meter.read()
         await asyncio.sleep(1)
         counts = await made.proxies.order("counts")

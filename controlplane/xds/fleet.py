@@ -19,7 +19,7 @@ NOTHING: Final = -1
 """The sequence of a proxy that has not answered anything yet: states count from 0."""
 
 
-MOST_REFUSERS: Final = 16
+MOST_REFUSERS: Final = 8
 """Named in a view: 500 proxies that refuse 500 resources would be a quarter of a million."""
 
 
@@ -162,7 +162,11 @@ class Fleet:
 
     def is_settled(self, gateway: str, newest: int) -> bool:
         """Whether every proxy has answered the state of the sequence `newest`. Costs the same for any number."""
-        return gateway not in self._proxies or self._answered[gateway][newest] == len(self._proxies[gateway])
+        return self.answered(gateway, newest) == len(self._proxies.get(gateway, ()))
+
+    def answered(self, gateway: str, sequence: int) -> int:
+        """How many proxies have answered that state, and none after it. Costs the same for any number."""
+        return self._answered[gateway][sequence] if gateway in self._answered else 0
 
     def view(self, gateway: str) -> View:
         """The proxies of one Gateway."""
