@@ -16,6 +16,7 @@ from gatewright.api import byte_size, log_level
 from gatewright.api.kinds import KINDS
 from gatewright.api.model import model_in
 from gatewright.api.names import OUR_KINDS
+from gatewright.api.traffic.csrf import CSRF
 from tests.rules.verdicts import mutation_fields, mutation_rules
 from tests.rules.verdicts.hits import Hits, Model, hits
 from tests.rules.verdicts.judge import verdict
@@ -42,6 +43,24 @@ SAME = {
 @pytest.fixture(scope="module")
 def reached() -> dict[Model, Hits]:
     return hits(ROWS)
+
+
+LIST = "GatewayPolicy", "spec.traffic.csrf.additionalOrigins"
+TOO_MANY = 17
+
+
+@pytest.mark.parametrize(
+    ("left_out", "unnoticed"),
+    [(0, []), (16, ["max_length 15"]), (TOO_MANY, ["max_length 17", "without max_length"])],
+)
+def test_a_missing_row_is_noticed(left_out: int, unnoticed: list[str]) -> None:
+    """The check itself: without the row at a bound, or above it, the bound can be moved or dropped."""
+    rows = [row for row in ROWS if (row.kind, row.path) == LIST and len(row.value) != (left_out or -1)]
+    found = hits(rows)[CSRF]
+    changes = [mutant for mutant in mutation_fields.mutants(CSRF) if "additional_origins: m" in mutant.what]
+    changes += [mutant for mutant in mutation_fields.mutants(CSRF) if "additional_origins: without m" in mutant.what]
+    survivors = {mutant.what.partition(": ")[2] for mutant in changes if not found.notice(mutant.model)}
+    assert {what for what in survivors if "max" in what} == set(unnoticed)
 
 
 def same(what: str) -> bool:

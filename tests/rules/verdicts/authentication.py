@@ -144,10 +144,11 @@ API_KEY = shape(
 # Authorization.
 
 _RULE = P + "`policy` (required) `{matchExpressions: array of CELExpression, 1 to 256 items, all must be true"
+_EXISTS = D + "undefined root or field of a known object is refused when configured"
 _RULES = P + "| Authorization matchExpressions per rule | 1 to 256 |"
 
 
-def _authorization(good: str) -> Shape:
+def _authorization(good: str, early: str) -> Shape:
     return shape(
         {"policy": {"matchExpressions": [good]}},
         required("policy", _RULE),
@@ -158,6 +159,8 @@ def _authorization(good: str) -> Shape:
                 required("matchExpressions", _RULE),
                 items("matchExpressions", 1, 256, _RULES, good),
                 in_list("matchExpressions", expression("matchExpressions", _RULE, good)),
+                invalid("matchExpressions", [early], _EXISTS, cel=False),
+                invalid("matchExpressions", [good, "1"], _RULE, cel=False),
             ),
             _RULE,
         ),
@@ -165,7 +168,7 @@ def _authorization(good: str) -> Shape:
     )
 
 
-AUTHORIZATION = _authorization('request.method == "GET"')
+AUTHORIZATION = _authorization('request.method == "GET"', "response.code == 200")
 """Of requests and of MCP."""
-NETWORK_AUTHORIZATION = _authorization('cidr("10.0.0.0/8").containsIP(source.address)')
+NETWORK_AUTHORIZATION = _authorization('cidr("10.0.0.0/8").containsIP(source.address)', 'request.path == "/"')
 """Of connections."""

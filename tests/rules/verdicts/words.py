@@ -114,6 +114,7 @@ def expression(path: str, spec: str, good: str = "true") -> Rows:
     yield invalid(path, "", CEL_TYPE)
     yield valid(path, good.ljust(16384), CEL_LIMIT)
     yield invalid(path, good.ljust(16385), CEL_LIMIT)
+    yield from (invalid(path, bad, CEL_CHECKED, cel=False) for bad in ("request.(", "nothing.here", "request.nothing"))
 
 
 def duration(path: str, spec: str, *, zero: bool = False) -> Rows:
@@ -127,6 +128,7 @@ CEL_TYPE: Final = (
     "1-resources.md: | CELExpression | string, length 1 to 16384, a Common Expression Language expression |"
 )
 CEL_LIMIT: Final = "2-policies.md: | CELExpression | 1 to 16384 characters |"
+CEL_CHECKED: Final = "decisions.md: undefined root or field of a known object is refused when configured"
 DURATION: Final = (
     "1-resources.md: | Duration | string such as a number of seconds or minutes with unit (forms seen: 3s, 5m, 180s)"
 )
