@@ -74,7 +74,7 @@ LLM: Final = (
     *(Variable(f"llm.cost.{name}", DOUBLE, "response", f"The cost: {name}.", maybe=True) for name in _COSTS),
     Variable("llm.costRates", CLOSED, "response", "What a million tokens cost, in USD.", maybe=True),
     *(Variable(f"llm.costRates.{name}", DOUBLE, "response", f"The rate: {name}.", maybe=True) for name in _COSTS),
-    Variable("llmRequest", FREE, "request", "The body of the request to an LLM, while its policies run.", maybe=True),
+    Variable("llmRequest", FREE, "request", "The body of the request to an LLM, while its policies run; else empty."),
 )
 
 MCP: Final = (

@@ -15,7 +15,7 @@ from gatewright.cel.errors import Fault
 from gatewright.cel.functions import json_text
 from gatewright.variables.reading import free, value_of
 from gatewright.variables.table import BY_PATH, CHILDREN, VARIABLES
-from gatewright.variables.variable import OPEN, Variable
+from gatewright.variables.variable import FREE, OPEN, Variable
 
 
 class Given:
@@ -39,17 +39,17 @@ class Given:
 
     def variables(self) -> dict[str, Any]:
         """All variables that are there."""
-        return {row.name: value for row in CHILDREN[""] if (value := self.value(row)) is not None}
+        return {row.name: value for row in CHILDREN[""] if (value := self.value(row)) not in (None, {})}
 
     def value(self, row: Variable) -> Any:
         """The value of a row of the table, None when there is none."""
         raw = self.raw(row.path)
         if row.is_object:
-            return None if raw is None else self._object(row)
+            return None if raw is None and row.maybe else self._object(row)
         if raw is not None:
             return value_of(row, raw)
         derive = _DERIVED.get(row.path)
-        return derive(self) if derive else None
+        return derive(self) if derive else {} if row.type is FREE and not row.maybe else None
 
     def raw(self, path: str) -> Any:
         """What the document says at a path, None when it says nothing."""
@@ -64,7 +64,7 @@ class Given:
 
     def _object(self, row: Variable) -> dict[str, Any]:
         fields = CHILDREN[row.path]
-        found = {field.name: value for field in fields if (value := self.value(field)) is not None}
+        found = {field.name: value for field in fields if (value := self.value(field)) not in (None, {})}
         if row.type is OPEN:
             names = {field.name for field in fields}
             given = self.raw(row.path) or {}
@@ -101,7 +101,6 @@ _DERIVED: Final[dict[str, Callable[[Given], Any]]] = {
     "response.bodyPrefix": _same_as("response.body"),
     "source.rawAddress": _same_as("source.address"),
     "source.rawPort": _same_as("source.port"),
-    "metadata": lambda given: {},
 }
 """What a document need not say because it says something else."""
 

@@ -29,8 +29,8 @@ _TAIL: Final = """\
 
 - Only what an expression reads is prepared, when it is read. A body is held in memory only where one reads it.
 - A value that is not there makes the expression fail. In a condition that counts as "does not match"; so write
-  `Require` rules where a request must not pass without it. `has(jwt.sub)` asks whether a value is there;
-  `default(jwt.sub, "nobody")` replaces it.
+  `Require` rules where a request must not pass without it. `has(jwt.sub)` asks whether a value is there, also where
+  there is no token at all; `default(jwt.sub, "nobody")` replaces it.
 - `request.headers["X-Team"]`, `request.headers.host` and `"x-team" in request.headers` read one header; letter case
   of a name that is written out does not matter. A name that is computed must be in lower case.
 - `json(request.body).model` reads one part of a body. `string(request.body)` is the body as text.
@@ -59,7 +59,7 @@ def _section(root: Variable) -> Iterator[str]:
     yield ""
     yield f"## {root.name}"
     yield ""
-    yield f"{root.doc} {_kind(root)}, from the {root.since} on{', maybe' if root.maybe else ''}."
+    yield f"{root.doc} {_kind(root)}. It exists from the {root.since} on{', *maybe*' if root.maybe else ''}."
     rows = [row for row in VARIABLES if row.path.startswith(f"{root.path}.")]
     if rows:
         yield ""
@@ -76,7 +76,7 @@ def _row(row: Variable) -> str:
 def _kind(root: Variable) -> str:
     if not root.is_object:
         return f"A {_type(root)}"
-    return "Fields beside these may be read" if root.type is OPEN else "It has these fields"
+    return "Further fields may be read" if root.type is OPEN else "It has these fields"
 
 
 def _type(row: Variable) -> str:

@@ -149,17 +149,19 @@ _PLACE: Final = (
 )
 
 _POLICIES: Final = (
-    Variable("jwt", OPEN, "request", "The claims of the token that was accepted, each under its name.", maybe=True),
+    Variable(
+        "jwt", OPEN, "request", "The claims of the token that was accepted, each under its name; empty without one."
+    ),
     Variable(
         "jwt.rawToken", STRING, "request", "The token itself; only `.unredacted()` shows it.", maybe=True, secret=True
     ),
-    Variable("apiKey", OPEN, "request", "The metadata of the API key that was accepted.", maybe=True),
+    Variable("apiKey", OPEN, "request", "The metadata of the API key that was accepted; empty without one."),
     Variable("apiKey.key", STRING, "request", "The key; only `.unredacted()` shows it.", maybe=True, secret=True),
     Variable("basicAuth", CLOSED, "request", "The user that basic authentication accepted.", maybe=True),
     Variable("basicAuth.username", STRING, "request", "The user's name.", maybe=True),
-    Variable("extauthz", FREE, "request", "What external authorization has said: `responseMetadata`.", maybe=True),
-    Variable("extproc", FREE, "request", "What external processing has said.", maybe=True),
-    Variable("mcpGuardrails", FREE, "request", "What MCP guardrails have said.", maybe=True),
+    Variable("extauthz", FREE, "request", "What external authorization has said: `responseMetadata`."),
+    Variable("extproc", FREE, "request", "What external processing has said."),
+    Variable("mcpGuardrails", FREE, "request", "What MCP guardrails have said."),
     Variable("metadata", FREE, "request", "What transformations have set as `metadata` so far."),
 )
 

@@ -73,7 +73,7 @@ def value(text: str, document: dict[str, Any] = DOCUMENT) -> Any:
         ('default(basicAuth.username, "nobody")', "nobody"),
         ("has(jwt.email)", False),
         ("response", {"code": 200, "body": b"plain", "bodyPrefix": b"plain"}),
-        ("variables().size()", 9),
+        ("variables().size()", 8),
     ],
 )
 def test_values(text: str, expected: Any) -> None:
@@ -91,6 +91,7 @@ def test_values(text: str, expected: Any) -> None:
         ("json(response.body)", "not JSON: Expecting value: line 1 column 1 (char 0)"),
         ("metadata.tenant", "no such key: tenant"),
         ("mcp.tool.name", "no such key: mcp.tool.name"),
+        ("extproc.tenant", "no such key: tenant"),
     ],
 )
 def test_what_is_not_there(text: str, message: str) -> None:
@@ -154,6 +155,17 @@ def test_all_mistakes_at_once() -> None:
     assert [found.path for found in mistakes(document)] == [
         ("request", "method"), ("request", "host"), ("response", "cod"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["jwt.sub", "jwt.rawToken", "apiKey.group", "basicAuth.username", "extauthz.a", "llm.cost.total", "mcp.tool.name",
+     "source.identity", "source.identity.namespace", "backend.name", "proxy.route.name", "metadata.a"],
+)  # fmt: skip
+def test_has_may_be_asked_where_nothing_is_there(text: str) -> None:
+    """A Deny rule with `!has(jwt.sub)` must match where there is no token at all."""
+    assert value(f"!has({text})", {}) is True
+    assert value(f"default({text}, 'none')", {}) == "none"
 
 
 def test_null_is_absent() -> None:
