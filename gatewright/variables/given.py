@@ -60,7 +60,11 @@ class Given:
 
     def uri(self) -> SplitResult:
         """The parts of the request's URI, of what is said of it."""
-        return urlsplit(self.raw("request.uri") or self.raw("request.pathAndQuery") or self.raw("request.path") or "")
+        text = self.raw("request.uri") or self.raw("request.pathAndQuery") or self.raw("request.path") or ""
+        try:
+            return urlsplit(text)
+        except ValueError as error:
+            raise Fault(f"request.uri: {error}") from None
 
     def _object(self, row: Variable) -> dict[str, Any]:
         fields = CHILDREN[row.path]

@@ -150,6 +150,11 @@ def test_mistakes(document: Any, path: tuple[str | int, ...], message: str) -> N
     assert found.message.startswith(message)
 
 
+def test_a_uri_that_is_none() -> None:
+    with pytest.raises(CelError, match="request.uri: Invalid IPv6 URL"):
+        value("request.path", {"request": {"uri": "http://[::1"}})
+
+
 def test_all_mistakes_at_once() -> None:
     document = {"request": {"method": 1, "host": 2}, "response": {"cod": 1}}
     assert [found.path for found in mistakes(document)] == [
