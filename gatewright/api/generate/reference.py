@@ -287,8 +287,8 @@ a file: line, field, what is wrong and what would be right.
 
 `--server-side` is needed: a client-side apply keeps a copy of each file in an annotation, and annotations end at
 262,144 bytes. An object in etcd ends at about 1.5 MB. The API server enforces bounds, enums, patterns and the rules
-between fields, from Kubernetes 1.30 on; a rule that says "checked by the gateway only" is not among them, and an
-object that breaks it gets `Accepted=False`.
+between fields, from Kubernetes 1.30 on. What it cannot know is checked by the gateway only, which answers with
+`Accepted=False`: what is inside an expression, and the rules that say so.
 
 | File | Bytes | Bytes in the API server (JSON) |
 |---|---|---|
