@@ -127,6 +127,7 @@ async def running(settings: Settings) -> AsyncIterator[App]:
         try:
             await app.open()
             reading = asyncio.create_task(app.source.run())
+            reading.add_done_callback(_reading_ended)
             try:
                 yield app
             finally:
@@ -136,6 +137,13 @@ async def running(settings: Settings) -> AsyncIterator[App]:
         finally:
             gc.enable()
             await app.close()
+
+
+def _reading_ended(reading: asyncio.Task[None]) -> None:
+    """Files are read until the controller ends. What ends that sooner is a bug, which nobody would notice otherwise:
+    proxies go on with what they have."""
+    if not reading.cancelled() and (error := reading.exception()) is not None:
+        log.critical("files are not read any more; restart the controller: %r", error, exc_info=error)
 
 
 class KnownFacts:

@@ -1,0 +1,46 @@
+"""The composition root: what happens when a part of it ends that should not."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from controlplane import app
+from controlplane.settings import Settings
+from controlplane.sources.directory import Directory
+
+
+async def test_the_end_of_reading_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(_source: Directory) -> None:
+        raise ZeroDivisionError("a bug")
+
+    async def nothing(_app: app.App) -> None:
+        """Listens nowhere."""
+
+    monkeypatch.setattr(Directory, "run", broken)
+    monkeypatch.setattr(app.App, "open", nothing)
+    monkeypatch.setattr(app.App, "close", nothing)
+    settings = Settings(tmp_path, tmp_path / "socket")
+    with pytest.raises(ZeroDivisionError):
+        async with app.running(settings):
+            while not caplog.records:
+                await asyncio.sleep(0)
+            assert "files are not read any more" in caplog.text and "ZeroDivisionError" in caplog.text
+
+
+async def test_the_end_of_the_controller_is_no_fault_of_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def nothing(_app: app.App) -> None:
+        """Listens nowhere."""
+
+    monkeypatch.setattr(app.App, "open", nothing)
+    monkeypatch.setattr(app.App, "close", nothing)
+    async with app.running(Settings(tmp_path, tmp_path / "socket")) as started:
+        await started.pipeline.ready.wait()
+    await asyncio.sleep(0)
+    assert not [record for record in caplog.records if record.levelname == "CRITICAL"]
