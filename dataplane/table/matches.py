@@ -96,8 +96,15 @@ def place(route: route_pb2.Route, plan: RoutePlan) -> list[Placement]:
     """The matches of a rule in order. Raises `Refused` for what cannot be matched with."""
     matches = route.matches
     if len(matches) == 1:
-        return [_placement(matches[0], 0, plan)]
+        match = matches[0]
+        if match.SerializeToString() == _EVERY_PATH:
+            return [Placement(PREFIX, ROOT, plan)]
+        return [_placement(match, 0, plan)]
     return [_placement(match, index, plan) for index, match in enumerate(matches)] or [Placement(PREFIX, ROOT, plan)]
+
+
+_EVERY_PATH = route_pb2.RouteMatch(path=route_pb2.PathMatch(prefix="/")).SerializeToString()
+"""The match of rules that have none (default of HTTPRouteRule `matches`): most rules of most users."""
 
 
 def _placement(message: route_pb2.RouteMatch, index: int, plan: RoutePlan) -> Placement:

@@ -7,12 +7,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from dataplane.agent.process import WorkerProcess, start_all
 from dataplane.agent.resources import XDS, Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.workers import Pace, Workers
@@ -131,10 +132,12 @@ async def test_a_worker_is_small_and_loads_nothing_heavy(tmp_path: Path) -> None
 
 
 @asynccontextmanager
-async def workers(command: list[str], pace: Pace, count: int = 1) -> AsyncIterator[tuple[Workers, Metrics]]:
+async def workers(
+    command: list[str], pace: Pace, count: int = 1, ahead: Sequence[WorkerProcess] = ()
+) -> AsyncIterator[tuple[Workers, Metrics]]:
     metrics = Metrics.in_memory()
     settings = WorkerSettings("", "test", count, "text", "off", {}, Drain(0.0, 1.0), SessionKey(bytes(32)))
-    made = Workers(settings, command, Resources(), Sockets(count, 0), metrics, pace)
+    made = Workers(settings, command, Resources(), Sockets(count, 0), metrics, pace, ahead)
     task = asyncio.create_task(made.run())
     try:
         yield made, metrics
@@ -162,6 +165,30 @@ async def test_a_worker_whose_loop_stands_still_is_noticed_and_replaced() -> Non
         await eventually(lambda: restarts(metrics, "signal") == 1, "the end of the stuck worker")
         await eventually(lambda: room.pending() == [], "its replacement")
         assert room.slots[0].pid != stuck and not is_alive(stuck)
+
+
+async def test_workers_that_were_started_ahead_take_their_places_and_one_that_ended_is_replaced() -> None:
+    ahead = await start_all(2, REAL)
+    first, second = (life.pid for life in ahead)
+    ahead[1].kill()
+    await eventually(lambda: not is_alive(second), "the end of the second")
+    async with workers(REAL, Pace(), count=2, ahead=ahead) as (room, metrics):
+        async with asyncio.timeout(PATIENCE):
+            await room.apply([])
+        assert room.pending() == [] and restarts(metrics, "signal") == 1
+        assert room.slots[0].pid == first and room.slots[1].pid not in (second, None)
+
+
+async def test_workers_that_were_started_ahead_end_with_a_start_that_fails() -> None:
+    ahead = await start_all(2, REAL)
+    settings = WorkerSettings("", "test", 2, "text", "off", {}, Drain(0.0, 1.0), SessionKey(bytes(32)))
+    made = Workers(settings, REAL, Resources(), Sockets(2, 0), Metrics.in_memory(), Pace(), ahead)
+    await made.dismiss()
+    assert [is_alive(life.pid) for life in ahead] == [False, False]
+
+
+async def test_nothing_is_started_ahead_that_cannot_be() -> None:
+    assert await start_all(2, ["/no/such/program"]) == []
 
 
 async def test_workers_that_die_again_and_again_are_restarted_with_pauses_and_hold_up_nothing() -> None:
