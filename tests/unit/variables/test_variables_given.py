@@ -151,7 +151,7 @@ def test_mistakes(document: Any, path: tuple[str | int, ...], message: str) -> N
 
 
 def test_a_uri_that_is_none() -> None:
-    with pytest.raises(CelError, match="request.uri: Invalid IPv6 URL"):
+    with pytest.raises(CelError, match=r"request\.uri: Invalid IPv6 URL"):
         value("request.path", {"request": {"uri": "http://[::1"}})
 
 
