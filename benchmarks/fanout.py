@@ -68,6 +68,8 @@ ROWS: Final = (
     Row("reconnect", "… peak memory above before", "MiB", _of("rss_grew_bytes", scale=_MB)),
     Row("outdated", "all back with an older state", "s", _of("wall_s")),
     Row("outdated", "… peak memory above before", "MiB", _of("rss_grew_bytes", scale=_MB)),
+    Row("forgotten", "all back with a state that is not remembered", "s", _of("wall_s")),
+    Row("forgotten", "… peak memory above before", "MiB", _of("rss_grew_bytes", scale=_MB)),
     Row("cold", "bytes of one state", "MiB", _of("state_bytes", scale=_MB)),
     Row("cold", "all hold nothing: asked for together", "MiB", _of("asked_bytes", scale=_MB)),
     Row("cold", "… until all have it", "s", _of("wall_s")),

@@ -29,6 +29,7 @@ from benchmarks.machine import ROOT, free_port
 from controlplane.app import running
 from controlplane.settings import Settings
 from controlplane.snapshot import RESOURCE_TYPE, Snapshots
+from controlplane.snapshot.history import MOST_STATES
 from controlplane.xds import Fleet, XdsServer, XdsSettings
 from gatewright.wire.external import discovery_pb2
 
@@ -408,19 +409,25 @@ async def reconnect_storm(size: Size) -> Json:
         return {**found, "most_bytes_to_one": max(each["most_bytes"] for each in counts)}
 
 
-async def outdated_storm(size: Size) -> Json:
-    """All come back to a server whose state is another one, as after a restart: each is asked what it holds."""
+async def outdated_storm(size: Size, *, changes: int = 1) -> Json:
+    """All come back to a server that has gone on by a state, and remembers the one that they hold."""
     async with house(size, names=True) as made:
         await made.connect()
         await made.watch.acknowledged(made.sequence)
         await made.drop()
-        made.change(0)
+        for number in range(changes):
+            made.change(number)
         meter = Meter()
         await made.connect()
         await made.watch.acknowledged(made.sequence)
         found = meter.read()
         counts = await made.proxies.order("counts")
         return {**found, "most_bytes_to_one": max(each["most_bytes"] for each in counts)}
+
+
+async def forgotten_storm(size: Size) -> Json:
+    """The same after more states than are remembered, or a restart: each is asked what it holds."""
+    return await outdated_storm(size, changes=MOST_STATES + 1)
 
 
 async def cold_storm(size: Size, *, slow: bool = False) -> Json:
@@ -467,6 +474,7 @@ MEASURES: Final[dict[str, Callable[[Size], Any]]] = {
     "folder": folder_change,
     "reconnect": reconnect_storm,
     "outdated": outdated_storm,
+    "forgotten": forgotten_storm,
     "cold": cold_storm,
     "slow": slow_storm,
     "refusals": refusal_storm,

@@ -19,7 +19,7 @@ NOTHING: Final = -1
 """The sequence of a proxy that has not answered anything yet: states count from 0."""
 
 
-MOST_REFUSERS: Final = 8
+MOST_REFUSERS: Final = 16
 """Named in a view: 500 proxies that refuse 500 resources would be a quarter of a million."""
 
 
