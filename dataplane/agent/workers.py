@@ -103,6 +103,8 @@ class Workers:
         self._word, self._common = CommitWord.create()
         self._started = {life.index: life for life in lives}
         """Workers that were started ahead and have no place yet."""
+        self._handed_back: frozenset[str] = frozenset()
+        """Binds that are being closed: a worker that comes up meanwhile gets them when they are opened again."""
         self._is_draining = False
         self._changed = asyncio.Event()
 
@@ -159,7 +161,11 @@ class Workers:
         for life in self._lives():
             for key in keys:
                 life.send(messages.CloseBind(key))
-        await self._until(lambda life: life.opened.isdisjoint(keys))
+        self._handed_back = frozenset(keys)
+        try:
+            await self._until(lambda life: life.opened.isdisjoint(keys))
+        finally:
+            self._handed_back = frozenset()
 
     async def drain(self, minimum: float, maximum: float) -> None:
         """Let all workers end in order; those that are still there a moment after `maximum` are killed."""
@@ -248,7 +254,8 @@ class Workers:
             if not life.accepts:
                 life.accepts = True
                 for key, fd in self._sockets.of_worker(life.index):
-                    life.send(messages.OpenBind(key), fd)
+                    if key not in self._handed_back:
+                        life.send(messages.OpenBind(key), fd)
         self._changed.set()
 
     async def _watch(self) -> None:
