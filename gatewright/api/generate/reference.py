@@ -286,9 +286,11 @@ a file: line, field, what is wrong and what would be right.
     kubectl apply --server-side -f manifests/crds
 
 `--server-side` is needed: a client-side apply keeps a copy of each file in an annotation, and annotations end at
-262,144 bytes. An object in etcd ends at about 1.5 MB. The API server enforces bounds, enums, patterns and the rules
-between fields, from Kubernetes 1.30 on. What it cannot know is checked by the gateway only, which answers with
-`Accepted=False`: what is inside an expression, and the rules that say so.
+262,144 bytes. An object in etcd ends at about 1.5 MB. Kubernetes 1.34 or newer takes them; older API servers
+estimate one rule about sizes as too costly.
+
+The API server enforces bounds, enums, patterns and the rules between fields. What it cannot know is checked by the
+gateway only, which answers with `Accepted=False`: what is inside an expression, and the rules that say so.
 
 | File | Bytes | Bytes in the API server (JSON) |
 |---|---|---|

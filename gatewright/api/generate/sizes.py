@@ -1,7 +1,7 @@
 """ByteSize in an API server's terms: a pattern for texts, bounds for integers, and rules for what is too large.
 
-Called by the generators of CRDs. An API server takes any text in an int-or-string to be 3 MB long when it estimates
-what a rule costs, so a rule that every ByteSize has reads the text once.
+Called by the generators of CRDs. An API server older than 1.34 takes any text in an int-or-string to be 3 MB long when
+it estimates what a rule costs, so the rule that every ByteSize has reads the text once, which is nearly enough for it.
 """
 
 from __future__ import annotations
