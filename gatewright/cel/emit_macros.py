@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gatewright.cel import careful, loops, selection, tree
 from gatewright.cel.emit_loops import names_within
-from gatewright.cel.emit_values import entry
+from gatewright.cel.emit_values import entry, is_exactly, looked_at
 from gatewright.cel.environment import Access, Entry
 from gatewright.cel.errors import FAULTS
 from gatewright.cel.total import cannot_fail
@@ -34,7 +34,12 @@ def has(plan: Plan, node: tree.Has) -> Expr:
         return plan.compare(operand, ast.IsNot(), plan.constant(NONE))
     if selected.operand.type.kind == "map":
         return plan.compare(plan.constant(selected.field), ast.In(), operand)
-    return plan.call(selection.has_field, operand, plan.constant(selected.field))
+    key = plan.constant(selected.field)
+    if isinstance(operand, ast.Constant):
+        return plan.call(selection.has_field, operand, key)
+    first, again = looked_at(plan, operand)
+    general = plan.call(selection.has_field, again, plan.again(key))
+    return plan.choose(is_exactly(plan, first, dict), plan.compare(key, ast.In(), plan.again(again)), general)
 
 
 def _declared(plan: Plan, found: Access) -> Expr:

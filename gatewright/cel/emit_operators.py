@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from gatewright.cel import budget, operators, tree
 from gatewright.cel.budget import START
-from gatewright.cel.emit_values import entry
-from gatewright.cel.environment import Presence
+from gatewright.cel.emit_values import entry, is_exactly, looked_at
+from gatewright.cel.environment import Access, Entry, Presence
+from gatewright.cel.equality import equal, is_in, unequal
 from gatewright.cel.errors import CelError
 from gatewright.cel.operators import double_divide, int_divide, int_remainder
 from gatewright.cel.types import (
@@ -25,7 +26,7 @@ from gatewright.cel.types import (
     TIMESTAMP,
     Type,
 )
-from gatewright.cel.values import MAX_INT, MIN_INT, equals
+from gatewright.cel.values import MAX_INT, MIN_INT
 
 if TYPE_CHECKING:
     from gatewright.cel.plan import Plan
@@ -47,8 +48,8 @@ for _operator, _function in UNKNOWN.items():
 FOLDS: dict[str, Any] = {
     **UNKNOWN,
     "+": lambda left, right: operators.add(list(START), left, right),
-    "==": equals,
-    "!=": operators.unequal,
+    "==": lambda left, right: equal(list(START), left, right),
+    "!=": lambda left, right: unequal(list(START), left, right),
 }
 
 SHORT_SUM = 8  # terms of a sum of strings that are put together before their size is looked at
@@ -100,7 +101,7 @@ def _unknown(plan: Plan, operator: str, left: Expr, right: Expr) -> Expr:
     if operator == "+":
         return plan.charged(operators.add, left, right)
     if operator in EQUALITIES:
-        return plan.call(equals if operator == "==" else operators.unequal, left, right)
+        return plan.charged(equal if operator == "==" else unequal, left, right)
     return plan.call(UNKNOWN[operator], left, right)
 
 
@@ -111,7 +112,7 @@ def _guess(plan: Plan, operator: str, left: Expr, kind: Type, right: Expr, other
     quick = TYPED.get((operator, both, both)) if both is not None else None
     if host is None or (quick is None and operator not in ORDERINGS and operator not in EQUALITIES):
         return _unknown(plan, operator, left, right)
-    looked_at, left, right = _kept(plan, left, right) if kind == DYN else _kept(plan, right, left)
+    first, left, right = _kept(plan, left, right) if kind == DYN else _kept(plan, right, left)
     if kind != DYN:
         left, right = right, left
     if quick is None:
@@ -119,17 +120,15 @@ def _guess(plan: Plan, operator: str, left: Expr, kind: Type, right: Expr, other
         simple = plan.compare(left, test, right)
     else:
         simple = quick(plan, operator, left, right)
-    guessed = plan.compare(plan.call(type, looked_at), ast.Is(), plan.bind(host))
-    return plan.choose(guessed, simple, _unknown(plan, operator, plan.again(left), plan.again(right)))
+    return plan.choose(
+        is_exactly(plan, first, host), simple, _unknown(plan, operator, plan.again(left), plan.again(right))
+    )
 
 
 def _kept(plan: Plan, unknown: Expr, other: Expr) -> tuple[Expr, Expr, Expr]:
     """The side to look at, evaluated where it is looked at, then a further use of each side."""
     other = plan.once(other)
-    if isinstance(unknown, ast.Name | ast.Constant):
-        return unknown, plan.again(unknown), other
-    name = plan.fresh()
-    return plan.at(ast.NamedExpr(plan.store(name), unknown)), plan.name(name), other
+    return *looked_at(plan, unknown), other
 
 
 GUESSES: dict[Type, type] = {INT: int, DOUBLE: float, STRING: str}
@@ -167,9 +166,18 @@ def membership(plan: Plan, left: Expr, kind: Type, term: tree.Node) -> Expr:
         if all(type(value) is str for value in values):
             return plan.compare(left, ast.In(), plan.constant(frozenset(values)) if len(values) >= SETS_FROM else right)
     same = inside.kind in ("list", "map") and inside.params[0] == kind
-    if same and (kind in (STRING, INT, BYTES) or (inside.kind == "list" and kind in PLAIN - {DOUBLE})):
+    if isinstance(term.resolved, Access | Entry) or plan.known(right):
+        bounded = True  # as long as the request or the text
+    else:
+        bounded = inside.kind == "map"
+    if bounded and same and (kind in (STRING, INT, BYTES) or (inside.kind == "list" and kind in PLAIN - {DOUBLE})):
         return plan.compare(left, ast.In(), right)
-    return plan.call(operators.is_in, left, right)
+    if kind == STRING and inside.kind == "dyn" and isinstance(left, ast.Name):
+        first, again = looked_at(plan, right)
+        listed = plan.compare(left, ast.In(), plan.again(again))
+        general = plan.charged(is_in, plan.again(left), again)
+        return plan.choose(is_exactly(plan, first, list), listed, general)
+    return plan.charged(is_in, left, right)
 
 
 # Arithmetic on known types

@@ -81,8 +81,25 @@ def select(plan: Plan, node: tree.Select) -> Expr:
     operand = plan.emit(node.operand)
     if node.operand.type.kind == "map":
         return plan.subscript(operand, plan.constant(node.field))
-    plan.native = True
-    return plan.call(selection.select, operand, plan.constant(node.field))
+    key = plan.constant(node.field)
+    if isinstance(operand, ast.Constant):  # a number has no field; Python would warn of a subscript
+        return plan.call(selection.select, operand, key)
+    first, again = looked_at(plan, operand)
+    general = plan.call(selection.select, again, plan.again(key))
+    return plan.choose(is_exactly(plan, first, dict), plan.subscript(plan.again(again), key), general)
+
+
+def looked_at(plan: Plan, expr: Expr) -> tuple[Expr, Expr]:
+    """An expression where it is evaluated and looked at, and a further use of its value (`plan.again` makes more)."""
+    if isinstance(expr, ast.Name | ast.Constant):
+        return expr, plan.again(expr)
+    name = plan.fresh()
+    return plan.at(ast.NamedExpr(plan.store(name), expr)), plan.name(name)
+
+
+def is_exactly(plan: Plan, expr: Expr, kind: type) -> Expr:
+    """What a value of unknown type most likely is, is looked at in line."""
+    return plan.compare(plan.call(type, expr), ast.Is(), plan.bind(kind))
 
 
 def optional_entry(plan: Plan, node: tree.Select | tree.Index) -> Expr | None:

@@ -23,8 +23,6 @@ from gatewright.cel.values import (
     Redacted,
     Timestamp,
     Uint,
-    as_key,
-    equals,
     type_name,
 )
 
@@ -134,11 +132,13 @@ def add(budget: Budget, left: Any, right: Any) -> Any:
     if known is not None:
         return known(left, right)
     if (one in JOINABLE and two in JOINABLE) or (one is bytes and two is bytes):
-        return checked_text(budget, left + right)
+        built(budget, len(left) + len(right))
+        return left + right
     if one in LISTS and two in LISTS:
         return add_lists(budget, left, right)
     if isinstance(left, str) and isinstance(right, str):
-        return checked_text(budget, str(left) + str(right))
+        built(budget, len(left) + len(right))
+        return str(left) + str(right)
     no_overload("+", left, right)
 
 
@@ -204,21 +204,6 @@ def compare(operator: str) -> Callable[[Any, Any], bool]:
         no_overload(operator, left, right)
 
     return ordered
-
-
-def unequal(left: Any, right: Any) -> bool:
-    return not equals(left, right)
-
-
-def is_in(value: Any, container: Any) -> bool:
-    """`value in container`: an element of a list, a key of a map."""
-    if isinstance(container, dict):
-        return as_key(value) in container
-    if type(value) is str and type(container) in LISTS:
-        return value in container  # a str is equal to nothing but a str in Python too
-    if type(container) in LISTS or isinstance(container, list):
-        return any(equals(value, element) for element in container)
-    no_overload("in", value, container)
 
 
 # Conditions

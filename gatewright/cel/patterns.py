@@ -70,7 +70,8 @@ def _compiled(pattern: str) -> Search:
             text = subject.encode()
         except UnicodeEncodeError:
             raise Fault("the string is not valid Unicode") from None
-        return bool(match(anywhere, text, 0, len(text))[0][0] >= 0)
+        found: bool = match(anywhere, text, 0, len(text))[0][0] >= 0
+        return found
 
     return search
 

@@ -256,7 +256,7 @@ class Plan:
         self.block.append(self.at(ast.Return(expr)))
         body = self.block
         self.block = []
-        if self.uses_budget:
+        if self.uses_budget and any(isinstance(inner, ast.Name) and inner.id == "b" for inner in _walk(body)):
             self.assign("b", self.at(ast.List([self.plain(number) for number in START], ast.Load())))
         self.block.extend(self._guarded(body))
         self.functions.append(self.function("plan", ["c"], self.block))
@@ -281,6 +281,11 @@ class Plan:
     def _names_of(self, kinds: tuple[type[Exception], ...], name: str) -> Expr:
         self.names[name] = kinds
         return self.name(name)
+
+
+def _walk(statements: list[ast.stmt]) -> Iterator[ast.AST]:
+    for statement in statements:
+        yield from ast.walk(statement)
 
 
 def build(module: ast.Module, names: dict[str, Any]) -> Callable[[Any], Any]:

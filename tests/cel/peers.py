@@ -1,7 +1,7 @@
 """One expression through this compiler and through two libraries, with the same question and comparable answers.
 
-`Case` is the question, `Outcome` the answer: values are those of `gatewright.cel.values`, types are
-written as ours are. The libraries get what they need to do their best: every extension they have, declared types, values of their own
+`Case` is the question, `Outcome` the answer: values are those of `gatewright.cel.values`, types are written as ours.
+The libraries get what they need to do their best: every extension they have, declared types, values of their own
 classes. What their Python interfaces cannot show (nanoseconds, the type of a map's keys) is not held against them.
 """
 

@@ -85,7 +85,9 @@ DIFFERENCES = (
         "we: the library loses what some nested loops run over",
         their_sign="<iter_range>",
     ),
-    Difference(PYTHON, "(0.0 * 1.0) / (0.0 * 1.0) == 0.0", False, ERROR, "we: IEEE 754", their_sign="float division by zero"),
+    Difference(
+        PYTHON, "(0.0 * 1.0) / (0.0 * 1.0) == 0.0", False, ERROR, "we: IEEE 754", their_sign="float division by zero"
+    ),
     Difference(
         PYTHON, "dyn(1) == 1.0", True, ERROR, "we: numbers are compared across their types; so CORE has one type each"
     ),

@@ -37,7 +37,7 @@ def format_text(budget: Budget, template: str, arguments: list[Any]) -> str:
         if precision is not None and int(precision) > MAX_PRECISION:
             raise Fault(f"format: a precision of more than {MAX_PRECISION}")
         text = write(budget, arguments[used], 6 if precision is None else int(precision))
-        built(budget, len(text))
+        built(budget, len(text))  # before they are put together; what is shown of containers was counted before that
         parts.append(text)
         used += 1
     parts.append(template[end:])
@@ -56,7 +56,7 @@ def shown(budget: Budget, value: Any) -> str:
     """Any value as %s shows it; maps sorted by the text of their keys."""
     kind = type(value)
     if isinstance(value, str):
-        return str(value)
+        return _counted(budget, str(value))
     if isinstance(value, dict):
         pairs = sorted(((shown(budget, key), item) for key, item in entries(value)), key=lambda pair: pair[0])
         return _counted(budget, "{" + ", ".join(f"{key}: {shown(budget, item)}" for key, item in pairs) + "}")
@@ -65,7 +65,7 @@ def shown(budget: Budget, value: Any) -> str:
     writer = SHOWN.get(kind)
     if writer is None:
         raise Fault(f"format: no text for {type_name(value)}")
-    return writer(value)
+    return _counted(budget, writer(value))
 
 
 def _counted(budget: Budget, text: str) -> str:
@@ -147,7 +147,7 @@ def _hexadecimal(verb: str) -> Callable[[Budget, Any, int], str]:
         if type(value) in (int, Uint):
             return f"{int(value):{verb}}"
         if isinstance(value, str):
-            value = value.encode("utf-8", "replace")
+            value = _counted(budget, value).encode("utf-8", "replace")
         if type(value) is not bytes:
             raise _refused(verb, "integers, bytes and strings", value)
         return value.hex() if verb == "x" else value.hex().upper()

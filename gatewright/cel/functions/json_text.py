@@ -76,6 +76,9 @@ def _plain(budget: Budget, value: Any, level: int) -> Any:
     kind = type(value)
     if kind is float and not math.isfinite(value):
         return None
+    if kind is str:
+        built(budget, len(value))  # one string may stand in many places
+        return value
     if kind in ASIS:
         return value
     if isinstance(value, dict):
@@ -108,7 +111,7 @@ def _key(key: Any) -> str:
     return str(value) if isinstance(value, str) else str(int(value))
 
 
-ASIS = frozenset((str, int, float, bool, type(None)))
+ASIS = frozenset((int, float, bool, type(None)))
 WRITERS: dict[type, Any] = {
     Uint: int,
     bytes: lambda value: binascii.b2a_base64(value, newline=False).decode(),

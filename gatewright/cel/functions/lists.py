@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from gatewright.cel.budget import Budget, built, steps
+from gatewright.cel.equality import equal
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions.table import LIST_A, A, function, method
 from gatewright.cel.types import DYN, INT, list_of, optional_of
-from gatewright.cel.values import COMPARABLE_KINDS, LISTS, NONE, Optional, equals, type_name
+from gatewright.cel.values import COMPARABLE_KINDS, LISTS, NONE, Optional, type_name
 
 
 def distinct(budget: Budget, items: list[Any]) -> list[Any]:
@@ -23,7 +24,7 @@ def distinct(budget: Budget, items: list[Any]) -> list[Any]:
             seen.add(item)
         else:
             steps(budget, 1 + len(others) / 8)
-            if any(equals(item, other) for other in others):
+            if any(equal(budget, item, other) for other in others):
                 continue
             others.append(item)
         result.append(item)
@@ -39,15 +40,17 @@ def flatten_to(budget: Budget, items: list[Any], depth: int) -> list[Any]:
     """Lists within the list, `depth` levels of them, replaced by their elements."""
     if depth < 0:
         raise Fault("flatten: the depth must not be negative")
+    built(budget, 8 * len(items))
     result = list(items)
     while depth > 0 and any(type(item) in LISTS for item in result):
         flat: list[Any] = []
         for item in result:
             if type(item) in LISTS:
+                built(budget, 8 * len(item))
                 flat.extend(item)
             else:
+                built(budget, 8)
                 flat.append(item)
-            built(budget, 8)
         result = flat
         depth -= 1
     return result

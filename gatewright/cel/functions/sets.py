@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from gatewright.cel.budget import Budget, steps
+from gatewright.cel.equality import equal
 from gatewright.cel.functions.table import LIST_A, function
 from gatewright.cel.types import BOOL
-from gatewright.cel.values import equals
 
 
 def contains(budget: Budget, items: list[Any], wanted: list[Any]) -> bool:
     """Whether every element of `wanted` is in `items`."""
     steps(budget, len(items) * len(wanted) / 8)
-    return all(any(equals(item, one) for item in items) for one in wanted)
+    return all(any(equal(budget, item, one) for item in items) for one in wanted)
 
 
 def equivalent(budget: Budget, left: list[Any], right: list[Any]) -> bool:
@@ -22,7 +22,7 @@ def equivalent(budget: Budget, left: list[Any], right: list[Any]) -> bool:
 
 def intersects(budget: Budget, left: list[Any], right: list[Any]) -> bool:
     steps(budget, len(left) * len(right) / 8)
-    return any(equals(one, two) for one in left for two in right)
+    return any(equal(budget, one, two) for one in left for two in right)
 
 
 TABLE = (

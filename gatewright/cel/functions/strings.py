@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gatewright.cel.budget import LARGE, Budget, built, steps
+from gatewright.cel.budget import BUILT, LARGE, LOOK_BUILT, Budget, built, look, steps
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions import formatting
 from gatewright.cel.functions.table import LIST_A, function, method
@@ -85,8 +85,10 @@ def replace_some(budget: Budget, text: str, old: str, new: str, limit: int) -> s
 def split(budget: Budget, text: str, separator: str) -> list[str]:
     if not separator or len(text) > LARGE:
         return split_some(budget, text, separator, -1)
-    pieces = text.split(separator)  # small enough to be counted afterwards
-    built(budget, len(text) + 56 * len(pieces))
+    pieces = text.split(separator)  # small enough to be counted afterwards, and often enough called to do it here
+    total = budget[BUILT] = budget[BUILT] + len(text) + 56 * len(pieces)
+    if total > budget[LOOK_BUILT]:
+        look(budget)
     return pieces
 
 

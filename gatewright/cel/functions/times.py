@@ -26,6 +26,7 @@ TIMESTAMP_TEXT = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9})[0-9]{0,30})?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
 )
+MAX_DURATION_TEXT = 256
 DURATION_PART = re.compile(r"([0-9]{0,20})(?:\.([0-9]{0,30}))?(ns|us|µs|μs|ms|s|m|h)")
 UNITS = {
     "ns": 1,
@@ -72,6 +73,8 @@ def timestamp_text(value: Timestamp) -> str:
 @lru_cache(maxsize=512)
 def duration_from_string(text: str) -> Duration:
     """Go's form: "1h30m", "-1.5s", "10ms"."""
+    if len(text) > MAX_DURATION_TEXT:
+        raise Fault("not a duration")
     body = text[1:] if text[:1] in ("+", "-") else text
     if body == "0":
         return Duration(0)

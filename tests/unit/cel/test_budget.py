@@ -14,6 +14,14 @@ ENVIRONMENT = Environment([Field("l", list_of(DYN)), Field("s", STRING), Field("
 CONTEXT = Values({"l": list(range(300)), "s": "ab", "big": "ab" * 1_000_000})
 
 
+def shared(result: str) -> str:
+    """Two lists of two lists of two lists ...: small in memory, 2 ** 26 numbers for who looks at all of them."""
+    for level in range(26, 0, -1):
+        for name in "vw":
+            result = f"cel.bind({name}{level}, [{name}{level - 1}, {name}{level - 1}], {result})"
+    return f"cel.bind(v0, l[0], cel.bind(w0, l[0], {result}))"
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [
@@ -38,6 +46,17 @@ CONTEXT = Values({"l": list(range(300)), "s": "ab", "big": "ab" * 1_000_000})
         ("l.exists(a, big.matches('z.*' + s))", "steps"),
         ("l.all(a, !big.contains('q')) || true", "steps"),
         ("default(lists.range(100000000), [])", "bytes built"),
+        ("'%s'.format([l.map(a, big)])", "bytes built"),
+        ("toJson(l.map(a, big))", "bytes built"),
+        ("cel.bind(r, lists.range(100000), l.map(a, r).flatten().size())", "bytes built"),
+        (shared("v26 == w26"), "steps"),
+        (shared("v26 in [w26]"), "steps"),
+        (shared("[v26, w26].distinct()"), "steps"),
+        (shared("optional.of(v26) != optional.of(w26)"), "steps"),
+        (shared("sets.contains([v26], [w26])"), "steps"),
+        (shared("v26.flatten(30)"), "bytes built"),
+        (shared("'%s'.format([v26])"), "bytes built"),
+        (shared("toJson(v26)"), "bytes built"),
     ],
 )
 def test_a_limit_ends_the_evaluation(monkeypatch: pytest.MonkeyPatch, text: str, part: str | None) -> None:

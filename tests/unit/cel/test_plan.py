@@ -59,7 +59,7 @@ def body(program: Program) -> str:
         ("'Foo' in request.headers", "return c.request_header(k1) is not None"),
         ("'a' in request.values.b", "return k0 in (v2 if (v2 := c.request_value(k1)) is not None else missing(k1))"),
         ("request.method in request.headers", "return c.request_method in c.request_headers"),
-        ("json(request.body).model", "return select(c.request_json, k0)"),
+        ("json(request.body).model", "return v1[k0] if type((v1 := c.request_json)) is dict else select(v1, k0)"),
         ("cidr('10.0.0.0/8').prefixLength()", "return 8"),
         ("1 + 2 * 3", "return 7"),
         ("'a' + 'b'", "return k2"),
