@@ -28,7 +28,7 @@ LOGGING = shape(
         valid("level", level, _LOGGING)
         for level in ("error", "warn", "debug", "off", "info,dataplane.http=debug,xds=off")
     ),
-    *(invalid("level", level, _LOGGING, cel=False) for level in ("loud", "info,xds=loud", "xds=")),
+    *(invalid("level", level, _LOGGING) for level in ("loud", "info,xds=loud", "xds=")),
     invalid("level", 1, _LOGGING),
     enum("format", ("json", "text"), _LOGGING),
 )
