@@ -139,7 +139,7 @@ class Run:
 
     def send(self, request: Request) -> None:
         """As the call does: what it cannot take in ends the stream, and that was the client's fault."""
-        self.stream.receive(Request.FromString(request.SerializeToString()))
+        self.stream.take(request.SerializeToString())
         self.client.say(request)
         self.bounded()
 
@@ -186,7 +186,7 @@ class Run:
                 self.client.claim = ""
                 held = self.client.wanted[response.type_url].held
                 answer = Request(type_url=response.type_url, response_nonce=QUESTION, initial_resource_versions=held)
-                self.stream.receive(answer)
+                self.stream.take(answer.SerializeToString())
             else:
                 self.client.hear(response)
 
@@ -220,7 +220,7 @@ class Run:
         require(len(stream.subscriptions) <= MOST_TYPES, "types without end")
         require(len(stream.refusals) <= 2 * (nacks.MOST_REFUSALS + 10), f"{len(stream.refusals)} refusals")
         for outcome in stream.take_outcomes():
-            for refusal in getattr(outcome, "refusals", ()):
+            for refusal in getattr(outcome, "refusals", nacks.NONE).values():
                 require(len(refusal.key) <= nacks.LONGEST_KEY, "a key without end")
                 require(len(refusal.error) <= nacks.LONGEST_REASON, "a reason without end")
                 (refusal.key + refusal.error).encode()  # lone surrogates could not be sent on
