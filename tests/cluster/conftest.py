@@ -52,5 +52,5 @@ def cluster(bare: ApiServer) -> ApiServer:
 
 def _is_established(server: ApiServer, name: str) -> bool:
     crd = server.request("GET", f"{CRDS}/{name}").body
-    conditions = {row["type"]: row["status"] for row in crd.get("status", {}).get("conditions", ())}
+    conditions = {row["type"]: row["status"] for row in (crd.get("status") or {}).get("conditions") or ()}
     return conditions.get("Established") == "True" and conditions.get("NonStructuralSchema") != "True"
