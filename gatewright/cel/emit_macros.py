@@ -105,9 +105,13 @@ def coalesce(plan: Plan, node: tree.Coalesce) -> Expr:
     plan.assign(result, plan.plain(None))
     for position, term in enumerate(node.terms):
         last = position == len(node.terms) - 1
+        before, plan.absorbs = plan.absorbs, False
         with plan.into([], nested=not last) as attempt:
             plan.assign(result, _bare(plan, term))
-        attempt = attempt if last else [_tried(plan, attempt)]
+        # Where the term itself may absorb an error, the quick plan does not know that it failed: it starts over.
+        final = last or (plan.absorbs and not plan.careful)
+        plan.absorbs = plan.absorbs or before
+        attempt = attempt if final else [_tried(plan, attempt)]
         if position:
             plan.when(plan.compare(plan.name(result), ast.Is(), plan.plain(None)), attempt)
         else:

@@ -19,6 +19,8 @@ PACKAGES = {
     "link": ("dataplane",),
     "uri": ("dataplane",),
     "documents": ("gatewright",),
+    "cel_text": ("gatewright.cel",),
+    "cel_programs": ("gatewright.cel",),
 }
 """Targets, with the packages whose branches guide the search."""
 CORPUS = Path(__file__).parent / "corpus"

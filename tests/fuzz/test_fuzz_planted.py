@@ -23,6 +23,9 @@ from dataplane.table import routes
 from dataplane.upstream import response_head
 from dataplane.upstream.connection import UpstreamConnection
 from gatewright.api import yaml_text
+from gatewright.cel import emit_conditions, emit_operators, lexer, selection, types
+from gatewright.cel import errors as cel_errors
+from gatewright.cel.plan import Plan
 from tests.fuzz import targets
 from tests.fuzz.rig import Violation
 
@@ -181,6 +184,30 @@ def any_number(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(yaml_text, "_sendable", lambda value, text: value)
 
 
+def python_division(patch: pytest.MonkeyPatch) -> None:
+    """Integers are divided as Python does it: downwards, and with an error of its own for zero."""
+    row = emit_operators._by(lambda left, right: left // right)
+    patch.setitem(emit_operators.TYPED, ("/", types.INT, types.INT), row)
+
+
+def any_position(patch: pytest.MonkeyPatch) -> None:
+    """What is no number reaches Python as a position of a list."""
+    patch.setattr(selection, "whole_number", lambda key: key)
+
+
+def errors_are_final(patch: pytest.MonkeyPatch) -> None:
+    """The quick plan does not start over with the careful one where an error may be absorbed."""
+    patch.setattr(Plan, "absorbs", property(lambda plan: False, lambda plan, value: None), raising=False)
+
+
+def words_in_plans(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Plan, "constant", lambda self, value: self.plain(value))
+
+
+def places_count_from_zero(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lexer, "problem_at", lambda text, offset, message: cel_errors.Problem(message, 1, offset))
+
+
 def head(*lines: bytes) -> bytes:
     return b"\r\n".join((b"GET / HTTP/1.1", *lines, b"", b""))
 
@@ -212,6 +239,11 @@ PLANTED: tuple[tuple[str, Callable[[pytest.MonkeyPatch], None], bytes], ...] = (
     ("controller", removals_are_lost, SERVED + bytes((1, 0, 1, 0, 1, 0, 0, 0, 0))),
     ("controller", endless_refusals, SERVED + bytes((6, 0, 6, 1, 6, 2, 6, 3))),
     ("link", one_exception_less, b"R\x00\x00\x00\x03\x03{]"),
+    ("cel_programs", python_division, b"\x06\x00 \xa3\xb6"),
+    ("cel_programs", any_position, b"(\xe0*\xf6\x93"),
+    ("cel_programs", errors_are_final, b"\xb8\xd7\xe9\x92\x8bK\xbdo\xf7\x8d\xe6\xcf"),
+    ("cel_text", words_in_plans, b"x == 'a'"),
+    ("cel_text", places_count_from_zero, b"'a"),
     ("documents", any_number, b'{"apiVersion": "v1", "kind": "\\ud800"}'),
 )
 
@@ -227,5 +259,5 @@ def test_a_planted_bug_is_found(
     check = targets.load(target).check
     check(data)
     plant(monkeypatch)
-    with pytest.raises((Violation, ValueError, struct.error)):
+    with pytest.raises((Violation, ValueError, TypeError, ArithmeticError, struct.error)):
         check(data)

@@ -6,6 +6,7 @@ import ast
 import io
 import keyword
 import re
+import sys
 import threading
 import tokenize
 from collections.abc import Iterator
@@ -15,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 
 from gatewright.cel.environment import Environment, Field, Values
-from gatewright.cel.errors import CelError, Fault, OverBudget, line_and_column
-from gatewright.cel.plan import Plan, build
+from gatewright.cel.errors import CelError, Fault, line_and_column
+from gatewright.cel.plan import Plan
 from gatewright.cel.program import Program, compile_expression, typed
 from gatewright.cel.types import DYN, STRING, list_of
-from gatewright.cel.values import equals, type_name
+from tests.cel.plans import alike, all_outcomes
 from tests.unit.cel.generate import CONTEXT, EXPRESSIONS, TYPED, UNTYPED, VARIABLES
 from tests.unit.cel.test_check import ENVIRONMENT
 
@@ -92,6 +93,10 @@ def test_a_literal_header_name_is_folded_and_looked_up_alone() -> None:
         ("tags.exists(t, jwt[t] == 1 || t == 'bb')", True),
         ("tags.all(t, t == 'zz' && jwt.sub == t)", False),
         ("cel.bind(x, jwt.sub, request.size > 1 || x == 'a')", True),
+        ("default(jwt.sub == 'a' || request.method == 'GET', false)", True),
+        ("default(default(jwt.sub == 'a' || true, false), 1)", True),
+        ("coalesce(jwt.sub, tags.exists(t, jwt[t] == 1 || t == 'bb'), 1)", True),
+        ("['a'].map(t, default(cel.bind(x, jwt.sub, t), 'b'))[0]", "a"),
         ("cel.bind(x, jwt.sub, x == 'a' || x == 'b' || true)", True),
         ("cel.bind(x, request.headers.none, x == 'a' || x == 'b' || true)", True),
         ("cel.bind(x, request.headers.none, ['a'].exists(i, i == x || i == 'a'))", True),
@@ -162,43 +167,19 @@ def test_a_plan_has_only_names_of_ours(text: str) -> None:
         assert "__builtins__" not in plan.names
 
 
-def outcome(program_of: object, text: str) -> tuple[str, object]:
-    try:
-        return "value", program_of(CONTEXT)  # type: ignore[operator]
-    except OverBudget:
-        return "over", None
-    except CelError as error:
-        assert error.offset is None or 0 <= error.offset <= len(text)
-        return "error", None
-
-
-def alike(one: tuple[str, object], two: tuple[str, object]) -> bool:
-    if one[0] != two[0] or one[0] != "value":
-        return one[0] == two[0]
-    same_text = repr(one[1]).translate(BRACKETS) == repr(two[1]).translate(BRACKETS)
-    return type_name(one[1]) == type_name(two[1]) and (same_text or equals(one[1], two[1]))
-
-
-BRACKETS = str.maketrans("()", "[]")
-
-
 @given(EXPRESSIONS)
 @settings(max_examples=300, deadline=None)
 def test_quick_careful_and_untyped_plans_agree(text: str) -> None:
     """The same value or an error, and no exception but the language's, whatever types the checker believed in."""
-    quick = outcome(compile_expression(text, TYPED, checked=False).evaluate, text)
-    plan = Plan(TYPED, careful=True)
-    careful = build(plan.module(typed(text, TYPED, checked=False)), plan.names)
-    assert alike(quick, outcome(careful, text))
-    try:
-        typed(text, TYPED)
-    except ValueError:
-        return  # what the checker refuses may mean something when nothing is declared
-    assert alike(quick, outcome(compile_expression(text, UNTYPED, checked=False).evaluate, text))
+    quick, *others = all_outcomes(text, TYPED, UNTYPED, CONTEXT)
+    for other in others:
+        assert alike(quick, other)
 
 
-LONG = Environment([Field("x", DYN), Field("s", STRING), Field("l", list_of(DYN))])
-LONG_CONTEXT = Values({"x": 1, "s": "ab", "l": [1, 2]})
+NESTED: dict[str, object] = {}
+NESTED["a"] = NESTED
+LONG = Environment([Field("x", DYN), Field("m", DYN), Field("s", STRING), Field("l", list_of(DYN))])
+LONG_CONTEXT = Values({"x": 1, "m": NESTED, "s": "ab", "l": [1, 2]})
 
 
 @pytest.mark.parametrize(
@@ -210,6 +191,8 @@ LONG_CONTEXT = Values({"x": 1, "s": "ab", "l": [1, 2]})
         ("||".join(["x == 2"] * 1500) + "|| x == 1", True),
         ("&&".join(["x == 1"] * 1500), True),
         ("||".join(["x.y"] * 200) + "|| true", True),
+        ("m" + ".a" * 190 + " != null", True),
+        ("s == '" + "z" * 16_300 + "'", False),
         ("[" + ",".join(["x"] * 2000) + "].size()", 2000),
         ("{" + ",".join(f"{n}: x" for n in range(1500)) + "}.size()", 1500),
         (" : ".join(["x == 2 ? 1"] * 1000) + " : 3", 3),
@@ -229,16 +212,33 @@ def test_long_and_deep_expressions_work(text: str, value: object) -> None:
 
 
 def test_threads_share_nothing_that_changes() -> None:
-    one = compile_expression("l.map(a, a + x).filter(b, b > 2).size() == 1 || x.y", LONG)
-    two = compile_expression("l.map(a, a + x).filter(b, b > 9).size() == 1", LONG)
+    """20,000 evaluations of several programs in four threads that take turns in the middle of everything."""
+    expressions = {
+        "l.map(a, a + x).filter(b, b > 2).size() == 1 || x.y": True,
+        "l.map(a, a + x).filter(b, b > 9).size() == 1": False,
+        "cel.bind(v, l + l, v.exists(a, a == x && v.size() == 4))": True,
+        "default(x.nope, s + s) == 'abab' && [x, 1].distinct().size() == 1": True,
+        "'%s-%d'.format([s, x]).split('-').all(p, p.matches('^[a-z0-9]+$' + s.substring(2)))": True,
+        "x == 2 ? l[7] == 1 : json('{\"a\": [1, 2]}').a == l": True,
+    }
+    programs = [(compile_expression(text, LONG), wanted) for text, wanted in expressions.items()]
     wrong: list[object] = []
 
-    def work(program: Program, wanted: bool) -> None:
-        wrong.extend(found for _ in range(500) if (found := program.evaluate(LONG_CONTEXT)) is not wanted)
+    def work(first: int) -> None:
+        for number in range(5000):
+            program, wanted = programs[(first + number) % len(programs)]
+            found = program.evaluate(LONG_CONTEXT)
+            if found is not wanted:
+                wrong.append((program, found))
 
-    threads = [threading.Thread(target=work, args=pair) for pair in [(one, True), (two, False)] * 2]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(4)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
     assert wrong == []
