@@ -166,8 +166,9 @@ Evaluate = Callable[[], Any]
 
 
 def ours(row: Row) -> Evaluate:
-    program = compile_expression(row.text, environment("response"))
-    return lambda: program.evaluate(Context(DOCUMENT))
+    evaluate = compile_expression(row.text, environment("response")).evaluate
+    document = DOCUMENT
+    return lambda: evaluate(Context(document))
 
 
 def own_json(text: str) -> Any:

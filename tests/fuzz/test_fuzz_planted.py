@@ -23,7 +23,7 @@ from dataplane.table import routes
 from dataplane.upstream import response_head
 from dataplane.upstream.connection import UpstreamConnection
 from gatewright.api import yaml_text
-from gatewright.cel import emit_conditions, emit_operators, lexer, selection, types
+from gatewright.cel import emit_operators, lexer, selection, types
 from gatewright.cel import errors as cel_errors
 from gatewright.cel.plan import Plan
 from tests.fuzz import targets
