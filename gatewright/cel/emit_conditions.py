@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gatewright.cel import careful, operators, tree
+from gatewright.cel.emit_sharing import shared
 from gatewright.cel.operators import int64
 from gatewright.cel.total import cannot_fail_as_bool
 from gatewright.cel.types import BOOL, DOUBLE, INT
@@ -44,7 +45,9 @@ def logic(plan: Plan, node: tree.Logic) -> Expr:
 
 
 def _bool_op(plan: Plan, conjunction: bool, values: list[Expr]) -> Expr:
-    return values[0] if len(values) == 1 else plan.at(ast.BoolOp(ast.And() if conjunction else ast.Or(), values))
+    if len(values) == 1:
+        return values[0]
+    return plan.at(ast.BoolOp(ast.And() if conjunction else ast.Or(), shared(values)))
 
 
 def _so_far(plan: Plan, node: tree.Logic, values: list[Expr], result: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from gatewright.cel import budget, operators, tree
@@ -90,7 +91,7 @@ def _step(plan: Plan, operator: str, node: tree.Chain, left: Expr, kind: Type, t
     if operator in EQUALITIES:
         return equality(plan, operator, left, kind, right, term.type)
     if operator in ORDERINGS and kind == term.type and kind in ORDERED:
-        return plan.compare(left, ORDERINGS[operator](), right)
+        return plan.compare(_number(plan, left), ORDERINGS[operator](), _number(plan, right))
     typed = TYPED.get((operator, kind, term.type))
     if typed is not None:
         return typed(plan, operator, left, right)
@@ -221,6 +222,27 @@ def _times(function: Any) -> Callable[[Plan, str, Expr, Expr], Expr]:
         return plan.call(function, plan.at(ast.BinOp(left, BINARY[operator](), right)))
 
     return emit
+
+
+RANGES = {
+    operators.timestamp: (operators.MIN_TIMESTAMP, operators.MAX_TIMESTAMP),
+    operators.duration: (MIN_INT, MAX_INT),
+}
+
+
+def _number(plan: Plan, expr: Expr) -> Expr:
+    """The sum of a time that is only compared: its range is checked, but no value of its class is made."""
+    if not isinstance(expr, ast.Call) or not isinstance(expr.func, ast.Name):
+        return expr
+    function = plan.names.get(expr.func.id)
+    limits = RANGES.get(function) if isinstance(function, FunctionType) else None
+    if limits is None:
+        return expr
+    low, high = limits
+    name = plan.fresh()
+    kept = plan.at(ast.NamedExpr(plan.store(name), expr.args[0]))
+    test = plan.at(ast.Compare(plan.plain(low), [ast.LtE(), ast.LtE()], [kept, plan.plain(high)]))
+    return plan.choose(test, plan.name(name), plan.call(function, plan.name(name)))
 
 
 TYPED: dict[tuple[str, Type, Type], Callable[[Plan, str, Expr, Expr], Expr]] = {
