@@ -75,6 +75,7 @@ def optional_map(checker: Checker, node: tree.OptionalMap) -> Type:
         return optional_of(body)
     if checker.seen(body).kind not in ("optional_type", "dyn", "param"):
         checker.problem(node.body, f"optFlatMap needs an optional, found {checker.shown(body)}")
+        return optional_of(DYN)  # where it is evaluated in spite of that, it is an empty one or an error
     return body
 
 
