@@ -130,10 +130,9 @@ async def load(port: int) -> AsyncIterator[list[str]]:
 
 
 async def counted(proxy: Proxy) -> dict[str, float]:
-    """The proxy's own count of bytes by direction, and of its answers."""
+    """The proxy's own count of bytes received, and of its answers."""
     kinds = [f'{{type="{kind}"}}' for kind in ("Endpoint", "Resource")]
     return {
-        "sent": sum([await proxy.metric(f"gatewright_xds_request_bytes_total{kind}") for kind in kinds]),
         "received": sum([await proxy.metric(f"gatewright_xds_message_bytes_total{kind}") for kind in kinds]),
         "acks": await proxy.metric("gatewright_xds_acks_total"),
     }
@@ -164,8 +163,9 @@ async def test_a_killed_controller_costs_few_bytes_no_request_and_keeps_nothing_
             with controller(folder, behind, log):
                 await acknowledged(proxy, before["acks"])
                 after = await counted(proxy)
-                assert after["sent"] - before["sent"] + after["received"] - before["received"] < FEW
-                assert 0 < sum(wire.connections[1:]) < FEW
+                assert after["received"] - before["received"] < FEW
+                # Each attempt by itself: how many there are depends on how long the controller is away.
+                assert 0 < max(wire.connections[1:]) < FEW
             (folder / "gone.yaml").unlink()
             with controller(folder, behind, log):
                 await acknowledged(proxy, after["acks"])
