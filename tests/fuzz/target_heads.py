@@ -18,7 +18,7 @@ from tests.fuzz.readers import read_answers, read_llhttp
 from tests.fuzz.rig import Rig, pieces, require, without_date
 from tests.fuzz.target_uri import naive_host, naive_target
 from tests.raw.corpus import CASES
-from tests.raw.parsers import Parsed, read_h11
+from tests.raw.parsers import IN_TRAILERS, Parsed, read_h11
 
 SEEDS = tuple(b"".join(case.sent) for case in CASES if sum(map(len, case.sent)) < 2000)
 LONGEST = 8192
@@ -115,6 +115,8 @@ def judge(data: bytes, played: Played) -> None:
             require(status in OURS, f"an answer of ours with status {status}")
             require(not close or place == len(answers) - 1, "answers after a close")
             continue
+        if place == len(meant.requests) and meant.rest.startswith(f"error: {IN_TRAILERS}"):
+            return  # h11 refuses trailers that look like framing, which we drop (RFC 9110 6.5.1), and reads no further
         require(place < len(meant.requests), f"h11 does not read request {place}: {meant.rest}")
         one = next(forwarded)
         compare(meant.requests[place], one)

@@ -19,6 +19,10 @@ import h11
 _GO = Path(__file__).parent / "goparse"
 
 
+IN_TRAILERS = "in trailers:"
+"""How the error of an oracle begins that read a request up to its trailers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """One whole request. `fields` are lower-case names with values, sorted, Host apart."""
@@ -69,7 +73,13 @@ def _one(parser: h11.Connection) -> Parsed | None:
     request: h11.Request | None = None
     body = b""
     while True:
-        event = parser.next_event()
+        reader = parser._reader
+        try:
+            event = parser.next_event()
+        except h11.RemoteProtocolError as error:
+            if getattr(reader, "_reading_trailer", False):
+                raise h11.RemoteProtocolError(f"{IN_TRAILERS} {error}") from error
+            raise
         if isinstance(event, h11.Request):
             request = event
         elif isinstance(event, h11.Data):
