@@ -16,7 +16,7 @@ from tests.conftest import ALL, ROOT
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def binaries() -> Path:
     """The folder of etcd and kube-apiserver; only a full run builds them."""
     command = [str(ROOT / "scripts" / "apiserver"), *([] if ALL else ["--built"])]
@@ -26,7 +26,7 @@ def binaries() -> Path:
     return Path(done.stdout.strip())
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bare(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """An API server without our CRDs."""
     server = ApiServer(binaries, tmp_path_factory.mktemp("apiserver"))
@@ -35,7 +35,7 @@ def bare(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(bare: ApiServer) -> ApiServer:
     """An API server that serves our kinds."""
     for file in sorted((ROOT / "manifests" / "crds").glob("*.yaml")):
