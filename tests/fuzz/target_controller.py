@@ -109,7 +109,9 @@ class Client:
 
     def hear(self, response: discovery_pb2.DeltaDiscoveryResponse) -> None:
         require(response.type_url in self.wanted, f"a response of type {response.type_url!r}, which nobody asked for")
-        claim, self.claim = self.claim, ""
+        claim = ""
+        if response.type_url in (RESOURCE_TYPE, ENDPOINT_TYPE):  # a claim is of these two; our agent asks for no other
+            claim, self.claim = self.claim, ""
         empty = not response.resources and not response.removed_resources
         if claim and not (empty and response.system_version_info == claim):
             for each in self.wanted.values():  # it neither believed nor asked: it tells everything
