@@ -127,7 +127,9 @@ def _cel(parser: argparse.ArgumentParser) -> None:
         default=MOMENTS[-1],
         help="when it is evaluated, which decides what it may read (default: %(default)s, when everything exists)",
     )
-    parser.add_argument("--plan", action="store_true", help="show the Python that is made of it")
+    parser.add_argument(
+        "--plan", action=argparse.BooleanOptionalAction, default=True, help="show the Python that is made of it"
+    )
     parser.add_argument(
         "--output", "-o", choices=("text", "json"), default="text", help="form of the answer (default: %(default)s)"
     )
@@ -240,7 +242,7 @@ Exit code 0: it can work and, with --with, has a value; 1: it cannot, or has non
 examples:
   gatewright cel 'request.path.startsWith("/admin")'
   gatewright cel 'jwt.sub == "alice"' --with docs/request.yaml
-  gatewright cel 'request.headers["x-team"]' --with docs/request.yaml --plan
+  gatewright cel 'request.headers["x-team"]' --with docs/request.yaml
   gatewright cel -f rule.cel --moment request --json""",
         "controlplane.cli.cel",
         _cel,

@@ -15,7 +15,9 @@ SAMPLE = str(Path(__file__).parents[3] / "docs/request.yaml")
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    code = cli.main(["cel", *words])
+    """Without the plan, unless it is asked for."""
+    plan = () if "--plan" in words else ("--no-plan",)
+    code = cli.main(["cel", *plan, *words])
     shown = capsys.readouterr()
     return code, shown.out, shown.err
 
@@ -85,6 +87,11 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert "c.request_json" in plan
     code, out, _ = run(capsys, "nope", "-o", "json")
     assert (code, json.loads(out)["errors"][0]["column"]) == (exits.CONFIG, 1)
+
+
+def test_the_plan_is_shown_unless_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["cel", "1 + 1"]) == exits.OK
+    assert capsys.readouterr().out == "type: int\nreads: nothing\nplan:\n  def plan(c):\n      return 2\n"
 
 
 def test_the_plan_names_its_constants(capsys: pytest.CaptureFixture[str]) -> None:
