@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.proxy_process import free_port, get
+from tests.fakes.web_objects import OBJECTS, route
 from tests.faults import page
 
 PATIENCE = 45.0
@@ -282,44 +283,6 @@ async def served(folder: Path, workers: int = 2, timeouts: str = "", **options: 
 
 
 # Controller.
-
-OBJECTS = """\
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {{name: gatewright}}
-spec: {{controllerName: gatewright.dev/controller}}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {{name: web}}
-spec:
-  gatewayClassName: gatewright
-  listeners: [{{name: http, protocol: HTTP, port: {port}}}]
----
-apiVersion: v1
-kind: Service
-metadata: {{name: origin}}
-spec: {{ports: [{{name: http, port: 80}}]}}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {{name: origin-1, labels: {{kubernetes.io/service-name: origin}}}}
-addressType: IPv4
-ports: [{{name: http, port: {upstream}}}]
-endpoints: [{{addresses: ["127.0.0.1"]}}]
-"""
-
-
-def route(name: str, path: str) -> str:
-    return f"""\
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {{name: {name}}}
-spec:
-  parentRefs: [{{name: web}}]
-  rules: [{{matches: [{{path: {{value: {path}}}}}], backendRefs: [{{name: origin, port: 80}}]}}]
-"""
 
 
 @dataclass(slots=True)

@@ -12,47 +12,10 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from tests.fakes.proxy_process import PATIENCE, Proxy, eventually, free_port, get, origin, running
+from tests.fakes.web_objects import OBJECTS, route
 
 ROUTES = 2000
 FEW = 2048
-
-OBJECTS = """\
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {{name: gatewright}}
-spec: {{controllerName: gatewright.dev/controller}}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {{name: web}}
-spec:
-  gatewayClassName: gatewright
-  listeners: [{{name: http, protocol: HTTP, port: {port}}}]
----
-apiVersion: v1
-kind: Service
-metadata: {{name: origin}}
-spec: {{ports: [{{name: http, port: 80}}]}}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {{name: origin-1, labels: {{kubernetes.io/service-name: origin}}}}
-addressType: IPv4
-ports: [{{name: http, port: {upstream}}}]
-endpoints: [{{addresses: ["127.0.0.1"]}}]
-"""
-
-
-def route(name: str, path: str) -> str:
-    return f"""\
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {{name: {name}}}
-spec:
-  parentRefs: [{{name: web}}]
-  rules: [{{matches: [{{path: {{value: {path}}}}}], backendRefs: [{{name: origin, port: 80}}]}}]
-"""
 
 
 def write(folder: Path, port: int, upstream: int) -> None:
