@@ -170,9 +170,7 @@ def _settings(options: argparse.Namespace, environment: Mapping[str, str], defau
     file = {f"config.{name}": value for name, value in asdict(defaults).items() if isinstance(value, str)}
     xds = options.xds or _from(environment, "GATEWRIGHT_XDS", _remote) or _from(file, "config.xds", _remote)
     gateway = (
-        options.gateway
-        or _from(environment, "GATEWRIGHT_GATEWAY", _gateway)
-        or _from(file, "config.gateway", _gateway)
+        options.gateway or _from(environment, "GATEWRIGHT_GATEWAY", _gateway) or _from(file, "config.gateway", _gateway)
     )
     if xds is None and options.file is None:
         raise WrongSetting(
@@ -420,12 +418,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FD",
         help="reading end of a pipe; the proxy ends when its writing end is closed",
     )
-    process.add_argument(
-        "--log-level", metavar="LEVEL", help="for example info,dataplane.http=debug (default: info)"
-    )
-    process.add_argument(
-        "--log-format", choices=("text", "json"), help="of process and access log (default: text)"
-    )
+    process.add_argument("--log-level", metavar="LEVEL", help="for example info,dataplane.http=debug (default: info)")
+    process.add_argument("--log-format", choices=("text", "json"), help="of process and access log (default: text)")
     pages = parser.add_argument_group("pages, each IP:PORT, localhost:PORT, unix:/path or off")
     for name, what in (
         ("admin", "/config_dump and /logging"),

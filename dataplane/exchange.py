@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dataplane.http.heads import Head
+from dataplane.variables import Variables
 
 if TYPE_CHECKING:
     from dataplane.http.body import Body
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _NEVER = float("inf")
 
 
-class Exchange:
+class Exchange(Variables):
     """A request in flight. Request fields are bytes, checked by the codec; `path` and `host` are canonical:
 
     `method` as sent; `target` = path and query to send upstream; `path` without query, dot segments removed, unreserved
@@ -25,13 +26,14 @@ class Exchange:
     """
 
     __slots__ = (
+        "answer_body",
+        "answer_changed",
         "asked_host",
         "asked_target",
         "attempt",
         "attempt_deadline",
-        "attributes",
         "authority",
-        "backend",
+        "backend_plan",
         "bind",
         "body",
         "body_bytes",
@@ -40,6 +42,8 @@ class Exchange:
         "down",
         "ended",
         "endpoint",
+        "has_body",
+        "held",
         "host",
         "listener",
         "method",
@@ -47,6 +51,7 @@ class Exchange:
         "path",
         "peer",
         "plan",
+        "policies",
         "prefix",
         "query",
         "reason",
@@ -91,7 +96,9 @@ class Exchange:
         """RoutePlan, or None when no route matched."""
         self.prefix = b""
         """The path prefix that the rule matched; b"" when it matched otherwise."""
-        self.backend: Any = None
+        self.policies: Any = None
+        """What the policies of `plan` come to on `listener` (`plans.RoutePolicies`), once the route is known."""
+        self.backend_plan: Any = None
         """BackendPlan of the chosen backend."""
         self.endpoint: Any = None
         """upstream.endpoint.Endpoint in use or last used."""
@@ -105,6 +112,10 @@ class Exchange:
         """An attempt is under way and counted at its endpoint."""
         self.deadline = self.attempt_deadline = _NEVER
         """Monotonic seconds at which the request, or the present attempt up to its response head, has to be done."""
+        self.has_body = False
+        """The request came with a body (of any length, if it is chunked)."""
+        self.held: bytes | None = None
+        """The whole request body, when a step asked for it or made it. It stays here after it was sent."""
         self.body: Body | None = None
         """The request body, when it is held for a step or for an upstream that is not connected yet."""
         self.out = b""
@@ -112,6 +123,10 @@ class Exchange:
         self.status = 0
         self.response: Head | None = None
         """Response headers, once there are any that a response step may edit."""
+        self.answer_body: bytes | None = None
+        """The whole response body while response steps run, when one of them reads it and it could be held. A step that
+        makes another one sets it, and `answer_changed`."""
+        self.answer_changed = False
         self.reason = ""
         """Why we made the answer ourselves (a code of `proxy/replies`), or ""."""
         self.detail = ""
@@ -128,7 +143,7 @@ class Exchange:
         self.response_bytes = 0
         """Response body bytes sent to the client."""
         self.attributes: dict[str, Any] | None = None
-        """What policies leave for later expressions (jwt, extauthz, metadata, ...)."""
+        """What policies leave for later expressions, by path of the variable ("jwt", "extauthz", "metadata", ...)."""
 
     def __repr__(self) -> str:
         route = self.plan.key if self.plan is not None else "-"

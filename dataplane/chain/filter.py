@@ -12,13 +12,15 @@ Laws of a hook
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.chain.reply import Reply
 
 if TYPE_CHECKING:
+    from dataplane.chain.calls import Calls
     from dataplane.exchange import Exchange
 
 RequestHook = Callable[["Exchange"], "Reply | Awaitable[Reply | None] | None"]
@@ -43,6 +45,38 @@ class Filter:
     body: int = 0
     """What the request hook reads of the request body: 0 nothing, n > 0 the first n bytes, WHOLE all of it. Declared
     for whoever inspects a chain; the hook itself awaits `exchange.body` (`http/body`)."""
+    response_body: int = 0
+    """What the response hook reads of the response body: 0 nothing, WHOLE all of it, n > 0 all of it with n bytes as
+    the most that are held. The proxy holds the body and runs the response steps when it has come
+    (`exchange.answer_body`)."""
+    parts: Any = None
+    """What `Row.combine` makes one filter of, of those of several policies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose policy is being built: for what is counted per policy and target, and for the words of the log."""
+
+    policy: str = ""
+    """`kind namespace/name` of the object that has the policy."""
+    field: str = ""
+    """The policy's name, as in proto."""
+    target: str = ""
+    """The place that it is attached to, as text: one for each target."""
+    digest: str = ""
+    """Of the policy's content: state of an edited policy begins anew, that of one sent again does not."""
+
+    @property
+    def key(self) -> str:
+        """Carry-over key of what is kept per policy and target."""
+        return f"{self.policy}|{self.field}|{self.target}|{self.digest}"
+
+    def __str__(self) -> str:
+        return f"{self.policy} {self.field}".strip()
+
+
+def _no_secret(key: str) -> Mapping[str, bytes]:
+    raise Refused(f"{key} is not known to this proxy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +87,26 @@ class Env:
     """Monotonic seconds."""
     random: Callable[[], float]
     """Uniform in [0, 1)."""
-    calls: Any = None
-    """Capability to reach other services. None until there is a policy that calls one."""
+    calls: Calls | None = None
+    """Capability to reach other services; None where there is none (a builder that needs it raises `Refused`)."""
     carryover: Any = None
     """State that outlives a swap, keyed by policy identity (`table/carryover`)."""
+    wall_clock: Callable[[], float] = time.time
+    """Seconds since the epoch: for tokens and cookies, which are dated."""
+    offload: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None
+    """Run a function that holds the processor for long in a thread, and await its result. None: there are no threads
+    (tests): call it."""
+    secret: Callable[[str], Mapping[str, bytes]] = _no_secret
+    """Entries of a Secret, by its key. Raises `Refused` when it is not there; a policy is built anew when one of the
+    Secrets that `Row.secrets` names changes."""
+    buckets: Any = None
+    """Token buckets shared by the workers of a proxy (`link/buckets.Buckets`)."""
+    spawn: Callable[[Coroutine[Any, Any, None]], Any] | None = None
+    """Run a coroutine in the background, ended with the worker. None: there is no loop (tests)."""
+    buffer_limit: int = 2 * 1024 * 1024
+    """Bytes of a body that are held for a policy at most (spec 2, FrontendHTTP.maxBufferSize)."""
+    origin: Origin = Origin()
+    """Whose policy is being built."""
 
 
 class Refused(ValueError):
@@ -78,12 +128,16 @@ class Setting(Protocol):
 STEP, SETTING = "step", "setting"
 
 
+def _nothing(config: Any) -> Iterable[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One policy of a registry. The place of a step in a chain is the place of its row in the registry.
 
-    `name` is the field of the wire's Policy message; `plan_field`, for a setting, the field of the RoutePlan that takes
-    its value. `reason`: why this place, or who carries the setting out.
+    `name` is the field of the wire's Policy message; `plan_field`, for a setting, the field of `plans.RoutePolicies`
+    that takes its value. `reason`: why this place, or who carries the setting out.
     """
 
     name: str
@@ -91,3 +145,12 @@ class Row:
     kind: str
     reason: str
     plan_field: str = ""
+    refuses: bool = False
+    """A policy of this kind that cannot be built refuses what it covers; others keep their last good version
+    (architecture, A bad resource)."""
+    per_target: bool = False
+    """Counts or remembers for each target: never shared by equal policies of different targets or objects."""
+    combine: Callable[[Sequence[Filter]], Filter] | None = None
+    """Makes one step of several policies that act together, the least specific first. None: each is its own step."""
+    secrets: Callable[[Any], Iterable[str]] = _nothing
+    """Keys of the Secrets that a policy (its message) reads when it is built."""

@@ -19,7 +19,7 @@ from dataplane.upstream.connection import UNSENT
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
     from dataplane.proxy.context import Context
-    from dataplane.table.plans import RoutePlan, Target
+    from dataplane.table.plans import Target
     from dataplane.upstream.connection import UpstreamConnection
 
 IDEMPOTENT = frozenset((b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"PUT", b"DELETE"))
@@ -77,9 +77,9 @@ async def _wait(x: Exchange, context: Context, target: Target, waiting: Waiting)
 def begin(x: Exchange, context: Context) -> None:
     """Start the request deadline and the first attempt."""
     x.stage = UPSTREAM
-    plan: RoutePlan = x.plan
-    if plan.timeouts.request is not None:
-        x.deadline = context.clock() + plan.timeouts.request
+    timeouts = x.policies.timeouts
+    if timeouts.request is not None:
+        x.deadline = context.clock() + timeouts.request
         x.down.arm(x.deadline)
     attempt(x, context)
 
@@ -90,7 +90,7 @@ def attempt(x: Exchange, context: Context) -> None:
     if backend is None:
         x.down.reply(x, made("InvalidBackend", x.target_plan.backend))
         return
-    x.backend = backend
+    x.backend_plan = backend
     endpoints = backend.endpoints
     if backend.host:
         endpoints = context.resolver.endpoints(backend.host, backend.port, lambda: _resolved(x, context))
@@ -102,8 +102,8 @@ def attempt(x: Exchange, context: Context) -> None:
     endpoint = x.endpoint = endpoints[0] if len(endpoints) == 1 else balance.choose(endpoints, context.random)
     endpoint.pending += 1
     x.trying = True
-    if x.plan.timeouts.backend_request is not None:
-        x.attempt_deadline = context.clock() + x.plan.timeouts.backend_request
+    if x.policies.timeouts.backend_request is not None:
+        x.attempt_deadline = context.clock() + x.policies.timeouts.backend_request
         x.down.arm(x.attempt_deadline)
     idle = endpoint.idle
     if idle:
@@ -162,8 +162,8 @@ def resend(x: Exchange, context: Context) -> None:
     """The same bytes again, on a new connection: another idle one may be just as stale."""
     x.endpoint.pending += 1
     x.trying = True
-    if x.plan.timeouts.backend_request is not None:
-        x.attempt_deadline = context.clock() + x.plan.timeouts.backend_request
+    if x.policies.timeouts.backend_request is not None:
+        x.attempt_deadline = context.clock() + x.policies.timeouts.backend_request
         x.down.arm(x.attempt_deadline)
     out, number = x.out, x.attempt
 

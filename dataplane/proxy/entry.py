@@ -52,15 +52,17 @@ def nowhere(x: Exchange, context: Context) -> None:
 def route(x: Exchange, context: Context) -> None:
     """Find the rule and run its request steps; then go upstream."""
     x.stage = ROUTE
-    plan = x.listener.router.match(x.host, x.path, x)
+    listener = x.listener
+    plan = listener.router.match(x.host, x.path, x)
     if plan is None:
         x.down.reply(x, made("RouteNotFound"))
         return
-    request = plan.chain.request
+    policies = x.policies = plan.policies if listener.upper is None else plan.policies.under[listener.upper.number]
+    request = policies.chain.request
     if request is not None:
         answer = request(x)
         if answer is not None:
-            _interrupt(x, context, plan.chain, answer, attempts.forward)
+            _interrupt(x, context, policies.chain, answer, attempts.forward)
             return
     attempts.forward(x, context)
 

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dataplane.chain.chain import Chain
     from dataplane.exchange import Exchange
     from dataplane.proxy.context import Context
 
@@ -15,9 +16,11 @@ log = logging.getLogger("dataplane.proxy")
 def finish(x: Exchange, context: Context) -> float:
     """Record an exchange whose last byte went out, or that ended without one; answers the time (monotonic)."""
     x.ended = True
-    plan = x.plan
-    if plan is not None and plan.chain.end:
-        _end_hooks(x)
+    policies, listener = x.policies, x.listener
+    if policies is not None and policies.chain.end:
+        _end_hooks(x, policies.chain)
+    if listener is not None and listener.chain.end:
+        _end_hooks(x, listener.chain)
     now = context.clock()
     seconds = now - x.started
     context.recorder.ended(x, seconds)
@@ -25,8 +28,8 @@ def finish(x: Exchange, context: Context) -> float:
     return now
 
 
-def _end_hooks(x: Exchange) -> None:
-    for hook in x.plan.chain.end:
+def _end_hooks(x: Exchange, chain: Chain) -> None:
+    for hook in chain.end:
         try:
             hook(x)
         except Exception as error:  # a hook's bug must not keep the line from being written

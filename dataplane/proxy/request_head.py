@@ -80,6 +80,8 @@ class Peer:
     scheme: bytes = b"http"
     local: bytes = b""
     """Our own address and port, where it connected to."""
+    port: int = 0
+    """Its port."""
 
 
 def read(line: bytes, block: bytes, version: bytes, absolute: bytes, peer: Peer, max_headers: int) -> RequestHead | str:

@@ -18,8 +18,8 @@ def chains_of(x: Exchange) -> list[Chain]:
     chains: list[Chain] = []
     if x.target_plan is not None and x.stage >= TARGET:
         chains.append(x.target_plan.chain)
-    if x.plan is not None and x.stage >= ROUTE:
-        chains.append(x.plan.chain)
+    if x.policies is not None and x.stage >= ROUTE:
+        chains.append(x.policies.chain)
     if x.listener is not None:
         chains.append(x.listener.chain)
     return chains

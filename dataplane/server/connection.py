@@ -108,7 +108,8 @@ class Connection(Responding):
         transport.set_write_buffer_limits(high=context.limits.write_buffer)
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) else ""
-        self.peer = Peer(plain_address(address), local=_local(transport.get_extra_info("sockname")))
+        port = peer[1] if isinstance(peer, tuple) else 0
+        self.peer = Peer(plain_address(address), local=_local(transport.get_extra_info("sockname")), port=port)
         self.idle_since = context.clock()
         self.arm(self.idle_since + context.limits.header_timeout)
         context.connections.add(self)
@@ -437,6 +438,7 @@ class Connection(Responding):
                 self.buffer = data[body:]
             self._enter(x, enter)
             return
+        x.has_body = True
         self.request_done = False
         self.state = READ_BODY
         self.left = framing.length

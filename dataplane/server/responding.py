@@ -100,13 +100,15 @@ class Responding(Gathering):
         if status == 101:
             self._switch(x, up, head, first)
             return
-        route, target, gateway = x.plan.chain.response, x.target_plan.chain.response, x.listener.chain.response
+        route, target, gateway = x.policies.chain.response, x.target_plan.chain.response, x.listener.chain.response
         if route is None and target is None and gateway is None:
             self._send_head(x, head.line, head.block, head.framing, first)
             return
         x.response = Head(head.block, head.low)
         try:
-            rest = route(x) if target is None and gateway is None and not x.plan.chain.may_wait else responses.run(x)
+            rest = (
+                route(x) if target is None and gateway is None and not x.policies.chain.may_wait else responses.run(x)
+            )
         except Exception as error:  # a step's bug must end in an answer
             self.failed(x, error)
             return

@@ -11,7 +11,7 @@ from itertools import accumulate
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import SETTING, Refused
 from dataplane.table.intern import Interns
-from dataplane.table.plans import BackendPlan, BindPlan, ListenerPlan, RoutePlan, Target
+from dataplane.table.plans import NO_POLICIES, BackendPlan, BindPlan, ListenerPlan, RoutePlan, RoutePolicies, Target
 from dataplane.table.router import Router
 from dataplane.upstream.endpoint import Endpoint
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, route_pb2
@@ -30,10 +30,19 @@ def route_plan(key: str, message: route_pb2.Route, interns: Interns) -> RoutePla
     log, log_json = _log_fields(
         "route", f"{source.namespace}/{source.name}", "route_rule", message.rule or str(rule_index)
     )
-    plan = RoutePlan(key, log, log_json, chain, targets, weights, order=message.order, rule_index=rule_index)
-    for field, value in settings.items():
-        setattr(plan, field, value)
-    return plan
+    policies = RoutePolicies(chain, **settings) if settings or chain is not EMPTY else NO_POLICIES
+    return RoutePlan(
+        key,
+        log,
+        log_json,
+        policies,
+        targets,
+        weights,
+        order=message.order,
+        rule_index=rule_index,
+        rule=message.rule,
+        kind=source.kind or "HTTPRoute",
+    )
 
 
 Targets = tuple[tuple[Target, ...], tuple[int, ...]]

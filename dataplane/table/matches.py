@@ -137,9 +137,7 @@ def _canonical(path: str) -> bytes:
     return canonical
 
 
-def _conditions(
-    messages: Iterable[route_pb2.ValueMatch], lower: bool
-) -> tuple[tuple[bytes, bytes, Test | None], ...]:
+def _conditions(messages: Iterable[route_pb2.ValueMatch], lower: bool) -> tuple[tuple[bytes, bytes, Test | None], ...]:
     found: dict[bytes, tuple[bytes, bytes, Test | None]] = {}
     for message in messages:
         name = message.name.encode()

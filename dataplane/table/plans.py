@@ -6,12 +6,15 @@ table that it pinned. Nothing here points upward, so a dropped table is freed wi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dataplane.chain.chain import EMPTY, Chain
+from gatewright.attach.merge import Attached
 
 if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
     from dataplane.table.router import Router
     from dataplane.upstream.endpoint import Endpoint
 
@@ -36,11 +39,15 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """HTTPRouteRetry: `attempts` tries after the first, at least `backoff` seconds apart."""
+    """HTTPRouteRetry and spec 2, Retry: `attempts` tries after the first, at least `backoff` seconds apart."""
 
     codes: frozenset[int] = frozenset()
     attempts: int = 1
     backoff: float = 0.025
+    precondition: Callable[[Exchange], bool] | None = None
+    """Asked before the first try: false means one try, and no body is kept."""
+    condition: Callable[[Exchange], bool] | None = None
+    """Asked for each response: true means another try, as a code of `codes` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,35 @@ NO_TIMEOUTS = Timeouts()
 
 
 @dataclass(slots=True, eq=False)
+class RoutePolicies:
+    """What the policies of a rule come to: its steps, and the settings that the proxy carries out. Shared by rules with
+    equal policies."""
+
+    chain: Chain = EMPTY
+    timeouts: Timeouts = NO_TIMEOUTS
+    retry: Retry | None = None
+    mirrors: tuple[Mirror, ...] = ()
+    host_rewrite: bool | None = None
+    """Whether the Host header becomes the backend's; None: as the kind of backend has it (spec 2, hostRewrite)."""
+    ingredients: tuple[Attached[Any], ...] = ()
+    """Of what it was made: merged again where something stands above the route."""
+    under: dict[int, RoutePolicies] = field(default_factory=dict)
+    """What it comes to below the policies of a listener (`Upper.number`); filled before the swap."""
+
+
+NO_POLICIES = RoutePolicies()
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Upper:
+    """Route-phase policies that a listener's routes inherit: those of Gateway, ListenerSet and listener."""
+
+    number: int
+    """Unique in this process."""
+    ingredients: tuple[Attached[Any], ...]
+
+
+@dataclass(slots=True, eq=False)
 class RoutePlan:
     """One rule of a route."""
 
@@ -65,17 +101,19 @@ class RoutePlan:
     """Ready-made log fields: ` route=ns/name route_rule=0`."""
     log_json: str
     """The same as JSON: `,"route":"ns/name","route_rule":"0"`."""
-    chain: Chain = EMPTY
+    policies: RoutePolicies = NO_POLICIES
+    """Those of the route and the rule. What a request meets also depends on its listener (`policies_on`)."""
     targets: tuple[Target, ...] = ()
     """Those with a weight; none: no valid backend, answered with 500 unless a step answers."""
     weights: tuple[int, ...] = ()
     """Cumulative weights of `targets`; empty when there is one target or none."""
-    timeouts: Timeouts = NO_TIMEOUTS
-    retry: Retry | None = None
-    mirrors: tuple[Mirror, ...] = ()
     order: str = ""
     """Ties between equal matches go to the smaller text, then to the smaller `rule_index`."""
     rule_index: int = 0
+    rule: str = ""
+    """The rule's own name."""
+    kind: str = "HTTPRoute"
+    """Kind of the route object."""
 
 
 @dataclass(slots=True, eq=False)
@@ -106,6 +144,10 @@ class ListenerPlan:
     """Of its bind, as configured."""
     chain: Chain = EMPTY
     """Gateway phase (PreRouting)."""
+    upper: Upper | None = None
+    """What its routes inherit; None when that is nothing."""
+    access_log: Any = None
+    """What the access log of its Gateway adds and leaves out (`telemetry/log_plan.LogPlan`); None: the default."""
 
 
 @dataclass(slots=True, eq=False)

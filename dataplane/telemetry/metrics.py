@@ -128,9 +128,7 @@ DIRECTORY_BYTES = _USED.size + sum(metric.directory_room for metric in METRICS)
 SECTIONS = {"slots": SLOTS_BYTES, "directory": DIRECTORY_BYTES}
 """Sections of the region that holds one worker's metrics."""
 
-_METHODS = frozenset(
-    (b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"TRACE", b"CONNECT")
-)
+_METHODS = frozenset((b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"TRACE", b"CONNECT"))
 
 
 def method_label(method: bytes) -> str:

@@ -75,9 +75,7 @@ class ControlPlane:
 async def serving(socket: Path, plane: ControlPlane | None = None) -> AsyncIterator[ControlPlane]:
     """A control plane at this socket until the block ends; then it is gone at once."""
     plane = plane or ControlPlane()
-    handler = grpc.stream_stream_rpc_method_handler(
-        plane.talk, request_deserializer=Request.FromString
-    )
+    handler = grpc.stream_stream_rpc_method_handler(plane.talk, request_deserializer=Request.FromString)
     server = grpc.aio.server(options=(("grpc.max_send_message_length", -1),))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {NAME: handler}),))
     server.add_insecure_port(f"unix:{socket}")

@@ -10,7 +10,7 @@ import textwrap
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.http.heads import Head
-from dataplane.table.plans import RoutePlan
+from dataplane.table.plans import RoutePlan, RoutePolicies
 from dataplane.table.store import RESOURCE_TYPE, Change
 from gatewright.api import standalone
 from tests.fakes.table_state import TableRun, exchange
@@ -35,6 +35,12 @@ def problems(route: str) -> list[str]:
     return [problem.message for problem in standalone.load(text_of(route), "config.yaml").problems]
 
 
+def policies_of(x: Exchange, plan: RoutePlan) -> RoutePolicies:
+    """What the rule's policies come to on the exchange's listener, as `proxy/entry` finds it."""
+    upper = x.listener.upper
+    return plan.policies if upper is None else plan.policies.under[upper.number]
+
+
 class PolicyRun(TableRun):
     """A proxy's table that was made of a route with policies."""
 
@@ -49,11 +55,13 @@ class PolicyRun(TableRun):
     def route(self, x: Exchange) -> RoutePlan:
         plan = self.plan(x, f"bind/default/standalone/{self.port}")
         assert plan is not None
+        x.policies = policies_of(x, plan)
         return plan
 
     def request(self, x: Exchange) -> Reply | None:
         """Route an exchange and run the request steps of its rule."""
-        step = self.route(x).chain.request
+        self.route(x)
+        step = x.policies.chain.request
         answer = None if step is None else step(x)
         assert answer is None or isinstance(answer, Reply)
         return answer
@@ -63,7 +71,6 @@ class PolicyRun(TableRun):
         x = exchange()
         self.request(x)
         x.status, x.response = status, Head(b"\r\n" + headers)
-        step = x.plan.chain.response
+        step = x.policies.chain.response
         assert step is not None and step(x) is None
         return x
-

@@ -1,8 +1,8 @@
 """Resources by hand, and an applier without a loop: for tests of the table.
 
-    table = TableRun()
-    table.apply(bind(), listener("http"), route("shop", prefix="/shop"))
-    assert table.find("shop.example", "/shop/1") == "shop"
+table = TableRun()
+table.apply(bind(), listener("http"), route("shop", prefix="/shop"))
+assert table.find("shop.example", "/shop/1") == "shop"
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ TO = "backend/gatewaybackend/default/127.0.0.1:9001"
 )
 def test_mirror(fields: str, share: float) -> None:
     run = PolicyRun(f"policies: {{requestMirror: {fields}}}")
-    (mirror,) = run.route(exchange()).mirrors
+    (mirror,) = run.route(exchange()).policies.mirrors
     assert run.backend(mirror.backend) is not None
     assert mirror.numerator / mirror.denominator == pytest.approx(share)
 
@@ -37,7 +37,7 @@ def test_a_rule_may_have_several() -> None:
     run = TableRun()
     run.apply(bind(), listener(), change(resource))
     plan = run.plan(exchange())
-    assert plan is not None and plan.mirrors == (Mirror("a"), Mirror("b"))
+    assert plan is not None and plan.policies.mirrors == (Mirror("a"), Mirror("b"))
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,6 @@ def test_it_comes_after_the_header_modifiers() -> None:
     )
     x = exchange()
     assert run.request(x) is not None
-    filters = x.plan.chain.filters
+    filters = x.policies.chain.filters
     assert filters[-1].name == "request_redirect" and x.stopped == len(filters) - 1
     assert x.request.get(b"x") == b"1"

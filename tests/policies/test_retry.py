@@ -21,11 +21,11 @@ from tests.fakes.table_state import exchange
     ],
 )
 def test_retry(fields: str, expected: Retry) -> None:
-    assert PolicyRun(f"policies: {{retry: {fields}}}").route(exchange()).retry == expected
+    assert PolicyRun(f"policies: {{retry: {fields}}}").route(exchange()).policies.retry == expected
 
 
 def test_unset() -> None:
-    assert PolicyRun("policies: {}").route(exchange()).retry is None
+    assert PolicyRun("policies: {}").route(exchange()).policies.retry is None
 
 
 def test_a_code_that_is_no_error_is_refused() -> None:

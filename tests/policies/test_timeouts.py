@@ -20,9 +20,9 @@ from tests.fakes.table_state import exchange
 )
 def test_timeouts(fields: str, expected: Timeouts) -> None:
     plan = PolicyRun(f"policies: {{timeouts: {fields}}}").route(exchange())
-    assert plan.timeouts == expected
-    assert plan.chain.request is None
+    assert plan.policies.timeouts == expected
+    assert plan.policies.chain.request is None
 
 
 def test_unset() -> None:
-    assert PolicyRun("policies: {}").route(exchange()).timeouts == Timeouts(None, None)
+    assert PolicyRun("policies: {}").route(exchange()).policies.timeouts == Timeouts(None, None)

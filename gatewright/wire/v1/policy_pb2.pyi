@@ -1,3 +1,5 @@
+from gatewright.wire.v1 import authentication_pb2 as _authentication_pb2
+from gatewright.wire.v1 import frontend_pb2 as _frontend_pb2
 from gatewright.wire.v1 import traffic_pb2 as _traffic_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -45,27 +47,55 @@ class Place(_message.Message):
     def __init__(self, object: _Optional[_Union[ObjectRef, _Mapping]] = ..., section: _Optional[str] = ...) -> None: ...
 
 class Policy(_message.Message):
-    __slots__ = ("source", "places", "phase", "inheritance", "order", "header_modifiers", "url_rewrite", "request_redirect", "request_mirror", "timeouts", "retry")
+    __slots__ = ("source", "places", "phase", "inheritance", "order", "invalid", "header_modifiers", "url_rewrite", "request_redirect", "request_mirror", "timeouts", "retry", "transformation", "cors", "csrf", "jwt_authentication", "basic_authentication", "api_key_authentication", "ext_auth", "authorization", "rate_limit", "buffer", "host_rewrite", "direct_response", "access_log")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     PLACES_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     INHERITANCE_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
+    INVALID_FIELD_NUMBER: _ClassVar[int]
     HEADER_MODIFIERS_FIELD_NUMBER: _ClassVar[int]
     URL_REWRITE_FIELD_NUMBER: _ClassVar[int]
     REQUEST_REDIRECT_FIELD_NUMBER: _ClassVar[int]
     REQUEST_MIRROR_FIELD_NUMBER: _ClassVar[int]
     TIMEOUTS_FIELD_NUMBER: _ClassVar[int]
     RETRY_FIELD_NUMBER: _ClassVar[int]
+    TRANSFORMATION_FIELD_NUMBER: _ClassVar[int]
+    CORS_FIELD_NUMBER: _ClassVar[int]
+    CSRF_FIELD_NUMBER: _ClassVar[int]
+    JWT_AUTHENTICATION_FIELD_NUMBER: _ClassVar[int]
+    BASIC_AUTHENTICATION_FIELD_NUMBER: _ClassVar[int]
+    API_KEY_AUTHENTICATION_FIELD_NUMBER: _ClassVar[int]
+    EXT_AUTH_FIELD_NUMBER: _ClassVar[int]
+    AUTHORIZATION_FIELD_NUMBER: _ClassVar[int]
+    RATE_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    BUFFER_FIELD_NUMBER: _ClassVar[int]
+    HOST_REWRITE_FIELD_NUMBER: _ClassVar[int]
+    DIRECT_RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    ACCESS_LOG_FIELD_NUMBER: _ClassVar[int]
     source: ObjectRef
     places: _containers.RepeatedCompositeFieldContainer[Place]
     phase: Phase
     inheritance: Inheritance
     order: str
+    invalid: str
     header_modifiers: _traffic_pb2.HeaderModifiers
     url_rewrite: _traffic_pb2.UrlRewrite
     request_redirect: _traffic_pb2.RequestRedirect
     request_mirror: _traffic_pb2.RequestMirror
     timeouts: _traffic_pb2.Timeouts
     retry: _traffic_pb2.Retry
-    def __init__(self, source: _Optional[_Union[ObjectRef, _Mapping]] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., phase: _Optional[_Union[Phase, str]] = ..., inheritance: _Optional[_Union[Inheritance, str]] = ..., order: _Optional[str] = ..., header_modifiers: _Optional[_Union[_traffic_pb2.HeaderModifiers, _Mapping]] = ..., url_rewrite: _Optional[_Union[_traffic_pb2.UrlRewrite, _Mapping]] = ..., request_redirect: _Optional[_Union[_traffic_pb2.RequestRedirect, _Mapping]] = ..., request_mirror: _Optional[_Union[_traffic_pb2.RequestMirror, _Mapping]] = ..., timeouts: _Optional[_Union[_traffic_pb2.Timeouts, _Mapping]] = ..., retry: _Optional[_Union[_traffic_pb2.Retry, _Mapping]] = ...) -> None: ...
+    transformation: _traffic_pb2.Transformation
+    cors: _traffic_pb2.Cors
+    csrf: _traffic_pb2.Csrf
+    jwt_authentication: _authentication_pb2.JwtAuthentication
+    basic_authentication: _authentication_pb2.BasicAuthentication
+    api_key_authentication: _authentication_pb2.ApiKeyAuthentication
+    ext_auth: _traffic_pb2.ExtAuth
+    authorization: _traffic_pb2.Authorization
+    rate_limit: _traffic_pb2.RateLimit
+    buffer: _traffic_pb2.Buffer
+    host_rewrite: _traffic_pb2.HostRewrite
+    direct_response: _traffic_pb2.DirectResponse
+    access_log: _frontend_pb2.AccessLog
+    def __init__(self, source: _Optional[_Union[ObjectRef, _Mapping]] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., phase: _Optional[_Union[Phase, str]] = ..., inheritance: _Optional[_Union[Inheritance, str]] = ..., order: _Optional[str] = ..., invalid: _Optional[str] = ..., header_modifiers: _Optional[_Union[_traffic_pb2.HeaderModifiers, _Mapping]] = ..., url_rewrite: _Optional[_Union[_traffic_pb2.UrlRewrite, _Mapping]] = ..., request_redirect: _Optional[_Union[_traffic_pb2.RequestRedirect, _Mapping]] = ..., request_mirror: _Optional[_Union[_traffic_pb2.RequestMirror, _Mapping]] = ..., timeouts: _Optional[_Union[_traffic_pb2.Timeouts, _Mapping]] = ..., retry: _Optional[_Union[_traffic_pb2.Retry, _Mapping]] = ..., transformation: _Optional[_Union[_traffic_pb2.Transformation, _Mapping]] = ..., cors: _Optional[_Union[_traffic_pb2.Cors, _Mapping]] = ..., csrf: _Optional[_Union[_traffic_pb2.Csrf, _Mapping]] = ..., jwt_authentication: _Optional[_Union[_authentication_pb2.JwtAuthentication, _Mapping]] = ..., basic_authentication: _Optional[_Union[_authentication_pb2.BasicAuthentication, _Mapping]] = ..., api_key_authentication: _Optional[_Union[_authentication_pb2.ApiKeyAuthentication, _Mapping]] = ..., ext_auth: _Optional[_Union[_traffic_pb2.ExtAuth, _Mapping]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., rate_limit: _Optional[_Union[_traffic_pb2.RateLimit, _Mapping]] = ..., buffer: _Optional[_Union[_traffic_pb2.Buffer, _Mapping]] = ..., host_rewrite: _Optional[_Union[_traffic_pb2.HostRewrite, _Mapping]] = ..., direct_response: _Optional[_Union[_traffic_pb2.DirectResponse, _Mapping]] = ..., access_log: _Optional[_Union[_frontend_pb2.AccessLog, _Mapping]] = ...) -> None: ...

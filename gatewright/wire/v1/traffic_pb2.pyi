@@ -1,10 +1,51 @@
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class Action(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ACTION_UNSPECIFIED: _ClassVar[Action]
+    ACTION_ALLOW: _ClassVar[Action]
+    ACTION_DENY: _ClassVar[Action]
+    ACTION_REQUIRE: _ClassVar[Action]
+
+class Unit(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    UNIT_UNSPECIFIED: _ClassVar[Unit]
+    UNIT_SECONDS: _ClassVar[Unit]
+    UNIT_MINUTES: _ClassVar[Unit]
+    UNIT_HOURS: _ClassVar[Unit]
+
+class HostRewriteMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    HOST_REWRITE_MODE_UNSPECIFIED: _ClassVar[HostRewriteMode]
+    HOST_REWRITE_MODE_AUTO: _ClassVar[HostRewriteMode]
+    HOST_REWRITE_MODE_NONE: _ClassVar[HostRewriteMode]
+
+class FailureMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FAILURE_MODE_UNSPECIFIED: _ClassVar[FailureMode]
+    FAILURE_MODE_FAIL_CLOSED: _ClassVar[FailureMode]
+    FAILURE_MODE_FAIL_OPEN: _ClassVar[FailureMode]
+ACTION_UNSPECIFIED: Action
+ACTION_ALLOW: Action
+ACTION_DENY: Action
+ACTION_REQUIRE: Action
+UNIT_UNSPECIFIED: Unit
+UNIT_SECONDS: Unit
+UNIT_MINUTES: Unit
+UNIT_HOURS: Unit
+HOST_REWRITE_MODE_UNSPECIFIED: HostRewriteMode
+HOST_REWRITE_MODE_AUTO: HostRewriteMode
+HOST_REWRITE_MODE_NONE: HostRewriteMode
+FAILURE_MODE_UNSPECIFIED: FailureMode
+FAILURE_MODE_FAIL_CLOSED: FailureMode
+FAILURE_MODE_FAIL_OPEN: FailureMode
 
 class HeaderValue(_message.Message):
     __slots__ = ("name", "value")
@@ -81,11 +122,238 @@ class Timeouts(_message.Message):
     def __init__(self, request_ms: _Optional[int] = ..., backend_request_ms: _Optional[int] = ...) -> None: ...
 
 class Retry(_message.Message):
-    __slots__ = ("codes", "attempts", "backoff_ms")
+    __slots__ = ("codes", "attempts", "backoff_ms", "precondition", "condition")
     CODES_FIELD_NUMBER: _ClassVar[int]
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     BACKOFF_MS_FIELD_NUMBER: _ClassVar[int]
+    PRECONDITION_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
     codes: _containers.RepeatedScalarFieldContainer[int]
     attempts: int
     backoff_ms: int
-    def __init__(self, codes: _Optional[_Iterable[int]] = ..., attempts: _Optional[int] = ..., backoff_ms: _Optional[int] = ...) -> None: ...
+    precondition: str
+    condition: str
+    def __init__(self, codes: _Optional[_Iterable[int]] = ..., attempts: _Optional[int] = ..., backoff_ms: _Optional[int] = ..., precondition: _Optional[str] = ..., condition: _Optional[str] = ...) -> None: ...
+
+class HeaderExpression(_message.Message):
+    __slots__ = ("name", "value")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
+class Transform(_message.Message):
+    __slots__ = ("set", "add", "remove", "body", "metadata")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    SET_FIELD_NUMBER: _ClassVar[int]
+    ADD_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    set: _containers.RepeatedCompositeFieldContainer[HeaderExpression]
+    add: _containers.RepeatedCompositeFieldContainer[HeaderExpression]
+    remove: _containers.RepeatedScalarFieldContainer[str]
+    body: str
+    metadata: _containers.ScalarMap[str, str]
+    def __init__(self, set: _Optional[_Iterable[_Union[HeaderExpression, _Mapping]]] = ..., add: _Optional[_Iterable[_Union[HeaderExpression, _Mapping]]] = ..., remove: _Optional[_Iterable[str]] = ..., body: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class Transformation(_message.Message):
+    __slots__ = ("request", "response", "conditional")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    CONDITIONAL_FIELD_NUMBER: _ClassVar[int]
+    request: Transform
+    response: Transform
+    conditional: _containers.RepeatedCompositeFieldContainer[ConditionalTransformation]
+    def __init__(self, request: _Optional[_Union[Transform, _Mapping]] = ..., response: _Optional[_Union[Transform, _Mapping]] = ..., conditional: _Optional[_Iterable[_Union[ConditionalTransformation, _Mapping]]] = ...) -> None: ...
+
+class ConditionalTransformation(_message.Message):
+    __slots__ = ("condition", "policy")
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    condition: str
+    policy: Transformation
+    def __init__(self, condition: _Optional[str] = ..., policy: _Optional[_Union[Transformation, _Mapping]] = ...) -> None: ...
+
+class Cors(_message.Message):
+    __slots__ = ("allow_origins", "allow_methods", "allow_headers", "expose_headers", "allow_credentials", "max_age")
+    ALLOW_ORIGINS_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_METHODS_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_HEADERS_FIELD_NUMBER: _ClassVar[int]
+    EXPOSE_HEADERS_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_CREDENTIALS_FIELD_NUMBER: _ClassVar[int]
+    MAX_AGE_FIELD_NUMBER: _ClassVar[int]
+    allow_origins: _containers.RepeatedScalarFieldContainer[str]
+    allow_methods: _containers.RepeatedScalarFieldContainer[str]
+    allow_headers: _containers.RepeatedScalarFieldContainer[str]
+    expose_headers: _containers.RepeatedScalarFieldContainer[str]
+    allow_credentials: bool
+    max_age: int
+    def __init__(self, allow_origins: _Optional[_Iterable[str]] = ..., allow_methods: _Optional[_Iterable[str]] = ..., allow_headers: _Optional[_Iterable[str]] = ..., expose_headers: _Optional[_Iterable[str]] = ..., allow_credentials: _Optional[bool] = ..., max_age: _Optional[int] = ...) -> None: ...
+
+class Csrf(_message.Message):
+    __slots__ = ("additional_origins",)
+    ADDITIONAL_ORIGINS_FIELD_NUMBER: _ClassVar[int]
+    additional_origins: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, additional_origins: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class AuthorizationRule(_message.Message):
+    __slots__ = ("match_expressions",)
+    MATCH_EXPRESSIONS_FIELD_NUMBER: _ClassVar[int]
+    match_expressions: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, match_expressions: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Authorization(_message.Message):
+    __slots__ = ("policy", "action")
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    policy: AuthorizationRule
+    action: Action
+    def __init__(self, policy: _Optional[_Union[AuthorizationRule, _Mapping]] = ..., action: _Optional[_Union[Action, str]] = ...) -> None: ...
+
+class LocalRateLimit(_message.Message):
+    __slots__ = ("requests", "tokens", "unit", "burst")
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    BURST_FIELD_NUMBER: _ClassVar[int]
+    requests: int
+    tokens: int
+    unit: Unit
+    burst: int
+    def __init__(self, requests: _Optional[int] = ..., tokens: _Optional[int] = ..., unit: _Optional[_Union[Unit, str]] = ..., burst: _Optional[int] = ...) -> None: ...
+
+class RateLimit(_message.Message):
+    __slots__ = ("local", "conditional")
+    LOCAL_FIELD_NUMBER: _ClassVar[int]
+    CONDITIONAL_FIELD_NUMBER: _ClassVar[int]
+    local: _containers.RepeatedCompositeFieldContainer[LocalRateLimit]
+    conditional: _containers.RepeatedCompositeFieldContainer[ConditionalRateLimit]
+    def __init__(self, local: _Optional[_Iterable[_Union[LocalRateLimit, _Mapping]]] = ..., conditional: _Optional[_Iterable[_Union[ConditionalRateLimit, _Mapping]]] = ...) -> None: ...
+
+class ConditionalRateLimit(_message.Message):
+    __slots__ = ("condition", "policy")
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    condition: str
+    policy: RateLimit
+    def __init__(self, condition: _Optional[str] = ..., policy: _Optional[_Union[RateLimit, _Mapping]] = ...) -> None: ...
+
+class BufferedBody(_message.Message):
+    __slots__ = ("max_bytes",)
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    max_bytes: int
+    def __init__(self, max_bytes: _Optional[int] = ...) -> None: ...
+
+class Buffer(_message.Message):
+    __slots__ = ("request", "response")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    request: BufferedBody
+    response: BufferedBody
+    def __init__(self, request: _Optional[_Union[BufferedBody, _Mapping]] = ..., response: _Optional[_Union[BufferedBody, _Mapping]] = ...) -> None: ...
+
+class HostRewrite(_message.Message):
+    __slots__ = ("mode",)
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    mode: HostRewriteMode
+    def __init__(self, mode: _Optional[_Union[HostRewriteMode, str]] = ...) -> None: ...
+
+class DirectResponse(_message.Message):
+    __slots__ = ("status", "body", "body_expression", "headers", "conditional")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    BODY_EXPRESSION_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    CONDITIONAL_FIELD_NUMBER: _ClassVar[int]
+    status: int
+    body: str
+    body_expression: str
+    headers: _containers.RepeatedCompositeFieldContainer[HeaderExpression]
+    conditional: _containers.RepeatedCompositeFieldContainer[ConditionalDirectResponse]
+    def __init__(self, status: _Optional[int] = ..., body: _Optional[str] = ..., body_expression: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[HeaderExpression, _Mapping]]] = ..., conditional: _Optional[_Iterable[_Union[ConditionalDirectResponse, _Mapping]]] = ...) -> None: ...
+
+class ConditionalDirectResponse(_message.Message):
+    __slots__ = ("condition", "policy")
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    condition: str
+    policy: DirectResponse
+    def __init__(self, condition: _Optional[str] = ..., policy: _Optional[_Union[DirectResponse, _Mapping]] = ...) -> None: ...
+
+class ExtAuthHttp(_message.Message):
+    __slots__ = ("path", "redirect", "allowed_request_headers", "add_request_headers", "allowed_response_headers", "response_metadata")
+    class AddRequestHeadersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class ResponseMetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    REDIRECT_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_REQUEST_HEADERS_FIELD_NUMBER: _ClassVar[int]
+    ADD_REQUEST_HEADERS_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_RESPONSE_HEADERS_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_METADATA_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    redirect: str
+    allowed_request_headers: _containers.RepeatedScalarFieldContainer[str]
+    add_request_headers: _containers.ScalarMap[str, str]
+    allowed_response_headers: _containers.RepeatedScalarFieldContainer[str]
+    response_metadata: _containers.ScalarMap[str, str]
+    def __init__(self, path: _Optional[str] = ..., redirect: _Optional[str] = ..., allowed_request_headers: _Optional[_Iterable[str]] = ..., add_request_headers: _Optional[_Mapping[str, str]] = ..., allowed_response_headers: _Optional[_Iterable[str]] = ..., response_metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class ExtAuthBody(_message.Message):
+    __slots__ = ("max_size",)
+    MAX_SIZE_FIELD_NUMBER: _ClassVar[int]
+    max_size: int
+    def __init__(self, max_size: _Optional[int] = ...) -> None: ...
+
+class ExtAuthCache(_message.Message):
+    __slots__ = ("key", "ttl", "max_entries")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    TTL_FIELD_NUMBER: _ClassVar[int]
+    MAX_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    key: _containers.RepeatedScalarFieldContainer[str]
+    ttl: str
+    max_entries: int
+    def __init__(self, key: _Optional[_Iterable[str]] = ..., ttl: _Optional[str] = ..., max_entries: _Optional[int] = ...) -> None: ...
+
+class ExtAuth(_message.Message):
+    __slots__ = ("backend", "failure_mode", "http", "forward_body", "cache", "conditional")
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_MODE_FIELD_NUMBER: _ClassVar[int]
+    HTTP_FIELD_NUMBER: _ClassVar[int]
+    FORWARD_BODY_FIELD_NUMBER: _ClassVar[int]
+    CACHE_FIELD_NUMBER: _ClassVar[int]
+    CONDITIONAL_FIELD_NUMBER: _ClassVar[int]
+    backend: str
+    failure_mode: FailureMode
+    http: ExtAuthHttp
+    forward_body: ExtAuthBody
+    cache: ExtAuthCache
+    conditional: _containers.RepeatedCompositeFieldContainer[ConditionalExtAuth]
+    def __init__(self, backend: _Optional[str] = ..., failure_mode: _Optional[_Union[FailureMode, str]] = ..., http: _Optional[_Union[ExtAuthHttp, _Mapping]] = ..., forward_body: _Optional[_Union[ExtAuthBody, _Mapping]] = ..., cache: _Optional[_Union[ExtAuthCache, _Mapping]] = ..., conditional: _Optional[_Iterable[_Union[ConditionalExtAuth, _Mapping]]] = ...) -> None: ...
+
+class ConditionalExtAuth(_message.Message):
+    __slots__ = ("condition", "policy")
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    condition: str
+    policy: ExtAuth
+    def __init__(self, condition: _Optional[str] = ..., policy: _Optional[_Union[ExtAuth, _Mapping]] = ...) -> None: ...

@@ -346,7 +346,7 @@ def test_a_filter_of_a_backend_reference_is_a_chain_of_its_target(run: TableRun)
     plan = run.plan(exchange())
     assert plan is not None
     assert [each.name for each in plan.targets[0].chain.filters] == ["header_modifiers"]
-    assert not plan.chain.filters
+    assert not plan.policies.chain.filters
 
 
 def test_a_setting_is_no_filter_of_a_backend_reference(run: TableRun) -> None:
@@ -572,12 +572,12 @@ def test_equal_policies_share_a_chain_and_equal_settings_an_object(run: TableRun
     )
     a, b, c = (run.plan(exchange(path=path)) for path in ("/a", "/b", "/c"))
     assert a is not None and b is not None and c is not None
-    assert a.chain is b.chain and a.chain is not c.chain
-    assert a.timeouts is b.timeouts and a.targets is b.targets
-    assert a.timeouts.request == 5.0
+    assert a.policies.chain is b.policies.chain and a.policies.chain is not c.policies.chain
+    assert a.policies.timeouts is b.policies.timeouts and a.targets is b.targets
+    assert a.policies.timeouts.request == 5.0
     run.apply(route("a", prefix="/a2", policies=policies, backends=[SERVICE]))
     again = run.plan(exchange(path="/a2"))
-    assert again is not None and again.chain is a.chain
+    assert again is not None and again.policies.chain is a.policies.chain
 
 
 def test_chains_are_forgotten_with_their_last_route(run: TableRun) -> None:
@@ -618,8 +618,8 @@ def test_steps_are_in_order_of_the_registry_and_repeats_as_written() -> None:
     run.apply(bind(), listener(), route("r", policies=[header("b", "1"), rewrite, header("a", "1")]))
     x = exchange()
     plan = run.plan(x)
-    assert plan is not None and plan.chain.request is not None
-    assert plan.chain.request(x) is None
+    assert plan is not None and plan.policies.chain.request is not None
+    assert plan.policies.chain.request(x) is None
     assert calls == ["first", "b", "a"]
 
 

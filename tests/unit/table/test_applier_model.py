@@ -82,7 +82,7 @@ def answers(run: TableRun) -> dict[Any, Any]:
                     x = exchange(method=method, host=host, path=path)
                     plan = run.plan(x, key)
                     name = x.listener and x.listener.key
-                    steps = plan and [each.name for each in plan.chain.filters]
+                    steps = plan and [each.name for each in plan.policies.chain.filters]
                     found[key, host, path, method] = (name, plan and plan.key, x.prefix, steps, plan and plan.targets)
     plans = run.applier.current.table.backends.items()
     backends = {key: sorted(endpoint.label for endpoint in plan.endpoints) for key, plan in plans}

@@ -196,7 +196,7 @@ def test_code_is_compiled_once_for_each_shape(run: TableRun, monkeypatch: pytest
 
 def hooks(run: TableRun, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Places of the hooks of a route, of requests and of responses, in the order of their calls."""
-    chain = run.applier.store.routes[route_key(f"r{number}")].plan.chain
+    chain = run.applier.store.routes[route_key(f"r{number}")].plan.policies.chain
     request = tuple(i for i, hook in enumerate(chain.request_hooks) if hook is not None)
     response = tuple(i for i, hook in enumerate(chain.response_hooks) if hook is not None)
     return request, response[::-1]

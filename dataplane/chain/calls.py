@@ -1,0 +1,52 @@
+"""What a policy may ask of the network: one HTTP request to a backend of the configuration, and its whole answer.
+
+The contract. The real one is `upstream/calls`, which goes through the same endpoints, pools and deadlines as requests
+of clients; tests use `tests/fakes/calls`. Policies open no sockets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from dataplane.http.heads import Head
+
+
+class CallFailed(Exception):
+    """There is no answer. `cause`: `unresolved` (no such backend, or no endpoint), `connect`, `timeout`, `lost` (the
+    connection broke), `invalid` (not HTTP), `too_large`. The text is for the log and names no secret."""
+
+    def __init__(self, cause: str, text: str) -> None:
+        super().__init__(text)
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """`method` and `target` (path with query) as sent; `authority` for the Host header, b"" = that of the backend;
+    `headers`: finished lines without host and content-length; `body`: the whole of it."""
+
+    method: bytes
+    target: bytes
+    authority: bytes = b""
+    headers: bytes = b""
+    body: bytes = b""
+
+
+@dataclass(slots=True)
+class CallAnswer:
+    """The final response, whole."""
+
+    status: int
+    head: Head
+    body: bytes
+
+
+class Calls(Protocol):
+    async def http(self, backend: str, request: CallRequest, seconds: float, max_body: int = 1024 * 1024) -> CallAnswer:
+        """Send a request to an endpoint of the Backend with this key and await the answer.
+
+        `seconds`: for all of it, connecting too; a GET that went out on a stale idle connection is sent once more.
+        `max_body`: bytes of the answer's body. Raises `CallFailed`; cancelling it gives the connection up.
+        """
+        ...

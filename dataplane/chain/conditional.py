@@ -1,0 +1,110 @@
+"""The conditional pattern (spec 2): of several sets of a policy's fields, the first whose condition is true acts.
+
+Used by the builders of policies that have it. The choice is made with the request and holds for the response; when no
+item matches, nothing runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dataplane.chain import expressions
+from dataplane.chain.filter import WHOLE, Env, Filter, Origin, Refused, RequestHook, ResponseHook
+from dataplane.chain.holding import holding
+from dataplane.chain.reply import Reply
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from gatewright.cel.program import Program
+
+Build = Callable[[Any, Env], Filter | None]
+Choose = Callable[["Exchange"], int]
+
+NONE = -1
+
+
+def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
+    """One filter of the items of `conditional` (messages with `condition` and `policy`).
+
+    `build` makes a filter of one item's policy. Each item is a policy of its own for what is counted per policy. Raises
+    `Refused`, naming the item.
+    """
+    programs, choose = _chooser(items)
+    filters = [_built(index, item, env, build) for index, item in enumerate(items)]
+    present = [each for each in filters if each is not None]
+    if not present:
+        return None
+    request = _request(choose, filters, name)
+    if expressions.reads_request_body(programs):
+        request = holding(request, env.buffer_limit)
+    bodies = {each.body for each in present} | ({WHOLE} if expressions.reads_request_body(programs) else set())
+    return Filter(
+        name,
+        request=request,
+        response=_response(filters, name) if any(each.response for each in present) else None,
+        may_wait=any(each.may_wait for each in present) or expressions.reads_request_body(programs),
+        body=_most(bodies),
+        response_body=_most({each.response_body for each in present}),
+    )
+
+
+def _most(sizes: set[int]) -> int:
+    return WHOLE if WHOLE in sizes else max(sizes)
+
+
+def _built(index: int, item: Any, env: Env, build: Build) -> Filter | None:
+    origin = env.origin
+    target = f"{origin.target}?{index}"
+    try:
+        return build(item.policy, replace(env, origin=Origin(origin.policy, origin.field, target, origin.digest)))
+    except Refused as error:
+        raise Refused(f"conditional[{index}].policy: {error}") from None
+
+
+def _chooser(items: Any) -> tuple[list[Program], Choose]:
+    """The compiled conditions, and what gives the index of the first item that applies (`NONE`: there is none)."""
+    programs = [
+        expressions.compiled(item.condition, "request", f"conditional[{index}].condition")
+        for index, item in enumerate(items)
+        if item.condition
+    ]
+    conditions = [expressions.condition(program) for program in programs]
+    otherwise = len(conditions) if len(conditions) < len(items) else NONE  # only the last may be without one
+
+    def choose(x: Exchange) -> int:
+        for index, holds in enumerate(conditions):
+            if holds(x):
+                return index
+        return otherwise
+
+    return programs, choose
+
+
+def _request(choose: Choose, filters: list[Filter | None], name: str) -> RequestHook:
+    hooks = [None if each is None else each.request for each in filters]
+    key, remembers = f"?{name}", any(each is not None and each.response is not None for each in filters)
+
+    def run(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
+        index = choose(x)
+        if index == NONE:
+            return None
+        if remembers:
+            x.leave(key, index)
+        hook = hooks[index]
+        return None if hook is None else hook(x)
+
+    return run
+
+
+def _response(filters: list[Filter | None], name: str) -> ResponseHook:
+    hooks = [None if each is None else each.response for each in filters]
+    key = f"?{name}"
+
+    def run(x: Exchange) -> Awaitable[None] | None:
+        index = NONE if x.attributes is None else x.attributes.get(key, NONE)
+        hook = None if index == NONE else hooks[index]
+        return None if hook is None else hook(x)
+
+    return run

@@ -1,0 +1,88 @@
+"""Expressions of policies: compiled by a builder, once; evaluated on the exchange.
+
+An `Exchange` is itself the context of evaluation (`dataplane/variables`), so `program.evaluate(exchange)` is one call.
+Nothing here decides what a failing expression means: each policy does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from dataplane.chain.filter import Refused
+from gatewright.cel.budget import START
+from gatewright.cel.errors import CelError, ExpressionError
+from gatewright.cel.functions import json_text
+from gatewright.cel.program import Program, compile_expression
+from gatewright.variables.environments import environment
+from gatewright.variables.moments import Moment
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+KNOWN: Final = 4096
+"""Compiled expressions that are kept: many policies have the same ones."""
+
+Evaluate = Callable[["Exchange"], Any]
+
+
+def compiled(text: str, moment: Moment, where: str) -> Program:
+    """The program of an expression that is evaluated at `moment`. Raises `Refused`, naming `where` (a field)."""
+    try:
+        return _compiled(text, moment)
+    except ExpressionError as error:
+        raise Refused(f"{where}: {error}") from None
+
+
+@lru_cache(KNOWN)
+def _compiled(text: str, moment: Moment) -> Program:
+    return compile_expression(text, environment(moment))
+
+
+def condition(program: Program) -> Callable[[Exchange], bool]:
+    """Whether the expression is true. One that fails, or gives another type, is not (spec 2, Authorization 4)."""
+    evaluate = program.evaluate
+
+    def holds(x: Exchange) -> bool:
+        try:
+            return evaluate(x) is True
+        except CelError:
+            return False
+
+    return holds
+
+
+def reads(programs: Iterable[Program], path: str) -> bool:
+    """Whether one of the expressions reads a variable, a part of it, or an object that contains it: `request.body`."""
+    return any(program.references.reads(path) for program in programs)
+
+
+def reads_request_body(programs: Iterable[Program]) -> bool:
+    return reads(programs, "request.body") or reads(programs, "request.bodyPrefix")
+
+
+def reads_response_body(programs: Iterable[Program]) -> bool:
+    return reads(programs, "response.body") or reads(programs, "response.bodyPrefix")
+
+
+def header_value(value: Any) -> bytes | None:
+    """A value as that of a header: text, bytes, numbers, true and false; None where it cannot be one."""
+    if type(value) is bytes:
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    if isinstance(value, float):
+        return repr(value).encode()
+    return b"%d" % value if isinstance(value, int) else None
+
+
+def body_value(value: Any) -> bytes:
+    """A value as a body: text and bytes as they are, all others as JSON (spec 2, bodyExpression). Raises CelError."""
+    if type(value) is bytes:
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    return json_text.write(list(START), value).encode()

@@ -1,0 +1,45 @@
+"""Hooks that read the request body: run at once when it is there, else when it has come.
+
+Used by the builders of such policies. What is held is `Exchange.held`; it stays there after the body was sent on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from dataplane.chain.filter import RequestHook
+from dataplane.chain.reply import Reply
+from dataplane.http.body import TooLarge
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+
+def holding(hook: RequestHook, limit: int, too_large: Reply | None = None) -> RequestHook:
+    """`hook` with the whole body in `x.held`. A body over `limit` bytes is answered with `too_large`, or without one
+    left as it is: `x.held` is None then and `request.body` has no value."""
+
+    def hold(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
+        body = x.body
+        if body is None or x.held is not None:
+            return hook(x)
+        if body.complete:
+            if body.held <= limit:
+                x.held = body.peek()
+                return hook(x)
+            return hook(x) if too_large is None else too_large
+        return _later(x, hook, limit, too_large)
+
+    return hold
+
+
+async def _later(x: Exchange, hook: RequestHook, limit: int, too_large: Reply | None) -> Reply | None:
+    assert x.body is not None  # the caller has looked
+    try:
+        x.held = await x.body.whole(limit)
+    except TooLarge:
+        if too_large is not None:
+            return too_large
+    answer = hook(x)
+    return answer if answer is None or isinstance(answer, Reply) else await answer

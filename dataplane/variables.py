@@ -1,0 +1,357 @@
+"""What expressions read of an exchange: the table of variables (`gatewright/variables`) as attributes.
+
+`Exchange` inherits from this, so it is itself the context of evaluation and making one costs nothing. An attribute is
+worked out when an expression reads it. Values that policies find out are in `Exchange.attributes`, by the path of their
+variable ("jwt", "extauthz", "metadata", ...); one that nobody has left there has no value (None), an open map is empty.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from gatewright.cel.budget import START
+from gatewright.cel.errors import Fault
+from gatewright.cel.functions import json_text
+from gatewright.cel.values import HeaderMap, Timestamp
+from gatewright.variables.table import BY_PATH, CHILDREN, VARIABLES
+from gatewright.variables.variable import CLOSED, FREE, OPEN
+
+if TYPE_CHECKING:
+    from dataplane.http.body import Body
+    from dataplane.http.heads import Head
+
+NANOSECONDS: Final = 1_000_000_000
+
+POD_NAME: Final = os.environ.get("POD_NAME") or os.uname().nodename
+POD_NAMESPACE: Final = os.environ.get("POD_NAMESPACE", "")
+
+
+class Variables:
+    """Attributes, look-ups and `whole`, as `gatewright.cel.environment` asks of a context."""
+
+    __slots__ = ("attributes",)
+
+    if TYPE_CHECKING:  # what `Exchange` has
+        answer_body: bytes | None
+        authority: bytes
+        backend_plan: Any
+        bind: str
+        body: Body | None
+        down: Any
+        has_body: bool
+        held: bytes | None
+        listener: Any
+        method: bytes
+        path: bytes
+        peer: str
+        plan: Any
+        request: Head
+        response: Head | None
+        scheme: bytes
+        started: float
+        status: int
+        target: bytes
+        version: bytes
+
+    attributes: dict[str, Any] | None
+
+    # --- the request
+
+    @property
+    def request_method(self) -> str:
+        return self.method.decode("latin-1")
+
+    @property
+    def request_scheme(self) -> str:
+        return self.scheme.decode()
+
+    @property
+    def request_host(self) -> str:
+        return self.authority.decode("latin-1")
+
+    @property
+    def request_path(self) -> str:
+        return _text(self.path)
+
+    @property
+    def request_path_and_query(self) -> str:
+        return _text(self.target)
+
+    @property
+    def request_uri(self) -> str:
+        return _text(b"%b://%b%b" % (self.scheme, self.authority, self.target))
+
+    @property
+    def request_version(self) -> str:
+        return self.version.decode()
+
+    @property
+    def request_headers(self) -> HeaderMap:
+        return header_map(self.request)
+
+    def request_header(self, name: str) -> str | None:
+        return header(self.request, name)
+
+    @property
+    def request_body(self) -> bytes | None:
+        if self.held is not None:
+            return self.held
+        return None if self.has_body else b""
+
+    @property
+    def request_body_prefix(self) -> bytes | None:
+        if self.held is None and self.body is not None:
+            return self.body.peek()
+        return self.request_body
+
+    @property
+    def request_json(self) -> Any:
+        return _json(self.request_body, "request.body")
+
+    @property
+    def request_start_time(self) -> Timestamp:
+        return self.timestamp(self.started)
+
+    @property
+    def request_end_time(self) -> Timestamp:
+        return self.timestamp(self.down.context.clock())
+
+    def timestamp(self, moment: float) -> Timestamp:
+        """A moment of the monotonic clock as a time of day."""
+        return Timestamp(int((time.time() - self.down.context.clock() + moment) * NANOSECONDS))
+
+    # --- the response
+
+    @property
+    def response_code(self) -> int:
+        return self.status
+
+    @property
+    def response_headers(self) -> HeaderMap:
+        return header_map(self.response) if self.response is not None else HeaderMap()
+
+    def response_header(self, name: str) -> str | None:
+        return header(self.response, name) if self.response is not None else None
+
+    @property
+    def response_body(self) -> bytes | None:
+        return self.answer_body
+
+    @property
+    def response_body_prefix(self) -> bytes | None:
+        return self.answer_body
+
+    @property
+    def response_json(self) -> Any:
+        return _json(self.answer_body, "response.body")
+
+    @property
+    def response_grpc_status(self) -> int | None:
+        text = self.response_header("grpc-status")
+        return int(text) if text is not None and text.isdecimal() else None
+
+    # --- the connection
+
+    @property
+    def source_address(self) -> str:
+        return self.peer
+
+    @property
+    def source_port(self) -> int:
+        port: int = self.down.peer.port
+        return port
+
+    @property
+    def source_raw_address(self) -> str:
+        return self.peer
+
+    @property
+    def source_raw_port(self) -> int:
+        return self.source_port
+
+    @property
+    def destination_address(self) -> str:
+        return str(self.down.peer.local.rpartition(b":")[0].strip(b"[]").decode())
+
+    @property
+    def destination_port(self) -> int:
+        port = self.down.peer.local.rpartition(b":")[2]
+        return int(port) if port.isdigit() else 0
+
+    # --- the place
+
+    @property
+    def proxy_bind(self) -> str:
+        return self.bind
+
+    @property
+    def proxy_gateway_namespace(self) -> str:
+        return str(self.listener.gateway.partition("/")[0]) if self.listener is not None else ""
+
+    @property
+    def proxy_gateway_name(self) -> str:
+        return str(self.listener.gateway.partition("/")[2]) if self.listener is not None else ""
+
+    @property
+    def proxy_listener_name(self) -> str:
+        return str(self.listener.name) if self.listener is not None else ""
+
+    @property
+    def proxy_route(self) -> dict[str, Any] | None:
+        return self.whole("proxy.route") if self.plan is not None else None
+
+    @property
+    def proxy_route_namespace(self) -> str | None:
+        return str(self.plan.key.split("/")[1]) if self.plan is not None else None
+
+    @property
+    def proxy_route_name(self) -> str | None:
+        return str(self.plan.key.split("/")[2]) if self.plan is not None else None
+
+    @property
+    def proxy_route_kind(self) -> str | None:
+        return str(self.plan.kind) if self.plan is not None else None
+
+    @property
+    def proxy_route_rule(self) -> str | None:
+        return (self.plan.rule or None) if self.plan is not None else None
+
+    @property
+    def env_pod_name(self) -> str:
+        return POD_NAME
+
+    @property
+    def env_namespace(self) -> str:
+        return POD_NAMESPACE or self.proxy_gateway_namespace
+
+    @property
+    def env_gateway(self) -> str:
+        return self.proxy_gateway_name
+
+    @property
+    def backend(self) -> dict[str, Any] | None:
+        return self.whole("backend") if self.backend_plan is not None else None
+
+    @property
+    def backend_name(self) -> str | None:
+        return str(self.backend_plan.key.split("/", 2)[2]) if self.backend_plan is not None else None
+
+    @property
+    def backend_type(self) -> str | None:
+        if self.backend_plan is None:
+            return None
+        return "service" if self.backend_plan.key.startswith("backend/service/") else "static"
+
+    @property
+    def backend_protocol(self) -> str | None:
+        return "http" if self.backend_plan is not None else None
+
+    # --- what policies left
+
+    @property
+    def jwt_raw_token(self) -> str | None:
+        return _part_text(self, "jwt", "rawToken")
+
+    @property
+    def api_key_key(self) -> str | None:
+        return _part_text(self, "apiKey", "key")
+
+    @property
+    def basic_auth_username(self) -> str | None:
+        return _part_text(self, "basicAuth", "username")
+
+    def whole(self, path: str) -> dict[str, Any]:
+        """An object as a map of what is there of it."""
+        found: dict[str, Any] = {}
+        for row in CHILDREN[path]:
+            value = getattr(self, row.attribute) if row.attribute else self.whole(row.path)
+            if value is not None and value != {}:
+                found[row.name] = value
+        if BY_PATH[path].type is OPEN and self.attributes is not None:
+            found |= self.attributes.get(path, {})
+        return found
+
+    def variables(self) -> dict[str, Any]:
+        """All variables that are there."""
+        return {
+            row.name: value
+            for row in CHILDREN[""]
+            if (value := getattr(self, row.attribute) if row.attribute else self.whole(row.path)) not in (None, {})
+        }
+
+    def leave(self, path: str, value: Any) -> None:
+        """Leave a value for later expressions, under the path of its variable."""
+        values = self.attributes
+        if values is None:
+            values = self.attributes = {}
+        values[path] = value
+
+
+def header_map(head: Head) -> HeaderMap:
+    """All headers, for expressions that look at more than one by name."""
+    return HeaderMap((name.decode(), _text(value)) for name, value in head.items())
+
+
+def header(head: Head, name: str) -> str | None:
+    """The value of a header by its lower-case name, those of a repeated one joined by ", "."""
+    key = name.encode("utf-8", "replace")
+    needle = b"\r\n" + key + b":"
+    low = head.low
+    p = low.find(needle)
+    if p < 0:
+        return None
+    start = p + len(needle)
+    end = low.find(b"\r\n", start)
+    if low.find(needle, end) < 0:
+        return _text(head.block[start:end].strip(b" \t"))
+    return ", ".join(map(_text, head.get_all(key)))
+
+
+def _text(value: bytes) -> str:
+    """Header values and targets as text: UTF-8 where it is that, else each byte a character (RFC 9110 5.5)."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _json(body: bytes | None, path: str) -> Any:
+    if body is None:
+        raise Fault(f"no such value: {path}")
+    return json_text.parse(list(START), body)
+
+
+def _part(x: Variables, path: str, name: str) -> Any:
+    values = None if x.attributes is None else x.attributes.get(path)
+    return None if values is None else values.get(name)
+
+
+def _part_text(x: Variables, path: str, name: str) -> str | None:
+    found: str | None = _part(x, path, name)
+    return found
+
+
+def _left(path: str, empty: bool) -> property:
+    """A variable that policies leave in `attributes`."""
+
+    def read(x: Variables) -> Any:
+        values = x.attributes
+        found = None if values is None else values.get(path)
+        return {} if found is None and empty else found
+
+    return property(read)
+
+
+def _absent(path: str) -> property:
+    """A part of an object that a policy left whole."""
+    parent, _, name = path.rpartition(".")
+    return property(lambda x: _part(x, parent, name))
+
+
+for _row in VARIABLES:
+    if _row.attribute and not hasattr(Variables, _row.attribute):
+        _empty = _row.type in (FREE, OPEN) and not _row.maybe
+        _is_part = _row.parent and BY_PATH[_row.parent].type in (CLOSED, OPEN) and BY_PATH[_row.parent].maybe
+        setattr(Variables, _row.attribute, _absent(_row.path) if _is_part else _left(_row.path, _empty))
