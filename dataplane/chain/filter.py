@@ -90,7 +90,7 @@ class Env:
     calls: Calls | None = None
     """Capability to reach other services; None where there is none (a builder that needs it raises `Refused`)."""
     carryover: Any = None
-    """State that outlives a swap, keyed by policy identity (`table/carryover`)."""
+    """State that outlives a swap (`table/carryover.Carryover`): `kept(origin.key, make)`."""
     wall_clock: Callable[[], float] = time.time
     """Seconds since the epoch: for tokens and cookies, which are dated."""
     offload: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None
@@ -125,7 +125,8 @@ class Setting(Protocol):
     def __call__(self, config: Any, env: Env, /) -> Any: ...  # config as above; the answer's type is the plan's field's
 
 
-STEP, SETTING = "step", "setting"
+STEP, SETTING, FRONTEND = "step", "setting", "frontend"
+"""What a row makes: a step of a chain; a value for `plans.RoutePolicies`; one for `plans.ListenerPlan`."""
 
 
 def _nothing(config: Any) -> Iterable[str]:
@@ -137,7 +138,7 @@ class Row:
     """One policy of a registry. The place of a step in a chain is the place of its row in the registry.
 
     `name` is the field of the wire's Policy message; `plan_field`, for a setting, the field of `plans.RoutePolicies`
-    that takes its value. `reason`: why this place, or who carries the setting out.
+    that takes its value (of a frontend policy: of `plans.ListenerPlan`). `reason`: why this place, or who carries the setting out.
     """
 
     name: str

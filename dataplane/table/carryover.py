@@ -1,4 +1,4 @@
-"""What outlives a swap: endpoints, with their idle connections and scores.
+"""What outlives a swap: endpoints, with their idle connections and scores, and what policies remember.
 
 Equal endpoints are one object, whichever backends and tables name them; the applier takes one per reference and gives
 it back after the swap that drops it. `Env.carryover` is this object.
@@ -6,9 +6,13 @@ it back after the swap that drops it. `Env.carryover` is this object.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from dataplane.upstream.endpoint import Endpoint
+
+StateT = TypeVar("StateT")
 
 Identity = tuple[str, int, str]
 """Address, port, path of a Unix socket."""
@@ -18,6 +22,15 @@ class Carryover:
     def __init__(self) -> None:
         self._endpoints: dict[Identity, Endpoint] = {}
         self._taken: dict[Endpoint, int] = {}
+        self._states: WeakValueDictionary[str, Any] = WeakValueDictionary()
+
+    def kept(self, key: str, make: Callable[[], StateT]) -> StateT:
+        """What a policy remembers (caches, keys), by its carry-over key (`Origin.key`): that of the policy before, or a
+        new one. It lives as long as a filter holds it; the next table's are built before the old one's go."""
+        state: StateT | None = self._states.get(key)
+        if state is None:
+            state = self._states[key] = make()
+        return state
 
     def take(self, address: str, port: int, unix_path: str = "") -> Endpoint:
         """The endpoint of an address: the known one, or a new one. Each taking is given back once."""
