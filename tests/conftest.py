@@ -2,6 +2,8 @@
 
 `tool` finds a program that a test needs; where it is absent the test is skipped. Under `scripts/test --all`
 (GATEWRIGHT_ALL=1) nothing may be skipped: there any skip is a failure. A run ends with one line per reason for a skip.
+`refused` compares an answer with the table of errors (tests/rules/claims); a test that claims a row of it and compares
+no answer fails.
 """
 
 from __future__ import annotations
@@ -61,10 +63,37 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             need_tool(name)
 
 
+# Claims (tests/rules/claims).
+
+
+def _refused(item: pytest.Item) -> Any:
+    """The comparer of a test: one for each. Imported late: only tests that claim something need it."""
+    from tests.rules.claims import Refused
+
+    if Claims not in item.stash:
+        item.stash[Claims] = Refused(claim for marker in item.iter_markers("claims") for claim in marker.args)
+    return item.stash[Claims]
+
+
+@pytest.fixture
+def refused(request: pytest.FixtureRequest) -> Any:
+    """`refused(answer)`: asserts that an answer is what the row says that the test claims."""
+    return _refused(request.node)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    yield
+    if item.get_closest_marker("claims") is not None:
+        lacking = _refused(item).lacking()
+        assert not lacking, f"claimed, but no answer was compared by `refused`: {lacking}"
+
+
 # Skips: failures under --all, else counted by reason.
 
 CollectHook = Generator[None, pytest.CollectReport, pytest.CollectReport]
 Reports = pytest.StashKey[Counter[str]]()
+Claims = pytest.StashKey[Any]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
