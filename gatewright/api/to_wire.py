@@ -1,29 +1,52 @@
-"""Models to wire messages: one generic lowering by field name, and a table of the exceptions.
+"""What users write as wire messages: matches and filters of routes, policies of every kind.
 
-Called by the control plane's translation and by the standalone file, so that both say the same thing the same way. It
-resolves no reference: the caller says what a mirror's backend reference leads to.
+Called by the control plane's translation and by the standalone file, so that both say the same thing the same way. The
+fields are filled by `lowering`. It resolves no reference: the caller says what one leads to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cache
-from operator import attrgetter
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
 
-from google.protobuf.descriptor import Descriptor
-from google.protobuf.message import Message
-
-from gatewright.api import duration
 from gatewright.api.http_filters import HTTPRequestMirrorFilter, HTTPRouteFilter
-from gatewright.api.http_route import HTTPHeaderMatch, HTTPPathMatch, HTTPRouteMatch, HTTPRouteRetry, HTTPRouteTimeouts
+from gatewright.api.http_route import HTTPRouteMatch, HTTPRouteRetry, HTTPRouteTimeouts
+from gatewright.api.lowering import lower
 from gatewright.api.references import BackendObjectReference
-from gatewright.wire.v1 import policy_pb2, route_pb2
+from gatewright.wire.v1 import frontend_pb2, policy_pb2, route_pb2
+
+__all__ = [
+    "References",
+    "Unresolved",
+    "access_log",
+    "lower",
+    "policies",
+    "request_mirror",
+    "route_match",
+    "rule_policies",
+]
 
 MirrorTarget = Callable[[BackendObjectReference], str | None]
 """The key of the Backend that a mirror refers to, or None when the reference cannot be honoured."""
 
-_MessageT = TypeVar("_MessageT", bound=Message)
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """Why a reference cannot be honoured."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """What a policy's references lead to, as its caller knows it."""
+
+    backend: Callable[[Any], str | Unresolved]
+    """Of a `backend_ref` (Any: the CRD's or the standalone file's): the key of a Backend."""
+    secrets: Callable[[str, Any], tuple[str, ...] | Unresolved]
+    """Of the field "basic_authentication" or "api_key_authentication" and its model (Any: the CRD's or the file's):
+    keys of the Secrets that have its credentials; one of them for basic_authentication."""
 
 
 def route_match(match: HTTPRouteMatch) -> route_pb2.RouteMatch:
@@ -42,7 +65,7 @@ def rule_policies(
     """Inline policies of a rule (or, with filters alone, of a backend reference), one per setting; several mirrors
     give several. A mirror without target is left out; unsupported filters never come here."""
     modifiers = policy_pb2.Policy()
-    policies: list[policy_pb2.Policy] = []
+    result: list[policy_pb2.Policy] = []
     for item in filters:
         if item.request_header_modifier is not None:
             lower(item.request_header_modifier, modifiers.header_modifiers.request)
@@ -51,18 +74,20 @@ def rule_policies(
             lower(item.response_header_modifier, modifiers.header_modifiers.response)
             modifiers.header_modifiers.response.SetInParent()
         elif item.request_mirror is not None:
-            policies += request_mirror(item.request_mirror, mirror_target)
-        elif item.url_rewrite is not None:
-            policies.append(_policy("url_rewrite", item.url_rewrite))
-        elif item.request_redirect is not None:
-            policies.append(_policy("request_redirect", item.request_redirect))
+            result += request_mirror(item.request_mirror, mirror_target)
+        else:
+            result += (_policy(name, setting) for name in _FILTERS if (setting := getattr(item, name)) is not None)
     if modifiers.HasField("header_modifiers"):
-        policies.insert(0, modifiers)
+        result.insert(0, modifiers)
     if timeouts is not None:
-        policies.append(_policy("timeouts", timeouts))
+        result.append(_policy("timeouts", timeouts))
     if retry is not None:
-        policies.append(_policy("retry", retry))
-    return policies
+        result.append(_policy("retry", retry))
+    return result
+
+
+# Filters of a rule that are one policy each, of the same name.
+_FILTERS: Final = ("url_rewrite", "request_redirect", "cors")
 
 
 def request_mirror(item: HTTPRequestMirrorFilter, mirror_target: MirrorTarget) -> list[policy_pb2.Policy]:
@@ -75,6 +100,38 @@ def request_mirror(item: HTTPRequestMirrorFilter, mirror_target: MirrorTarget) -
     return [policy]
 
 
+def policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
+    """One Policy for each field of `settings` that is set, in the order of the wire's fields.
+
+    `settings` (Any: Traffic, or the standalone file's form of it, or a route's policies there) has the fields' names as
+    attributes. Unsupported ones never come here. Without source, places, phase, inheritance and order: these are the
+    caller's. A reference that leads nowhere gives a Policy whose `invalid` says so, by the path of its field.
+    """
+    return [
+        _resolved(_policy(name, setting), name, setting, references)
+        for name in _FIELDS
+        if (setting := _setting(settings, name)) is not None
+    ]
+
+
+def access_log(model: Any) -> policy_pb2.Policy:
+    """`frontend.accessLog` (Any: the CRD's or the standalone file's) as a policy, without source and places."""
+    return policy_pb2.Policy(access_log=lower(model, frontend_pb2.AccessLog()))
+
+
+_FIELDS: Final = tuple(
+    field.name for field in policy_pb2.Policy.DESCRIPTOR.oneofs_by_name["field"].fields if field.name != "access_log"
+)
+
+# Field of the wire to its other name in a route's policies of the standalone file.
+_ALSO: Final = {"ext_auth": "ext_authz"}
+
+
+def _setting(settings: Any, name: str) -> Any:
+    found = getattr(settings, name, None)
+    return getattr(settings, _ALSO[name], None) if found is None and name in _ALSO else found
+
+
 def _policy(field: str, model: object) -> policy_pb2.Policy:
     policy = policy_pb2.Policy()
     setting = getattr(policy, field)
@@ -83,116 +140,67 @@ def _policy(field: str, model: object) -> policy_pb2.Policy:
     return policy
 
 
-def lower(model: object, message: _MessageT) -> _MessageT:
-    """Fill `message` from the attributes of `model` that have its fields' names, or as EXCEPTIONS says.
-
-    None leaves a field unset; everything else sets it, also "" and 0 where the field has presence.
-    """
-    for name, read, assign in _plan(message.DESCRIPTOR):
-        value = read(model)
-        if value is not None:
-            assign(message, name, value)
-    return message
+def _resolved(policy: policy_pb2.Policy, name: str, model: Any, references: References) -> policy_pb2.Policy:
+    """The policy with its references filled in, or with the reasons why it cannot be honoured."""
+    resolver = _RESOLVERS.get(name)
+    if resolver is not None:
+        reasons = resolver(model, getattr(policy, name), references)
+        policy.invalid = "; ".join(dict.fromkeys(f"{path}: {why.reason}" for path, why in reasons))
+    return policy
 
 
-@cache
-def _plan(descriptor: Descriptor) -> tuple[tuple[str, Callable[[Any], Any], Callable[[Any, str, Any], None]], ...]:
-    """Of each field: its name, how its value is found, and how it is set. Asking descriptors each time costs more than
-    the lowering itself."""
-    return tuple(
-        (
-            field.name,
-            EXCEPTIONS.get((descriptor.name, field.name)) or attrgetter(field.name),
-            _ASSIGN[field.is_repeated, field.message_type is not None],
-        )
-        for field in descriptor.fields
-    )
+# What is wrong: the path of a reference in API names, below the policy, and why.
+_Reasons = Iterator[tuple[str, Unresolved]]
 
 
-def _assign_part(message: Any, name: str, value: Any) -> None:
-    part = getattr(message, name)
-    part.SetInParent()
-    lower(value, part)
+def _mirror_references(model: Any, message: Any, references: References) -> _Reasons:
+    yield from _backend("backendRef", model, message, references)
 
 
-def _assign_parts(message: Any, name: str, value: Any) -> None:
-    target = getattr(message, name)
-    for item in value:
-        lower(item, target.add())
+def _ext_auth_references(model: Any, message: Any, references: References, path: str = "") -> _Reasons:
+    if model.backend_ref is not None:
+        yield from _backend(f"{path}backendRef", model, message, references)
+    for index, item in enumerate(getattr(model, "conditional", None) or ()):
+        below = f"{path}conditional[{index}].policy."
+        yield from _ext_auth_references(item.policy, message.conditional[index].policy, references, below)
 
 
-def _assign_values(message: Any, name: str, value: Any) -> None:
-    getattr(message, name).extend(value)
+def _jwt_references(model: Any, message: Any, references: References) -> _Reasons:
+    for index, provider in enumerate(model.providers):
+        if provider.jwks.remote is not None:
+            path = f"providers[{index}].jwks.remote.backendRef"
+            yield from _backend(path, provider.jwks.remote, message.providers[index].jwks.remote, references)
 
 
-# (is repeated, is a message) to how such a field is set.
-_ASSIGN: Final[dict[tuple[bool, bool], Callable[[Any, str, Any], None]]] = {
-    (False, False): setattr,
-    (False, True): _assign_part,
-    (True, False): _assign_values,
-    (True, True): _assign_parts,
+def _backend(path: str, model: Any, message: Any, references: References) -> _Reasons:
+    key = references.backend(model.backend_ref)
+    if isinstance(key, Unresolved):
+        yield path, key
+    else:
+        message.backend = key
+
+
+def _basic_references(model: Any, message: Any, references: References) -> _Reasons:
+    keys = references.secrets("basic_authentication", model)
+    if isinstance(keys, Unresolved):
+        yield "secretRef", keys
+    else:
+        (message.secret,) = keys
+
+
+def _api_key_references(model: Any, message: Any, references: References) -> _Reasons:
+    keys = references.secrets("api_key_authentication", model)
+    if isinstance(keys, Unresolved):
+        yield "secretRef" if model.secret_ref is not None else "secretSelector", keys
+    else:
+        message.secrets.extend(keys)
+
+
+_RESOLVERS: Final[dict[str, Callable[[Any, Any, References], _Reasons]]] = {
+    "request_mirror": _mirror_references,
+    "ext_auth": _ext_auth_references,
+    "jwt_authentication": _jwt_references,
+    "basic_authentication": _basic_references,
+    "api_key_authentication": _api_key_references,
 }
-
-
-def _milliseconds(attribute: str, *, zero_is_off: bool = False) -> Callable[[Any], int | None]:
-    """A duration in milliseconds; with `zero_is_off` "0s" is no limit, which the wire says by absence."""
-
-    def convert(model: Any) -> int | None:
-        text = getattr(model, attribute)
-        value = duration.milliseconds(text) if text is not None else None
-        return None if zero_is_off and value == 0 else value
-
-    return convert
-
-
-def _value_of(kind: str) -> Callable[[Any], str | None]:
-    """The value of a match whose `type` is `kind`."""
-    return lambda match: match.value if match.type == kind else None
-
-
-def _prefix(match: HTTPPathMatch) -> str | None:
-    return (match.value.rstrip("/") or "/") if match.type == "PathPrefix" else None
-
-
-def _headers(match: HTTPRouteMatch) -> Iterable[HTTPHeaderMatch]:
-    first: dict[str, HTTPHeaderMatch] = {}
-    for header in match.headers:
-        first.setdefault(header.name.lower(), header)
-    return first.values()
-
-
-def _match_name(match: Any) -> str:
-    name: str = match.name
-    return name.lower() if isinstance(match, HTTPHeaderMatch) else name
-
-
-def _share(part: str) -> Callable[[HTTPRequestMirrorFilter], int]:
-    """A part of the share of requests that a mirror gets; no share given: all."""
-
-    def convert(mirror: HTTPRequestMirrorFilter) -> int:
-        if mirror.fraction is not None:
-            share: int = getattr(mirror.fraction, part)
-            return share
-        return 100 if part == "denominator" or mirror.percent is None else mirror.percent
-
-    return convert
-
-
-# (message, field) to how its value is found, where the model has no attribute of that name and type.
-EXCEPTIONS: Final[dict[tuple[str, str], Callable[[Any], Any]]] = {
-    ("RouteMatch", "query"): lambda match: match.query_params,
-    ("RouteMatch", "headers"): _headers,
-    ("PathMatch", "exact"): _value_of("Exact"),
-    ("PathMatch", "prefix"): _prefix,
-    ("PathMatch", "regex"): _value_of("RegularExpression"),
-    ("ValueMatch", "name"): _match_name,
-    ("ValueMatch", "exact"): _value_of("Exact"),
-    ("ValueMatch", "regex"): _value_of("RegularExpression"),
-    ("RequestRedirect", "status"): lambda redirect: redirect.status_code,
-    ("RequestMirror", "backend"): lambda mirror: None,  # the caller resolves it
-    ("RequestMirror", "numerator"): _share("numerator"),
-    ("RequestMirror", "denominator"): _share("denominator"),
-    ("Timeouts", "request_ms"): _milliseconds("request", zero_is_off=True),
-    ("Timeouts", "backend_request_ms"): _milliseconds("backend_request", zero_is_off=True),
-    ("Retry", "backoff_ms"): _milliseconds("backoff"),
-}
+"""Field of the wire's Policy to what fills in its keys of other resources."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from google.protobuf.json_format import MessageToDict
+from pydantic import BaseModel
 
-from gatewright.api import to_wire
+from gatewright.api import lowering, to_wire
+from gatewright.api.frontend.telemetry import AccessLog
 from gatewright.api.http_route import HTTPRouteMatch, HTTPRouteRule
+from gatewright.api.model import model_in
 from gatewright.api.references import BackendObjectReference
-from gatewright.wire.v1 import route_pb2, traffic_pb2
+from gatewright.api.traffic.traffic import Traffic
+from gatewright.wire.v1 import authentication_pb2, frontend_pb2, policy_pb2, route_pb2, traffic_pb2
 
 
 def match(**fields: Any) -> dict[str, Any]:
@@ -152,10 +157,250 @@ def test_retry(retry: dict[str, Any], expected: dict[str, Any]) -> None:
     assert policies(retry=retry) == [{"retry": expected}]
 
 
+def test_a_cors_filter_is_the_policy() -> None:
+    cors = {"allowOrigins": ["https://a.example"], "allowCredentials": True}
+    expected = {"allow_origins": ["https://a.example"], "allow_credentials": True, "max_age": 5}
+    assert policies(filters=[{"type": "CORS", "cors": cors}]) == [{"cors": expected}]
+
+
+REFERENCES = to_wire.References(
+    backend=lambda reference: key(reference) or to_wire.Unresolved("not found"),
+    secrets=lambda field, model: (
+        (f"secret/default/{model.secret_ref.name}",) if model.secret_ref is not None else to_wire.Unresolved(field)
+    ),
+)
+
+
+def traffic(**fields: Any) -> list[dict[str, Any]]:
+    return [as_dict(policy) for policy in to_wire.policies(Traffic.model_validate(fields), REFERENCES)]
+
+
+SERVICE = {"name": "m", "port": 80}
+SERVICE_KEY = "backend/service/default/m/80"
+JWKS = {"remote": {"jwksPath": "keys", "backendRef": SERVICE}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (
+            {"transformation": {"request": {"set": [{"name": "a", "value": "'b'"}], "metadata": {"x": "1"}}}},
+            {"transformation": {"request": {"set": [{"name": "a", "value": "'b'"}], "metadata": {"x": "1"}}}},
+        ),
+        (
+            {
+                "transformation": {
+                    "conditional": [
+                        {"condition": "1 == 1", "policy": {"request": {"remove": ["a"]}}},
+                        {"policy": {"response": {"body": "'x'"}}},
+                    ]
+                }
+            },
+            {
+                "transformation": {
+                    "conditional": [
+                        {"condition": "1 == 1", "policy": {"request": {"remove": ["a"]}}},
+                        {"policy": {"response": {"body": "'x'"}}},
+                    ]
+                }
+            },
+        ),
+        ({"csrf": {}}, {"csrf": {}}),
+        ({"csrf": {"additionalOrigins": ["https://a"]}}, {"csrf": {"additional_origins": ["https://a"]}}),
+        ({"timeouts": {"request": "2s"}}, {"timeouts": {"request_ms": "2000"}}),
+        (
+            {"retry": {"codes": [503], "precondition": "true", "condition": "false"}},
+            {"retry": {"codes": [503], "attempts": 1, "precondition": "true", "condition": "false"}},
+        ),
+        ({"hostRewrite": {"mode": "None"}}, {"host_rewrite": {"mode": "HOST_REWRITE_MODE_NONE"}}),
+        (
+            {"buffer": {"request": {}, "response": {"maxBytes": "1Ki"}}},
+            {"buffer": {"request": {}, "response": {"max_bytes": 1024}}},
+        ),
+        (
+            {"authorization": {"policy": {"matchExpressions": ["true"]}, "action": "Deny"}},
+            {"authorization": {"policy": {"match_expressions": ["true"]}, "action": "ACTION_DENY"}},
+        ),
+        (
+            {"rateLimit": {"local": [{"requests": 5, "unit": "Minutes", "burst": 2}, {"tokens": 9, "unit": "Hours"}]}},
+            {
+                "rate_limit": {
+                    "local": [
+                        {"requests": 5, "unit": "UNIT_MINUTES", "burst": 2},
+                        {"tokens": 9, "unit": "UNIT_HOURS"},
+                    ]
+                }
+            },
+        ),
+        (
+            {"directResponse": {"status": 200, "bodyExpression": "1", "headers": [{"name": "a", "value": "'b'"}]}},
+            {"direct_response": {"status": 200, "body_expression": "1", "headers": [{"name": "a", "value": "'b'"}]}},
+        ),
+        (
+            {
+                "extAuth": {
+                    "backendRef": SERVICE,
+                    "http": {"path": "'/'", "responseMetadata": {"a": "1"}},
+                    "forwardBody": {"maxSize": "8kb"},
+                    "cache": {"key": ["request.path"], "ttl": "5m"},
+                }
+            },
+            {
+                "ext_auth": {
+                    "backend": SERVICE_KEY,
+                    "failure_mode": "FAILURE_MODE_FAIL_CLOSED",
+                    "http": {"path": "'/'", "response_metadata": {"a": "1"}},
+                    "forward_body": {"max_size": 8192},
+                    "cache": {"key": ["request.path"], "ttl": "5m", "max_entries": 10000},
+                }
+            },
+        ),
+        (
+            {"jwtAuthentication": {"mode": "Optional", "providers": [{"issuer": "i", "jwks": JWKS}]}},
+            {
+                "jwt_authentication": {
+                    "mode": "AUTHENTICATION_MODE_OPTIONAL",
+                    "providers": [
+                        {
+                            "issuer": "i",
+                            "jwks": {
+                                "remote": {
+                                    "backend": SERVICE_KEY,
+                                    "jwks_path": "keys",
+                                    "cache_duration_ms": "300000",
+                                }
+                            },
+                        }
+                    ],
+                }
+            },
+        ),
+        (
+            {"basicAuthentication": {"secretRef": {"name": "users"}, "location": {"cookie": {"name": "c"}}}},
+            {
+                "basic_authentication": {
+                    "mode": "AUTHENTICATION_MODE_STRICT",
+                    "secret": "secret/default/users",
+                    "realm": "Restricted",
+                    "location": {"cookie": {"name": "c"}},
+                }
+            },
+        ),
+        (
+            {
+                "apiKeyAuthentication": {
+                    "secretRef": {"name": "keys"},
+                    "mode": "Permissive",
+                    "location": {"queryParameter": {"name": "k"}},
+                }
+            },
+            {
+                "api_key_authentication": {
+                    "mode": "AUTHENTICATION_MODE_PERMISSIVE",
+                    "secrets": ["secret/default/keys"],
+                    "location": {"query_parameter": {"name": "k"}},
+                }
+            },
+        ),
+    ],
+)
+def test_a_policy(fields: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert traffic(**fields) == [expected]
+
+
+def test_policies_come_in_the_order_of_the_wire() -> None:
+    fields = {"buffer": {}, "csrf": {}, "headerModifiers": {"request": {"remove": ["a"]}}, "timeouts": {}}
+    names = [next(iter(policy)) for policy in traffic(**fields)]
+    assert names == ["header_modifiers", "timeouts", "csrf", "buffer"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "invalid"),
+    [
+        ({"extAuth": {"backendRef": {"name": "nowhere", "port": 1}, "http": {}}}, "backendRef: not found"),
+        (
+            {
+                "extAuth": {
+                    "conditional": [
+                        {"condition": "true", "policy": {"backendRef": SERVICE, "http": {}}},
+                        {"policy": {"backendRef": {"name": "nowhere", "port": 1}, "http": {}}},
+                    ]
+                }
+            },
+            "conditional[1].policy.backendRef: not found",
+        ),
+        (
+            {
+                "jwtAuthentication": {
+                    "providers": [
+                        {"issuer": "i", "jwks": JWKS},
+                        {
+                            "issuer": "j",
+                            "jwks": {"remote": {"jwksPath": "k", "backendRef": {"name": "nowhere", "port": 1}}},
+                        },
+                    ]
+                }
+            },
+            "providers[1].jwks.remote.backendRef: not found",
+        ),
+        (
+            {"apiKeyAuthentication": {"secretSelector": {"matchLabels": {"a": "b"}}}},
+            "secretSelector: api_key_authentication",
+        ),
+    ],
+)
+def test_a_reference_to_nowhere_makes_the_policy_invalid(fields: dict[str, Any], invalid: str) -> None:
+    (policy,) = traffic(**fields)
+    assert policy["invalid"] == invalid
+
+
+def test_access_log() -> None:
+    model = AccessLog.model_validate(
+        {"filter": "true", "attributes": {"remove": ["x"], "add": [{"name": "a", "expression": "1"}]}}
+    )
+    assert as_dict(to_wire.access_log(model)) == {
+        "access_log": {"filter": "true", "attributes": {"remove": ["x"], "add": [{"name": "a", "expression": "1"}]}}
+    }
+
+
+# Fields of the API that have no field of that name on the wire: those that wait, and references.
+ELSEWHERE = {
+    "Traffic": {"phase", "ext_proc"},
+    "ExtAuth": {"grpc", "backend_ref"},
+    "RateLimit": {"global_"},
+    "JwtAuthentication": {"mcp"},
+    "BasicAuthentication": {"users", "secret_ref"},
+    "ApiKeyAuthentication": {"secret_ref", "secret_selector"},
+    "RemoteJwks": {"backend_ref", "cache_duration"},
+    "Timeouts": {"request"},
+    "Retry": {"backoff"},
+    "PathModifier": {"type"},
+}
+
+
+def lost(model: type[BaseModel], message: Any, name: str = "") -> Iterator[str]:
+    """Fields of a model that no message could carry."""
+    for attribute, field in model.model_fields.items():
+        if attribute in ELSEWHERE.get(name or message.name, ()):
+            continue
+        if attribute not in message.fields_by_name:
+            yield f"{message.name}.{attribute}"
+            continue
+        part = model_in(field.annotation)
+        below: Any = message.fields_by_name[attribute].message_type
+        if part is not None:
+            yield from lost(part, below)
+
+
+def test_every_field_of_a_policy_travels() -> None:
+    assert not [*lost(Traffic, policy_pb2.Policy.DESCRIPTOR, "Traffic")]
+
+
 def test_exceptions_name_fields_that_exist() -> None:
     messages = {
-        **route_pb2.DESCRIPTOR.message_types_by_name,
-        **traffic_pb2.DESCRIPTOR.message_types_by_name,
+        name: message
+        for module in (route_pb2, traffic_pb2, authentication_pb2, frontend_pb2)
+        for name, message in module.DESCRIPTOR.message_types_by_name.items()
     }
-    wrong = [row for row in to_wire.EXCEPTIONS if row[1] not in messages[row[0]].fields_by_name]
+    wrong = [row for row in lowering.EXCEPTIONS if row[1] not in messages[row[0]].fields_by_name]
     assert wrong == []
