@@ -37,6 +37,7 @@ class Exchange(Variables):
         "bind",
         "body",
         "body_bytes",
+        "copy",
         "deadline",
         "detail",
         "down",
@@ -45,6 +46,7 @@ class Exchange(Variables):
         "has_body",
         "held",
         "host",
+        "host_set",
         "listener",
         "method",
         "out",
@@ -59,6 +61,7 @@ class Exchange(Variables):
         "request",
         "response",
         "response_bytes",
+        "retries",
         "scheme",
         "stage",
         "started",
@@ -67,6 +70,7 @@ class Exchange(Variables):
         "table",
         "target",
         "target_plan",
+        "took",
         "trying",
         "up",
         "version",
@@ -120,6 +124,12 @@ class Exchange(Variables):
         """The request body, when it is held for a step or for an upstream that is not connected yet."""
         self.out = b""
         """What was written upstream so far, while it can still be sent again."""
+        self.host_set = False
+        """A step chose the host to send (URLRewrite, a header modifier): hostRewrite leaves it."""
+        self.retries: Any = None
+        """How often it may be tried again (`proxy/retries.Retries`); None: no policy says so."""
+        self.copy: Any = None
+        """The request body as it went upstream (`proxy/replay.BodyCopy`), while another try or a mirror may need it."""
         self.status = 0
         self.response: Head | None = None
         """Response headers, once there are any that a response step may edit."""
@@ -134,6 +144,7 @@ class Exchange(Variables):
         self.replied = False
         """An answer is decided: a response head went to the client, or is about to."""
         self.ended = False
+        # `took`: seconds from `started` to the last byte; there once its log line is being made, for expressions.
         self.stage = 0
         """How far the descent came (`proxy/responses`)."""
         self.stopped = -1

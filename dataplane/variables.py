@@ -53,6 +53,7 @@ class Variables:
         started: float
         status: int
         target: bytes
+        took: float
         version: bytes
 
     attributes: dict[str, Any] | None
@@ -116,7 +117,8 @@ class Variables:
 
     @property
     def request_end_time(self) -> Timestamp:
-        return self.timestamp(self.down.context.clock())
+        took: float | None = getattr(self, "took", None)
+        return self.timestamp(self.down.context.clock() if took is None else self.started + took)
 
     def timestamp(self, moment: float) -> Timestamp:
         """A moment of the monotonic clock as a time of day."""

@@ -7,7 +7,15 @@ have their place between these.
 from __future__ import annotations
 
 from dataplane.chain.filter import SETTING, STEP, Row
-from dataplane.filters import header_modifiers, request_mirror, request_redirect, retry, timeouts, url_rewrite
+from dataplane.filters import (
+    access_log,
+    header_modifiers,
+    request_mirror,
+    request_redirect,
+    retry,
+    timeouts,
+    url_rewrite,
+)
 
 ROWS: tuple[Row, ...] = (
     Row("header_modifiers", header_modifiers.build, STEP, "outside the redirect, so that it edits its answer too"),
@@ -16,4 +24,5 @@ ROWS: tuple[Row, ...] = (
     Row("timeouts", timeouts.build, SETTING, "kept by the proxy over all attempts", "timeouts"),
     Row("retry", retry.build, SETTING, "a matter of attempts, which come after all steps", "retry"),
     Row("request_mirror", request_mirror.build, SETTING, "copies what the steps made of the request", "mirrors"),
+    Row("access_log", access_log.build, SETTING, "a matter of lines, made after the end; of a Gateway, not a route"),
 )

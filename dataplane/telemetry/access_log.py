@@ -2,47 +2,24 @@
 
 On the request path a record is the exchange that ended, put in a list. A timer turns the list into lines and hands them
 to a thread that writes: a full pipe or a slow disk then holds up nobody. What cannot be written in time is dropped and
-counted.
-
-Fields, in this order, one table for both formats (decisions, Access log):
+counted. Fields are in `log_fields`; what a Gateway's policy makes of them is in `log_plan`.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dataplane.telemetry.lines import LineWriter
+from dataplane.telemetry.log_fields import CLIENT_CLOSED, quoted
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
+    from dataplane.telemetry.log_plan import LogPlan
 
 log = logging.getLogger("dataplane.telemetry")
-
-FIELDS = (
-    # name, where it comes from
-    ("gateway", "namespace/name of the Gateway"),
-    ("listener", "section name of the listener"),
-    ("route", "namespace/name of the route"),
-    ("route_rule", "name of the rule, or its index"),
-    ("endpoint", "address and port of the endpoint last tried"),
-    ("src.addr", "IP address of the client"),
-    ("http.method", "request method"),
-    ("http.host", "canonical host name that the client asked for"),
-    ("http.path", "canonical path with query that the client asked for"),
-    ("http.version", "protocol version of the request"),
-    ("http.status", "status of the response; 499 when the client left before it"),
-    ("protocol", "http"),
-    ("retry.attempt", "tries after the first, when there were any"),
-    ("request.bytes", "request body bytes received"),
-    ("response.bytes", "response body bytes sent"),
-    ("error", "what went wrong, for operators"),
-    ("reason", "code of an answer that the gateway made itself"),
-    ("duration", "from the end of the request head to the last byte, ms"),
-)
 
 BATCH = 512
 """Records that are worth a line-making round of their own."""
@@ -50,8 +27,6 @@ INTERVAL = 0.5
 """Seconds that a record waits at most."""
 MAX_QUEUED = 4 * 1024 * 1024
 """Bytes of lines waiting for the writer; above it lines are dropped and counted."""
-
-CLIENT_CLOSED = 499
 
 
 class AccessLog:
@@ -68,6 +43,7 @@ class AccessLog:
         self.records: list[tuple[Exchange, float]] = []
         self._call_later = call_later
         self._line = _json_line if as_json else _text_line
+        self._planned = _planned_json if as_json else _planned_text
         self._clock = clock
         self._timer: Any = None
         self._lines = None if write is None else LineWriter(write, MAX_QUEUED, dropped, _tell)
@@ -102,7 +78,17 @@ class AccessLog:
             if int(now) != second:
                 second = int(now)
                 stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-            lines.append(line(f"{stamp}.{int(now * 1000) % 1000:03d}Z", x, seconds))
+            when = f"{stamp}.{int(now * 1000) % 1000:03d}Z"
+            listener = x.listener
+            plan: LogPlan | None = None if listener is None else listener.access_log
+            if plan is None:
+                lines.append(line(when, x, seconds))
+                continue
+            x.took = seconds
+            if plan.wants is None or plan.wants(x):
+                lines.append(self._planned(plan, when, x, seconds))
+        if not lines:
+            return
         self._lines.put("".join(lines).encode("utf-8", "backslashreplace"))
 
     def close(self, timeout: float = 2.0) -> None:
@@ -136,6 +122,13 @@ def _text_line(stamp: str, x: Exchange, took: float) -> str:
     )
 
 
+def _planned_text(plan: LogPlan, stamp: str, x: Exchange, took: float) -> str:
+    if plan.removed:
+        fields = f"{plan.text_fields(x, took)}{plan.text_added(x)}"
+        return f"{stamp}\tinfo\trequest\t{fields.lstrip(' ')}\n"
+    return f"{_text_line(stamp, x, took)[:-1]}{plan.text_added(x)}\n"
+
+
 _NO_LISTENER = "gateway=- listener=-"
 
 
@@ -159,12 +152,14 @@ def _json_line(stamp: str, x: Exchange, took: float) -> str:
     )
 
 
+def _planned_json(plan: LogPlan, stamp: str, x: Exchange, took: float) -> str:
+    if plan.removed:
+        fields = f'{{"level":"info","time":"{stamp}","scope":"request"{plan.json_fields(x, took)}'
+        return f"{fields}{plan.json_added(x)}}}\n"
+    return f"{_json_line(stamp, x, took)[:-2]}{plan.json_added(x)}}}\n"
+
+
 def _json_extra(x: Exchange) -> str:
     attempt = f',"retry.attempt":{x.attempt}' if x.attempt else ""
     error = f',"error":{quoted(x.detail)}' if x.detail else ""
     return f'{attempt}{error},"reason":"{x.reason}"' if x.reason else attempt
-
-
-def quoted(text: str) -> str:
-    """JSON's quoting: no line break or control character gets into a line."""
-    return json.dumps(text)

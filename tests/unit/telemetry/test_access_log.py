@@ -21,7 +21,13 @@ def exchange(target: bytes = b"/", detail: str = "", reason: str = "") -> Exchan
     x = Exchange(None, b"GET", target, Head(b"\r\n"), started=0.0)
     x.asked_host = b"a.test"
     x.peer, x.status, x.detail, x.reason = "192.0.2.1", 200, detail, reason
-    x.listener = SimpleNamespace(log=" gateway=default/g listener=l", log_json=',"gateway":"default/g","listener":"l"')
+    x.listener = SimpleNamespace(
+        name="l",
+        gateway="default/g",
+        log=" gateway=default/g listener=l",
+        log_json=',"gateway":"default/g","listener":"l"',
+        access_log=None,
+    )
     return x
 
 

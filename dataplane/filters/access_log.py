@@ -1,0 +1,39 @@
+"""`frontend.accessLog` (spec 2): which requests have a line in the access log, and what it says beside the default.
+
+Its value is a `telemetry/log_plan.LogPlan`, which the table gives to the listeners of its Gateway. Nothing of it runs
+on the request path.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.chain.expressions import compiled, condition
+from dataplane.chain.filter import Refused
+from dataplane.telemetry.log_fields import NAMES, OWN, is_name
+from dataplane.telemetry.log_plan import Added, LogPlan
+
+if TYPE_CHECKING:
+    from dataplane.chain.filter import Env
+    from gatewright.wire.v1 import frontend_pb2
+
+
+def build(config: frontend_pb2.AccessLog, env: Env) -> LogPlan:
+    """What the policy makes of lines. Raises `Refused` for an expression or a name that cannot be."""
+    wants = condition(compiled(config.filter, "end", "filter")) if config.filter else None
+    added: dict[str, Added] = {}
+    for index, item in enumerate(config.attributes.add):
+        field = f"attributes.add[{index}]"
+        _check(item.name, f"{field}.name")
+        if item.name in added:
+            raise Refused(f'{field}.name: "{item.name}" is there twice')
+        added[item.name] = Added.named(item.name, compiled(item.expression, "end", f"{field}.expression").evaluate)
+    # An added attribute takes the place of the default field with its name: a line never has two of one name.
+    return LogPlan(wants, tuple(added.values()), (frozenset(config.attributes.remove) | added.keys()) & NAMES)
+
+
+def _check(name: str, field: str) -> None:
+    if not is_name(name):
+        raise Refused(f'{field}: {name!r} must have no space, quote, "=", "\\" or control character')
+    if name in OWN:
+        raise Refused(f'{field}: "{name}" is what each JSON line has already')

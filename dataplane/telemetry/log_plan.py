@@ -1,0 +1,86 @@
+"""What the access log of a Gateway adds, leaves out and keeps quiet about (spec 2, AccessLog).
+
+Built when configuration changes (`filters/access_log`), kept by each listener's plan, used by `access_log` when it
+makes lines: off the request path, in batches. An exchange whose listener has none costs one look at an attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dataplane.telemetry.log_fields import ALWAYS_QUOTED, FIELDS, json_of, quoted, text_of
+from gatewright.cel.errors import CelError
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+Evaluate = Callable[["Exchange"], Any]
+"""The value of an expression on an exchange that ended. Raises CelError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """One added attribute. `text` and `json` are its beginning in a line of that format."""
+
+    text: str
+    json: str
+    evaluate: Evaluate
+
+    @classmethod
+    def named(cls, name: str, evaluate: Evaluate) -> Added:
+        """`name` is one that `is_name` takes."""
+        return cls(f" {name}=", f",{quoted(name)}:", evaluate)
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlan:
+    """The access log of one Gateway."""
+
+    wants: Callable[[Exchange], bool] | None = None
+    """Whether an exchange gets a line at all; None: each does."""
+    added: tuple[Added, ...] = ()
+    removed: frozenset[str] = frozenset()
+    """Names of default fields that are left out."""
+
+    def text_added(self, x: Exchange) -> str:
+        """The added attributes, to stand at the end of a text line. One that fails or is null is absent."""
+        parts = []
+        for item in self.added:
+            try:
+                text = text_of(item.evaluate(x))
+            except CelError:
+                continue
+            if text is not None:
+                parts.append(item.text + text)
+        return "".join(parts)
+
+    def json_added(self, x: Exchange) -> str:
+        """The same for a JSON line."""
+        parts = []
+        for item in self.added:
+            try:
+                text = json_of(item.evaluate(x))
+            except CelError:
+                continue
+            if text is not None:
+                parts.append(item.json + text)
+        return "".join(parts)
+
+    def text_fields(self, x: Exchange, took: float) -> str:
+        """The default fields that are left in, as text."""
+        found = []
+        for name, _, read in FIELDS:
+            if name not in self.removed and (value := read(x, took)) is not None:
+                text = quoted(value) if name in ALWAYS_QUOTED else text_of(value)
+                found.append(f"{name}={text}")
+        return " ".join(found)
+
+    def json_fields(self, x: Exchange, took: float) -> str:
+        """The same as JSON, each after a comma."""
+        return "".join(
+            f',"{name}":{json_of(value)}'
+            for name, _, read in FIELDS
+            if name not in self.removed and (value := read(x, took)) is not None
+        )
