@@ -40,6 +40,7 @@ from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.telemetry.watches import Watches
+from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
 
@@ -185,19 +186,37 @@ class Serving:
         self._tell = tell
         self._current = Current(word.read)
         self._heard_of_commit = asyncio.Event()
-        self._applier = Applier(rows, Env(clock=time.monotonic, random=random.random), self._current)
-        self._applier.remains.wake = self._tidy_soon
         self._tasks = _Tasks(loop)
         self._access_log = AccessLog(
             lines.file_writer(STDOUT), loop.call_later, settings.log_format == "json", self._dropped
         )
         recorder = Recorder(metrics)
         writes = Writes(loop.call_soon)
+        deadlines = Deadlines(time.monotonic, loop.call_at)
+        connector, resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
+        calls = HttpCalls(
+            table=lambda: self._current.table,
+            connector=connector,
+            resolver=resolver,
+            wake_at=deadlines.wake_at,
+            make_future=loop.create_future,
+            clock=time.monotonic,
+            random=random.random,
+        )
+        env = Env(
+            clock=time.monotonic,
+            random=random.random,
+            calls=calls,
+            offload=lambda work: loop.run_in_executor(None, work),
+            spawn=self._tasks.spawn,
+        )
+        self._applier = Applier(rows, env, self._current)
+        self._applier.remains.wake = self._tidy_soon
         self._context = Context(
             current=self._current,
-            deadlines=Deadlines(time.monotonic, loop.call_at),
-            connector=Connector(loop, writes, recorder),
-            resolver=Resolver(loop, Endpoint),
+            deadlines=deadlines,
+            connector=connector,
+            resolver=resolver,
             access_log=self._access_log,
             recorder=recorder,
             writes=writes,

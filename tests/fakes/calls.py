@@ -109,7 +109,8 @@ class FakeCalls:
             await future
         except BaseException:  # whatever ends the wait from outside: a cancelled Task, a closed coroutine
             self.given_up += 1
-            self._waiting.remove(future)
+            if future in self._waiting:
+                self._waiting.remove(future)
             raise
 
 
