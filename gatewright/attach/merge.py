@@ -3,6 +3,8 @@
 1 Of several policies that set a field at one level, the one with the smaller `order` counts; the others conflict.
 2 An `Override` locks the field: of those at several levels the least specific wins, whatever is more specific is
 overridden. 3 Otherwise the most specific wins. Fields of ACCUMULATING are not merged: all act.
+
+Sets of different phases never meet (spec 2, Traffic `phase`): `split` takes them apart.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from gatewright.attach.places import Level
+from gatewright.attach.places import Level, Phase
 
 ValueT = TypeVar("ValueT")
 
@@ -50,37 +52,60 @@ class Merged(Generic[ValueT]):
     conflicted: list[tuple[Attached[ValueT], Attached[ValueT]]] = field(default_factory=list)
     """Loser and winner at one level."""
     overridden: list[tuple[Attached[ValueT], Attached[ValueT]]] = field(default_factory=list)
-    """What a less specific `Override` (second) took out."""
+    """What a less specific `Override` (second) took out, whether or not it had won at its own level."""
+
+
+def split(policies: Iterable[tuple[Phase, Attached[ValueT]]]) -> dict[Phase, list[Attached[ValueT]]]:
+    """What is to be merged with what. Every phase has a set, in the order in which the phases run."""
+    sets: dict[Phase, list[Attached[ValueT]]] = {phase: [] for phase in Phase}
+    for phase, each in policies:
+        sets[phase].append(each)
+    return sets
 
 
 def merge(attached: Iterable[Attached[ValueT]]) -> Merged[ValueT]:
-    """Merge the policies of one phase at one position."""
+    """Merge the policies of one phase at one position. A policy that names a place in two ways counts once there."""
     by_field: dict[str, list[Attached[ValueT]]] = {}
     for each in attached:
         by_field.setdefault(each.field, []).append(each)
     merged: Merged[ValueT] = Merged()
     for name, found in by_field.items():
-        found.sort(key=lambda each: (each.level, each.order))  # stable: equal ones stay as given
-        how = ACCUMULATING.get(name)
-        if how == ALL:
+        if len(found) == 1:  # nearly always
             merged.effective[name] = found
             continue
-        inline = [each for each in found if how == WITH_INLINE and each.level == Level.INLINE]
-        rivals = [each for each in found if each not in inline] if inline else found
-        merged.effective[name] = ([_winner(rivals, merged)] if rivals else []) + inline
+        found.sort(key=_rank)  # stable: equal ones stay as given
+        how = ACCUMULATING.get(name)
+        if how == ALL:
+            merged.effective[name] = _once(found)
+            continue
+        own = [each for each in found if each.level == Level.INLINE] if how == WITH_INLINE else []
+        rivals = [each for each in found if each.level != Level.INLINE] if own else found
+        merged.effective[name] = ([_winner(_once(rivals), merged)] if rivals else []) + own
     return merged
+
+
+def _rank(each: Attached[ValueT]) -> tuple[Level, str]:
+    return each.level, each.order
+
+
+def _once(found: list[Attached[ValueT]]) -> list[Attached[ValueT]]:
+    """Without what is there twice; a rule may well have equal filters."""
+    kept: list[Attached[ValueT]] = []
+    for each in found:
+        if each.level == Level.INLINE or not kept or each != kept[-1]:
+            kept.append(each)
+    return kept
 
 
 def _winner(rivals: list[Attached[ValueT]], merged: Merged[ValueT]) -> Attached[ValueT]:
     """Of at least one, sorted by level and order."""
-    heads: list[Attached[ValueT]] = []
+    first: dict[Level, Attached[ValueT]] = {}
     for each in rivals:
-        if heads and heads[-1].level == each.level:
-            merged.conflicted.append((each, heads[-1]))
-        else:
-            heads.append(each)
-    locked = next((position for position, each in enumerate(heads) if each.override), None)
-    if locked is None:
-        return heads[-1]
-    merged.overridden += [(each, heads[locked]) for each in heads[locked + 1 :]]
-    return heads[locked]
+        winner = first.setdefault(each.level, each)
+        if winner is not each:
+            merged.conflicted.append((each, winner))
+    lock = next((each for each in first.values() if each.override), None)
+    if lock is None:
+        return first[rivals[-1].level]
+    merged.overridden += [(each, lock) for each in rivals if each.level > lock.level]
+    return lock

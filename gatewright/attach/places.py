@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import NamedTuple
+from enum import Enum, IntEnum
+from typing import Final, NamedTuple
 
 from gatewright.wire.v1 import policy_pb2
 
@@ -34,6 +34,23 @@ class Level(IntEnum):
     """The provider's or target's own policies."""
 
 
+class Phase(Enum):
+    """Sets of policies that are merged apart from each other, in the order in which they run.
+
+    The value is the section of a GatewayPolicy's spec that the set comes from, and which of its phases.
+    """
+
+    FRONTEND = "frontend", ""
+    PRE_ROUTING = "traffic", "PreRouting"
+    POST_ROUTING = "traffic", "PostRouting"
+    BACKEND = "backend", ""
+
+    @property
+    def section(self) -> str:
+        """Field of the policy's spec."""
+        return self.value[0]
+
+
 class PlaceKey(NamedTuple):
     """A place as a key for looking up. `section` "" is the object as a whole."""
 
@@ -45,6 +62,21 @@ class PlaceKey(NamedTuple):
     def __str__(self) -> str:
         text = f"{self.kind} {self.namespace}/{self.name}"
         return f"{text} {self.section}" if self.section else text
+
+
+_LEVELS: Final = {
+    "Gateway": (Level.GATEWAY, Level.LISTENER),
+    "ListenerSet": (Level.LISTENER_SET, Level.LISTENER),
+    "Service": (Level.BACKEND, Level.SECTION),
+    "GatewayBackend": (Level.BACKEND, Level.SECTION),
+}
+"""Level of the object as a whole, and of a section of it; of other kinds, which are routes, that of route and rule."""
+
+
+def level_of(place: PlaceKey) -> Level:
+    """How specific a place is that a policy object can name."""
+    whole, section = _LEVELS.get(place.kind, (Level.ROUTE, Level.RULE))
+    return section if place.section else whole
 
 
 def key_of(place: policy_pb2.Place) -> PlaceKey:

@@ -1,0 +1,126 @@
+"""What became of a policy: where it acts, which of its fields another policy of the same place took, which are locked.
+
+Used by the control plane for the conditions `Conflicted` and `Overridden`, and by lint to warn. Pure. It says the same
+as `merge` at every position, without visiting them: who comes first at a place is found once for each place
+(`winners`); what became of a policy then follows from the winners at its places and above them (`outcome`). So a change
+of one policy concerns its places, and the policies below them only when a lock came or went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from gatewright.attach.merge import ACCUMULATING, ALL
+from gatewright.attach.places import Phase, PlaceKey
+
+PolicyT = TypeVar("PolicyT")
+
+
+class Setting(NamedTuple):
+    """What policies can be rivals about."""
+
+    phase: Phase
+    field: str
+    """Name of the field of the wire's Policy."""
+
+    def __str__(self) -> str:
+        """As users write it: `traffic.extAuth`."""
+        first, *rest = self.field.split("_")
+        return ".".join((self.phase.section, first + "".join(map(str.capitalize, rest))))
+
+
+class Claim(NamedTuple, Generic[PolicyT]):
+    """One field of one policy object at one place."""
+
+    policy: PolicyT
+    """What the caller knows the object by; equal for claims of one object."""
+    place: PlaceKey
+    setting: Setting
+    order: str
+    """Unique among policies; between equal places the smaller text wins."""
+    override: bool = False
+
+
+Winners = Mapping[Setting, Claim[PolicyT]]
+
+
+class Conflict(NamedTuple, Generic[PolicyT]):
+    """A field that another policy sets at the same place, and comes first."""
+
+    setting: Setting
+    place: PlaceKey
+    winner: PolicyT
+
+
+class Overridden(NamedTuple, Generic[PolicyT]):
+    """A field that an `Override` above locks."""
+
+    setting: Setting
+    place: PlaceKey
+    lock: PlaceKey
+    """Where the override is attached."""
+    winner: PolicyT
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[PolicyT]):
+    """What became of one policy object. No entry is there twice."""
+
+    acts: tuple[tuple[PlaceKey, Setting], ...] = ()
+    """What it decides, or takes part in deciding, at one position of the place at least: unless something more specific
+    decides there, which is no fault of the policy."""
+    conflicts: tuple[Conflict[PolicyT], ...] = ()
+    overridden: tuple[Overridden[PolicyT], ...] = ()
+
+
+def winners(claims: Iterable[Claim[PolicyT]]) -> dict[Setting, Claim[PolicyT]]:
+    """Who comes first among the claims of one place, for each setting of which only one policy can act."""
+    first: dict[Setting, Claim[PolicyT]] = {}
+    for claim in claims:
+        held = first.get(claim.setting)
+        if not _accumulates(claim) and (held is None or claim.order < held.order):
+            first[claim.setting] = claim
+    return first
+
+
+def outcome(
+    own: Iterable[Claim[PolicyT]],
+    winners_at: Callable[[PlaceKey], Winners[PolicyT]],
+    above: Callable[[PlaceKey], Iterable[Sequence[PlaceKey]]],
+) -> Outcome[PolicyT]:
+    """What became of the policy that has these claims.
+
+    `winners_at`: the `winners` of a place. `above`: for each position that a place has, the less specific places there,
+    the least specific first; those of a route are the ways to its Gateways, those of a Gateway nothing.
+    """
+    acts: dict[tuple[PlaceKey, Setting], None] = {}
+    conflicts: dict[Conflict[PolicyT], None] = {}
+    overridden: dict[Overridden[PolicyT], None] = {}
+    for claim in own:
+        winner = claim if _accumulates(claim) else winners_at(claim.place).get(claim.setting, claim)
+        if winner.policy != claim.policy:
+            conflicts[Conflict(claim.setting, claim.place, winner.policy)] = None
+        locks = [] if _accumulates(claim) else [_lock(claim, way, winners_at) for way in above(claim.place)]
+        for lock in locks:
+            if lock is not None:
+                overridden[Overridden(claim.setting, claim.place, lock.place, lock.policy)] = None
+        if winner.policy == claim.policy and (not locks or None in locks):
+            acts[claim.place, claim.setting] = None
+    return Outcome(tuple(acts), tuple(conflicts), tuple(overridden))
+
+
+def _accumulates(claim: Claim[PolicyT]) -> bool:
+    return ACCUMULATING.get(claim.setting.field) == ALL
+
+
+def _lock(
+    claim: Claim[PolicyT], way: Sequence[PlaceKey], winners_at: Callable[[PlaceKey], Winners[PolicyT]]
+) -> Claim[PolicyT] | None:
+    """The least specific override of the claim's setting on one way."""
+    for place in way:
+        winner = winners_at(place).get(claim.setting)
+        if winner is not None and winner.override:
+            return winner
+    return None
