@@ -129,7 +129,8 @@ STEP, SETTING, FRONTEND = "step", "setting", "frontend"
 """What a row makes: a step of a chain; a value for `plans.RoutePolicies`; one for `plans.ListenerPlan`."""
 
 
-def _nothing(config: Any) -> Iterable[str]:
+def nothing(config: Any) -> Iterable[str]:
+    """No Secret."""
     return ()
 
 
@@ -153,5 +154,5 @@ class Row:
     """Counts or remembers for each target: never shared by equal policies of different targets or objects."""
     combine: Callable[[Sequence[Filter]], Filter] | None = None
     """Makes one step of several policies that act together, the least specific first. None: each is its own step."""
-    secrets: Callable[[Any], Iterable[str]] = _nothing
+    secrets: Callable[[Any], Iterable[str]] = nothing
     """Keys of the Secrets that a policy (its message) reads when it is built."""

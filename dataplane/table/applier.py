@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from dataplane.chain.filter import Env, Refused, Row
-from dataplane.table import endpoints, listeners, routes
+from dataplane.table import endpoints, listeners, policies, routes
 from dataplane.table.carryover import Carryover
 from dataplane.table.collection import Pause
 from dataplane.table.current import Current
 from dataplane.table.intern import Interns
 from dataplane.table.outcome import Outcome
 from dataplane.table.parted import Container
-from dataplane.table.plans import BackendPlan, ListenerPlan
+from dataplane.table.plans import BackendPlan, ListenerPlan, ListenerPolicies
 from dataplane.table.remains import Remains
 from dataplane.table.router import Router
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Store, decode
@@ -48,10 +48,13 @@ class Applier:
         self.store = Store()
         self.outcome = Outcome()
         """Of the last state that was applied."""
-        self.interns = Interns(rows, replace(env, carryover=self.carryover))
+        self.interns = Interns(rows, replace(env, carryover=self.carryover, secret=self.store.secret))
+        self.interns.secret_digest = self.store.secret_digest
         self.routers: dict[str, Router] = {}
         """By key of listener."""
         self.listener_plans: dict[str, ListenerPlan] = {}
+        self.listener_policies: dict[str, ListenerPolicies] = {}
+        """Those of the current table, by key of listener; none for a listener without."""
         self.backends: Container[str, BackendPlan] = {}
         """Those of the current table."""
         self.waiting: dict[str, bytes] = {}
@@ -109,9 +112,20 @@ class Applier:
         del changes
         yield from _handle(swap, groups, ENDPOINT, "backend")
         yield from endpoints.make_plans(swap)
+        yield from _handle(swap, groups, "secret", "policy")
+        for key, value in policies.rebuild(swap):
+            _judge(swap, policies.change_policy, key, value)
+            yield
         yield from _handle(swap, groups, "gateway", "bind", "listener")
+        yield from policies.merge_listeners(swap)
         yield from listeners.fill_new(swap)
         yield from _handle(swap, groups, "route", UNKNOWN)
+        for key, value in routes.rebuilt(swap):
+            _judge(swap, routes.change_route, key, value)
+            yield
+        for key in policies.marked_routes(swap):
+            routes.change_policies(swap, key)
+            yield
         for key, value in routes.unblocked(swap):
             later = self.refused.get(key)
             _judge(swap, routes.change_route, key, value)
@@ -122,6 +136,7 @@ class Applier:
         yield  # where the caller waits while `current.prepared` is not in effect: nobody drops a table that serves
         swap.drafts.clear()
         yield from _release(swap)
+        yield from self.interns.forget_uppers()
         yield from self.remains.drop()
 
     def _publish(self, swap: Swap) -> None:
@@ -133,6 +148,7 @@ class Applier:
             self.routers[key] = draft.finish()
             swap.listeners.add(key)
         listeners.make_plans(swap)
+        self.listener_policies |= swap.listener_policies
         binds = listeners.make_binds(swap)
         if swap.backends is not None:
             self.remains.watch(old)
@@ -180,7 +196,11 @@ def _judge(swap: Swap, handler: Handler, name: str, value: bytes | None) -> None
     except Refused as error:
         swap.refused[name] = swap.of.refused[name] = str(error)
     else:
-        swap.accepted = swap.of.refused.pop(name, None) is not None or swap.accepted
+        note = swap.notes.pop(name, None)
+        if note is not None:
+            swap.refused[name] = swap.of.refused[name] = note
+        else:
+            swap.accepted = swap.of.refused.pop(name, None) is not None or swap.accepted
 
 
 def _change_unknown(swap: Swap, name: str, value: bytes | None) -> None:
@@ -201,6 +221,8 @@ def _release(swap: Swap) -> Iterator[None]:
 HANDLERS: dict[str, Handler] = {
     ENDPOINT: endpoints.change_endpoint,
     "backend": endpoints.change_backend,
+    "secret": policies.change_secret,
+    "policy": policies.change_policy,
     "gateway": listeners.change_gateway,
     "bind": listeners.change_bind,
     "listener": listeners.change_listener,

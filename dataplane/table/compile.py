@@ -10,27 +10,31 @@ from itertools import accumulate
 
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import SETTING, Refused
-from dataplane.table.intern import Interns
-from dataplane.table.plans import NO_POLICIES, BackendPlan, BindPlan, ListenerPlan, RoutePlan, RoutePolicies, Target
+from dataplane.table.intern import Built, Interns
+from dataplane.table.plans import BackendPlan, BindPlan, ListenerPlan, ListenerPolicies, RoutePlan, Target
 from dataplane.table.router import Router
 from dataplane.upstream.endpoint import Endpoint
+from gatewright.attach.merge import Attached
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, route_pb2
 
 _PROTOCOLS = {value: name.removeprefix("PROTOCOL_") for name, value in listener_pb2.Protocol.items()}
 
 
-def route_plan(key: str, message: route_pb2.Route, interns: Interns) -> RoutePlan:
-    """The plan of a route rule. Raises `Refused`."""
+def route_plan(
+    key: str, message: route_pb2.Route, interns: Interns, attached: tuple[Attached[Built], ...] = ()
+) -> RoutePlan:
+    """The plan of a route rule; `attached`: the policies that name the route or the rule. Raises `Refused`."""
     if not message.listeners:
         raise Refused("a route needs a listener")
-    chain, settings = interns.policies(message.policies)
+    policies = interns.inline(message.policies, key)
+    if attached:
+        policies = interns.compose((), attached, policies.inline)
     targets, weights = _targets(message.backends, interns)
     source = message.source
     rule_index = message.rule_index
     log, log_json = _log_fields(
         "route", f"{source.namespace}/{source.name}", "route_rule", message.rule or str(rule_index)
     )
-    policies = RoutePolicies(chain, **settings) if settings or chain is not EMPTY else NO_POLICIES
     return RoutePlan(
         key,
         log,
@@ -75,7 +79,7 @@ def _target(reference: route_pb2.RouteBackend, interns: Interns) -> Target:
             raise Refused(f"{row.name} is not supported as a filter of a backend reference")
     kind = reference.WhichOneof("target")
     if kind == "backend":
-        return Target(reference.backend, "", interns.policies(reference.policies)[0])
+        return Target(reference.backend, "", interns.inline(reference.policies, reference.backend).chain)
     reason = reference.invalid.reason if kind == "invalid" else ""
     return Target("", reason or "a backend reference of a kind that this proxy does not know")
 
@@ -85,10 +89,12 @@ def wanted_backends(message: route_pb2.Route) -> list[str]:
     return [reference.backend for reference in message.backends if reference.weight and reference.backend]
 
 
-def listener_plan(key: str, message: listener_pb2.Listener, bind: bind_pb2.Bind, router: Router) -> ListenerPlan:
+def listener_plan(
+    key: str, message: listener_pb2.Listener, bind: bind_pb2.Bind, router: Router, policies: ListenerPolicies
+) -> ListenerPlan:
     gateway = bind.gateway.removeprefix("gateway/")
     log, log_json = _log_fields("gateway", gateway, "listener", message.name)
-    return ListenerPlan(key, message.name, gateway, message.hostname, log, log_json, router, bind.port)
+    return ListenerPlan(key, message.name, gateway, message.hostname, log, log_json, router, bind.port, *policies)
 
 
 def check_listener(message: listener_pb2.Listener) -> None:

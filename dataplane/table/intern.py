@@ -1,22 +1,28 @@
-"""One object for equal settings: routes with equal policies share a chain, those with equal backends their targets.
+"""One object for equal settings, and from policies to what a route meets.
 
-Chains are forgotten with the last plan that holds one. The small constant values are kept up to a limit and then
-forgotten together: sharing saves memory, nothing depends on it.
+Rules with equal inline policies share one `RoutePolicies`, those with equal backends their targets. What is shared is
+forgotten with the last plan that holds it. The small constant values are kept up to a limit and then forgotten
+together: sharing saves memory, nothing depends on it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
-from weakref import ref
+from weakref import WeakValueDictionary, finalize, ref
 
 from google.protobuf.message import Message
 
-from dataplane.chain.chain import EMPTY, Chain
-from dataplane.chain.filter import SETTING, Env, Filter, Refused, Row
+from dataplane.chain.chain import Chain
+from dataplane.chain.filter import FRONTEND, SETTING, Env, Filter, Origin, Refused, Row, nothing
+from dataplane.chain.reply import Reply
 from dataplane.table.parted import PartedDict
+from dataplane.table.plans import NO_POLICIES, RoutePolicies, Upper
 from dataplane.table.store import digest
+from gatewright.attach.merge import Attached, merge
+from gatewright.attach.places import Level
 from gatewright.wire.v1 import policy_pb2
 
 log = logging.getLogger("dataplane.table")
@@ -31,12 +37,26 @@ _SAME = "same"
 _MANY = ("mirrors",)
 """Plan fields that take a value of each policy; of the others the last written holds."""
 
-_Written = tuple[int, bytes, Row, Message]
-"""A policy: its place in the registry, its bytes, its row and itself."""
+
+class Built:
+    """One policy, made: the filter of a step (None: it does nothing), the value of a setting, or why it is refused."""
+
+    __slots__ = ("index", "made", "refused", "row")
+
+    def __init__(self, index: int, row: Row, made: Any, refused: str = "") -> None:
+        self.index = index
+        """Its place in the registry."""
+        self.row = row
+        self.made = made
+        self.refused = refused
+        """Not "": requests that it covers are answered with 503."""
+
+    def __repr__(self) -> str:
+        return f"Built({self.row.name}{': ' + self.refused if self.refused else ''})"
 
 
-class _Known(ref[Chain]):
-    """A chain by a digest of the bytes that it was made of, as long as a plan holds it."""
+class _Known(ref[RoutePolicies]):
+    """What equal inline policies came to, by a digest of their bytes, as long as a plan holds it."""
 
     __slots__ = ("key",)
     key: bytes
@@ -46,9 +66,15 @@ class Interns:
     def __init__(self, rows: Iterable[Row], env: Env) -> None:
         self.rows = {row.name: (index, row) for index, row in enumerate(rows)}
         self.env = env
-        self._chains: PartedDict[bytes, _Known] = PartedDict()
+        self.secret_digest: Callable[[str], bytes] = _no_digest
+        """Of the present content of a Secret, by its key."""
+        self.dead: list[int] = []
+        """Numbers of uppers that no listener has any more."""
+        self._known: PartedDict[bytes, _Known] = PartedDict()
         self._values: dict[object, object] = {}
-        self._forgotten = self._forget  # one bound method for all, instead of one for each chain
+        self._uppers: WeakValueDictionary[tuple[Attached[Built], ...], Upper] = WeakValueDictionary()
+        self._number = 0
+        self._forgotten = self._forget  # one bound method for all, instead of one for each
 
     def row(self, policy: policy_pb2.Policy) -> tuple[int, Row]:
         """Place and row of a policy. Raises `Refused` when this proxy does not know it."""
@@ -60,51 +86,121 @@ class Interns:
             raise Refused(f"policy {name} is not supported yet")
         return found
 
-    def policies(self, policies: Iterable[policy_pb2.Policy]) -> tuple[Chain, dict[str, Any]]:
-        """The steps of these policies in order of the registry, and the settings among them as values of plan fields.
+    def inline(self, policies: Sequence[policy_pb2.Policy], owner: str) -> RoutePolicies:
+        """What the inline policies of a rule, or of a backend reference, come to. `owner`: the key of the route.
 
-        Raises `Refused`.
+        Raises `Refused` for one that cannot be built, unless it is of a kind that refuses what it covers.
         """
-        steps: list[_Written] = []
-        settings: list[_Written] = []
-        rows = self.rows
-        for policy in policies:
-            index, row = rows.get(policy.WhichOneof("field")) or self.row(policy)
-            config = getattr(policy, row.name)
-            written = index, config.SerializeToString(deterministic=True), row, config
-            (settings if row.kind == SETTING else steps).append(written)
-        chain = self._chain(steps) if steps else EMPTY
-        return chain, self._settings(settings) if settings else {}
-
-    def _chain(self, steps: list[_Written]) -> Chain:
-        if len(steps) == 1:
-            key = digest(_delimited(steps[0]))
-        else:
-            steps.sort(key=_place)  # stable: equal policies stay as written
-            key = digest(b"".join(map(_delimited, steps)))
-        known = self._chains.get(key)
-        chain = None if known is None else known()
-        if chain is None:
-            built: list[Filter | None] = [build(row, config, self.env) for _, _, row, config in steps]
-            chain = Chain([step for step in built if step is not None])
-            known = self._chains[key] = _Known(chain, self._forgotten)
+        if not policies:
+            return NO_POLICIES
+        written = [self._written(policy) for policy in policies]
+        written.sort(key=_place)  # stable: equal policies stay as written
+        parts = [_delimited(index, raw) for index, _, raw, _ in written]
+        if any(row.per_target for _, row, _, _ in written):
+            parts.append(owner.encode())
+        parts += [self.secret_digest(secret) for secret in self.secrets(policies)]
+        key = digest(b"".join(parts))
+        known = self._known.get(key)
+        found = None if known is None else known()
+        if found is None:
+            built = tuple([self._inline(index, row, raw, policy, owner) for index, row, raw, policy in written])
+            found = self.compose((), (), built)
+            known = self._known[key] = _Known(found, self._forgotten)
             known.key = key
-        return chain
+        return found
 
-    def _settings(self, settings: list[_Written]) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for index, raw, row, config in settings:
+    def secrets(self, policies: Iterable[policy_pb2.Policy]) -> Iterator[str]:
+        """Keys of the Secrets that inline policies read. Raises `Refused`."""
+        for policy in policies:
+            row = self.row(policy)[1]
+            if row.secrets is not nothing:
+                yield from row.secrets(getattr(policy, row.name))
+
+    def _written(self, policy: policy_pb2.Policy) -> tuple[int, Row, bytes, policy_pb2.Policy]:
+        index, row = self.row(policy)
+        raw = getattr(policy, row.name).SerializeToString(deterministic=True)
+        return index, row, policy.invalid.encode() + raw if policy.invalid else raw, policy
+
+    def _inline(self, index: int, row: Row, raw: bytes, policy: policy_pb2.Policy, owner: str) -> Built:
+        config = getattr(policy, row.name)
+        if row.kind == SETTING:
             value = self.kept((index, raw))
-            if value is None:
-                value = self.keep((index, raw), build(row, config, self.env))
-            if row.plan_field in _MANY:
-                value = self.same((*values.get(row.plan_field, ()), value))
-            values[row.plan_field] = value
-        return values
+            return Built(index, row, self.keep((index, raw), build(row, config, self.env)) if value is None else value)
+        target = owner if row.per_target else ""
+        return self.built(policy, index, row, Origin("", row.name, target, digest(raw).hex()))
+
+    def built(self, policy: policy_pb2.Policy, index: int, row: Row, origin: Origin) -> Built:
+        """A policy, made. Raises `Refused` unless its kind refuses what it covers."""
+        try:
+            if policy.invalid:
+                raise Refused(f"{row.name}: {policy.invalid}")
+            return Built(index, row, build(row, getattr(policy, row.name), replace(self.env, origin=origin)))
+        except Refused as error:
+            if not row.refuses:
+                raise
+            return Built(index, row, None, str(error))
+
+    def upper(self, attached: Iterable[Attached[Built]]) -> Upper | None:
+        """What routes inherit, one object for equal ones; None for nothing."""
+        ingredients = tuple(attached)
+        if not ingredients:
+            return None
+        found = self._uppers.get(ingredients)
+        if found is None:
+            self._number += 1
+            found = self._uppers[ingredients] = Upper(self._number, ingredients)
+            finalize(found, self.dead.append, self._number).atexit = False
+        return found
+
+    def settle(self, upper: Upper | None, own: RoutePolicies) -> None:
+        """See to it that a request finds what `own` comes to below `upper`."""
+        if upper is None:
+            return
+        if own.under is None:
+            own.under = {}
+        if upper.number not in own.under:
+            own.under[upper.number] = self.compose(upper.ingredients, own.attached, own.inline)
+
+    def compose(
+        self, above: Iterable[Attached[Built]], attached: tuple[Attached[Built], ...], inline: tuple[Built, ...]
+    ) -> RoutePolicies:
+        """Merge, and make a chain and settings of what is in effect."""
+        own = [Attached(each.row.name, Level.INLINE, "", False, each) for each in inline]
+        effective = merge((*above, *attached, *own)).effective
+        chain, settings = self.chain(effective)
+        return RoutePolicies(chain, **settings, inline=inline, attached=attached)
+
+    def chain(self, effective: dict[str, list[Attached[Built]]]) -> tuple[Chain, dict[str, Any]]:
+        """The steps in order of the registry, and values of plan fields."""
+        steps: list[tuple[int, Filter]] = []
+        settings: dict[str, Any] = {}
+        for found in effective.values():
+            built = [each.value for each in found]
+            index, row = built[0].index, built[0].row
+            refused = next((each.refused for each in built if each.refused), "")
+            if refused:
+                steps.append((index, refusing(row.name, refused)))
+            elif row.kind == SETTING:
+                many = row.plan_field in _MANY
+                settings[row.plan_field] = self.same(tuple(each.made for each in built)) if many else built[-1].made
+            elif row.kind != FRONTEND:
+                steps += [(index, step) for step in _steps(row, built)]
+        steps.sort(key=_place)
+        return Chain([step for _, step in steps]) if steps else NO_POLICIES.chain, settings
+
+    def forget_uppers(self) -> Iterator[None]:
+        """Drop what was made for uppers that nobody has any more, one rule's policies to a step."""
+        dead, self.dead[:] = self.dead[:], []
+        for known in (None, *list(self._known.values())) if dead else ():
+            own = NO_POLICIES if known is None else known()
+            if own is not None and own.under:
+                for number in dead:
+                    own.under.pop(number, None)
+            yield
 
     def _forget(self, known: _Known) -> None:
-        if self._chains.get(known.key) is known:
-            del self._chains[known.key]
+        if self._known.get(known.key) is known:
+            del self._known[known.key]
 
     def kept(self, key: object) -> Any:
         """What was made of this key, or None."""
@@ -123,11 +219,11 @@ class Interns:
         return self.keep((_SAME, value), value) if known is None else known
 
     def __len__(self) -> int:
-        """Chains that a plan holds."""
-        return len(self._chains)
+        """Distinct inline policies that a plan holds."""
+        return len(self._known)
 
     def __repr__(self) -> str:
-        return f"Interns({len(self._chains)} chains, {len(self._values)} values)"
+        return f"Interns({len(self._known)} sets of policies, {len(self._values)} values)"
 
 
 def build(row: Row, config: Message, env: Env) -> Any:
@@ -144,9 +240,25 @@ def build(row: Row, config: Message, env: Env) -> Any:
         raise Refused(f"{row.name}: internal error: {error!r}") from error
 
 
-def _place(step: _Written) -> int:
-    return step[0]
+def refusing(name: str, why: str) -> Filter:
+    """The step that stands for a policy that cannot be applied: nothing that it covers is served without it."""
+    reply = Reply(503, "PolicyUnusable", b"policy cannot be applied", detail=why)
+    return Filter(name, request=lambda x: reply)
 
 
-def _delimited(step: _Written) -> bytes:
-    return b"%d %d %b" % (step[0], len(step[1]), step[1])
+def _steps(row: Row, built: list[Built]) -> list[Filter]:
+    filters = [each.made for each in built if each.made is not None]
+    return [row.combine(filters)] if row.combine is not None and len(filters) > 1 else filters
+
+
+def _no_digest(key: str) -> bytes:
+    return b""
+
+
+def _place(step: tuple[Any, ...]) -> int:
+    place: int = step[0]
+    return place
+
+
+def _delimited(index: int, raw: bytes) -> bytes:
+    return b"%d %d %b" % (index, len(raw), raw)

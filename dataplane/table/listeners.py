@@ -65,6 +65,7 @@ def change_listener(swap: Swap, key: str, value: bytes | None) -> None:
 def _drop(swap: Swap, key: str) -> None:
     del swap.of.store.listeners[key]
     swap.of.listener_plans.pop(key, None)
+    swap.of.listener_policies.pop(key, None)
     swap.of.remains.watch(swap.of.routers.pop(key))
 
 
@@ -79,6 +80,7 @@ def fill_new(swap: Swap) -> Iterator[None]:
             record = store.routes[key]
             message = record.placed()
             placements = place(message, record.plan)
+            swap.of.interns.settle(swap.policies_of(listener).upper, record.plan.policies)
             for hostname in compiler.hostnames(message):
                 draft.add(hostname, placements)
             yield
@@ -91,7 +93,9 @@ def make_plans(swap: Swap) -> None:
         message = store.listeners.get(key)
         bind = None if message is None else store.binds.get(message.bind)
         if message is not None and bind is not None:
-            swap.of.listener_plans[key] = compiler.listener_plan(key, message, bind, swap.of.routers[key])
+            swap.of.listener_plans[key] = compiler.listener_plan(
+                key, message, bind, swap.of.routers[key], swap.policies_of(key)
+            )
             swap.binds.add(message.bind)
 
 

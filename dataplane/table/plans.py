@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataplane.chain.chain import EMPTY, Chain
 from gatewright.attach.merge import Attached
@@ -48,6 +48,10 @@ class Retry:
     """Asked before the first try: false means one try, and no body is kept."""
     condition: Callable[[Exchange], bool] | None = None
     """Asked for each response: true means another try, as a code of `codes` does."""
+    reads_body: bool = False
+    """`precondition` reads the request body: it is held first."""
+    limit: int = 2 * 1024 * 1024
+    """Bytes of a request body that are kept for another try (spec 2, FrontendHTTP.maxBufferSize)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +61,14 @@ class Mirror:
     backend: str
     numerator: int = 1
     denominator: int = 1
+    limit: int = 2 * 1024 * 1024
+    """Bytes of a request body that are kept for the copy; a larger one is not mirrored."""
 
 
 NO_TIMEOUTS = Timeouts()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class RoutePolicies:
     """What the policies of a rule come to: its steps, and the settings that the proxy carries out. Shared by rules with
     equal policies."""
@@ -73,10 +79,12 @@ class RoutePolicies:
     mirrors: tuple[Mirror, ...] = ()
     host_rewrite: bool | None = None
     """Whether the Host header becomes the backend's; None: as the kind of backend has it (spec 2, hostRewrite)."""
-    ingredients: tuple[Attached[Any], ...] = ()
-    """Of what it was made: merged again where something stands above the route."""
-    under: dict[int, RoutePolicies] = field(default_factory=dict)
-    """What it comes to below the policies of a listener (`Upper.number`); filled before the swap."""
+    inline: tuple[Any, ...] = ()
+    """Of what it was made: the rule's own filters and fields (`intern.Built`)."""
+    attached: tuple[Attached[Any], ...] = ()
+    """Of what it was made: policies that are attached to the route or the rule."""
+    under: dict[int, RoutePolicies] | None = None
+    """What it comes to below the policies of a listener, by `Upper.number`; filled before the swap."""
 
 
 NO_POLICIES = RoutePolicies()
@@ -89,6 +97,17 @@ class Upper:
     number: int
     """Unique in this process."""
     ingredients: tuple[Attached[Any], ...]
+
+
+class ListenerPolicies(NamedTuple):
+    """What the policies of a listener come to, as fields of its plan."""
+
+    chain: Chain = EMPTY
+    upper: Upper | None = None
+    access_log: Any = None
+
+
+NO_LISTENER_POLICIES = ListenerPolicies()
 
 
 @dataclass(slots=True, eq=False)
@@ -125,6 +144,8 @@ class BackendPlan:
     host: bytes = b""
     """Host name to resolve (static backends with a name): endpoints then come from DNS, with `port`."""
     port: int = 0
+    authority: bytes = b""
+    """What hostRewrite `Auto` makes of the Host header; b"": nothing (a Unix socket has no name)."""
 
 
 @dataclass(slots=True, eq=False)

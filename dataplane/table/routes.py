@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dataplane.table import compile as compiler
+from dataplane.table import policies
 from dataplane.table.endpoints import is_ready
 from dataplane.table.matches import Placement, place
 from dataplane.table.plans import RoutePlan
@@ -20,12 +22,18 @@ def change_route(swap: Swap, key: str, value: bytes | None) -> None:
         _stop_waiting(swap, key)
         if record is not None:
             _leave(swap, key, record)
+            swap.of.store.secret_users.set(key, ())
+            swap.of.store.secret_routes.pop(key, None)
         return
-    if record is not None and record.is_of(value):
+    store, interns = swap.of.store, swap.of.interns
+    if record is not None and record.is_of(value) and key not in swap.rebuilt_routes:
         _stop_waiting(swap, key)
+        swap.refuse_on(key, _refused(record.plan))
         return
     message = decode(key, value).route
-    plan = compiler.route_plan(key, message, swap.of.interns)
+    source = message.source
+    attached = policies.attached_to_rule(store, source.kind, source.namespace, source.name, message.rule)
+    plan = compiler.route_plan(key, message, interns, attached)
     placements = place(message, plan)
     _stop_waiting(swap, key)
     for target in plan.targets:
@@ -34,8 +42,49 @@ def change_route(swap: Swap, key: str, value: bytes | None) -> None:
             return
     if record is not None:
         _leave(swap, key, record)
-    swap.of.store.routes[key] = RouteRecord(value, message, plan)
-    _enter(swap, key, message, placements)
+    _note_secrets(swap, key, value, message)
+    store.routes[key] = RouteRecord(value, message, plan)
+    _enter(swap, key, message, placements, plan)
+    swap.refuse_on(key, _refused(plan))
+
+
+def _refused(plan: RoutePlan) -> str:
+    """Which of a rule's own policies refuse what they cover, and why."""
+    return "; ".join([each.refused for each in plan.policies.inline if each.refused])
+
+
+def _note_secrets(swap: Swap, key: str, value: bytes, message: route_pb2.Route) -> None:
+    store = swap.of.store
+    secrets = list(swap.of.interns.secrets(message.policies)) if message.policies else []
+    store.secret_users.set(key, secrets)
+    if secrets:
+        store.secret_routes[key] = value
+    else:
+        store.secret_routes.pop(key, None)
+
+
+def rebuilt(swap: Swap) -> Iterator[tuple[str, bytes]]:
+    """Routes whose inline policies read a Secret that changed, as changes."""
+    for key in swap.rebuilt_routes:
+        value = swap.of.store.secret_routes.get(key)
+        if value is not None:
+            yield key, value
+
+
+def change_policies(swap: Swap, key: str) -> None:
+    """The policies that name a route, or its rule, are others: the same rule with a new plan."""
+    store, interns = swap.of.store, swap.of.interns
+    record = store.routes[key]
+    plan = record.plan
+    _, namespace, name, _ = key.split("/")
+    attached = policies.attached_to_rule(store, plan.kind, namespace, name, plan.rule)
+    if attached == plan.policies.attached:
+        return
+    message = record.placed()
+    _leave(swap, key, record)
+    new = replace(plan, policies=interns.compose((), attached, plan.policies.inline))
+    store.routes[key] = record.with_plan(new)
+    _enter(swap, key, message, place(message, new), new)
 
 
 def unblocked(swap: Swap) -> Iterator[tuple[str, bytes]]:
@@ -46,12 +95,13 @@ def unblocked(swap: Swap) -> Iterator[tuple[str, bytes]]:
             yield key, value
 
 
-def _enter(swap: Swap, key: str, message: route_pb2.Route, placements: list[Placement]) -> None:
+def _enter(swap: Swap, key: str, message: route_pb2.Route, placements: list[Placement], plan: RoutePlan) -> None:
     hostnames = compiler.hostnames(message)
     listeners = message.listeners
     for listener in listeners if len(listeners) == 1 else dict.fromkeys(listeners):
         swap.of.store.routes_of.add(listener, key)
         draft = swap.drafts.get(listener) or swap.draft(listener)
+        swap.of.interns.settle(swap.policies_of(listener).upper, plan.policies)
         if draft is not None:
             for hostname in hostnames:
                 draft.add(hostname, placements)

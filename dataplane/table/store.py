@@ -7,9 +7,9 @@ the last good version: what is refused or waits is not entered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -17,9 +17,13 @@ from dataplane.chain.filter import Refused
 from dataplane.table.parted import LIMIT, Container, PartedDict, grown
 from dataplane.table.plans import RoutePlan
 from dataplane.upstream.endpoint import Endpoint
+from gatewright.attach.places import PlaceKey
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, resource_pb2, route_pb2
 
-WIRE_REVISION = 1
+if TYPE_CHECKING:
+    from dataplane.table.intern import Built
+
+WIRE_REVISION = 2
 """The newest wire revision whose fields this proxy reads."""
 
 RESOURCE_TYPE = "type.googleapis.com/gatewright.wire.v1.Resource"
@@ -31,6 +35,8 @@ KINDS = {
     "listener": "listener/",
     "route": "route/",
     "backend": "backend/",
+    "secret": "secret/",
+    "policy": "policy/",
 }
 """Kinds that this proxy applies, with what their keys begin with."""
 
@@ -55,6 +61,12 @@ class RouteRecord:
         self._bytes = digest(raw) + message.SerializeToString()
         """One object instead of two: there is one for each route."""
         self.plan = plan
+
+    def with_plan(self, plan: RoutePlan) -> RouteRecord:
+        """The same route with another plan."""
+        made = RouteRecord.__new__(RouteRecord)
+        made._bytes, made.plan = self._bytes, plan
+        return made
 
     def is_of(self, raw: bytes) -> bool:
         """Whether it was made of these bytes."""
@@ -91,6 +103,26 @@ class EndpointRecord(NamedTuple):
     endpoint: Endpoint
 
 
+class SecretRecord(NamedTuple):
+    digest: bytes
+    data: dict[str, bytes]
+
+    def __repr__(self) -> str:
+        return f"SecretRecord({', '.join(self.data)})"  # values are not for showing
+
+
+class PolicyRecord(NamedTuple):
+    raw: bytes
+    field: str
+    early: bool
+    """Of the gateway phase."""
+    override: bool
+    order: str
+    built: Mapping[PlaceKey, Built]
+    refused: str
+    """Why it refuses what it covers, or ""."""
+
+
 class Store:
     def __init__(self) -> None:
         self.gateways: dict[str, bytes] = {}
@@ -99,12 +131,32 @@ class Store:
         self.backends: PartedDict[str, BackendRecord] = PartedDict()
         self.endpoints: PartedDict[str, EndpointRecord] = PartedDict()
         self.routes: PartedDict[str, RouteRecord] = PartedDict()
+        self.policies: dict[str, PolicyRecord] = {}
+        self.policies_at: dict[PlaceKey, dict[str, None]] = {}
+        """Keys of policies by place."""
+        self.secrets: dict[str, SecretRecord] = {}
+        self.secret_users = Users()
+        """Keys of policies and routes by the Secrets that they read; these need not be there."""
+        self.secret_routes: dict[str, bytes] = {}
+        """The whole of routes with inline policies that read a Secret: they are made anew when it changes."""
         self.listeners_of: Children = Children()
         """Listener keys by bind."""
         self.routes_of: Children = Children()
         """Route keys by listener; the listener need not be there."""
         self.endpoints_of: Children = Children()
         """Endpoint names by backend; the backend need not be there."""
+
+    def secret(self, key: str) -> Mapping[str, bytes]:
+        """Entries of a Secret. Raises `Refused`."""
+        record = self.secrets.get(key)
+        if record is None:
+            raise Refused(f"{key} is not known to this proxy")
+        return record.data
+
+    def secret_digest(self, key: str) -> bytes:
+        """Stands for the content of a Secret; b"" when it is not there."""
+        record = self.secrets.get(key)
+        return b"" if record is None else record.digest
 
     def __repr__(self) -> str:
         return (
@@ -143,6 +195,33 @@ class Children:
         return parent in self._of
 
 
+class Users:
+    """Who uses what, both ways."""
+
+    __slots__ = ("_used", "_users")
+
+    def __init__(self) -> None:
+        self._users: dict[str, dict[str, None]] = {}
+        self._used: dict[str, tuple[str, ...]] = {}
+
+    def set(self, user: str, used: Iterable[str]) -> None:
+        """From now on `user` uses exactly these."""
+        for key in self._used.pop(user, ()):
+            users = self._users[key]
+            del users[user]
+            if not users:
+                del self._users[key]
+        keys = tuple(dict.fromkeys(used))
+        if keys:
+            self._used[user] = keys
+        for key in keys:
+            self._users.setdefault(key, {})[user] = None
+
+    def of(self, used: str) -> list[str]:
+        """The users of a thing."""
+        return list(self._users.get(used, ()))
+
+
 def decode(name: str, value: bytes) -> resource_pb2.Resource:
     """One resource, checked as far as its kind goes. Raises `Refused`."""
     try:
@@ -150,9 +229,7 @@ def decode(name: str, value: bytes) -> resource_pb2.Resource:
     except DecodeError:
         raise Refused("not a Resource message") from None
     if resource.min_revision > WIRE_REVISION:
-        raise Refused(
-            f"needs a newer proxy: wire revision {resource.min_revision} or later, this one knows {WIRE_REVISION}"
-        )
+        raise Refused(too_new(resource))
     kind = resource.WhichOneof("kind")
     if kind is None:
         raise Refused("a kind of resource that this proxy does not know")
@@ -162,6 +239,11 @@ def decode(name: str, value: bytes) -> resource_pb2.Resource:
     if resource.key != name or not name.startswith(beginning):
         raise Refused(f"a {kind} with key {resource.key!r} was sent as {name!r}")
     return resource
+
+
+def too_new(resource: resource_pb2.Resource) -> str:
+    """Why a resource cannot be read: it is of a language that a newer proxy speaks."""
+    return f"needs a newer proxy: wire revision {resource.min_revision} or later, this one knows {WIRE_REVISION}"
 
 
 def decode_endpoint(name: str, value: bytes) -> backend_pb2.Endpoint:

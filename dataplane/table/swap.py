@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.table.draft import RouterDraft
 from dataplane.table.parted import Container
-from dataplane.table.plans import BackendPlan
+from dataplane.table.plans import NO_LISTENER_POLICIES, BackendPlan, ListenerPolicies
 
 if TYPE_CHECKING:
     from dataplane.table.applier import Applier
@@ -23,9 +23,15 @@ class Swap:
         "binds",
         "dirty_backends",
         "drafts",
+        "listener_policies",
         "listeners",
+        "merged_places",
+        "merged_routes",
         "new_listeners",
+        "notes",
         "of",
+        "rebuilt_policies",
+        "rebuilt_routes",
         "refused",
         "released",
         "unblocked",
@@ -34,6 +40,18 @@ class Swap:
     def __init__(self, applier: Applier) -> None:
         self.of = applier
         self.refused: dict[str, str] = {}
+        self.notes: dict[str, str] = {}
+        """Reasons of what was entered and refuses what it covers, until they are told."""
+        self.merged_places: set[tuple[str, str, str]] = set()
+        """Objects (kind, namespace, name) whose listeners' policies are to be merged anew."""
+        self.merged_routes: dict[tuple[str, str, str], None] = {}
+        """The same of routes."""
+        self.rebuilt_policies: dict[str, None] = {}
+        """Keys of policies that are to be built anew, because of a Secret."""
+        self.rebuilt_routes: dict[str, None] = {}
+        """The same of routes with inline policies."""
+        self.listener_policies: dict[str, ListenerPolicies] = {}
+        """By key of listener: those that are other than before."""
         self.accepted = False
         """Whether something was accepted that stood refused."""
         self.drafts: dict[str, RouterDraft] = {}
@@ -50,6 +68,16 @@ class Swap:
         """Routes that may be able to enter now."""
         self.released: list[Endpoint] = []
         """To be given back once no table names them."""
+
+    def refuse_on(self, key: str, reason: str) -> None:
+        """A resource is in force and refuses what it covers; "" is no reason."""
+        if reason:
+            self.notes[key] = reason
+
+    def policies_of(self, listener: str) -> ListenerPolicies:
+        """What the policies of a listener come to with this state."""
+        found = self.listener_policies.get(listener)
+        return self.of.listener_policies.get(listener, NO_LISTENER_POLICIES) if found is None else found
 
     def draft(self, listener: str) -> RouterDraft | None:
         """The next router of a listener; None when the listener is not there."""

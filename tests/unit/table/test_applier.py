@@ -437,18 +437,19 @@ def refusals() -> list[tuple[str, Change, str]]:
     newer.min_revision = 7
     unknown = resource_pb2.Resource.FromString(route("r").value or b"")
     unknown.route.policies.append(policy_pb2.Policy())
-    secret = resource_pb2.Resource(key="secret/default/s")
-    secret.secret.SetInParent()
-    policy = resource_pb2.Resource(key="policy/default/p/timeouts")
-    policy.policy.timeouts.request_ms = 1
+    stream = resource_pb2.Resource(key="tcproute/default/s")
+    stream.tcp_route.SetInParent()
+    policy = resource_pb2.Resource(key="policy/default/p/header_modifiers")
+    policy.policy.header_modifiers.request.remove.append("a b")
+    policy.policy.places.add(section="http").object.CopyFrom(policy_pb2.ObjectRef(kind="Gateway", name="gw"))
     nobody = resource_pb2.Resource.FromString(route("r").value or b"")
     del nobody.route.listeners[:]
     return [
         ("bytes", Change(RESOURCE_TYPE, route_key("r"), b"\xff\xff"), "not a Resource message"),
-        ("revision", change(newer), "needs a newer proxy: wire revision 7 or later, this one knows 1"),
+        ("revision", change(newer), "needs a newer proxy: wire revision 7 or later, this one knows 2"),
         ("kind", change(resource_pb2.Resource(key="x/y")), "a kind of resource that this proxy"),
-        ("secret", change(secret), "secret resources are not supported yet"),
-        ("policy", change(policy), "policy resources are not supported yet"),
+        ("stream", change(stream), "tcp_route resources are not supported yet"),
+        ("policy", change(policy), "header_modifiers: request.remove: 'a b' is not a header"),
         ("field", change(unknown), "a policy that this proxy does not know"),
         ("key", Change(RESOURCE_TYPE, route_key("s"), route("r").value), "a route with key"),
         ("place", Change(RESOURCE_TYPE, "bind/x", b"\x0a\x06bind/x\x6a\x00"), "a route with key 'bind/x' was sent as"),
@@ -583,7 +584,7 @@ def test_equal_policies_share_a_chain_and_equal_settings_an_object(run: TableRun
 def test_chains_are_forgotten_with_their_last_route(run: TableRun) -> None:
     for number in range(100):
         run.apply(route("r", policies=[header("x", str(number))]))
-    assert repr(run.applier.interns).startswith("Interns(1 chains")
+    assert repr(run.applier.interns).startswith("Interns(1 sets")
 
 
 def test_code_is_compiled_per_shape_not_per_chain() -> None:
@@ -597,7 +598,7 @@ def test_code_is_compiled_per_shape_not_per_chain() -> None:
         routes.append(route(f"r{number}", prefix=f"/{number}", policies=[*policies, redirect][: 1 + number % 2]))
     run.apply(bind(), listener(), *routes)
     assert run.refused == {}
-    assert repr(run.applier.interns).startswith("Interns(300 chains")
+    assert repr(run.applier.interns).startswith("Interns(300 sets")
     assert chains.maker.cache_info().misses == 1
 
 

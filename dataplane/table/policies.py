@@ -1,0 +1,236 @@
+"""Changes of policies and Secrets, and what listeners and their routes make of them. Called by the applier.
+
+A policy is one top-level field of one object, with the places that it is attached to. It is built when it arrives, once
+for each place where it counts per target, else once; merging is done here, at swap time, never for a request: of each
+listener the gateway phase and what its routes inherit, of each distinct set of a rule's own policies what it comes to
+below that (`Interns.settle`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from dataplane.chain.chain import EMPTY
+from dataplane.chain.filter import FRONTEND, STEP, Origin, Refused, Row
+from dataplane.table.intern import Built, Interns
+from dataplane.table.plans import NO_LISTENER_POLICIES, ListenerPolicies
+from dataplane.table.store import (
+    WIRE_REVISION,
+    PolicyRecord,
+    SecretRecord,
+    Store,
+    decode,
+    digest,
+    too_new,
+)
+from dataplane.table.swap import Swap
+from gatewright.attach.merge import Attached, merge
+from gatewright.attach.places import Level, ListenerPosition, PlaceKey, key_of, rule_places
+from gatewright.wire.v1 import listener_pb2, policy_pb2, resource_pb2
+
+LISTENER_KINDS = ("Gateway", "ListenerSet")
+ROUTE_KINDS = ("HTTPRoute", "GRPCRoute")
+
+MAX_RULES = 64
+"""Rules of a route that a policy may have to find (Gateway API: 16)."""
+
+
+def change_secret(swap: Swap, key: str, value: bytes | None) -> None:
+    """Raises `Refused`. Policies that read it are built anew."""
+    store = swap.of.store
+    old = store.secrets.get(key)
+    if value is None:
+        if store.secrets.pop(key, None) is None:
+            return
+    else:
+        if old is not None and old.digest == digest(value):
+            return
+        store.secrets[key] = SecretRecord(digest(value), dict(decode(key, value).secret.data))
+    for user in list(store.secret_users.of(key)):
+        if user.startswith("route/"):
+            swap.rebuilt_routes[user] = None
+        else:
+            swap.rebuilt_policies[user] = None
+
+
+def change_policy(swap: Swap, key: str, value: bytes | None) -> None:
+    """Raises `Refused`; the last good version stays then. One of a kind that refuses what it covers is entered even so,
+    and refuses."""
+    store = swap.of.store
+    old = store.policies.get(key)
+    if value is None:
+        if old is not None:
+            _remove(swap, key, old)
+        store.secret_users.set(key, ())
+        return
+    if old is not None and old.raw == value and key not in swap.rebuilt_policies:
+        swap.refuse_on(key, old.refused)
+        return
+    store.secret_users.set(key, _secrets(swap.of.interns, key, value))
+    new = _record(swap.of.interns, key, value)
+    if old is not None:
+        _remove(swap, key, old)
+    _enter(swap, key, new)
+    swap.refuse_on(key, new.refused)
+
+
+def _secrets(interns: Interns, key: str, value: bytes) -> list[str]:
+    """Keys of the Secrets that a policy reads, also of one that cannot be built before they come."""
+    message, _ = _decoded(key, value)
+    name = message.WhichOneof("field") or ""
+    return list(interns.rows[name][1].secrets(getattr(message, name))) if name in interns.rows else []
+
+
+def rebuild(swap: Swap) -> Iterator[tuple[str, bytes]]:
+    """Policies that read a Secret which changed, as changes."""
+    for key in swap.rebuilt_policies:
+        record = swap.of.store.policies.get(key)
+        if record is not None:
+            yield key, record.raw
+
+
+def _record(interns: Interns, key: str, value: bytes) -> PolicyRecord:
+    message, refused = _decoded(key, value)
+    try:
+        index, row = interns.row(message)
+    except Refused as error:  # it may be for security, so it refuses what it covers
+        name = key.rpartition("/")[2]
+        refused = refused or str(error)
+        made = Built(0, Row(name, _unknown, STEP, "unknown to this proxy", refuses=True), None, f"{name}: {refused}")
+        built = {key_of(place): made for place in message.places}
+    else:
+        if refused and not row.refuses:
+            raise Refused(refused)
+        message.invalid = message.invalid or refused
+        built = _built(interns, message, index, row)
+    override = message.inheritance == policy_pb2.INHERITANCE_OVERRIDE
+    early = message.phase == policy_pb2.PHASE_PRE_ROUTING
+    why = next((each.refused for each in built.values() if each.refused), "")
+    return PolicyRecord(value, key.rpartition("/")[2], early, override, message.order, built, why)
+
+
+def _unknown(config: Any, env: Any) -> Any:
+    raise Refused("a policy that this proxy does not know")
+
+
+def _decoded(key: str, value: bytes) -> tuple[policy_pb2.Policy, str]:
+    """A policy, and why it must refuse what it covers although it could be read: it is of a newer proxy's language."""
+    try:
+        resource = resource_pb2.Resource.FromString(value)
+    except DecodeError:
+        raise Refused("not a Resource message") from None
+    if resource.WhichOneof("kind") == "policy" and resource.key == key and resource.min_revision > WIRE_REVISION:
+        return resource.policy, too_new(resource)
+    return decode(key, value).policy, ""
+
+
+def _built(interns: Interns, message: policy_pb2.Policy, index: int, row: Row) -> dict[PlaceKey, Built]:
+    """By place. Raises `Refused`, as `Interns.built` does."""
+    source = message.source
+    policy = f"{source.kind} {source.namespace}/{source.name}"
+    content = digest(getattr(message, row.name).SerializeToString(deterministic=True)).hex()
+    made: Built | None = None
+    built = {}
+    for place in map(key_of, message.places):
+        if made is None or row.per_target:
+            made = interns.built(message, index, row, Origin(policy, row.name, str(place), content))
+        built[place] = made
+    return built
+
+
+def _enter(swap: Swap, key: str, record: PolicyRecord) -> None:
+    swap.of.store.policies[key] = record
+    for place in record.built:
+        swap.of.store.policies_at.setdefault(place, {})[key] = None
+        _mark(swap, place)
+
+
+def _remove(swap: Swap, key: str, record: PolicyRecord) -> None:
+    store = swap.of.store
+    del store.policies[key]
+    for place in record.built:
+        there = store.policies_at[place]
+        there.pop(key, None)
+        if not there:
+            del store.policies_at[place]
+        _mark(swap, place)
+
+
+def _mark(swap: Swap, place: PlaceKey) -> None:
+    """What is to be merged anew because of a change at a place."""
+    if place.kind in LISTENER_KINDS:
+        swap.merged_places.add(place[:3])
+    elif place.kind in ROUTE_KINDS:
+        swap.merged_routes[place[:3]] = None
+
+
+def attached_to_rule(store: Store, kind: str, namespace: str, name: str, rule: str) -> tuple[Attached[Built], ...]:
+    """The policies that name a route or its rule."""
+    if not store.policies_at:
+        return ()
+    return tuple(_attached(store, rule_places(kind, namespace, name, rule), early=False))
+
+
+def _attached(store: Store, places: Iterable[tuple[Level, PlaceKey]], *, early: bool) -> Iterator[Attached[Built]]:
+    for level, place in places:
+        for key in store.policies_at.get(place, ()):
+            record = store.policies[key]
+            if record.early == early:
+                yield Attached(record.field, level, record.order, record.override, record.built[place])
+
+
+def marked_routes(swap: Swap) -> Iterator[str]:
+    """Keys of the rules whose own policies changed."""
+    routes = swap.of.store.routes
+    for kind, namespace, name in swap.merged_routes:
+        for number in range(MAX_RULES):
+            record = routes.get(f"route/{namespace}/{name}/{number}")
+            if record is not None and record.plan.kind == kind:
+                yield f"route/{namespace}/{name}/{number}"
+
+
+def merge_listeners(swap: Swap) -> Iterator[None]:
+    """Make the policies of each listener that changed or has a place where one did; then those of its routes."""
+    store, interns = swap.of.store, swap.of.interns
+    changed = set(swap.listeners)
+    for key, message in store.listeners.items():
+        position = position_of(store, message)
+        if position is None:
+            continue
+        if key not in changed and not any(place[:3] in swap.merged_places for _, place in position.places()):
+            continue
+        policies = _of_listener(store, interns, position)
+        if policies == swap.of.listener_policies.get(key, NO_LISTENER_POLICIES):
+            continue
+        swap.listener_policies[key] = policies
+        swap.listeners.add(key)
+        if policies.upper is not None:
+            for route in store.routes_of.of(key):
+                record = store.routes.get(route)
+                if record is not None:
+                    interns.settle(policies.upper, record.plan.policies)
+                yield
+
+
+def position_of(store: Store, message: listener_pb2.Listener) -> ListenerPosition | None:
+    """None for a listener whose bind is not there: it serves nobody."""
+    bind = store.binds.get(message.bind)
+    if bind is None:
+        return None
+    namespace, _, name = bind.gateway.removeprefix("gateway/").partition("/")
+    return ListenerPosition((namespace, name), message.name)
+
+
+def _of_listener(store: Store, interns: Interns, position: ListenerPosition) -> ListenerPolicies:
+    if not store.policies_at:
+        return NO_LISTENER_POLICIES
+    early = list(_attached(store, position.places(), early=True))
+    late = list(_attached(store, position.places(), early=False))
+    frontend = [each for each in late if each.value.row.kind == FRONTEND]
+    logs = merge(frontend).effective.get("access_log")
+    upper = interns.upper(each for each in late if each.value.row.kind != FRONTEND)
+    chain = interns.chain(merge(early).effective)[0] if early else EMPTY
+    return ListenerPolicies(chain, upper, logs[-1].value.made if logs else None)
