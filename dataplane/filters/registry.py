@@ -6,7 +6,7 @@ have their place between these.
 
 from __future__ import annotations
 
-from dataplane.chain.filter import SETTING, STEP, Row
+from dataplane.chain.filter import FRONTEND, SETTING, STEP, Row
 from dataplane.filters import (
     access_log,
     header_modifiers,
@@ -24,5 +24,5 @@ ROWS: tuple[Row, ...] = (
     Row("timeouts", timeouts.build, SETTING, "kept by the proxy over all attempts", "timeouts"),
     Row("retry", retry.build, SETTING, "a matter of attempts, which come after all steps", "retry"),
     Row("request_mirror", request_mirror.build, SETTING, "copies what the steps made of the request", "mirrors"),
-    Row("access_log", access_log.build, SETTING, "a matter of lines, made after the end; of a Gateway, not a route"),
+    Row("access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "access_log"),
 )
