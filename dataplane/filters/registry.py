@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataplane.chain.filter import FRONTEND, SETTING, STEP, Row
 from dataplane.filters import (
     access_log,
+    authorization,
+    cors,
+    csrf,
     header_modifiers,
     request_mirror,
     request_redirect,
@@ -18,6 +21,16 @@ from dataplane.filters import (
 )
 
 ROWS: tuple[Row, ...] = (
+    Row("cors", cors.build, STEP, "first: preflights carry no credentials, and refusals get its headers too"),
+    Row("csrf", csrf.build, STEP, "before anything that believes the credentials a browser adds", refuses=True),
+    Row(
+        "authorization",
+        authorization.build,
+        STEP,
+        "after whatever finds out who it is",
+        refuses=True,
+        combine=authorization.combine,
+    ),
     Row("header_modifiers", header_modifiers.build, STEP, "outside the redirect, so that it edits its answer too"),
     Row("url_rewrite", url_rewrite.build, STEP, "after whatever reads the path and host that the client asked for"),
     Row("request_redirect", request_redirect.build, STEP, "last: it answers, so nothing may be left to do"),

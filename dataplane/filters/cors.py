@@ -1,0 +1,204 @@
+"""CORS: which other sites' scripts may use this one (Gateway API HTTPCORSFilter, Fetch standard 3.2).
+
+A preflight (OPTIONS with `Origin` and `Access-Control-Request-Method`) is answered here and goes no further; one from
+an origin that is not allowed gets no CORS headers. All other requests go on, and their response gets the headers that
+their origin is due, whoever made it: the upstream, or a later step that refused. What the upstream itself says of CORS
+is taken out, and `Vary: Origin` is always there, so that no cache gives one site the answer for another.
+
+Whether a method or header is allowed is the browser's to compare: the preflight's answer lists those that are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHook
+from dataplane.chain.reply import Reply
+from dataplane.http.heads import is_name, without_named
+from gatewright.wire.v1 import traffic_pb2
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from dataplane.http.heads import Head
+
+NAME = "cors"
+
+DEFAULT_MAX_AGE = 5
+"""Seconds (Gateway API)."""
+
+PREFLIGHT = "CorsPreflight"
+"""Reason in the log; it is no error."""
+
+VARY, VARY_LOW = b"vary: Origin\r\n", b"vary: origin\r\n"
+CREDENTIALS = b"access-control-allow-credentials: true\r\n"
+
+OURS: Final = {
+    b"access-control-" + name
+    for name in b"allow-origin allow-credentials allow-headers allow-methods expose-headers max-age".split()
+}
+"""Response headers that are this policy's alone."""
+
+MAX_ORIGIN: Final = 512
+"""Bytes of an origin's text; nothing longer is one, or is remembered."""
+
+_PATTERN = re.compile(r"(https?)://(\*|(?:\*\.)?[a-z0-9.\-]+)(?::([0-9]{1,5}))?").fullmatch
+_PORTS = {"http": "80", "https": "443"}
+_LIST = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z, \t]{1,4096}").fullmatch
+"""RFC 9110 5.6.1: tokens and commas."""
+
+IsAllowed = Callable[[bytes], bool]
+
+
+def build(config: traffic_pb2.Cors, env: Env) -> Filter:
+    """Raises `Refused` for an origin, method or header that none can be."""
+    allowed = _allowed(config)
+    any_origin = "*" in config.allow_origins and not config.allow_credentials
+    credentials = CREDENTIALS if config.allow_credentials else b""
+    exposed = _names(config.expose_headers, "exposeHeaders")
+    lists_exposed = exposed == b"*" and config.allow_credentials
+    fixed = credentials + (_line(b"expose-headers", exposed) if exposed and not lists_exposed else b"")
+    key = f"cors?{env.origin.key}"
+    return Filter(
+        NAME,
+        request=_request_hook(key, allowed, any_origin, fixed, _preflight(config, credentials)),
+        response=_response_hook(key, lists_exposed),
+    )
+
+
+def _allowed(config: traffic_pb2.Cors) -> IsAllowed:
+    """Whether an origin, in lower case, is one of those of the configuration."""
+    if "*" in config.allow_origins:
+        return lambda origin: True
+    exact = set()
+    patterns = []
+    for index, text in enumerate(config.allow_origins):
+        match = _PATTERN(text.lower())
+        if match is None:
+            raise Refused(f"allowOrigins[{index}]: {text!r} is not an origin")
+        scheme, host, port = match.groups()
+        suffix = f":{port}" if port and port != _PORTS[scheme] else ""
+        if host.startswith("*"):
+            patterns.append(rf"{scheme}://[a-z0-9_.\-]+{re.escape(host[1:] + suffix)}")
+        else:
+            exact.add(f"{scheme}://{host}{suffix}".encode())
+    if not patterns:
+        return exact.__contains__
+    matches = re.compile("|".join(patterns).encode()).fullmatch
+    return lambda origin: origin in exact or matches(origin) is not None
+
+
+def _request_hook(key: str, allowed: IsAllowed, any_origin: bool, fixed: bytes, preflight: Preflight) -> RequestHook:
+    """Answers preflights; of other requests with an allowed origin it leaves the response's lines at `key`."""
+    for_any = _line(b"allow-origin", b"*") + fixed
+
+    @lru_cache(256)
+    def lines_for(origin: bytes) -> bytes:
+        """Those that tell the browser that this origin may read the response; b"": it may not."""
+        if not allowed(origin.lower()):
+            return b""
+        return for_any if any_origin else _line(b"allow-origin", origin) + fixed
+
+    def check(x: Exchange) -> Reply | None:
+        head = x.request
+        low = head.low
+        start = low.find(b"\r\norigin:")
+        if start < 0:
+            return None
+        start += 9
+        origin = head.block[start : low.find(b"\r\n", start)].strip(b" \t")
+        lines = lines_for(origin) if len(origin) <= MAX_ORIGIN else b""
+        if x.method == b"OPTIONS" and (method := head.get(b"access-control-request-method")):
+            return preflight.answer(origin, lines, method, head)
+        if lines:
+            x.leave(key, lines)
+        return None
+
+    return check
+
+
+def _response_hook(key: str, lists_exposed: bool) -> ResponseHook:
+    def edit(x: Exchange) -> None:
+        head = x.response
+        assert head is not None  # response hooks run when there is one
+        if b"\r\naccess-control-" in head.low:
+            head.block, head.low = without_named(head.block, head.low, OURS)
+        values = x.attributes
+        lines = b"" if values is None else values.get(key, b"")
+        if lines and lists_exposed:
+            lines += _line(b"expose-headers", b", ".join(dict.fromkeys(name for name, _ in head.items())))
+        if b"\r\nvary:" not in head.low or not _varies_by_origin(head):
+            head.block += VARY + lines
+            head.low += VARY_LOW + lines.lower()
+        else:
+            head.append(lines)
+
+    return edit
+
+
+def _varies_by_origin(head: Head) -> bool:
+    names = b",".join(head.get_all(b"vary")).lower().split(b",")
+    return any(name.strip(b" \t") in (b"origin", b"*") for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """What answers to preflights say beside the origin."""
+
+    methods: bytes | None
+    """A finished line; None: the method that was asked for."""
+    headers: bytes | None
+    """A finished line; None: the headers that were asked for."""
+    wildcard: bytes
+    """In place of `headers`, unless `authorization` is among those that were asked for: `*` does not cover it."""
+    rest: bytes
+
+    def answer(self, origin: bytes, lines: bytes, method: bytes, head: Head) -> Reply:
+        """To a preflight whose origin is due `lines`."""
+        if not lines:
+            return Reply(204, PREFLIGHT, headers=VARY, detail="the origin is not allowed")
+        end = lines.find(b"\r\n") + 2  # after allow-origin: what may be read of a response is no matter of a preflight
+        methods = _echo(b"allow-methods", method) if self.methods is None else self.methods
+        return Reply(204, PREFLIGHT, headers=VARY + lines[:end] + methods + self._headers(head) + self.rest)
+
+    def _headers(self, head: Head) -> bytes:
+        if self.headers is not None:
+            return self.headers
+        asked = b", ".join(head.get_all(b"access-control-request-headers"))
+        if self.wildcard and b"authorization" not in asked.lower():
+            return self.wildcard
+        return _echo(b"allow-headers", asked)
+
+
+def _preflight(config: traffic_pb2.Cors, credentials: bytes) -> Preflight:
+    methods = _names(config.allow_methods, "allowMethods")
+    headers = _names(config.allow_headers, "allowHeaders")
+    any_headers = headers == b"*"
+    return Preflight(
+        # With credentials a "*" is a name like others (Fetch 3.2.3), so what was asked for is listed instead.
+        methods=None if methods == b"*" and credentials else _line(b"allow-methods", methods),
+        headers=None if any_headers else _line(b"allow-headers", headers),
+        wildcard=_line(b"allow-headers", headers) if any_headers and not credentials else b"",
+        rest=credentials + _line(b"max-age", b"%d" % (config.max_age or DEFAULT_MAX_AGE)),
+    )
+
+
+def _names(names: Iterable[str], field: str) -> bytes:
+    """The value of a header that lists them; `*` is a token too. Raises `Refused`."""
+    values = [name.encode() for name in names]
+    for index, value in enumerate(values):
+        if is_name(value) is None:
+            raise Refused(f"{field}[{index}]: {value.decode()!r} is not a token")
+    return b", ".join(values)
+
+
+def _line(name: bytes, value: bytes) -> bytes:
+    """`access-control-<name>`, finished; an empty line would only tell what its absence tells."""
+    return b"access-control-%b: %b\r\n" % (name, value) if value else b""
+
+
+def _echo(name: bytes, asked: bytes) -> bytes:
+    return _line(name, asked) if _LIST(asked) else b""

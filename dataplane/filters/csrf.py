@@ -1,0 +1,110 @@
+"""CSRF: refuse what another site made a browser send (spec 2, CSRF).
+
+Three steps: GET, HEAD and OPTIONS pass; a request with neither `Sec-Fetch-Site` nor `Origin` passes, no browser sent
+it; otherwise `Sec-Fetch-Site` decides, and without it `Origin` is compared with `Host`. An origin of
+`additionalOrigins` passes in any case. `Origin: null` is an origin that equals none.
+
+Hosts are compared with their ports, a missing one being that of the origin's scheme. The scheme itself is not compared,
+because TLS may have ended before us; only where it ended here is an origin of `http` another one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from dataplane.chain.filter import Env, Filter, Refused
+from dataplane.chain.reply import Reply
+from gatewright.wire.v1 import traffic_pb2
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from dataplane.http.heads import Head
+
+NAME = "csrf"
+
+FAILED: Final = Reply(403, "CsrfFailed", b"CSRF validation failed")
+
+SAFE: Final = frozenset((b"GET", b"HEAD", b"OPTIONS"))
+OWN: Final = frozenset((b"same-origin", b"none"))
+"""Values of `Sec-Fetch-Site` (Fetch Metadata 2.5) of requests that the site itself or the user made."""
+
+PORTS: Final = {b"http": b"80", b"https": b"443"}
+
+_ORIGIN = re.compile(rb"([a-z][a-z0-9+.\-]*)://(\[[0-9a-f:.]+\]|[^\[\]:/?#@\s]+)(?::([0-9]{1,5}))?").fullmatch
+
+Origin = tuple[bytes, bytes, bytes]
+"""Scheme, host and port, the port written out."""
+
+
+def build(config: traffic_pb2.Csrf, env: Env) -> Filter:
+    """Raises `Refused` for an additional origin that is none."""
+    additional = frozenset(_additional(config.additional_origins))
+    failed = replace(FAILED, detail=str(env.origin))
+
+    def check(x: Exchange) -> Reply | None:
+        if x.method in SAFE:
+            return None
+        low = x.request.low
+        if b"\r\nsec-fetch-site:" not in low and b"\r\norigin:" not in low:
+            return None
+        site = _value(x.request, b"sec-fetch-site")
+        if site in OWN:
+            return None
+        value = _value(x.request, b"origin")
+        if value is None:  # there was a Sec-Fetch-Site, and it names another site
+            return failed
+        origin = _origin(value)
+        if origin in additional or (site is None and _is_own(origin, x.scheme, x.authority)):
+            return None
+        return failed
+
+    return Filter(NAME, request=check)
+
+
+def _additional(origins: Iterable[str]) -> Iterable[Origin]:
+    for index, text in enumerate(origins):
+        origin = _origin(text.encode().lower())
+        if origin is None:
+            raise Refused(f"additionalOrigins[{index}]: {text!r} is not an origin")
+        yield origin
+
+
+def _value(head: Head, name: bytes) -> bytes | None:
+    """In lower case. Of a header that came twice both values, which together mean nothing: a browser sends one."""
+    low = head.low
+    start = low.find(b"\r\n" + name + b":")
+    if start < 0:
+        return None
+    start += len(name) + 3
+    end = low.find(b"\r\n", start)
+    value = low[start:end].strip(b" \t")
+    return value if low.find(b"\r\n" + name + b":", end) < 0 else b", ".join(map(bytes.lower, head.get_all(name)))
+
+
+@lru_cache(1024)
+def _parsed(value: bytes) -> Origin | None:
+    match = _ORIGIN(value)
+    if match is None:
+        return None
+    scheme, host, port = match.groups()
+    return scheme, host.removesuffix(b"."), port or PORTS.get(scheme, b"")
+
+
+MAX_ORIGIN: Final = 512
+"""Bytes of an origin's text; nothing longer is one, or is remembered."""
+
+
+def _origin(value: bytes) -> Origin | None:
+    """RFC 6454 6.2, of a text in lower case; None for `null` and whatever is none."""
+    return _parsed(value) if len(value) <= MAX_ORIGIN else None
+
+
+def _is_own(origin: Origin | None, scheme: bytes, authority: bytes) -> bool:
+    """Whether a request to this authority comes from the very origin."""
+    if origin is None or (scheme == b"https" and origin[0] == b"http"):
+        return False
+    return _origin(b"%b://%b" % (origin[0], authority.lower())) == origin
