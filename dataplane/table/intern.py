@@ -15,11 +15,11 @@ from weakref import WeakValueDictionary, finalize, ref
 
 from google.protobuf.message import Message
 
-from dataplane.chain.chain import Chain
+from dataplane.chain.chain import EMPTY, Chain
 from dataplane.chain.filter import FRONTEND, SETTING, Env, Filter, Origin, Refused, Row, nothing
 from dataplane.chain.reply import Reply
 from dataplane.table.parted import PartedDict
-from dataplane.table.plans import NO_POLICIES, RoutePolicies, Upper
+from dataplane.table.plans import RoutePolicies, Upper
 from dataplane.table.store import digest
 from gatewright.attach.merge import Attached, merge
 from gatewright.attach.places import Level
@@ -68,6 +68,8 @@ class Interns:
         self.env = env
         self.secret_digest: Callable[[str], bytes] = _no_digest
         """Of the present content of a Secret, by its key."""
+        self.none = RoutePolicies()
+        """Those of all rules without any."""
         self.dead: list[int] = []
         """Numbers of uppers that no listener has any more."""
         self._known: PartedDict[bytes, _Known] = PartedDict()
@@ -92,7 +94,7 @@ class Interns:
         Raises `Refused` for one that cannot be built, unless it is of a kind that refuses what it covers.
         """
         if not policies:
-            return NO_POLICIES
+            return self.none
         written = [self._written(policy) for policy in policies]
         written.sort(key=_place)  # stable: equal policies stay as written
         parts = [_delimited(index, raw) for index, _, raw, _ in written]
@@ -186,13 +188,13 @@ class Interns:
             elif row.kind != FRONTEND:
                 steps += [(index, step) for step in _steps(row, built)]
         steps.sort(key=_place)
-        return Chain([step for _, step in steps]) if steps else NO_POLICIES.chain, settings
+        return Chain([step for _, step in steps]) if steps else EMPTY, settings
 
     def forget_uppers(self) -> Iterator[None]:
         """Drop what was made for uppers that nobody has any more, one rule's policies to a step."""
         dead, self.dead[:] = self.dead[:], []
         for known in (None, *list(self._known.values())) if dead else ():
-            own = NO_POLICIES if known is None else known()
+            own = self.none if known is None else known()
             if own is not None and own.under:
                 for number in dead:
                     own.under.pop(number, None)

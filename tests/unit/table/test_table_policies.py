@@ -1,0 +1,371 @@
+"""Policies and Secrets in the table: what a request meets, at which place, and what a swap keeps."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from dataplane.chain.filter import Env, Filter, Refused, Row
+from dataplane.chain.reply import Reply
+from dataplane.exchange import Exchange
+from dataplane.filters.registry import ROWS
+from dataplane.table.store import RESOURCE_TYPE, WIRE_REVISION, Change
+from gatewright.wire.v1 import policy_pb2, resource_pb2
+from tests.fakes.policy_run import policies_of
+from tests.fakes.table_state import TableRun, bind, change, exchange, gone, header, listener, route
+
+GATEWAY, HTTP = ("Gateway", "gw", ""), ("Gateway", "gw", "http")
+
+
+def place(kind: str, name: str, section: str = "") -> tuple[str, str, str]:
+    return kind, name, section
+
+
+def policy(
+    name: str,
+    where: Iterable[tuple[str, str, str]],
+    fill: Callable[[policy_pb2.Policy], object],
+    *,
+    override: bool = False,
+    early: bool = False,
+    order: str = "",
+    revision: int = 2,
+) -> Change:
+    """A policy of namespace default; `where`: kind, name and section of its places."""
+    message = policy_pb2.Policy(order=order or f"default/{name}")
+    message.source.kind, message.source.namespace, message.source.name = "GatewayPolicy", "default", name
+    for kind, target, section in where:
+        made = message.places.add(section=section)
+        made.object.kind, made.object.namespace, made.object.name = kind, "default", target
+    if override:
+        message.inheritance = policy_pb2.INHERITANCE_OVERRIDE
+    if early:
+        message.phase = policy_pb2.PHASE_PRE_ROUTING
+    fill(message)
+    key = f"policy/default/{name}/{message.WhichOneof('field')}"
+    return change(resource_pb2.Resource(key=key, revision=2, min_revision=revision, policy=message))
+
+
+def sets(value: str) -> Callable[[policy_pb2.Policy], object]:
+    return lambda message: message.header_modifiers.request.set.add(name="x-who", value=value)
+
+
+def removes(name: str) -> Callable[[policy_pb2.Policy], object]:
+    return lambda message: message.header_modifiers.request.remove.append(name)
+
+
+def times_out(milliseconds: int) -> Callable[[policy_pb2.Policy], object]:
+    def fill(message: policy_pb2.Policy) -> None:
+        message.timeouts.request_ms = milliseconds
+
+    return fill
+
+
+@pytest.fixture
+def run() -> TableRun:
+    table = TableRun()
+    table.apply(bind(), listener("http"), listener("other", "other.example"), *routes())
+    return table
+
+
+def routes() -> list[Change]:
+    named = resource_pb2.Resource.FromString(route("named", prefix="/named").value or b"")
+    named.route.rule = "main"
+    return [route("shop", prefix="/shop", listeners=("http", "other")), change(named)]
+
+
+def ran(table: TableRun, path: str = "/shop", host: str = "a.example") -> tuple[Exchange, Reply | None]:
+    """A request through the gateway phase and the steps of its rule."""
+    x = exchange(host=host, path=path)
+    plan = table.plan(x)
+    assert plan is not None
+    x.policies = policies_of(x, plan)
+    for chain in (x.listener.chain, x.policies.chain):
+        answer = None if chain.request is None else chain.request(x)
+        if isinstance(answer, Reply):
+            return x, answer
+    return x, None
+
+
+def who(table: TableRun, path: str = "/shop", host: str = "a.example") -> list[str]:
+    x, answer = ran(table, path, host)
+    assert answer is None
+    return [value.decode() for value in x.request.get_all(b"x-who")]
+
+
+def test_a_policy_acts_below_its_place_only(run: TableRun) -> None:
+    run.apply(policy("p", [HTTP], sets("listener")))
+    assert who(run) == ["listener"] and who(run, host="other.example") == []
+    run.apply(policy("p", [GATEWAY], sets("gateway")))
+    assert who(run) == ["gateway"] and who(run, host="other.example") == ["gateway"]
+    run.apply(policy("p", [place("HTTPRoute", "shop")], sets("route")))
+    assert who(run) == ["route"] and who(run, "/named") == []
+    run.apply(policy("p", [place("HTTPRoute", "named", "main")], sets("rule")))
+    assert who(run) == [] and who(run, "/named") == ["rule"]
+    run.apply(gone("policy/default/p/header_modifiers"))
+    assert who(run) == [] and who(run, "/named") == []
+    assert not run.applier.store.policies_at
+
+
+def test_the_most_specific_wins_and_an_override_locks(run: TableRun) -> None:
+    run.apply(
+        policy("g", [GATEWAY], sets("gateway")),
+        policy("l", [HTTP], sets("listener")),
+        policy("r", [place("HTTPRoute", "shop")], sets("route")),
+    )
+    assert who(run) == ["route"] and who(run, "/named") == ["listener"] and who(run, host="other.example") == ["route"]
+    run.apply(policy("g", [GATEWAY], sets("locked"), override=True))
+    assert who(run) == ["locked"] and who(run, "/named") == ["locked"]
+
+
+def test_the_rules_own_filter_acts_after_the_policy(run: TableRun) -> None:
+    own = header("x-who", "own")
+    run.apply(route("shop", prefix="/shop", policies=[own]), policy("g", [GATEWAY], removes("x-who")))
+    assert who(run) == ["own"]
+    run.apply(policy("g", [GATEWAY], sets("gateway"), override=True))
+    assert who(run) == ["own"]
+
+
+def test_settings_are_merged_as_steps_are(run: TableRun) -> None:
+    run.apply(policy("g", [GATEWAY], times_out(9000)), policy("r", [place("HTTPRoute", "shop")], times_out(2000)))
+    assert ran(run)[0].policies.timeouts.request == 2
+    assert ran(run, "/named")[0].policies.timeouts.request == 9
+    run.apply(gone("policy/default/r/timeouts"))
+    assert ran(run)[0].policies.timeouts.request == 9
+
+
+def test_the_two_phases_are_merged_apart(run: TableRun) -> None:
+    run.apply(
+        policy("early", [GATEWAY], sets("early"), early=True, override=True), policy("late", [HTTP], sets("late"))
+    )
+    x = exchange(path="/shop")
+    assert run.plan(x) is not None and x.listener.chain.request is not None
+    x.listener.chain.request(x)
+    assert x.request.get(b"x-who") == b"early"
+    assert who(run) == ["late"]
+
+
+@pytest.mark.parametrize("late", ["listener", "route", "policy"])
+def test_the_order_of_arrival_does_not_matter(late: str) -> None:
+    parts = {"listener": [bind(), listener("http")], "route": routes(), "policy": [policy("g", [GATEWAY], sets("g"))]}
+    table = TableRun()
+    table.apply(*(each for name, changes in parts.items() if name != late for each in changes))
+    table.apply(*parts[late])
+    assert who(table) == ["g"]
+
+
+def test_of_two_at_one_place_the_smaller_order_counts(run: TableRun) -> None:
+    run.apply(
+        policy("young", [GATEWAY], sets("young"), order="2026 default/young"),
+        policy("old", [GATEWAY], sets("old"), order="2025 default/old"),
+    )
+    assert who(run) == ["old"]
+
+
+def test_rules_without_policies_of_their_own_share_what_they_inherit(run: TableRun) -> None:
+    run.apply(policy("g", [GATEWAY], sets("g")))
+    assert ran(run)[0].policies is ran(run, "/named")[0].policies
+    assert ran(run)[0].policies is ran(run, host="other.example")[0].policies
+
+
+def test_what_no_listener_inherits_any_more_is_forgotten(run: TableRun) -> None:
+    run.apply(route("shop", prefix="/shop", policies=[header("x", "1")], listeners=("http", "other")))
+    for number in range(20):
+        run.apply(policy("g", [GATEWAY], sets(str(number))))
+        gc.collect()
+    run.apply(route("named", prefix="/named"))
+    for path in ("/shop", "/named"):
+        plan = run.plan(exchange(path=path))
+        assert plan is not None and plan.policies.under is not None and len(plan.policies.under) <= 2
+
+
+def test_an_unchanged_policy_keeps_its_filter(run: TableRun) -> None:
+    run.apply(policy("g", [GATEWAY], sets("g")))
+    before = ran(run)[0].policies.chain
+    run.apply(policy("g", [GATEWAY], sets("g")), policy("other", [place("HTTPRoute", "named")], times_out(1)))
+    assert ran(run)[0].policies.chain is before
+
+
+# A bad policy.
+
+
+def test_a_bad_policy_keeps_its_last_good_version(run: TableRun) -> None:
+    run.apply(policy("g", [GATEWAY], sets("good")))
+    run.apply(policy("g", [GATEWAY], removes("a b")))
+    assert "is not a header name" in run.refused["policy/default/g/header_modifiers"]
+    assert who(run) == ["good"]
+
+
+def counting(name: str, **options: Any) -> tuple[Row, list[Env]]:
+    """A row whose builder notes what it is given, and refuses the realm "bad"."""
+    seen: list[Env] = []
+
+    def build(config: Any, env: Env) -> Filter:
+        seen.append(env)
+        if config.realm == "bad":
+            raise Refused("realm: is bad")
+        return Filter(name, request=lambda x: x.leave("state", env.carryover.kept(env.origin.key, State)))
+
+    return Row(name, build, "step", "a test's", refuses=True, **options), seen
+
+
+class State:
+    """What a filter remembers."""
+
+
+def guard(realm: str, secret: str = "") -> Callable[[policy_pb2.Policy], object]:
+    def fill(message: policy_pb2.Policy) -> None:
+        message.basic_authentication.realm, message.basic_authentication.secret = realm, secret
+
+    return fill
+
+
+def guarded(**options: Any) -> tuple[TableRun, list[Env]]:
+    row, seen = counting("basic_authentication", **options)
+    table = TableRun((row, *(each for each in ROWS if each.name != row.name)))
+    table.apply(bind(), listener("http"), *routes())
+    return table, seen
+
+
+def test_a_security_policy_that_cannot_be_built_refuses_what_it_covers_and_is_named() -> None:
+    table, _ = guarded()
+    table.apply(policy("g", [place("HTTPRoute", "shop")], guard("good")))
+    assert ran(table)[1] is None
+    table.apply(policy("g", [place("HTTPRoute", "shop")], guard("bad")))
+    answer = ran(table)[1]
+    assert answer is not None and (answer.status, answer.reason) == (503, "PolicyUnusable")
+    assert table.refused == {"policy/default/g/basic_authentication": "basic_authentication: realm: is bad"}
+    assert ran(table, "/named")[1] is None
+    table.apply(route("more", prefix="/more"))
+    assert "policy/default/g/basic_authentication" in table.applier.outcome.standing
+    table.apply(policy("g", [place("HTTPRoute", "shop")], guard("good")))
+    assert ran(table)[1] is None and not table.applier.outcome.standing
+
+
+def test_inline_policies_refuse_their_rule_alone() -> None:
+    table, _ = guarded()
+    own = policy_pb2.Policy()
+    own.basic_authentication.realm = "bad"
+    table.apply(route("shop", prefix="/shop", policies=[own]))
+    answer = ran(table)[1]
+    assert answer is not None and answer.status == 503
+    assert table.refused == {"route/default/shop/0": "basic_authentication: realm: is bad"}
+    assert ran(table, "/named")[1] is None
+
+
+def test_what_the_sender_could_not_honour_is_refused() -> None:
+    table, seen = guarded()
+
+    def fill(message: policy_pb2.Policy) -> None:
+        guard("good")(message)
+        message.invalid = "Secret default/users does not exist"
+
+    table.apply(policy("g", [GATEWAY], fill))
+    answer = ran(table)[1]
+    assert answer is not None and answer.status == 503 and "Secret default/users" in answer.detail
+    assert not seen
+
+
+def test_a_policy_of_a_newer_language_never_fails_open() -> None:
+    table, _ = guarded()
+    newer = WIRE_REVISION + 1
+    table.apply(policy("g", [place("HTTPRoute", "shop")], guard("good"), revision=newer))
+    answer = ran(table)[1]
+    assert answer is not None and answer.status == 503
+    assert "needs a newer proxy" in table.refused["policy/default/g/basic_authentication"]
+    table.apply(policy("h", [GATEWAY], sets("h"), revision=newer))
+    assert who(table, "/named") == []  # not for security: there is no last good version, so nothing
+    unknown = resource_pb2.Resource.FromString(policy("u", [GATEWAY], sets("u")).value or b"")
+    unknown.key, unknown.min_revision = "policy/default/u/frobnication", newer
+    unknown.policy.ClearField("header_modifiers")
+    table.apply(Change(RESOURCE_TYPE, unknown.key, unknown.SerializeToString()))
+    assert ran(table, "/named")[1] is not None
+
+
+# State, Secrets.
+
+
+def state(table: TableRun, path: str = "/shop") -> Any:
+    x, _ = ran(table, path)
+    assert x.attributes is not None
+    return x.attributes["state"]
+
+
+def test_state_survives_swaps_until_its_policy_changes() -> None:
+    table, _ = guarded()
+    table.apply(policy("g", [GATEWAY], guard("one")))
+    first = state(table)
+    table.apply(policy("other", [GATEWAY], sets("x")), route("shop", prefix="/shop"))
+    table.apply(policy("g", [GATEWAY, HTTP], guard("one")))
+    assert state(table) is first
+    table.apply(policy("g", [GATEWAY], guard("two")))
+    assert state(table) is not first
+
+
+def test_what_counts_per_target_is_built_for_each() -> None:
+    table, seen = guarded(per_target=True)
+    table.apply(policy("g", [place("HTTPRoute", "shop"), place("HTTPRoute", "named")], guard("one")))
+    assert [env.origin.target for env in seen] == ["HTTPRoute default/shop", "HTTPRoute default/named"]
+    assert state(table) is not state(table, "/named")
+
+
+def test_inline_policies_that_count_per_target_are_not_shared() -> None:
+    table, _ = guarded(per_target=True)
+    own = policy_pb2.Policy()
+    own.basic_authentication.realm = "one"
+    table.apply(route("shop", prefix="/shop", policies=[own]), route("named", prefix="/named", policies=[own]))
+    assert state(table) is not state(table, "/named")
+    before = state(table)
+    table.apply(route("shop", prefix="/shop", policies=[own, header("x", "1")]))
+    assert state(table) is before
+
+
+def secret(name: str, **data: bytes) -> Change:
+    resource = resource_pb2.Resource(key=f"secret/default/{name}")
+    resource.secret.namespace, resource.secret.name = "default", name
+    for key, value in data.items():
+        resource.secret.data[key] = value
+    return change(resource)
+
+
+def reading(inline: bool) -> tuple[TableRun, Change]:
+    """A table with a policy that reads the Secret `users`, and the change that brings it."""
+
+    def build(config: Any, env: Env) -> Filter:
+        value = env.secret(config.secret)["entry"]
+        return Filter("basic_authentication", request=lambda x: x.leave("state", value))
+
+    row = Row("basic_authentication", build, "step", "a test's", refuses=True, secrets=lambda config: [config.secret])
+    table = TableRun((row, *(each for each in ROWS if each.name != row.name)))
+    table.apply(bind(), listener("http"), *routes())
+    if not inline:
+        return table, policy("g", [GATEWAY], guard("r", "secret/default/users"))
+    own = policy_pb2.Policy()
+    own.basic_authentication.secret = "secret/default/users"
+    return table, route("shop", prefix="/shop", policies=[own])
+
+
+@pytest.mark.parametrize("inline", [False, True])
+def test_a_policy_is_built_anew_when_its_secret_changes(inline: bool) -> None:
+    table, guarding = reading(inline)
+    table.apply(guarding)
+    answer = ran(table)[1]
+    assert answer is not None and answer.status == 503 and "secret/default/users is not known" in answer.detail
+    assert guarding.name in table.refused
+    table.apply(secret("users", entry=b"1"))
+    assert state(table) == b"1" and not table.applier.outcome.standing
+    table.apply(secret("users", entry=b"2"), secret("unrelated", entry=b"x"))
+    assert state(table) == b"2"
+    table.apply(gone("secret/default/users"))
+    assert ran(table)[1] is not None
+    table.apply(gone(guarding.name))
+    assert table.applier.store.secret_users.of("secret/default/users") == []
+
+
+def test_secrets_are_not_shown() -> None:
+    table, guarding = reading(inline=False)
+    table.apply(guarding, secret("users", entry=b"hunter2"))
+    assert "hunter2" not in f"{table.applier.store!r} {table.applier.store.secrets!r} {table.applier!r}"
