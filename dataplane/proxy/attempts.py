@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 from dataplane.chain.chain import Waiting, drive
 from dataplane.chain.reply import Reply
+from dataplane.proxy import mirrors, outgoing, retries
 from dataplane.proxy.deadlines import NEVER
+from dataplane.proxy.replay import BodyCopy
 from dataplane.proxy.replies import made
 from dataplane.proxy.responses import TARGET, UPSTREAM
+from dataplane.proxy.retries import IDEMPOTENT
 from dataplane.upstream import balance
 from dataplane.upstream.connection import UNSENT
 
@@ -21,9 +24,7 @@ if TYPE_CHECKING:
     from dataplane.proxy.context import Context
     from dataplane.table.plans import Target
     from dataplane.upstream.connection import UpstreamConnection
-
-IDEMPOTENT = frozenset((b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"PUT", b"DELETE"))
-"""RFC 9110 9.2.2: what may be sent again although the endpoint might have acted on it."""
+    from dataplane.upstream.response_head import ResponseHead
 
 MAX_STALE_RETRIES = 2
 
@@ -77,11 +78,31 @@ async def _wait(x: Exchange, context: Context, target: Target, waiting: Waiting)
 def begin(x: Exchange, context: Context) -> None:
     """Start the request deadline and the first attempt."""
     x.stage = UPSTREAM
-    timeouts = x.policies.timeouts
+    policies = x.policies
+    timeouts = policies.timeouts
     if timeouts.request is not None:
         x.deadline = context.clock() + timeouts.request
         x.down.arm(x.deadline)
+    if policies.retry is None and not policies.mirrors:
+        attempt(x, context)
+    elif policies.retry is not None and policies.retry.reads_body and x.body is not None and x.held is None:
+        context.spawn(retries.hold(x, context, policies.retry.limit, _begin_kept))
+    else:
+        _begin_kept(x, context)
+
+
+def _begin_kept(x: Exchange, context: Context) -> None:
+    """The first attempt of a request of which something is kept: for another try, for mirrors."""
+    policy = x.policies.retry
+    if policy is not None:
+        x.retries = retries.wanted(x, policy)
+    copies = mirrors.drawn(x, context) if x.policies.mirrors else None
+    if x.has_body and (x.retries is not None or copies is not None):
+        limit = policy.limit if x.retries is not None else x.policies.mirrors[0].limit
+        x.copy = BodyCopy(limit, outgoing.length(x), copies, x.retries is not None)
     attempt(x, context)
+    if copies is not None and not x.has_body:
+        copies.send(b"")
 
 
 def attempt(x: Exchange, context: Context) -> None:
@@ -93,13 +114,20 @@ def attempt(x: Exchange, context: Context) -> None:
     x.backend_plan = backend
     endpoints = backend.endpoints
     if backend.host:
-        endpoints = context.resolver.endpoints(backend.host, backend.port, lambda: _resolved(x, context))
+        number = x.attempt
+        endpoints = context.resolver.endpoints(backend.host, backend.port, lambda: _resolved(x, context, number))
         if endpoints is None:
             return
     if not endpoints:
-        x.down.reply(x, made("DnsFailed" if backend.host else "NoEndpoints"))
+        if backend.host:
+            failed(x, context, "dns", made("DnsFailed"), sent=False)
+        else:
+            x.down.reply(x, made("NoEndpoints"))
         return
-    endpoint = x.endpoint = endpoints[0] if len(endpoints) == 1 else balance.choose(endpoints, context.random)
+    if x.retries is not None:
+        endpoint = x.endpoint = x.retries.pick(endpoints, context.random)
+    else:
+        endpoint = x.endpoint = endpoints[0] if len(endpoints) == 1 else balance.choose(endpoints, context.random)
     endpoint.pending += 1
     x.trying = True
     if x.policies.timeouts.backend_request is not None:
@@ -122,7 +150,7 @@ def connect(x: Exchange, context: Context) -> None:
                 connection.park()
         elif connection is None:
             settle(x)
-            x.down.reply(x, made("ConnectFailed", cause))
+            failed(x, context, "connect", made("ConnectFailed", cause), sent=False)
         else:
             send(x, connection)
 
@@ -134,7 +162,10 @@ def send(x: Exchange, connection: UpstreamConnection) -> None:
     down = x.down
     x.up = connection
     connection.request_done = down.request_done
-    head = b"".join((x.method, b" ", x.target, b" HTTP/1.1", x.request.block, b"\r\n", down.take_body(x)))
+    block, mode, kept = x.request.block, x.policies.host_rewrite, x.retries
+    if kept is not None or (x.backend_plan.host if mode is None else mode):
+        block = outgoing.block(x, x.backend_plan, 0 if kept is None else kept.tries)
+    head = b"".join((x.method, b" ", x.target, b" HTTP/1.1", block, b"\r\n", down.take_body(x)))
     x.out = head if down.request_done and len(head) <= MAX_REPLAY else b""
     connection.begin(down, head, x.method == b"HEAD")
 
@@ -153,9 +184,32 @@ def lost(x: Exchange, context: Context, cause: str, stale: bool) -> None:
         context.recorder.stale_retry()
         resend(x, context)
     elif cause in ("reset", "closed", UNSENT):
-        x.down.reply(x, made("UpstreamFailed", f"{x.endpoint.label}: connection {cause}"))
+        reply = made("UpstreamFailed", f"{x.endpoint.label}: connection {cause}")
+        failed(x, context, "reset", reply, sent=cause != UNSENT)
     else:
-        x.down.reply(x, made("UpstreamInvalid", f"{x.endpoint.label}: {cause}"))
+        failed(x, context, "invalid", made("UpstreamInvalid", f"{x.endpoint.label}: {cause}"), sent=True)
+
+
+def timed_out(x: Exchange, context: Context) -> None:
+    """The deadline of an attempt passed before its response head came."""
+    settle(x)
+    up, x.up = x.up, None
+    if up is not None:
+        up.release()
+    failed(x, context, "timeout", made("UpstreamTimeout"), sent=up is not None)
+
+
+def failed(x: Exchange, context: Context, cause: str, reply: Reply, sent: bool) -> None:
+    """An attempt ended without a response head: another try where a policy grants one, else `reply`."""
+    if x.retries is None:
+        x.down.reply(x, reply)
+    else:
+        retries.after_failure(x, context, cause, reply, sent, attempt)
+
+
+def refuses(x: Exchange, context: Context, up: UpstreamConnection, head: ResponseHead) -> bool:
+    """Whether the response with this head is let go because the request is tried again."""
+    return retries.refuses(x, context, up, head, attempt)
 
 
 def resend(x: Exchange, context: Context) -> None:
@@ -173,7 +227,7 @@ def resend(x: Exchange, context: Context) -> None:
                 connection.park()
         elif connection is None:
             settle(x)
-            x.down.reply(x, made("ConnectFailed", cause))
+            failed(x, context, "connect", made("ConnectFailed", cause), sent=False)
         else:
             x.up = connection
             connection.begin(x.down, out, x.method == b"HEAD")
@@ -190,6 +244,6 @@ def settle(x: Exchange) -> None:
     x.attempt_deadline = NEVER
 
 
-def _resolved(x: Exchange, context: Context) -> None:
-    if not x.ended and not x.replied and x.up is None:
+def _resolved(x: Exchange, context: Context, number: int) -> None:
+    if not x.ended and not x.replied and x.up is None and x.attempt == number:
         attempt(x, context)

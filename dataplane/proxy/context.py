@@ -8,6 +8,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dataplane.proxy.mirrors import InFlight
+
 if TYPE_CHECKING:
     from dataplane.net.writes import Writes
     from dataplane.proxy.deadlines import Deadlines
@@ -73,3 +75,4 @@ class Context:
     request_id: Callable[[], bytes] = field(default_factory=_request_ids)
     draining: bool = False
     connections: set[Any] = field(default_factory=set)
+    mirrors: InFlight = field(default_factory=InFlight)

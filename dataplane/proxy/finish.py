@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from dataplane.proxy import retries
+
 if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
     from dataplane.exchange import Exchange
@@ -16,6 +18,10 @@ log = logging.getLogger("dataplane.proxy")
 def finish(x: Exchange, context: Context) -> float:
     """Record an exchange whose last byte went out, or that ended without one; answers the time (monotonic)."""
     x.ended = True
+    if x.retries is not None:
+        retries.ended(x, context)
+    if x.copy is not None:
+        x.copy.drop()
     policies, listener = x.policies, x.listener
     if policies is not None and policies.chain.end:
         _end_hooks(x, policies.chain)

@@ -95,6 +95,9 @@ METRICS = (
     Metric("upstream_connections_total", "counter", "Connections tried to upstreams, by outcome", ("outcome",), 16),
     Metric("upstream_connections_active", "gauge", "Connections open to upstreams"),
     Metric("upstream_stale_retries_total", "counter", "Requests sent again after a kept connection had closed"),
+    Metric("upstream_retries_total", "counter", "Tries after the first, by what called for them", ("cause",), 8),
+    Metric("retried_requests_total", "counter", "Requests that needed another try, by outcome", ("outcome",), 8),
+    Metric("mirrors_total", "counter", "Copies for mirrors, by outcome", ("outcome",), 16),
     # The process.
     Metric(
         "access_log_dropped_total",

@@ -76,6 +76,17 @@ class Recorder:
     def stale_retry(self) -> None:
         self.slots[self._stale] += 1
 
+    def retry(self, cause: str) -> None:
+        """Another try begins, by policy."""
+        self.slots[self.metrics.counter("upstream_retries_total", cause)] += 1
+
+    def retried(self, outcome: str) -> None:
+        """A request that needed another try is over."""
+        self.slots[self.metrics.counter("retried_requests_total", outcome)] += 1
+
+    def mirrored(self, outcome: str) -> None:
+        self.slots[self.metrics.counter("mirrors_total", outcome)] += 1
+
     def upstream_opened(self, outcome: str) -> None:
         self.slots[self.metrics.counter("upstream_connections_total", outcome)] += 1
         if outcome == "opened":

@@ -1,0 +1,49 @@
+"""The header block that one attempt sends, where it is not the request's own: the destination's host, a retry's number.
+
+Edits of bytes at the moment of sending; the request stays as the steps left it, for expressions and the log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from dataplane.table.plans import BackendPlan
+
+RETRY_HEADER = b"x-retry-attempt"
+
+
+def authority(x: Exchange, backend: BackendPlan) -> bytes:
+    """What the Host header becomes on the way to `backend`; b"": it stays (spec 2, hostRewrite).
+
+    `Auto` is the default of backends that are named by a host name. A host that a step chose stays in any case.
+    """
+    mode = x.policies.host_rewrite
+    return backend.authority if (backend.host if mode is None else mode) and not x.host_set else b""
+
+
+def block(x: Exchange, backend: BackendPlan, tries: int = 0) -> bytes:
+    """The headers to send to `backend`; `tries`: how many tries there were before this one."""
+    head = x.request
+    host = authority(x, backend)
+    lines = head.block if not host else with_host(head.block, head.low, host)
+    if tries:
+        head.remove(RETRY_HEADER)  # a client's own must not pass for ours
+        lines = head.block if not host else with_host(head.block, head.low, host)
+        lines += b"%b: %d\r\n" % (RETRY_HEADER, tries)
+    return lines
+
+
+def length(x: Exchange) -> int:
+    """Bytes of the body as its header announces them; -1 when it does not."""
+    value = x.request.get(b"content-length")
+    return -1 if value is None else int(value)
+
+
+def with_host(lines: bytes, low: bytes, host: bytes) -> bytes:
+    """A block with `host` as the value of its Host header, of which it has one or none (RFC 9112 3.2)."""
+    start = low.find(b"\r\nhost:")
+    if start < 0:
+        return b"\r\nhost: %b%b" % (host, lines)
+    return b"%b\r\nhost: %b%b" % (lines[:start], host, lines[low.find(b"\r\n", start + 2) :])

@@ -1,0 +1,90 @@
+"""The request body as it went upstream, kept while it may be needed once more: for another try, or for a mirror.
+
+Made by `proxy/attempts` for requests whose policies ask for it; fed by the connection that reads the client, with the
+bytes that it sends on anyway. What is larger than its limit is not kept at all. It does not frame, send or decide.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Waits(Protocol):
+    """Who needs the whole body (`proxy/mirrors.Mirroring`)."""
+
+    def send(self, body: bytes) -> None:
+        """The body is whole."""
+
+    def skip(self, outcome: str) -> None:
+        """It will not be: `too_large`, or `aborted` when the exchange ended before its body."""
+
+
+class BodyCopy:
+    """Content, without the framing of any hop. `limit`: bytes kept; `expected`: length that the client announced, -1
+    when it did not; `waits`: who is told when the body is whole, or None."""
+
+    __slots__ = ("limit", "pieces", "retried", "size", "too_large", "waits")
+
+    def __init__(self, limit: int, expected: int = -1, waits: Waits | None = None, retried: bool = True) -> None:
+        self.limit = limit
+        self.pieces: list[bytes] = []
+        self.size = 0
+        self.waits = waits
+        self.retried = retried
+        """Another try may need it."""
+        self.too_large = False
+        if expected > limit:
+            self._give_up()
+
+    def sent(self, data: bytes, done: bool) -> None:
+        """Content that goes upstream now; `done`: it is the last of the body."""
+        if self.too_large or not (self.retried or self.waits):
+            return
+        if data:
+            self.size += len(data)
+            if self.size > self.limit:
+                self._give_up()
+                return
+            self.pieces.append(data)
+        waits = self.waits
+        if done and waits is not None:
+            self.waits = None
+            waits.send(self.whole())
+
+    def again(self, data: bytes, done: bool) -> bytes:
+        """What a try has to send at its beginning: all that earlier ones sent, and `data`, which nobody sent yet."""
+        if not self.pieces:
+            self.sent(data, done)
+            return data
+        everything = b"".join((*self.pieces, data))
+        self.sent(data, done)
+        return everything
+
+    def whole(self) -> bytes:
+        """All that is kept."""
+        if len(self.pieces) > 1:
+            self.pieces[:] = [b"".join(self.pieces)]
+        return self.pieces[0] if self.pieces else b""
+
+    def settle(self) -> None:
+        """There will be no other try."""
+        self.retried = False
+        if self.waits is None:
+            self.pieces.clear()
+
+    def drop(self) -> None:
+        """The exchange is over."""
+        waits, self.waits = self.waits, None
+        self.settle()
+        if waits is not None:
+            waits.skip("aborted")
+
+    def _give_up(self) -> None:
+        self.too_large = True
+        self.pieces.clear()
+        waits, self.waits = self.waits, None
+        if waits is not None:
+            waits.skip("too_large")
+
+    def __repr__(self) -> str:
+        return f"BodyCopy({self.size} bytes{', too large' if self.too_large else ''})"  # a body may be a secret

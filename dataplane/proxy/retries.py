@@ -1,0 +1,180 @@
+"""Another try: whether a request gets one, when, and on which endpoint (HTTPRouteRetry; spec 2 and decisions, Retry).
+
+`proxy/attempts` asks when an attempt failed or a response head came; it sends, this decides. A request without a retry
+policy never comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from dataplane.http.body import Gone, TooLarge
+from dataplane.http.heads import Head
+from dataplane.upstream import balance
+from dataplane.upstream.response_head import CHUNKED, LENGTH, NOTHING
+from dataplane.upstream.sink import Sink
+
+if TYPE_CHECKING:
+    from dataplane.chain.reply import Reply
+    from dataplane.exchange import Exchange
+    from dataplane.proxy.context import Context
+    from dataplane.table.plans import Retry
+    from dataplane.upstream.connection import UpstreamConnection
+    from dataplane.upstream.endpoint import Endpoint
+    from dataplane.upstream.response_head import ResponseHead
+
+IDEMPOTENT = frozenset((b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"PUT", b"DELETE"))
+"""RFC 9110 9.2.2: what may be sent again although the endpoint might have acted on it."""
+
+FAILURES = frozenset(("connect", "dns", "reset", "timeout"))
+"""Causes that are tried again whatever `codes` says (decisions, Retry); others only when their status is a code."""
+
+MAX_BACKOFF = 10.0
+"""Seconds that a doubled backoff does not exceed; a longer one is kept as it is configured."""
+JITTER = 0.5
+"""Share of the backoff that chance adds at most."""
+
+DRAINED = 65_536
+"""Bytes of an unwanted response that are read so that its connection can be used again."""
+DRAIN_TIME = 1.0
+"""Seconds for the same."""
+
+Attempt = Callable[["Exchange", "Context"], None]
+
+
+class Retries:
+    """What one exchange has of its policy. `tries`: those after the first so far."""
+
+    __slots__ = ("given_up", "policy", "tried", "tries")
+
+    def __init__(self, policy: Retry) -> None:
+        self.policy = policy
+        self.tries = 0
+        self.tried: list[Endpoint] = []
+        self.given_up = ""
+        """Why a try that was called for was not made: `exhausted`, `too_large`, `deadline`; for metric and log."""
+
+    def pick(self, endpoints: Sequence[Endpoint], random: Callable[[], float]) -> Endpoint:
+        """An endpoint that was not tried yet; when all were, another than the last one; else the only one."""
+        left: Sequence[Endpoint] = endpoints
+        if self.tried:
+            left = [each for each in endpoints if each not in self.tried]
+            left = left or [each for each in endpoints if each is not self.tried[-1]] or endpoints
+        chosen = balance.choose(left, random)
+        self.tried.append(chosen)
+        return chosen
+
+    def wait(self, random: Callable[[], float]) -> float:
+        """Seconds before the next try: the backoff, doubled with each one, and up to half of it on top."""
+        first = self.policy.backoff
+        backoff: float = min(first * 2**self.tries, max(first, MAX_BACKOFF))
+        return backoff * (1 + JITTER * random())
+
+
+def wanted(x: Exchange, policy: Retry) -> Retries | None:
+    """Asked before the first try. None: one try, and no body is kept."""
+    if not policy.attempts or (policy.precondition is not None and not policy.precondition(x)):
+        return None
+    return Retries(policy)
+
+
+def after_failure(x: Exchange, context: Context, cause: str, reply: Reply, sent: bool, attempt: Attempt) -> None:
+    """An attempt ended without a response: try again, or answer with `reply`.
+
+    `sent`: the endpoint may have seen the request. `cause`: one of `FAILURES`, or `invalid`.
+    """
+    retries: Retries = x.retries
+    safe = cause in FAILURES and (not sent or x.method in IDEMPOTENT)
+    if not (safe or reply.status in retries.policy.codes) or not _again(x, context, cause, attempt):
+        x.down.reply(x, reply)
+
+
+def refuses(x: Exchange, context: Context, up: UpstreamConnection, head: ResponseHead, attempt: Attempt) -> bool:
+    """Whether another try takes the place of this response. If so, it is let go, without anybody waiting for it."""
+    policy = x.retries.policy
+    unwanted = head.status in policy.codes or (policy.condition is not None and _is_true(x, head))
+    if unwanted and _again(x, context, "status", attempt):
+        _let_go(up, head, context)
+        return True
+    if x.copy is not None:
+        x.copy.settle()
+    return False
+
+
+def ended(x: Exchange, context: Context) -> None:
+    """The exchange is over: count what its tries came to."""
+    retries: Retries = x.retries
+    if retries.given_up:
+        context.recorder.retried(retries.given_up)
+    elif retries.tries:
+        context.recorder.retried(_OUTCOMES.get(x.reason, "abandoned") if x.status else "abandoned")
+
+
+_OUTCOMES = {"": "success", "RequestDeadline": "deadline"}
+"""By the reason of our answer; "" is a response of the endpoint."""
+
+
+def _is_true(x: Exchange, head: ResponseHead) -> bool:
+    """The policy's condition on this response."""
+    x.status, x.response = head.status, Head(head.block, head.low)
+    holds = head.status != 101 and x.retries.policy.condition(x)
+    x.status, x.response = 0, None
+    return bool(holds)
+
+
+def _again(x: Exchange, context: Context, cause: str, attempt: Attempt) -> bool:
+    """Begin another try after its backoff. False: there is none."""
+    retries: Retries = x.retries
+    wait = retries.wait(context.random)
+    moment = context.clock() + wait
+    retries.given_up = _obstacle(x, retries, moment)
+    if retries.given_up:
+        return False
+    retries.tries += 1
+    x.attempt += 1
+    x.up = None
+    x.out = b""
+    x.down.hold_body(x)
+    context.recorder.retry(cause)
+    number = x.attempt
+
+    def begin() -> None:
+        if not x.ended and not x.replied and x.attempt == number:
+            attempt(x, context)
+
+    context.deadlines.call_at(moment, begin)
+    return True
+
+
+def _obstacle(x: Exchange, retries: Retries, moment: float) -> str:
+    """Why there is no try at `moment`, or ""."""
+    if retries.tries >= retries.policy.attempts:
+        return "exhausted"
+    if x.copy is not None and x.copy.too_large:
+        return "too_large"
+    return "deadline" if moment >= x.deadline else ""
+
+
+def _let_go(up: UpstreamConnection, head: ResponseHead, context: Context) -> None:
+    """Free a connection of a response that nobody takes."""
+    short = head.framing in (NOTHING, CHUNKED) or (head.framing == LENGTH and head.length <= DRAINED)
+    if short and up.request_done:
+        sink = Sink(DRAINED)
+        sink.drain(up)
+        context.deadlines.wake_at(context.clock() + DRAIN_TIME, sink)
+    else:
+        up.release()
+
+
+async def hold(x: Exchange, context: Context, limit: int, then: Attempt) -> None:
+    """Wait for the body that a precondition reads, then go on; one over `limit` has no value for it."""
+    try:
+        x.held = await x.body.whole(limit)  # type: ignore[union-attr]  # the caller has looked
+    except TooLarge:
+        x.held = None
+    except Gone as error:
+        x.down.failed(x, error)
+        return
+    if not x.ended and not x.replied:
+        then(x, context)
