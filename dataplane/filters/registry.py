@@ -12,7 +12,9 @@ from dataplane.filters import (
     authorization,
     cors,
     csrf,
+    ext_auth,
     header_modifiers,
+    host_rewrite,
     request_mirror,
     request_redirect,
     retry,
@@ -23,6 +25,14 @@ from dataplane.filters import (
 ROWS: tuple[Row, ...] = (
     Row("cors", cors.build, STEP, "first: preflights carry no credentials, and refusals get its headers too"),
     Row("csrf", csrf.build, STEP, "before anything that believes the credentials a browser adds", refuses=True),
+    Row(
+        "ext_auth",
+        ext_auth.build,
+        STEP,
+        "the server may want to know who it is; authorization may want to know what it said",
+        refuses=True,
+        per_target=True,
+    ),
     Row(
         "authorization",
         authorization.build,
@@ -37,5 +47,6 @@ ROWS: tuple[Row, ...] = (
     Row("timeouts", timeouts.build, SETTING, "kept by the proxy over all attempts", "timeouts"),
     Row("retry", retry.build, SETTING, "a matter of attempts, which come after all steps", "retry"),
     Row("request_mirror", request_mirror.build, SETTING, "copies what the steps made of the request", "mirrors"),
+    Row("host_rewrite", host_rewrite.build, SETTING, "the destination is known with the attempt", "host_rewrite"),
     Row("access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "access_log"),
 )

@@ -1,0 +1,166 @@
+"""Answers that are kept (spec 2, ExtAuthCache): keys of expressions, a time to live, a bound, one refresh at a time.
+
+Kept per policy and target over swaps (`Env.carryover`). Time is monotonic; a time of expiry is turned into seconds from
+now when the answer arrives.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from dataplane.chain import expressions
+from gatewright.cel.errors import CelError
+from gatewright.cel.functions.times import timestamp_from_string
+from gatewright.cel.values import Duration, Redacted, Timestamp, Uint
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from dataplane.filters.ext_auth.answer import Verdict
+    from gatewright.cel.program import Program
+
+ENTRIES: Final = 10_000
+"""Where a policy does not say (spec 2)."""
+KEEPABLE: Final = frozenset((200, 401, 403))
+"""Answers that are decisions. Others, 404 and 5xx among them, may be an accident of the moment."""
+LONG: Final = 128
+"""Characters of a part above which its digest stands for it: clients choose how long their headers are."""
+NANOSECONDS: Final = 1_000_000_000
+
+Key = tuple[Any, ...]
+KeyOf = Callable[["Exchange"], Key | None]
+TimeToLive = Callable[["Exchange"], float]
+
+
+class Cache:
+    """Verdicts with their moment of expiry, the least recently used first; and who waits for which."""
+
+    __slots__ = ("__weakref__", "entries", "flights", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.entries: OrderedDict[Key, tuple[Verdict, float]] = OrderedDict()
+        self.flights: dict[Key, list[Any]] = {}
+        """Futures of those who wait for a call that is under way, by key."""
+
+    def get(self, key: Key, now: float) -> Verdict | None:
+        """What is known, unless it has expired."""
+        entry = self.entries.get(key)
+        if entry is None:
+            return None
+        if now >= entry[1]:
+            del self.entries[key]
+            return None
+        self.entries.move_to_end(key)
+        return entry[0]
+
+    def put(self, key: Key, verdict: Verdict, expires: float) -> None:
+        entries = self.entries
+        entries[key] = verdict, expires
+        entries.move_to_end(key)
+        if len(entries) > self.most:
+            entries.popitem(last=False)
+
+    def __repr__(self) -> str:
+        return f"Cache({len(self.entries)} of {self.most})"  # keys and verdicts may be secrets
+
+
+# Keys.
+
+
+def key_of(programs: Sequence[Program]) -> KeyOf:
+    """A function that gives a request's key; None when a part fails or is of a type that makes no key."""
+    evaluations = tuple(program.evaluate for program in programs)
+
+    def key(x: Exchange) -> Key | None:
+        parts = []
+        try:
+            for evaluate in evaluations:
+                value = evaluate(x)
+                if type(value) is not str or len(value) > LONG or "<redacted>" in value:
+                    value = _part(value)
+                    if value is None:
+                        return None
+                parts.append(value)
+        except CelError:
+            return None
+        return tuple(parts)
+
+    return key
+
+
+def _part(value: Any) -> Any:
+    """A value that is no short plain string, so that equal parts are equal values of one type; None: unsupported.
+
+    A secret stands for itself. A text made of a redacted one does not tell two secrets apart and makes no key.
+    """
+    kind = type(value)
+    if kind is Redacted:
+        return "secret", _digest(value.unredacted().encode())
+    if kind in (bool, int, Uint):
+        return kind.__name__, value
+    if kind is float:
+        return None if math.isnan(value) else ("double", value)
+    if kind is bytes:
+        return "bytes", value if len(value) <= LONG else _digest(value)
+    if isinstance(value, str) and "<redacted>" not in value:
+        return "string", _digest(value.encode("utf-8", "surrogatepass"))
+    return None
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=32).digest()
+
+
+# Times to live.
+
+_DURATION = re.compile(r"([0-9]{1,5}(h|m|s|ms)){1,4}").fullmatch
+_PARTS = re.compile(r"([0-9]{1,5})(ms|h|m|s)").findall
+_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+def time_to_live(text: str, wall_clock: Callable[[], float]) -> TimeToLive:
+    """A function that gives the seconds that an answer counts, 0 when it does not. Raises `Refused`.
+
+    `text`: a duration as Gateway API writes it, else an expression that gives a duration, the time of expiry as a
+    timestamp or as seconds since the epoch, or either duration or time as text.
+    """
+    fixed = _duration(text)
+    if fixed is not None:
+        return lambda x: fixed
+    evaluate = expressions.compiled(text, "request", "cache.ttl").evaluate
+
+    def seconds(x: Exchange) -> float:
+        try:
+            return _seconds(evaluate(x), wall_clock)
+        except CelError:
+            return 0.0
+
+    return seconds
+
+
+def _seconds(value: Any, wall_clock: Callable[[], float]) -> float:
+    """Raises CelError for a text that is neither a duration nor a time."""
+    kind = type(value)
+    if kind is Duration:
+        return int(value) / NANOSECONDS
+    if kind is str:
+        fixed = _duration(value)
+        if fixed is not None:
+            return fixed
+        value, kind = timestamp_from_string(value), Timestamp
+    if kind is Timestamp:
+        return int(value) / NANOSECONDS - wall_clock()
+    if kind in (int, Uint, float) and math.isfinite(value):
+        return float(value) - wall_clock()
+    return 0.0
+
+
+def _duration(text: str) -> float | None:
+    if _DURATION(text) is None:
+        return None
+    return sum(int(count) * _UNITS[unit] for count, unit in _PARTS(text))

@@ -1,0 +1,154 @@
+"""What the authorization server is asked over HTTP: a request's own call, of expressions and bytes of its head.
+
+Spec 2, AgentExtAuthHTTP: GET to the path of the request, with its `Authorization`, unless configured otherwise. Values
+come from clients: a target is escaped, a header value that could end its line is not sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from dataplane.chain import expressions
+from dataplane.chain.calls import CallRequest
+from dataplane.chain.filter import Refused
+from dataplane.http.heads import is_name, is_value
+from dataplane.http.uri import canonical_host
+from gatewright.cel.errors import CelError
+from gatewright.wire.v1 import traffic_pb2
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from gatewright.cel.program import Program
+
+FRAMING: Final = frozenset(
+    b"connection content-length expect http2-settings keep-alive proxy-connection te trailer transfer-encoding"
+    b" upgrade".split()
+)
+"""Headers of one hop (RFC 9110 7.6.1, RFC 9112 6): never carried from one message to another."""
+OF_A_BODY: Final = (b"content-type", b"content-encoding", b"content-language")
+"""What tells how to read a body goes with it (RFC 9110 8)."""
+
+PATH, METHOD, AUTHORITY = ":path", ":method", ":authority"
+PSEUDO: Final = (PATH, METHOD, AUTHORITY)
+
+_ESCAPED = re.compile(rb"[^\x21-\x7e]|#").sub
+_ESCAPED_LOCATION = re.compile(rb"[^\x21-\x7e]").sub
+
+Evaluate = Callable[["Exchange"], Any]
+
+
+class NoQuestion(Exception):
+    """The server cannot be asked about this request: the text, for the log, says why."""
+
+
+class Question:
+    """Makes calls: `of(x)`. Raises `Refused` for names that no header can have."""
+
+    __slots__ = ("_added", "_authority", "_forwards_host", "_method", "_needles", "_path", "_with_body", "programs")
+
+    def __init__(self, config: traffic_pb2.ExtAuthHttp, with_body: bool) -> None:
+        self.programs: list[Program] = []
+        """All that is evaluated."""
+        added = {name: self._compiled(text, name) for name, text in sorted(config.add_request_headers.items())}
+        self._path = added.pop(PATH, None)
+        if self._path is None and config.path:
+            self._path = self._program(config.path, "http.path")
+        self._method, self._authority = added.pop(METHOD, None), added.pop(AUTHORITY, None)
+        self._added = [(name.encode() + b": ", evaluate) for name, evaluate in added.items()]
+        copied = [header_name(name, "http.allowedRequestHeaders") for name in config.allowed_request_headers]
+        self._forwards_host = b"host" in copied and self._authority is None
+        names = dict.fromkeys((b"authorization", *copied, *(OF_A_BODY if with_body else ())))
+        own = {b"host", *(name.lower().encode() for name in added)}  # one that is not sent is not the client's either
+        self._needles = tuple(b"\r\n" + name + b":" for name in names if name not in own)
+        self._with_body = with_body
+
+    def _compiled(self, text: str, name: str) -> Evaluate:
+        where = "http.addRequestHeaders"
+        if name.startswith(":"):
+            if name not in PSEUDO:
+                raise Refused(f"{where}: {name} is not one of {', '.join(PSEUDO)}")
+        elif header_name(name, where) == b"host":
+            raise Refused(f"{where}: host is written {AUTHORITY}")
+        return self._program(text, f"{where}.{name}")
+
+    def _program(self, text: str, where: str) -> Evaluate:
+        program = expressions.compiled(text, "request", where)
+        self.programs.append(program)
+        return program.evaluate
+
+    def of(self, x: Exchange) -> CallRequest:
+        """Raises `NoQuestion` when the path has no value: another one would be answered for something else."""
+        with_body = self._with_body
+        method, authority = x.method if with_body else b"GET", b""
+        if self._forwards_host:
+            authority = x.authority
+        if self._method is not None:
+            method = _token(value_of(self._method, x)) or method
+        if self._authority is not None:
+            authority = _host(value_of(self._authority, x))
+        headers = lines(x.request, self._needles)
+        for prefix, evaluate in self._added:
+            value = value_of(evaluate, x)
+            if value is not None and is_value(value):
+                headers += b"%b%b\r\n" % (prefix, value)
+        return CallRequest(method, self._target(x), authority, headers, (x.held or b"") if with_body else b"")
+
+    def _target(self, x: Exchange) -> bytes:
+        if self._path is None:
+            return x.asked_target if x.asked_target.startswith(b"/") else b"/"  # `OPTIONS *`
+        value = value_of(self._path, x)
+        if not value:
+            raise NoQuestion("the path of the call has no value")
+        target = _ESCAPED(_escape, value)
+        return target if target.startswith(b"/") else b"/" + target
+
+
+def header_name(name: str, where: str) -> bytes:
+    """In lower case. Raises `Refused` for what is no name, or belongs to one hop."""
+    low = name.lower().encode()
+    if is_name(low) is None:
+        raise Refused(f"{where}: {name!r} is not a header name")
+    if low in FRAMING:
+        raise Refused(f"{where}: {name} belongs to the connection")
+    return low
+
+
+def lines(head: Any, needles: Iterable[bytes]) -> bytes:  # Any: a Head, or what has its block and low
+    """The lines of a head whose names these are, as they came (needle: `b"\\r\\nname:"`)."""
+    found, block, low = b"", head.block, head.low
+    for needle in needles:
+        p = low.find(needle)
+        while p >= 0:
+            q = low.find(b"\r\n", p + 2)
+            found += block[p + 2 : q + 2]
+            p = low.find(needle, q)
+    return found
+
+
+def value_of(evaluate: Evaluate, x: Exchange) -> bytes | None:
+    """An expression's value as bytes; None when it fails or is no text, number or truth value."""
+    try:
+        value = expressions.header_value(evaluate(x))
+    except CelError:
+        return None
+    return None if value is None else value.strip(b" \t")
+
+
+def location(evaluate: Evaluate, x: Exchange) -> bytes | None:
+    """An expression's value as that of `Location`; None when it has none."""
+    value = value_of(evaluate, x)
+    return _ESCAPED_LOCATION(_escape, value) if value else None
+
+
+def _escape(match: re.Match[bytes]) -> bytes:
+    return b"%%%02X" % match[0][0]
+
+
+def _token(value: bytes | None) -> bytes:
+    return value if value and is_name(value) else b""
+
+
+def _host(value: bytes | None) -> bytes:
+    return value if value and canonical_host(value) is not None else b""

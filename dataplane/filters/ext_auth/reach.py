@@ -1,0 +1,51 @@
+"""Whether an authorization server can be reached, as the log tells it: a line when it is lost, one when it is back.
+
+Kept per backend over swaps, so that a thousand policies that ask one server, or a thousand refused requests, are one
+line.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from dataplane.chain.calls import CallFailed
+
+log = logging.getLogger("dataplane.ext_auth")
+
+SOCKETS: Final = {"linux": "/run/<vpn>/<vpn>d.sock", "darwin": "/var/run/<vpn>/<vpn>d.sock"}
+"""Where the daemon of a private network usually has its socket (spec 1), by platform."""
+
+
+class Reach:
+    """Of one server: lost or not."""
+
+    __slots__ = ("__weakref__", "backend", "lost")
+
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
+        self.lost = False
+
+    def failed(self, origin: str, error: CallFailed) -> None:
+        """A call had no answer."""
+        if not self.lost:
+            self.lost = True
+            log.warning("%s: the authorization server gives no answer: %s%s", origin, error, hint(error))
+
+    def answered(self, origin: str) -> None:
+        """A call had one. Called only while `lost`."""
+        self.lost = False
+        log.warning("%s: the authorization server answers again", origin)
+
+    def __repr__(self) -> str:
+        return f"Reach({self.backend}, lost={self.lost})"
+
+
+def hint(error: CallFailed, platform: str = sys.platform) -> str:
+    """What to look at when nobody listens on a Unix socket."""
+    if error.cause != "connect" or "unix:" not in str(error):
+        return ""
+    usual = SOCKETS.get(platform, SOCKETS["linux"])
+    return f" (the daemon of a private network usually listens on {usual}; is it running, and may the proxy connect?)"
