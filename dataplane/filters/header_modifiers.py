@@ -123,6 +123,7 @@ def _with_host(names: tuple[bytes, ...], lines: bytes, authority: bytes) -> Requ
         head.append(lines)
         head.set(b"host", authority)
         exchange.authority = authority
+        exchange.host_set = True
         exchange.host = host
 
     return edit_request_and_host

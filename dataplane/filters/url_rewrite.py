@@ -48,6 +48,7 @@ def _hostname(hostname: str) -> RequestHook | None:
 
     def rewrite_host(exchange: Exchange) -> None:
         exchange.authority = authority
+        exchange.host_set = True
         exchange.host = host
         exchange.request.set(b"host", authority)
 

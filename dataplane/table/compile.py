@@ -26,9 +26,7 @@ def route_plan(
     """The plan of a route rule; `attached`: the policies that name the route or the rule. Raises `Refused`."""
     if not message.listeners:
         raise Refused("a route needs a listener")
-    policies = interns.inline(message.policies, key)
-    if attached:
-        policies = interns.compose((), attached, policies.inline)
+    policies = interns.with_attached(attached, interns.inline(message.policies, key))
     targets, weights = _targets(message.backends, interns)
     source = message.source
     rule_index = message.rule_index
@@ -166,8 +164,29 @@ def backend_plan(key: str, message: backend_pb2.Backend, endpoints: Iterable[End
     found = tuple(dict.fromkeys(endpoints))
     static = message.static
     if static.host and not found:
-        return BackendPlan(key, (), static.host.lower().encode(), static.port)
-    return BackendPlan(key, found)
+        return BackendPlan(key, (), static.host.lower().encode(), static.port, _authority(message))
+    return BackendPlan(key, found, authority=_authority(message))
+
+
+HTTP_PORT = 80
+"""Left out of a Host header (RFC 9110 4.2.3)."""
+
+
+def _authority(message: backend_pb2.Backend) -> bytes:
+    """The Host header of a backend that is asked under its own name; b"" for a Unix socket, which has none.
+
+    A Service's name is that of the cluster's DNS.
+    """
+    if message.WhichOneof("kind") == "service":
+        service = message.service
+        host, port = f"{service.name}.{service.namespace}.svc.cluster.local", service.port
+    else:
+        host, port = message.static.host.lower(), message.static.port
+        if ":" in host and not host.startswith("["):
+            host = f"[{host}]"
+    if not host:
+        return b""
+    return host.encode() if port == HTTP_PORT else f"{host}:{port}".encode()
 
 
 def hostnames(message: route_pb2.Route) -> list[bytes]:
