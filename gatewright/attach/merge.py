@@ -52,7 +52,8 @@ class Merged(Generic[ValueT]):
     conflicted: list[tuple[Attached[ValueT], Attached[ValueT]]] = field(default_factory=list)
     """Loser and winner at one level."""
     overridden: list[tuple[Attached[ValueT], Attached[ValueT]]] = field(default_factory=list)
-    """What a less specific `Override` (second) took out, whether or not it had won at its own level."""
+    """What a less specific `Override` (second) took out, whether or not it had won at its own level. What has the
+    value of the lock is not taken out: one policy may be attached at both places."""
 
 
 def split(policies: Iterable[tuple[Phase, Attached[ValueT]]]) -> dict[Phase, list[Attached[ValueT]]]:
@@ -107,5 +108,5 @@ def _winner(rivals: list[Attached[ValueT]], merged: Merged[ValueT]) -> Attached[
     lock = next((each for each in first.values() if each.override), None)
     if lock is None:
         return first[rivals[-1].level]
-    merged.overridden += [(each, lock) for each in rivals if each.level > lock.level]
+    merged.overridden += [(each, lock) for each in rivals if each.level > lock.level and each.value != lock.value]
     return lock

@@ -104,15 +104,19 @@ def outcome(
             conflicts[Conflict(claim.setting, claim.place, winner.policy)] = None
         locks = [] if _accumulates(claim) else [_lock(claim, way, winners_at) for way in above(claim.place)]
         for lock in locks:
-            if lock is not None:
+            if lock is not None and lock.policy != claim.policy:
                 overridden[Overridden(claim.setting, claim.place, lock.place, lock.policy)] = None
-        if winner.policy == claim.policy and (not locks or None in locks):
+        if winner.policy == claim.policy and (not locks or any(_opens(claim, lock) for lock in locks)):
             acts[claim.place, claim.setting] = None
     return Outcome(tuple(acts), tuple(conflicts), tuple(overridden))
 
 
 def _accumulates(claim: Claim[PolicyT]) -> bool:
     return ACCUMULATING.get(claim.setting.field) == ALL
+
+
+def _opens(claim: Claim[PolicyT], lock: Claim[PolicyT] | None) -> bool:
+    return lock is None or lock.policy == claim.policy
 
 
 def _lock(

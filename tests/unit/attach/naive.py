@@ -1,0 +1,87 @@
+"""Attachment and merge once more, as plainly as the rules are worded: every policy is looked at for every position.
+
+An oracle for test_model. It shares no code with `gatewright.attach`, keeps nothing, and takes its time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Target = tuple[str, str, str, str]
+"""Kind, namespace, name, section ("" for the whole object)."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A policy object: its name also gives its age (`order`)."""
+
+    name: str
+    targets: tuple[Target, ...]
+    phase: str
+    override: bool
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a request is handled."""
+
+    gateway: tuple[str, str]
+    listener: str
+    listener_set: tuple[str, str] | None
+    route: tuple[str, str, str]
+    rule: str
+
+    def specificity(self, target: Target) -> int:
+        """0 for the least specific; -1 when the target is not here."""
+        kind, namespace, name, section = target
+        if kind == "Gateway" and (namespace, name) == self.gateway:
+            if section == "":
+                return 0
+            return 2 if self.listener_set is None and section == self.listener else -1
+        if kind == "ListenerSet" and (namespace, name) == self.listener_set:
+            if section == "":
+                return 1
+            return 2 if section == self.listener else -1
+        if (kind, namespace, name) == self.route:
+            if section == "":
+                return 3
+            return 4 if section == self.rule else -1
+        return -1
+
+
+ACCUMULATES = "authorization"
+
+
+@dataclass
+class Verdict:
+    """What happens to one field at one spot."""
+
+    acting: list[str]
+    lost: set[tuple[str, str]]
+    """Loser and winner of the same place."""
+    locked_out: set[tuple[str, str]]
+    """What an override took out, and whose."""
+
+
+def verdict(documents: list[Document], spot: Spot, phase: str, field: str) -> Verdict:
+    found = []
+    for document in documents:
+        if document.phase == phase and field in document.fields:
+            for level in {spot.specificity(target) for target in document.targets} - {-1}:
+                found.append((level, document))
+    names = [document.name for _, document in sorted(found, key=lambda pair: (pair[0], pair[1].name))]
+    if field == ACCUMULATES:
+        return Verdict(names, set(), set())
+    oldest = {}
+    for level in range(5):
+        here = [document for each, document in found if each == level]
+        if here:
+            oldest[level] = min(here, key=lambda document: document.name)
+    lost = {(document.name, oldest[level].name) for level, document in found if document.name != oldest[level].name}
+    locks = [level for level in sorted(oldest) if oldest[level].override]
+    if not locks:
+        return Verdict([oldest[max(oldest)].name] if oldest else [], lost, set())
+    lock = oldest[locks[0]]
+    below = {document.name for level, document in found if level > locks[0] and document is not lock}
+    return Verdict([lock.name], lost, {(name, lock.name) for name in below})
