@@ -6,7 +6,8 @@
     proxy.upstream.answer(b"HTTP/1.1 200 OK\\r\\ncontent-length: 0\\r\\n\\r\\n")
     assert client.received.startswith(b"HTTP/1.1 200")
 
-Everything between the two ends is the product: table, chain, proxy, server, upstream connection.
+Everything between the two ends is the product: table, chain, proxy, server, upstream connection. Policies call other
+services over the same upstream connections, unless `calls` (`fakes/calls`) answers instead.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from dataplane.chain.calls import Calls
 from dataplane.chain.filter import Env, Row
 from dataplane.filters.registry import ROWS
 from dataplane.net.writes import Writes
@@ -25,6 +27,7 @@ from dataplane.table.store import RESOURCE_TYPE, Change
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
+from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connection import UpstreamConnection
 from dataplane.upstream.endpoint import Endpoint
 from gatewright.api import standalone
@@ -150,19 +153,37 @@ class MemoryProxy:
         rows: Sequence[Row] = ROWS,
         limits: Limits | None = None,
         writes: Writes | None = None,
+        calls: Calls | None = None,
     ) -> None:
         self.now = 1000.0
-        self.applier = Applier(rows, Env(clock=lambda: self.now, random=lambda: 0.0))
         writes = writes or Writes(lambda flush: flush())  # unless told otherwise each write goes out at once
         self.connector = FakeConnector(writes)
         self.timers: list[tuple[float, Callable[[], None]]] = []
+        deadlines = Deadlines(lambda: self.now, lambda at, call: self._call_at(at, call))
+        calls = calls or HttpCalls(
+            table=lambda: self.applier.current.table,
+            connector=self.connector,
+            resolver=None,  # type: ignore[arg-type]
+            wake_at=deadlines.wake_at,
+            make_future=Pending,
+            clock=lambda: self.now,
+            random=lambda: 0.0,
+        )
+        env = Env(
+            clock=lambda: self.now,
+            random=lambda: 0.0,
+            calls=calls,
+            wall_clock=lambda: self.now,
+            spawn=self._spawn,
+        )
+        self.applier = Applier(rows, env)
         self.lines: list[bytes] = []
         self.metrics = Metrics.in_memory()
         self.tasks: list[Coroutine[Any, Any, None]] = []
         self.load(text)
         self.context = Context(
             current=self.applier.current,
-            deadlines=Deadlines(lambda: self.now, lambda at, call: self._call_at(at, call)),
+            deadlines=deadlines,
             connector=self.connector,  # type: ignore[arg-type]
             resolver=None,  # type: ignore[arg-type]
             access_log=AccessLog(self.lines.append, lambda seconds, call: None, clock=lambda: self.now),
