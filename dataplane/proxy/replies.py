@@ -33,6 +33,8 @@ REPLIES = _table(
     ("BindClosed", 404, "listener not found", True),  # the port was taken out of the configuration
     ("ListenerNotFound", 404, "listener not found", False),
     ("RouteNotFound", 404, "route not found", False),
+    ("ExtAuthDenied", 403, "external authorization failed", False),  # spec 2 Errors
+    ("ExtAuthFailed", 403, "external authorization failed", False),  # spec 2 Errors: server unavailable
     ("NoValidBackend", 500, "no valid backends", False),  # Gateway API: rule without a valid backendRef
     ("InvalidBackend", 500, "backend does not exist", False),  # Gateway API: share of an invalid backendRef
     ("PolicyUnusable", 503, "policy cannot be applied", False),  # architecture, A bad resource
