@@ -28,6 +28,7 @@ class Exchange(Variables):
     __slots__ = (
         "answer_body",
         "answer_changed",
+        "answer_over",
         "asked_host",
         "asked_target",
         "attempt",
@@ -137,6 +138,8 @@ class Exchange(Variables):
         """The whole response body while response steps run, when one of them reads it and it could be held. A step that
         makes another one sets it, and `answer_changed`."""
         self.answer_changed = False
+        self.answer_over = False
+        """The response body was too large to be held for the steps that read it."""
         self.reason = ""
         """Why we made the answer ourselves (a code of `proxy/replies`), or ""."""
         self.detail = ""

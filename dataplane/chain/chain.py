@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from dataplane.chain.filter import WHOLE, EndHook, Filter, RequestHook, ResponseHook
+from dataplane.chain.filter import BUFFER_LIMIT, WHOLE, EndHook, Filter, RequestHook, ResponseHook
 from dataplane.chain.reply import Reply
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ class Waiting:
 
 
 RequestFunction = Callable[["Exchange"], "Reply | Waiting | None"]
-ResponseFunction = Callable[["Exchange"], "Waiting | None"]
+ResponseFunction = Callable[["Exchange"], "Reply | Waiting | None"]
 
 
 class Chain:
     """The finished steps of a route (or a listener's gateway phase). Immutable; shared by routes with equal policies.
 
-    `request(exchange)` answers None (all steps passed), a Reply, or Waiting. `response` is None when no step has a
-    response hook: then the response head is not even parsed.
+    `request(exchange)` answers None (all steps passed), a Reply, or Waiting; so does `response(exchange)`, and it is
+    None when no step has a response hook: then the response head is not even parsed.
     """
 
     __slots__ = (
@@ -49,6 +49,7 @@ class Chain:
         "request",
         "request_hooks",
         "response",
+        "response_body",
         "response_hooks",
     )
 
@@ -56,6 +57,8 @@ class Chain:
         self.filters = tuple(filters)
         requests, responses, ends, silent = [], [], [], []
         self.may_wait, self.body = False, 0
+        self.response_body = 0
+        """Bytes of a response body that are held for these steps at most; 0: none of them reads it."""
         for step in self.filters:
             requests.append(step.request)
             responses.append(step.response)
@@ -66,6 +69,9 @@ class Chain:
                 self.may_wait = True
             if step.body and self.body >= 0:
                 self.body = max(step.body, self.body) if step.body > 0 else WHOLE
+            if step.response_body:
+                wanted = BUFFER_LIMIT if step.response_body == WHOLE else step.response_body
+                self.response_body = max(wanted, self.response_body)
         self.request_hooks: tuple[RequestHook | None, ...] = _hooks(requests)
         self.response_hooks: tuple[ResponseHook | None, ...] = _hooks(responses)
         self.end: tuple[EndHook, ...] = tuple(ends)

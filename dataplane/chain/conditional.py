@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dataplane.chain import expressions
-from dataplane.chain.filter import WHOLE, Env, Filter, Origin, Refused, RequestHook, ResponseHook
+from dataplane.chain.filter import WHOLE, EndHook, Env, Filter, Origin, Refused, RequestHook, ResponseHook
 from dataplane.chain.holding import holding
 from dataplane.chain.reply import Reply
 
@@ -36,16 +36,17 @@ def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
     present = [each for each in filters if each is not None]
     if not present:
         return None
-    request = _request(choose, filters, name)
-    if expressions.reads_request_body(programs):
-        request = holding(request, env.buffer_limit)
-    bodies = {each.body for each in present} | ({WHOLE} if expressions.reads_request_body(programs) else set())
+    reads_body = expressions.reads_request_body(programs)
+    key = f"?{id(choose)}"  # which lives as long as the hooks: no other filter of the chain has it
+    request = _request(choose, filters, key)
     return Filter(
         name,
-        request=request,
-        response=_response(filters, name) if any(each.response for each in present) else None,
-        may_wait=any(each.may_wait for each in present) or expressions.reads_request_body(programs),
-        body=_most(bodies),
+        request=holding(request, env.buffer_limit) if reads_body else request,
+        response=_response(filters, key) if any(each.response for each in present) else None,
+        end=_end(filters, key) if any(each.end for each in present) else None,
+        may_wait=reads_body or any(each.may_wait for each in present),
+        silent=not reads_body and all(each.silent for each in present),
+        body=_most({WHOLE if reads_body else 0, *(each.body for each in present)}),
         response_body=_most({each.response_body for each in present}),
     )
 
@@ -82,15 +83,15 @@ def _chooser(items: Any) -> tuple[list[Program], Choose]:
     return programs, choose
 
 
-def _request(choose: Choose, filters: list[Filter | None], name: str) -> RequestHook:
+def _request(choose: Choose, filters: list[Filter | None], key: str) -> RequestHook:
     hooks = [None if each is None else each.request for each in filters]
-    key, remembers = f"?{name}", any(each is not None and each.response is not None for each in filters)
+    remembers = [each is not None and bool(each.response or each.end) for each in filters]
 
     def run(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
         index = choose(x)
         if index == NONE:
             return None
-        if remembers:
+        if remembers[index]:
             x.leave(key, index)
         hook = hooks[index]
         return None if hook is None else hook(x)
@@ -98,13 +99,24 @@ def _request(choose: Choose, filters: list[Filter | None], name: str) -> Request
     return run
 
 
-def _response(filters: list[Filter | None], name: str) -> ResponseHook:
+def _response(filters: list[Filter | None], key: str) -> ResponseHook:
     hooks = [None if each is None else each.response for each in filters]
-    key = f"?{name}"
 
-    def run(x: Exchange) -> Awaitable[None] | None:
+    def run(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
         index = NONE if x.attributes is None else x.attributes.get(key, NONE)
         hook = None if index == NONE else hooks[index]
         return None if hook is None else hook(x)
+
+    return run
+
+
+def _end(filters: list[Filter | None], key: str) -> EndHook:
+    hooks = [None if each is None else each.end for each in filters]
+
+    def run(x: Exchange) -> None:
+        index = NONE if x.attributes is None else x.attributes.get(key, NONE)
+        hook = None if index == NONE else hooks[index]
+        if hook is not None:
+            hook(x)
 
     return run

@@ -4,8 +4,9 @@ Laws of a hook
 - It may touch the exchange that it is given and nothing else of the request's life; it opens no sockets (`Env.calls`).
 - A request hook answers None (go on), a `Reply` (the request ends here), or an awaitable of one of these. Answering an
   awaitable costs a Task, so a hook that knows the answer gives it at once.
-- A response hook may change the response head; it answers None or an awaitable of None. Response hooks run in reverse
-  order, beginning outside the step that ended the descent, also for replies that we make.
+- A response hook may change the response head; it answers as a request hook does: a `Reply` takes the place of the
+  response. Response hooks run in reverse order, beginning outside the step that ended the descent or answered a
+  `Reply`, also for replies that we make.
 - An end hook runs once, after the last byte, whatever happened; it answers nothing and never raises.
 - Everything that can be computed from configuration was computed by the builder.
 """
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
 
 RequestHook = Callable[["Exchange"], "Reply | Awaitable[Reply | None] | None"]
-ResponseHook = Callable[["Exchange"], "Awaitable[None] | None"]
+ResponseHook = Callable[["Exchange"], "Reply | Awaitable[Reply | None] | None"]
 EndHook = Callable[["Exchange"], None]
 
 WHOLE = -1
 """`Filter.body`: the hook reads the whole body."""
+
+BUFFER_LIMIT = 2 * 1024 * 1024
+"""Bytes of a body that are held for a policy at most, unless configured otherwise (spec 2, `maxBufferSize`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,8 @@ class Filter:
     for whoever inspects a chain; the hook itself awaits `exchange.body` (`http/body`)."""
     response_body: int = 0
     """What the response hook reads of the response body: 0 nothing, WHOLE all of it, n > 0 all of it with n bytes as
-    the most that are held. The proxy holds the body and runs the response steps when it has come
-    (`exchange.answer_body`)."""
+    the most that are held (WHOLE: BUFFER_LIMIT; of several steps the largest counts). The proxy holds the body and runs
+    the response steps when it has come (`exchange.answer_body`)."""
     parts: Any = None
     """What `Row.combine` makes one filter of, of those of several policies."""
 
@@ -103,7 +107,7 @@ class Env:
     """Token buckets shared by the workers of a proxy (`link/buckets.Buckets`)."""
     spawn: Callable[[Coroutine[Any, Any, None]], Any] | None = None
     """Run a coroutine in the background, ended with the worker. None: there is no loop (tests)."""
-    buffer_limit: int = 2 * 1024 * 1024
+    buffer_limit: int = BUFFER_LIMIT
     """Bytes of a body that are held for a policy at most (spec 2, FrontendHTTP.maxBufferSize)."""
     origin: Origin = Origin()
     """Whose policy is being built."""

@@ -24,11 +24,11 @@ def holding(hook: RequestHook, limit: int, too_large: Reply | None = None) -> Re
         body = x.body
         if body is None or x.held is not None:
             return hook(x)
-        if body.complete:
-            if body.held <= limit:
-                x.held = body.peek()
-                return hook(x)
+        if body.is_over(limit):
             return hook(x) if too_large is None else too_large
+        if body.complete:
+            x.held = body.peek()
+            return hook(x)
         return _later(x, hook, limit, too_large)
 
     return hold

@@ -9,6 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+DESCRIBING = (
+    *(b"content-encoding", b"content-language", b"content-range", b"content-md5", b"content-digest", b"repr-digest"),
+    *(b"digest", b"etag", b"accept-ranges"),
+)
+"""Headers that say something of the bytes of a body (RFC 9110 8, RFC 9530): a step that makes another body takes them
+out, or sets them anew."""
+
 
 class TooLarge(Exception):
     """The body is larger than whoever asked for it allows."""
@@ -22,9 +29,11 @@ class Body:
     """Pieces in arrival order. `make_future` is the loop's; `pace()` is called after each change of `held` or `wanted`,
     so that the connection can stop and resume reading."""
 
-    __slots__ = ("_future", "complete", "failed", "held", "make_future", "pace", "pieces", "wanted")
+    __slots__ = ("_future", "complete", "failed", "held", "length", "make_future", "pace", "pieces", "wanted")
 
-    def __init__(self, make_future: Callable[[], Any], pace: Callable[[], None]) -> None:
+    def __init__(self, make_future: Callable[[], Any], pace: Callable[[], None], length: int | None = None) -> None:
+        self.length = length
+        """As the head says it; None when it says nothing."""
         self.pieces: list[bytes] = []
         self.held = 0
         self.complete = False
@@ -34,6 +43,14 @@ class Body:
         self._future: Any = None
         self.wanted = 0
         """Bytes that somebody waits for: reading must go on until they are held."""
+
+    @classmethod
+    def of(cls, data: bytes, make_future: Callable[[], Any], pace: Callable[[], None]) -> Body:
+        """A body that is here: one that a step made."""
+        body = cls(make_future, pace, len(data))
+        body.pieces, body.held, body.complete = [data], len(data), True
+        body.wanted = body.held
+        return body
 
     def push(self, data: bytes) -> None:
         self.pieces.append(data)
@@ -65,11 +82,18 @@ class Body:
         return self.pieces[0] if self.pieces else b""
 
     async def whole(self, limit: int) -> bytes:
-        """The complete body, which stays held. Raises TooLarge above `limit` bytes, Gone when the client left."""
+        """The complete body, which stays held. Raises TooLarge above `limit` bytes (at once if the head says so), Gone
+        when the client left."""
+        if self.is_over(limit):
+            raise TooLarge
         await self._wait_for(limit + 1)
         if self.held > limit:
             raise TooLarge
         return self.peek()
+
+    def is_over(self, limit: int) -> bool:
+        """Whether it is known by now that the body has more than `limit` bytes."""
+        return self.held > limit or (self.length is not None and self.length > limit)
 
     async def prefix(self, size: int) -> bytes:
         """The first `size` bytes, fewer when the body is shorter; they stay held. Raises Gone."""

@@ -169,3 +169,8 @@ def encode(data: bytes) -> bytes:
 
 
 LAST = b"0\r\n\r\n"
+
+
+def last(trailers: bytes) -> bytes:
+    """The end of a body: the last chunk, and finished trailer lines."""
+    return b"0\r\n%b\r\n" % trailers

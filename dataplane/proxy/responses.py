@@ -1,9 +1,16 @@
-"""Response steps: in reverse order, from where the descent stopped outward, for upstream's answers and for our own."""
+"""Response steps: in reverse order, from where the descent stopped outward, for upstream's answers and for our own.
+
+Called by whoever carries an exchange downstream. Here is also what the answer's head says of its body once steps have
+changed the one or the other. Nothing is written here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any
+
+from dataplane.chain.reply import Reply
+from dataplane.http.heads import Head
 
 if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
@@ -12,43 +19,107 @@ if TYPE_CHECKING:
 GATEWAY, ROUTE, TARGET, UPSTREAM = range(4)
 """`Exchange.stage`: how far the descent came."""
 
+BODILESS = (204, 304)
+"""RFC 9110 6.4.1: final answers without content, whatever their head says."""
 
-def chains_of(x: Exchange) -> list[Chain]:
-    """The chains whose steps were entered, innermost first."""
-    chains: list[Chain] = []
+Outcome = Reply | Coroutine[Any, Any, Reply | None] | None
+"""None: all steps ran; a Reply takes the place of the answer; a coroutine is the rest, to be awaited."""
+
+
+def chains_of(x: Exchange) -> list[tuple[int, Chain]]:
+    """The chains whose steps were entered, with their stages, innermost first."""
+    chains: list[tuple[int, Chain]] = []
     if x.target_plan is not None and x.stage >= TARGET:
-        chains.append(x.target_plan.chain)
+        chains.append((TARGET, x.target_plan.chain))
     if x.policies is not None and x.stage >= ROUTE:
-        chains.append(x.policies.chain)
+        chains.append((ROUTE, x.policies.chain))
     if x.listener is not None:
-        chains.append(x.listener.chain)
+        chains.append((GATEWAY, x.listener.chain))
     return chains
 
 
-def run(x: Exchange) -> Coroutine[Any, Any, None] | None:
-    """Run what need not wait. None: all ran; otherwise the rest, to be awaited.
+def most_held(x: Exchange) -> int:
+    """Bytes of the response body that its steps want held at most; 0: none of them reads it."""
+    return max(chain.response_body for _, chain in chains_of(x))
 
-    The step that ended the descent is not run: it made the answer, those outside it see the answer.
+
+def is_stream(x: Exchange) -> bool:
+    """Whether the response is a stream of events, which has no end to wait for."""
+    content_type = x.response.get(b"content-type") if x.response is not None else None
+    return content_type is not None and content_type[:17].lower() == b"text/event-stream"
+
+
+def run_fast(x: Exchange) -> Outcome:
+    """As `run`, for the answer of an upstream: in most cases the steps of the route are all, and one call."""
+    route = x.policies.chain
+    if route.may_wait or x.target_plan.chain.response is not None or x.listener.chain.response is not None:
+        return run(x)
+    answer: Reply | None = route.response(x)
+    if answer is not None:
+        x.stage = ROUTE
+    return answer
+
+
+def run(x: Exchange) -> Outcome:
+    """Run what need not wait.
+
+    The step that ended the descent is not run: it made the answer, those outside it see the answer. So is it with a
+    step that answers a Reply to the response.
     """
     chains = chains_of(x)
     start = x.stopped - 1 if x.stopped >= 0 else None
-    for position, chain in enumerate(chains):
+    for position, (stage, chain) in enumerate(chains):
         first = len(chain.response_hooks) - 1 if start is None else start
         start = None
         for index in range(first, -1, -1):
             hook = chain.response_hooks[index]
             answer = None if hook is None else hook(x)
             if answer is not None:
+                if isinstance(answer, Reply):
+                    x.stage, x.stopped = stage, index
+                    return answer
                 return _rest(x, chains[position:], index, answer)
     return None
 
 
-async def _rest(x: Exchange, chains: list[Chain], index: int, answer: Awaitable[None]) -> None:
-    await answer
-    hooks = list(chains[0].response_hooks[:index])[::-1]
-    for chain in chains[1:]:
-        hooks.extend(reversed(chain.response_hooks))
-    for hook in hooks:
-        waited = None if hook is None else hook(x)
-        if waited is not None:
-            await waited
+async def _rest(
+    x: Exchange, chains: list[tuple[int, Chain]], index: int, answer: Awaitable[Reply | None]
+) -> Reply | None:
+    """Await the step at `index` of the first of `chains`, then run those outside it."""
+    stage = chains[0][0]
+    reply = await answer
+    left = [(chains[0][0], number, chains[0][1].response_hooks[number]) for number in range(index - 1, -1, -1)]
+    for outer, chain in chains[1:]:
+        hooks = chain.response_hooks
+        left += [(outer, number, hooks[number]) for number in range(len(hooks) - 1, -1, -1)]
+    for stage_of_hook, number, hook in left:
+        if reply is not None:
+            break
+        if hook is None:
+            continue
+        stage, index = stage_of_hook, number
+        given = hook(x)
+        reply = given if given is None or isinstance(given, Reply) else await given
+    if reply is not None:
+        x.stage, x.stopped = stage, index
+    return reply
+
+
+def other(x: Exchange, was: int) -> tuple[bytes, bytes] | None:
+    """Header block and body of an answer that steps gave another body or another status than `was`; None when the body
+    is what it was."""
+    if x.status in BODILESS:
+        return _reframed(x, None), b""
+    if not x.answer_changed and was not in BODILESS:
+        return None
+    body = (x.answer_body or b"") if x.answer_changed else b""
+    return _reframed(x, len(body)), b"" if x.method == b"HEAD" else body
+
+
+def _reframed(x: Exchange, length: int | None) -> bytes:
+    """The header block for a body of `length` bytes; None: for none at all (RFC 9112 6.1, RFC 9110 8.6)."""
+    assert x.response is not None  # whoever sends it has looked
+    head = Head(x.response.block, x.response.low)
+    for name in (b"content-length", b"transfer-encoding", b"trailer"):
+        head.remove(name)
+    return head.block if length is None else head.block + b"content-length: %d\r\n" % length

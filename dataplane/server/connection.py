@@ -14,7 +14,7 @@ from dataplane.exchange import Exchange
 from dataplane.http import chunked, uri
 from dataplane.http.body import Body
 from dataplane.http.heads import Head
-from dataplane.proxy import entry, request_head
+from dataplane.proxy import attempts, entry, request_head
 from dataplane.proxy.deadlines import NEVER, STEP
 from dataplane.proxy.replies import made
 from dataplane.proxy.request_head import NOTHING, Peer, RequestHead
@@ -65,6 +65,7 @@ class Connection(Responding):
         "busy",
         "chunked",
         "chunks",
+        "dropping",
         "due",
         "expects",
         "head_due",
@@ -89,6 +90,8 @@ class Connection(Responding):
         """The request's body is sent upstream in chunks."""
         self.trailers = b""
         self.chunks: chunked.ChunkedReader | None = None
+        self.dropping = False
+        """A step made another body before the request's own had come whole: what still comes of that is not used."""
         self.expects = False
         self.head_due = True
         """The next head has to come within the header timeout: on a new connection, or because it began to come."""
@@ -169,7 +172,7 @@ class Connection(Responding):
         """The client reads slower than the endpoint sends."""
         self.write_paused = True
         x = self.exchange
-        if x is not None and x.up is not None:
+        if x is not None and x.up is not None and not self.is_holding:
             x.up.pause()
 
     def resume_writing(self) -> None:
@@ -205,7 +208,9 @@ class Connection(Responding):
             if now >= x.deadline:
                 self.expired(x, "RequestDeadline")
             elif now >= x.attempt_deadline and not x.replied:
-                self.expired(x, "UpstreamTimeout")
+                attempts.timed_out(x, self.context)
+                if self.exchange is x:  # it is tried again
+                    self._look_again(x, now)
             elif self._has_left(x, now):
                 self._abandon(x, "ClientGone")
                 self.transport.abort()
@@ -444,7 +449,8 @@ class Connection(Responding):
         self.left = framing.length
         self.chunks = chunked.ChunkedReader(decode=True) if framing.chunked else None
         self.chunked = framing.chunked
-        x.body = Body(context.make_future, self._pace)
+        self.dropping = False
+        x.body = Body(context.make_future, self._pace, None if framing.chunked else framing.length)
         if len(data) > body:
             self._body(data[body:])  # before the exchange starts: a body that is here already goes out with the head
             if self.exchange is not x:
@@ -503,12 +509,16 @@ class Connection(Responding):
             self.chunks = None
             self.buffer = extra
         x.body_bytes += len(out)
+        if self.dropping:
+            return
         if x.body is not None:
             x.body.push(out)
             if done:
                 x.body.end()
         elif x.up is not None:
             x.out = b""  # too much was sent to send it all again
+            if x.copy is not None:
+                x.copy.sent(out, done)
             x.up.request_done = done
             x.up.write(self._framed(out, done))
 
@@ -521,8 +531,10 @@ class Connection(Responding):
             self.reply(x, made(reason, why))
 
     def _pace(self) -> None:
-        """Stop reading while more is held than anybody asked for."""
+        """Stop reading while more is held than anybody asked for; ask for the body when a step waits for it."""
         body = self.exchange.body if self.exchange is not None else None
+        if self.expects and body is not None and body.wanted:
+            self._invite(self.exchange)
         if body is not None and body.held >= max(self.context.limits.held_body, body.wanted):
             self._pause(HELD)
         else:
@@ -530,12 +542,44 @@ class Connection(Responding):
 
     def take_body(self, x: Exchange) -> bytes:
         """What is held of the body; from now on it flows. Asked for when there is an upstream connection for it."""
-        if self.expects:
-            self.expects = False
-            if not x.body_bytes and not self.request_done:
-                self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if self.expects and not self.dropping:
+            self._invite(x)
+        done = self.request_done or self.dropping
+        if self.dropping and x.up is not None:
+            x.up.request_done = True
         body, x.body = x.body, None
-        return b"" if body is None else self._framed(body.take(), self.request_done)
+        if x.copy is not None:  # an earlier try may have taken the beginning
+            held = b"" if body is None else body.take()
+            return self._framed(x.copy.again(held, done), done)
+        return b"" if body is None else self._framed(body.take(), done)
+
+    def _invite(self, x: Exchange) -> None:
+        """Answer `Expect: 100-continue` (RFC 9110 10.1.1), unless the client has begun to send already."""
+        self.expects = False
+        if not x.body_bytes and not self.request_done:
+            self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def replace_body(self, x: Exchange, data: bytes) -> None:
+        """Make `data` the body that goes upstream, whatever body the request has. For request steps: nothing is sent by
+        then. Headers that describe the old body are the step's to take out (`http/body.DESCRIBING`)."""
+        x.held = data
+        if not x.has_body and not data:
+            return
+        head = x.request
+        for name in (b"content-length", b"transfer-encoding", b"trailer"):
+            head.remove(name)
+        head.append(b"content-length: %d\r\n" % len(data))
+        x.has_body = True
+        self.chunked = False
+        self.dropping = not self.request_done
+        x.body = Body.of(data, self.context.make_future, self._pace)
+        self._pace()
+
+    def hold_body(self, x: Exchange) -> None:
+        """Between two tries nobody takes the body: hold what comes of it until `take_body` is asked again."""
+        self._resume(UPSTREAM)
+        if x.body is None and not self.request_done:
+            x.body = Body(self.context.make_future, self._pace)
 
     def _framed(self, data: bytes, done: bool) -> bytes:
         """Content of the body as it goes upstream. Chunks are made anew: steps read content, and no framing of the

@@ -18,8 +18,9 @@ from dataplane.net.writes import Gathering
 from dataplane.proxy import attempts, responses
 from dataplane.proxy.finish import finish
 from dataplane.proxy.replies import head_of, made, status_line
+from dataplane.proxy.responses import BODILESS
 from dataplane.upstream import balance
-from dataplane.upstream.response_head import CHUNKED, UNTIL_CLOSE
+from dataplane.upstream.response_head import CHUNKED, LENGTH, UNTIL_CLOSE
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -37,6 +38,27 @@ PIPELINED, HELD, UPSTREAM = 1, 2, 4
 """Reasons to stop reading from the client, as bits."""
 
 
+class Late:
+    """A response that is not passed on yet: steps read its body, or wait."""
+
+    __slots__ = ("ended", "head", "limit", "pieces", "reader", "size")
+
+    def __init__(self, head: ResponseHead, limit: int = -1) -> None:
+        self.head = head
+        self.limit = limit
+        """Bytes that are held before the steps run without them; -1: steps are under way."""
+        self.pieces: list[bytes] = []
+        self.size = 0
+        self.ended = False
+        self.reader: chunked.ChunkedReader | None = None
+        """Of a body in chunks whose content is held, and which leaves in chunks again."""
+
+    def take(self) -> bytes:
+        """What is here of the body, removed."""
+        pieces, self.pieces = self.pieces, []
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
 class Responding(Gathering):
     """State that both sides share, and the response side's methods."""
 
@@ -50,7 +72,6 @@ class Responding(Gathering):
         "idle_since",
         "keep",
         "late",
-        "late_end",
         "paused",
         "raw_chunks",
         "request_done",
@@ -73,13 +94,12 @@ class Responding(Gathering):
         self.half_closed = False
         self.request_done = True
         self.raw_chunks = True
-        self.encode = False
-        """The response body has to be chunked by us."""
+        self.encode: bool | chunked.ChunkedReader = False
+        """The response body has to be chunked by us; a reader knows the trailers to send behind it."""
         self.upgrade = b""
         """The protocol that the client asked to switch to."""
-        self.late: list[bytes] | None = None
-        """Response body that came while response steps wait."""
-        self.late_end = False
+        self.late: Late | None = None
+        """What is not passed on yet of the response, because response steps read its body or wait."""
         self.up_ended = False
         """The endpoint sends no more into the tunnel."""
         self.paused = 0
@@ -91,7 +111,9 @@ class Responding(Gathering):
     def upstream_head(self, up: UpstreamConnection, head: ResponseHead, first: bytes) -> None:
         x = self.exchange
         attempts.settle(x)
-        if x.out:  # it was sent in one piece: the client's own pace is not in the figure
+        if x.retries is not None and attempts.refuses(x, self.context, up, head):
+            return  # it is tried again
+        if x.out and not x.attempt:  # it was sent in one piece: the client's own pace is not in the figure
             balance.observe(x.endpoint, self.context.clock() - x.started)
         status = x.status = head.status
         x.out = b""
@@ -105,40 +127,106 @@ class Responding(Gathering):
             self._send_head(x, head.line, head.block, head.framing, first)
             return
         x.response = Head(head.block, head.low)
+        if x.policies.chain.response_body or x.target_plan.chain.response_body or x.listener.chain.response_body:
+            self._hold(x, up, head, first)
+        else:
+            self._respond(x, head, first)
+
+    def _respond(self, x: Exchange, head: ResponseHead, first: bytes) -> None:
+        """Run the response steps, and send what they made of the response. `first`: what there is of its body."""
         try:
-            rest = (
-                route(x) if target is None and gateway is None and not x.policies.chain.may_wait else responses.run(x)
-            )
+            rest = responses.run_fast(x)
         except Exception as error:  # a step's bug must end in an answer
             self.failed(x, error)
             return
         if rest is None:
-            line = head.line if x.status == status else status_line(x.status)
-            self._send_head(x, line, x.response.block, head.framing, first)
+            self._answer(x, head, first)
+        elif isinstance(rest, Reply):
+            self.reply(x, rest)
         else:
-            self.late = [first] if first else []
-            up.pause()
-            self.context.spawn(self._respond_later(x, up, head, rest))
+            self.late = self.late or Late(head)
+            self.late.pieces = [first]
+            if x.up is not None:
+                x.up.pause()
+            self.context.spawn(self._respond_later(x, head, rest))
 
-    async def _respond_later(
-        self, x: Exchange, up: UpstreamConnection, head: ResponseHead, rest: Coroutine[Any, Any, None]
-    ) -> None:
+    async def _respond_later(self, x: Exchange, head: ResponseHead, rest: Coroutine[Any, Any, Reply | None]) -> None:
         """The general path of response steps: what arrives of the body meanwhile is held, the endpoint not read."""
         try:
-            await rest
+            reply = await rest
         except Exception as error:  # a step's bug must end in an answer
             self.failed(x, error)
             return
         if x.ended or x.replied:  # answered otherwise meanwhile: what is held now is of a later exchange
             return
+        if reply is not None:
+            self.reply(x, reply)
+            return
+        self._answer(x, head, self.late.take())  # type: ignore[union-attr]  # it is there while steps wait
+        if x.up is not None and not self.write_paused:
+            x.up.resume()
+
+    def _answer(self, x: Exchange, head: ResponseHead, first: bytes) -> None:
+        """Send a response on which all steps have run, and what there is of its body."""
         late, self.late = self.late, None
-        line = head.line if x.status == head.status else status_line(x.status)
-        self._send_head(x, line, x.response.block, head.framing, b"".join(late or ()))  # type: ignore[union-attr]
-        if self.late_end:
-            self.late_end = False
+        ended = late is not None and late.ended
+        line, block, framing = head.line, x.response.block, head.framing  # type: ignore[union-attr]  # as steps had it
+        if x.status != head.status or x.answer_changed:
+            line = status_line(x.status)
+            other = responses.other(x, head.status)
+            if other is not None:
+                block, first = other
+                framing = LENGTH
+                if not ended and head.status not in BODILESS and x.method != b"HEAD":
+                    self._detach(x)  # what the endpoint still sends is for nobody
+                    ended = True
+        if late is not None and framing == CHUNKED and late.reader is not None:
+            self.encode = late.reader
+        self._send_head(x, line, block, framing, first)
+        if ended:
             self.upstream_end()
-        elif x.up is not None and not self.write_paused:
+        elif late is not None and self.write_paused:
+            x.up.pause()
+
+    # --- responses that are held for the steps that read their body
+
+    @property
+    def is_holding(self) -> bool:
+        """A response is read to be held: how fast the client reads does not matter yet."""
+        return self.late is not None and self.late.limit >= 0
+
+    def _hold(self, x: Exchange, up: UpstreamConnection, head: ResponseHead, first: bytes) -> None:
+        """Read the body to its end before the steps run; at once when it has none, has no end, or is too large."""
+        limit = responses.most_held(x)
+        if x.method == b"HEAD" or head.status in BODILESS or responses.is_stream(x):
+            x.answer_body = b"" if head.status == 204 else None
+        elif head.framing == LENGTH and head.length > limit:
+            x.answer_over = True
+        else:
+            late = self.late = Late(head, limit)
+            if head.framing == CHUNKED and self.raw_chunks:
+                first, late.reader = up.content(first)
             up.resume()
+            self._keep(late, first)
+            return
+        self._respond(x, head, first)
+
+    def _keep(self, late: Late, data: bytes) -> None:
+        """More of a response that is not passed on yet."""
+        late.pieces.append(data)
+        late.size += len(data)
+        if 0 <= late.limit < late.size:
+            self.exchange.answer_over = True
+            self._held(late)
+
+    def _held(self, late: Late) -> None:
+        """All that is held of a response is here: run the steps."""
+        x = self.exchange
+        late.limit = -1
+        data = late.take()
+        if not x.answer_over:
+            x.answer_body = data
+        self._respond(x, late.head, data)
 
     def _send_head(self, x: Exchange, line: bytes, block: bytes, framing: int, first: bytes) -> None:
         """Write a response head, framed for this client, and what is there of the body."""
@@ -172,7 +260,7 @@ class Responding(Gathering):
 
     def upstream_body(self, data: bytes) -> None:
         if self.late is not None:
-            self.late.append(data)
+            self._keep(self.late, data)
             return
         self.exchange.response_bytes += len(data)
         self.write(chunked.encode(data) if self.encode else data)
@@ -180,15 +268,17 @@ class Responding(Gathering):
     def upstream_end(self) -> None:
         x = self.exchange
         if self.late is not None:
-            self.late_end = True
+            self.late.ended = True
             x.up = None  # it carries the next request of anybody now
+            if self.is_holding:
+                self._held(self.late)
             return
         if self.state == TUNNELLING:
             self._tunnel_half_ended(x)
             return
         x.up = None
         if self.encode:
-            self.write(chunked.LAST)
+            self.write(chunked.LAST if self.encode is True else chunked.last(self.encode.trailers))
         self._finish(x)
 
     def upstream_lost(self, cause: str, stale: bool) -> None:
@@ -246,12 +336,13 @@ class Responding(Gathering):
     def reply(self, x: Exchange, reply: Reply) -> None:
         """End the exchange with an answer of ours."""
         self._detach(x)
-        self.late, self.late_end = None, False
+        self.late = None
         x.status, x.reason, x.detail = reply.status, reply.reason, reply.detail
         line, block = head_of(reply)
         if reply.close:
             self.keep = False
         x.response = Head(block)
+        x.answer_body, x.answer_changed, x.answer_over = reply.body, False, False
         x.replied = True  # no deadline or lost connection may answer a second time
         if x.body is not None:
             x.body.fail()  # a step may still wait for the rest
@@ -262,28 +353,38 @@ class Responding(Gathering):
             rest = None
         if rest is None:
             self._send_reply(x, reply, line)
+        elif isinstance(rest, Reply):
+            self.reply(x, rest)
         else:
             self.context.spawn(self._reply_later(x, reply, line, rest))
 
-    async def _reply_later(self, x: Exchange, reply: Reply, line: bytes, rest: Coroutine[Any, Any, None]) -> None:
+    async def _reply_later(
+        self, x: Exchange, reply: Reply, line: bytes, rest: Coroutine[Any, Any, Reply | None]
+    ) -> None:
+        other = None
         try:
-            await rest
+            other = await rest
         except Exception as error:  # the answer is made already: send it without that step's part
             log.error("response step failed in %r", x, exc_info=error)
-        if not x.ended:
+        if x.ended:
+            return
+        if other is not None:
+            self.reply(x, other)
+        else:
             self._send_reply(x, reply, line)
 
     def _send_reply(self, x: Exchange, reply: Reply, line: bytes) -> None:
-        body = b"" if x.method == b"HEAD" else reply.body
-        x.response_bytes = len(body)
-        if x.status != reply.status:
+        body, block = b"" if x.method == b"HEAD" else reply.body, x.response.block  # type: ignore[union-attr]
+        if x.status != reply.status or x.answer_changed:
             line = status_line(x.status)
+            block, body = responses.other(x, reply.status) or (block, body)
+        x.response_bytes = len(body)
         if self.context.draining or not self.request_done:
             self.keep = False
         connection = b"" if self.keep else b"connection: close\r\n"
         if self.keep and not self.raw_chunks:
             connection = b"connection: keep-alive\r\n"
-        self.write(b"".join((line, x.response.block, connection, b"\r\n", body)))  # type: ignore[union-attr]
+        self.write(b"".join((line, block, connection, b"\r\n", body)))
         self._finish(x)
 
     def failed(self, x: Exchange, error: Exception) -> None:

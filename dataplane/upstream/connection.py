@@ -134,6 +134,14 @@ class UpstreamConnection(Gathering):
             self.paused = False
             self.transport.resume_reading()
 
+    def content(self, first: bytes) -> tuple[bytes, ChunkedReader]:
+        """From now on hand on the content of a chunked body, instead of its chunks. `first`: what came with its head, as
+        chunks. Answers its content, and the reader, which knows the trailers when the body has ended."""
+        reader = self.reader
+        assert reader is not None  # of a chunked body
+        reader.decode = True
+        return ChunkedReader(decode=True).feed(first)[0], reader
+
     def release(self) -> None:
         """The consumer is gone: whatever is still on the way cannot be told from the next response."""
         self.consumer = None
@@ -244,7 +252,7 @@ class UpstreamConnection(Gathering):
         if self.consumer is None:  # the body is malformed: that was told
             return
         consumer.upstream_head(self, head, first)
-        if done and self.consumer is consumer:  # the head may have ended the exchange: refused upgrade, lost client
+        if done and self.consumer is not None:  # the head may have ended the exchange: refused upgrade, lost client
             self._complete()
 
     def _informational(self, head: ResponseHead, rest: bytes) -> None:
