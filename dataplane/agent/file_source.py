@@ -1,7 +1,8 @@
 """The standalone file as a source of resources: reads it, watches it, keeps the last good one.
 
-Called by `agent/agent`. What the file means is `gatewright.api.standalone`'s to say. A file that is renamed over,
-written in two steps or swapped by a symbolic link (as Kubernetes does with ConfigMaps) is read when it came to rest.
+Called by `agent/agent`. What the file means is `gatewright.api.standalone`'s to say; the files that hold its secrets
+are read by `file_contents` and watched with it. A file that is renamed over, written in two steps or swapped by a
+symbolic link (as Kubernetes does with ConfigMaps) is read when it came to rest.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import watchfiles
 
+from dataplane.agent.file_contents import Contents, Stamp, stamp_of
 from dataplane.bootstrap import Defaults
 from dataplane.link.messages import RESOURCE, Record
 from dataplane.telemetry.metrics import Metrics
@@ -35,11 +37,13 @@ Apply = Callable[[Sequence[Record]], Awaitable[Mapping[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A good file."""
+    """A good file. Its text may hold secrets."""
 
-    text: str
-    records: tuple[Record, ...]
-    defaults: Defaults
+    text: str = field(repr=False)
+    records: tuple[Record, ...] = field(repr=False)
+    defaults: Defaults = field(repr=False)
+    contents: Contents
+    """The files of its secrets, as they were when they were read."""
 
 
 class BadFile(Exception):
@@ -54,18 +58,19 @@ def read(file: Path, log_modules: Collection[str]) -> Loaded:
         raise BadFile(f"{file}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise BadFile(f"{file}: cannot be read: {error}") from error
-    return interpret(text, str(file), log_modules)
+    return interpret(text, file, log_modules, Contents(file.parent))
 
 
-def interpret(text: str, file: str, log_modules: Collection[str]) -> Loaded:
-    """What a text says. Raises BadFile, with every problem."""
-    loaded = standalone.load(text, file, log_modules)
+def interpret(text: str, file: Path, log_modules: Collection[str], contents: Contents) -> Loaded:
+    """What a text says. `contents` reads its secrets, and knows afterwards which files these are in. Raises BadFile,
+    with every problem."""
+    loaded = standalone.load(text, str(file), log_modules, contents.read)
     if loaded.errors:
         raise BadFile(*map(str, loaded.errors))
     for problem in loaded.problems:
         log.warning("%s", problem)
     records = (Record(RESOURCE, resource.key, resource.SerializeToString()) for resource in loaded.resources)
-    return Loaded(text, tuple(records), _defaults(loaded.settings))
+    return Loaded(text, tuple(records), _defaults(loaded.settings), contents)
 
 
 def _defaults(config: Config) -> Defaults:
@@ -92,7 +97,9 @@ class FileSource:
         self._log_modules = log_modules
         self._good = first
         self._seen = first.text if first is not None else None
-        self._stamp: tuple[int, ...] = ()
+        self._contents = first.contents if first is not None else Contents(file.parent)
+        """Those of the text that was read last, good or bad."""
+        self._stamp: Stamp = ()
 
     async def run(self) -> None:
         """Apply the first, then every change, until cancelled."""
@@ -103,13 +110,15 @@ class FileSource:
                 await self._watch()
             except OSError as error:
                 log.debug("cannot watch %s: %s", self._file.parent, error)
-            await asyncio.sleep(LOOK_AGAIN)
+                await asyncio.sleep(LOOK_AGAIN)
             await self._look()
 
     async def _watch(self) -> None:
-        """Look whenever something happens in the file's folder, and now and then."""
+        """Look whenever something happens in a folder of the file or of its secrets, and now and then. Ends when these
+        are other folders."""
+        folders = self._folders()
         async for _ in watchfiles.awatch(
-            self._file.parent,
+            *folders,
             step=STEP_MS,
             debounce=DEBOUNCE_MS,
             rust_timeout=int(LOOK_AGAIN * 1000),
@@ -117,11 +126,16 @@ class FileSource:
             recursive=False,
         ):
             await self._look()
+            if self._folders() != folders:
+                return
+
+    def _folders(self) -> set[Path]:
+        return {self._file.parent, *(path.parent for path in self._contents.stamps if path.parent.is_dir())}
 
     async def _look(self) -> None:
         try:
-            stamp = _stamp(self._file)
-            if stamp == self._stamp:
+            stamp = stamp_of(self._file)
+            if stamp == self._stamp and not self._contents.changed():
                 return
             text = await asyncio.to_thread(self._file.read_text, encoding="utf-8")
             self._stamp = stamp
@@ -131,11 +145,11 @@ class FileSource:
                 self._seen = None
                 self._stamp = ()
             return
-        if text == self._seen:
+        if text == self._seen and not self._contents.changed():
             return
-        self._seen = text
+        self._seen, self._contents = text, Contents(self._file.parent)
         try:
-            loaded = interpret(text, str(self._file), self._log_modules)
+            loaded = interpret(text, self._file, self._log_modules, self._contents)
         except BadFile as bad:
             self._count("refused")
             for problem in bad.args:
@@ -156,12 +170,6 @@ class FileSource:
 
     def _count(self, outcome: str) -> None:
         self._metrics.slots[self._metrics.counter("config_loads_total", outcome)] += 1
-
-
-def _stamp(file: Path) -> tuple[int, ...]:
-    """What differs when the file does. Taken before reading, so that a later write is seen as one."""
-    status = file.stat()
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _difference(before: Loaded | None, after: Loaded) -> dict[str, str | int]:

@@ -32,6 +32,15 @@ class Content(RuledModel):
         yield from one_of(self, "value", "file", "env")
 
 
+class Unreadable(Exception):
+    """A content cannot be had. The text names file or variable and the reason, never what is in it; `form` is the field
+    that says where it is, "file" or "env"."""
+
+    def __init__(self, form: str, text: str) -> None:
+        super().__init__(text)
+        self.form = form
+
+
 class AwsKeys(Model):
     """The entries of a Secret with AWS credentials."""
 

@@ -163,7 +163,6 @@ def _standalone(document: Document, log_modules: Collection[str] | None) -> Iter
         subject = Subject(Place(text, document.file, line), (), "")
         yield from _warnings(subject, advice(loaded.content))
         yield from _warnings(subject, links.open_forwards_of_file(loaded.content))
-        yield from _warnings(subject, standalone.without_effect(loaded.content))
 
 
 def _is_standalone(text: str) -> bool:

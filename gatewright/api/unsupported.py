@@ -15,9 +15,37 @@ from gatewright.api.model import Model, model_in
 from gatewright.api.problem import UNSUPPORTED
 
 _FILTERS: Final = (
-    "-{}.cors",  # policies
-    "-{}.externalAuth",  # policies
+    "-{}.externalAuth",  # gRPC callouts; over HTTP a GatewayPolicy does it
     "-{}.extensionRef",  # no kind of ours is one
+)
+
+_FILTERS_IN_THE_FILE: Final = ("urlRewrite", "requestRedirect", "requestMirror")
+_TRAFFIC_IN_THE_FILE: Final = (
+    "transformation",
+    "extAuthz",
+    "rateLimit",
+    "cors",
+    "csrf",
+    "headerModifiers",
+    "hostRewrite",
+    "timeouts",
+    "retry",
+    "authorization",
+    "jwtAuthentication",
+    "basicAuthentication",
+    "apiKeyAuthentication",
+    "directResponse",
+    "buffer",
+)
+_NOT_YET_IN_THE_FILE: Final = (
+    "extAuthz.policies",  # policies of servers
+    "extAuthz.protocol.grpc",  # gRPC callouts
+    "extAuthz.conditional[].policy.policies",  # policies of servers
+    "extAuthz.conditional[].policy.protocol.grpc",  # gRPC callouts
+    "rateLimit.global",  # gRPC callouts
+    "rateLimit.conditional[].policy.global",  # gRPC callouts
+    "jwtAuthentication.mcp",  # MCP
+    "jwtAuthentication.providers[].jwks.remote.policies",  # policies of servers
 )
 
 STANDALONE: Final = "Standalone"
@@ -42,7 +70,20 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         *(row.format("spec.rules[].filters[]") for row in _FILTERS),
         *(row.format("spec.rules[].backendRefs[].filters[]") for row in _FILTERS),
     ),
-    "GatewayPolicy": ("spec.targetRefs", "spec.targetSelectors", "spec.strategy"),
+    "GatewayPolicy": (
+        "spec.targetRefs",
+        "spec.targetSelectors",
+        "spec.strategy",
+        "spec.frontend.accessLog",
+        "-spec.frontend.accessLog.otlp",  # telemetry
+        "spec.traffic",
+        "-spec.traffic.extProc",  # gRPC callouts
+        "-spec.traffic.extAuth.grpc",  # gRPC callouts
+        "-spec.traffic.extAuth.conditional[].policy.grpc",  # gRPC callouts
+        "-spec.traffic.rateLimit.global",  # gRPC callouts
+        "-spec.traffic.rateLimit.conditional[].policy.global",  # gRPC callouts
+        "-spec.traffic.jwtAuthentication.mcp",  # MCP
+    ),
     "GatewayParameters": (),
     "GatewayBackend": ("spec.static",),
     STANDALONE: (
@@ -61,15 +102,14 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "binds[].listeners[].routes[].backends[].host",
         "binds[].listeners[].routes[].backends[].backend",
         "binds[].listeners[].routes[].backends[].weight",
-        "binds[].listeners[].routes[].policies.headerModifiers",
-        "binds[].listeners[].routes[].policies.urlRewrite",
-        "binds[].listeners[].routes[].policies.requestRedirect",
-        "binds[].listeners[].routes[].policies.requestMirror",
-        "-binds[].listeners[].routes[].policies.requestMirror.policies",  # policies
-        "binds[].listeners[].routes[].policies.timeouts",
-        "binds[].listeners[].routes[].policies.retry",
-        "-binds[].listeners[].routes[].policies.retry.precondition",  # policies
-        "-binds[].listeners[].routes[].policies.retry.condition",  # policies
+        "-binds[].listeners[].routes[].policies.requestMirror.policies",  # policies of servers
+        *(f"binds[].listeners[].routes[].policies.{name}" for name in (*_FILTERS_IN_THE_FILE, *_TRAFFIC_IN_THE_FILE)),
+        *(f"-binds[].listeners[].routes[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
+        "binds[].listeners[].policies.phase",
+        *(f"binds[].listeners[].policies.{name}" for name in _TRAFFIC_IN_THE_FILE),
+        *(f"-binds[].listeners[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
+        "frontendPolicies.accessLog",
+        "-frontendPolicies.accessLog.otlp",  # telemetry
     ),
 }
 """Kind (or STANDALONE) to what works of it: a path with all below it, `-` before one that does not work

@@ -161,10 +161,10 @@ binds:
     listeners:
       - routes:
           - backends: [{host: "127.0.0.1:9000"}]
-            policies: {cors: {allowOrigins: ["*"]}}
+            policies: {tcp: {}}
 """
     (problem,) = load(text, "f.yaml").errors
-    assert problem.path == "binds[0].listeners[0].routes[0].policies.cors"
+    assert problem.path == "binds[0].listeners[0].routes[0].policies.tcp"
     assert problem.unsupported
     assert problem.line == 7
 

@@ -154,3 +154,40 @@ async def test_what_changed_and_what_is_refused_is_told(tmp_path: Path, caplog: 
         fields = next(r.fields for r in caplog.records if getattr(r, "fields", {}).get("added"))  # type: ignore[attr-defined]
         assert "bind/default/standalone/2" in fields["added"] and "bind/default/standalone/1" in fields["removed"]
         assert "port 2 is in use" in caplog.text
+
+
+GUARDED = """
+binds:
+- port: {port}
+  listeners:
+  - name: a
+    routes:
+    - policies:
+        apiKeyAuthentication: {{secretRef: {{ann: {{file: {path}}}}}}}
+      backends: [{{host: '127.0.0.1:1'}}]
+"""
+
+
+@pytest.mark.parametrize("where", ["key", "elsewhere/key"])
+async def test_a_secrets_file_is_followed(tmp_path: Path, where: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    file, key = tmp_path / "c.yaml", tmp_path / where
+    key.parent.mkdir(exist_ok=True)
+    key.write_text("first-key")
+    file.write_text(GUARDED.format(port=1, path=where))
+    async with following(file) as applied:
+        key.write_text("second-key")
+        await applied.wait_for(2)
+        key.unlink()
+        async with asyncio.timeout(10):
+            while "last good configuration stays" not in caplog.text:
+                await asyncio.sleep(0.02)
+        key.write_text("third-key")
+        await applied.wait_for(3)
+    assert len(applied.states) == 3
+    assert caplog.text.count("cannot be read") == 1
+    told = [record.__dict__["fields"] for record in caplog.records if record.message == "configuration applied"]
+    assert [fields.get("changed") for fields in told[1:]] == [
+        "secret/default/route/a-route-0/api_key_authentication"
+    ] * 2
+    assert not any(word in caplog.text for word in ("first-key", "second-key", "third-key"))

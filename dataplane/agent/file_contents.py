@@ -1,0 +1,85 @@
+"""The secrets that a standalone file does not hold itself: read from files and variables, for `file_source`.
+
+It remembers which files it read and how they were then, so that a change of one is noticed. What it reads goes into
+resources only: no text of an error, of a log line or of a repr holds any of it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from gatewright.api.file_secrets import Content, Unreadable
+
+MOST: Final = 1024 * 1024
+"""Bytes of one file (a Secret of Kubernetes has no more)."""
+
+Stamp = tuple[int, ...]
+"""What differs when a file does; () when it cannot be looked at."""
+
+
+class Contents:
+    """Reads contents whose paths are relative to `folder`, that of the standalone file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.stamps: dict[Path, Stamp] = {}
+        """The files that were asked for, as they were before they were read."""
+
+    def __repr__(self) -> str:
+        return f"Contents({len(self.stamps)} files)"
+
+    def read(self, content: Content) -> bytes:
+        """A content, without line breaks at its end: editors put them there. Raises `Unreadable`."""
+        if content.env is not None:
+            return _whole("env", f'the variable "{content.env}"', _variable(content.env))
+        path = self._folder / (content.file or "")
+        self.stamps[path] = _stamp_or_none(path)
+        return _whole("file", f'"{path}"', _file(path))
+
+    def changed(self) -> bool:
+        """Whether one of the files is another one than when it was read, came or went."""
+        return any(_stamp_or_none(path) != stamp for path, stamp in self.stamps.items())
+
+
+def _variable(name: str) -> bytes:
+    value = os.environ.get(name)
+    if value is None:
+        raise Unreadable("env", f'the variable "{name}" is not set')
+    return value.encode("utf-8", "surrogateescape")
+
+
+def _file(path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise Unreadable("file", f'"{path}" is no file')
+        with path.open("rb") as file:
+            data = file.read(MOST + 1)
+    except OSError as error:
+        raise Unreadable("file", f'"{path}" cannot be read: {error.strerror or error}') from None
+    except ValueError as error:
+        raise Unreadable("file", f"{str(path)!r} cannot be read: {error}") from None
+    if len(data) > MOST:
+        raise Unreadable("file", f'"{path}" is larger than {MOST} bytes')
+    return data
+
+
+def _whole(form: str, what: str, data: bytes) -> bytes:
+    text = data.rstrip(b"\r\n")
+    if not text:
+        raise Unreadable(form, f"{what} is empty")
+    return text
+
+
+def stamp_of(file: Path) -> Stamp:
+    """Taken before reading, so that a later write is seen as one. Raises OSError."""
+    status = file.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _stamp_or_none(file: Path) -> Stamp:
+    try:
+        return stamp_of(file)
+    except (OSError, ValueError):  # the latter: no path that a system has
+        return ()
