@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary, finalize, ref
+from weakref import WeakSet, WeakValueDictionary, finalize, ref
 
 from google.protobuf.message import Message
 
@@ -73,6 +73,8 @@ class Interns:
         self.dead: list[int] = []
         """Numbers of uppers that no listener has any more."""
         self._known: PartedDict[bytes, _Known] = PartedDict()
+        self._attached: WeakSet[RoutePolicies] = WeakSet()
+        """Those with policies that name a route or rule; they are not shared."""
         self._values: dict[object, object] = {}
         self._uppers: WeakValueDictionary[tuple[Attached[Built], ...], Upper] = WeakValueDictionary()
         self._number = 0
@@ -117,6 +119,14 @@ class Interns:
             row = self.row(policy)[1]
             if row.secrets is not nothing:
                 yield from row.secrets(getattr(policy, row.name))
+
+    def with_attached(self, attached: tuple[Attached[Built], ...], own: RoutePolicies) -> RoutePolicies:
+        """The policies of a rule (its inline ones are in `own`) with those that name its route or itself."""
+        if not attached and not own.attached:
+            return own
+        made = self.compose((), attached, own.inline)
+        self._attached.add(made)
+        return made
 
     def _written(self, policy: policy_pb2.Policy) -> tuple[int, Row, bytes, policy_pb2.Policy]:
         index, row = self.row(policy)
@@ -191,13 +201,19 @@ class Interns:
         return Chain([step for _, step in steps]) if steps else EMPTY, settings
 
     def forget_uppers(self) -> Iterator[None]:
-        """Drop what was made for uppers that nobody has any more, one rule's policies to a step."""
+        """Drop what was made for uppers that nobody has any more, a few rules' to a step."""
         dead, self.dead[:] = self.dead[:], []
-        for known in (None, *list(self._known.values())) if dead else ():
-            own = self.none if known is None else known()
-            if own is not None and own.under:
-                for number in dead:
-                    own.under.pop(number, None)
+        if not dead:
+            return
+        self.none.forget(dead)
+        for own in list(self._attached):
+            own.forget(dead)
+        yield
+        for part in self._known.parts():
+            for known in list(part.values()):
+                shared = known()
+                if shared is not None:
+                    shared.forget(dead)
             yield
 
     def _forget(self, known: _Known) -> None:

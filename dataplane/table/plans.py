@@ -86,6 +86,12 @@ class RoutePolicies:
     under: dict[int, RoutePolicies] | None = None
     """What it comes to below the policies of a listener, by `Upper.number`; filled before the swap."""
 
+    def forget(self, numbers: list[int]) -> None:
+        """Drop what it comes to below uppers that nobody has any more."""
+        if self.under is not None:
+            for number in numbers:
+                self.under.pop(number, None)
+
 
 NO_POLICIES = RoutePolicies()
 

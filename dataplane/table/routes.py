@@ -82,7 +82,7 @@ def change_policies(swap: Swap, key: str) -> None:
         return
     message = record.placed()
     _leave(swap, key, record)
-    new = replace(plan, policies=interns.compose((), attached, plan.policies.inline))
+    new = replace(plan, policies=interns.with_attached(attached, plan.policies))
     store.routes[key] = record.with_plan(new)
     _enter(swap, key, message, place(message, new), new)
 

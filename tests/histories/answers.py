@@ -23,6 +23,7 @@ from dataplane.table.plans import BackendPlan, BindPlan, ListenerPlan, RoutePlan
 from dataplane.table.router import Level, choose
 from dataplane.table.store import Change
 from dataplane.table.table import Table
+from tests.fakes.policy_run import policies_of
 from tests.histories.texts import VARIANTS, Objects, Piece
 
 Answer = tuple[object, ...]
@@ -73,7 +74,8 @@ def _answer(table: Table, bind: BindPlan | None, probe: Probe) -> Answer:
     plan = None if listener is None else listener.router.match(x.host, x.path, x)
     if plan is None:
         return ("refused", 404)
-    reply = plan.chain.request(x) if plan.chain.request is not None else None
+    step = policies_of(x, plan).chain.request
+    reply = step(x) if step is not None else None
     if reply is not None:
         assert isinstance(reply, Reply)
         return ("reply", reply.status, reply.headers)
@@ -144,8 +146,9 @@ def _match(match: Any) -> Any:
 
 def _plan(plan: RoutePlan) -> Any:
     targets = [(target.backend, target.invalid, _chain(target.chain)) for target in plan.targets]
-    settings = (plan.timeouts, plan.retry, plan.mirrors, plan.order, plan.rule_index)
-    return plan.key, plan.log, plan.log_json, _chain(plan.chain), targets, plan.weights, settings
+    own = plan.policies
+    settings = (own.timeouts, own.retry, own.mirrors, own.host_rewrite, plan.order, plan.rule_index, plan.rule)
+    return plan.key, plan.log, plan.log_json, _chain(own.chain), targets, plan.weights, settings
 
 
 def _chain(chain: Any) -> Any:
