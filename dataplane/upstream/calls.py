@@ -90,7 +90,8 @@ class HttpCalls:
             try:
                 await call.future
             finally:
-                if call.outcome is None:  # the caller was cancelled
+                if call.outcome is None:  # the caller was cancelled: nobody awaits it any more
+                    call.future = None
                     call.end(_given_up(call.where()))
         outcome: Any = call.outcome
         if type(outcome) is CallAnswer:
