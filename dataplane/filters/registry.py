@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataplane.chain.filter import FRONTEND, SETTING, STEP, Row
 from dataplane.filters import (
     access_log,
+    api_key_authentication,
     authorization,
+    basic_authentication,
     cors,
     csrf,
     ext_auth,
     header_modifiers,
     host_rewrite,
+    jwt_authentication,
     rate_limit,
     request_mirror,
     request_redirect,
@@ -26,6 +29,29 @@ from dataplane.filters import (
 ROWS: tuple[Row, ...] = (
     Row("cors", cors.build, STEP, "first: preflights carry no credentials, and refusals get its headers too"),
     Row("csrf", csrf.build, STEP, "before anything that believes the credentials a browser adds", refuses=True),
+    Row(
+        "jwt_authentication",
+        jwt_authentication.build,
+        STEP,
+        "who it is, before whatever asks; tokens first, because theirs is what later steps read most",
+        refuses=True,
+    ),
+    Row(
+        "basic_authentication",
+        basic_authentication.build,
+        STEP,
+        "as before; a scheme that is not its own passes on to the next",
+        refuses=True,
+        secrets=basic_authentication.secrets,
+    ),
+    Row(
+        "api_key_authentication",
+        api_key_authentication.build,
+        STEP,
+        "as before",
+        refuses=True,
+        secrets=api_key_authentication.secrets,
+    ),
     Row(
         "ext_auth",
         ext_auth.build,

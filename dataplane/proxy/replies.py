@@ -33,8 +33,19 @@ REPLIES = _table(
     ("BindClosed", 404, "listener not found", True),  # the port was taken out of the configuration
     ("ListenerNotFound", 404, "listener not found", False),
     ("RouteNotFound", 404, "route not found", False),
+    ("CsrfFailed", 403, "CSRF validation failed", False),  # decisions: CORS, CSRF
+    ("JwtMissing", 401, "authentication required", False),  # RFC 9110 15.5.2
+    ("JwtInvalid", 401, "invalid credentials", False),
+    ("JwtKeysUnavailable", 401, "invalid credentials", False),  # fails closed
+    ("BasicMissing", 401, "authentication required", False),
+    ("BasicInvalid", 401, "invalid credentials", False),
+    ("AuthenticationBusy", 503, "too many logins at once", False),
+    ("ApiKeyMissing", 401, "authentication required", False),
+    ("ApiKeyInvalid", 401, "invalid credentials", False),
     ("ExtAuthDenied", 403, "external authorization failed", False),  # spec 2 Errors
     ("ExtAuthFailed", 403, "external authorization failed", False),  # spec 2 Errors: server unavailable
+    ("AuthorizationDenied", 403, "authorization failed", False),  # spec 2 Authorization
+    ("RateLimited", 429, "rate limit exceeded", False),  # spec 2 Errors
     ("NoValidBackend", 500, "no valid backends", False),  # Gateway API: rule without a valid backendRef
     ("InvalidBackend", 500, "backend does not exist", False),  # Gateway API: share of an invalid backendRef
     ("PolicyUnusable", 503, "policy cannot be applied", False),  # architecture, A bad resource

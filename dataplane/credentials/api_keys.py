@@ -1,0 +1,71 @@
+"""API keys, kept as keyed digests only: reading Secrets and looking a key up.
+
+Used by the API key filter. A look-up takes the same time for every key that is not there: what is compared are digests
+under a key that was drawn when the policy was built, which nobody can aim at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dataplane.credentials import json_object
+
+log = logging.getLogger("dataplane.credentials")
+
+
+class ApiKeys:
+    """The keys of a policy, each with its metadata."""
+
+    __slots__ = ("_known", "_salt")
+
+    def __init__(self, entries: Iterable[tuple[bytes, dict[str, Any]]]) -> None:
+        self._salt = secrets.token_bytes(32)
+        self._known: dict[bytes, dict[str, Any]] = {}
+        for key, metadata in entries:
+            self._known.setdefault(self._digest(key), metadata)
+
+    def _digest(self, key: bytes) -> bytes:
+        return hashlib.blake2b(key, digest_size=32, key=self._salt).digest()
+
+    def metadata(self, key: bytes) -> dict[str, Any] | None:
+        """That of a key; None for a key that is not there. Not to be changed."""
+        return self._known.get(self._digest(key))
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __repr__(self) -> str:
+        return f"ApiKeys({len(self)} keys)"
+
+
+def read(data: Mapping[str, bytes], where: str) -> Iterable[tuple[bytes, dict[str, Any]]]:
+    """The keys of a Secret (spec 2, apiKeyAuthentication): each entry is a key, or `{"key": ..., "metadata": {...}}`.
+
+    An entry that is neither is left out, and named in the log: a typing error must not become a key.
+    """
+    for name in sorted(data):
+        try:
+            yield entry(data[name])
+        except ValueError as error:
+            log.warning("%s: entry %s is no API key: %s", where, name, error)
+
+
+def entry(value: bytes) -> tuple[bytes, dict[str, Any]]:
+    """(key, metadata) of one entry; white space around it is that of an editor. Raises ValueError, which holds nothing
+    of it."""
+    text = value.strip()
+    if not text:
+        raise ValueError("empty")
+    if not text.startswith(b"{"):
+        return text, {}
+    members = json_object.read(text)
+    key, metadata = members.get("key"), members.get("metadata", {})
+    if not isinstance(key, str) or not key:
+        raise ValueError('"key" must be text')
+    if not isinstance(metadata, dict):
+        raise ValueError('"metadata" must be an object')
+    return key.encode(), metadata

@@ -1,0 +1,279 @@
+"""Where a credential stands in a request: finding it, reading it, taking it out without touching its neighbours.
+
+Used by the filters of JWT, basic and API key authentication. What a client sends twice is never resolved by taking the
+first: `AMBIGUOUS`. Nothing here knows whether a credential is good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+from dataplane.chain import expressions
+from dataplane.chain.filter import WHOLE, Refused, RequestHook
+from dataplane.chain.holding import holding
+from dataplane.chain.reply import Reply
+from dataplane.http.heads import Head, is_name, lines_of
+from gatewright.cel.errors import CelError
+from gatewright.cel.values import Redacted
+from gatewright.wire.v1 import authentication_pb2
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+Found = tuple[bytes, int, int]
+"""What stands there, as sent, and which bytes of the head or target go with it."""
+
+AMBIGUOUS: Found = (b"", -1, -1)
+"""There are several, or it is no text."""
+
+REDACTED = b"<redacted>"
+
+TOO_LARGE = Reply(413, "BodyTooLarge", b"request body is too large", close=True)
+
+
+def _nothing(x: Exchange, found: Found) -> None:
+    """Of what an expression computed nothing can be taken out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """One place. `find`: what stands there, or None. `read`: the credential in it, or None where it is one of another
+    kind (another scheme). `remove`: take it out; the offsets are those of the last `find` on an unchanged request."""
+
+    find: Callable[[Exchange], Found | None]
+    read: Callable[[bytes], bytes | None]
+    remove: Callable[[Exchange, Found], None]
+    header: bytes = b""
+    """The header that it is in, in lower case, or b""."""
+    scheme: bytes = b""
+    """Its authentication scheme, as configured (RFC 9110 11.1), or b""."""
+    reads_body: bool = False
+
+    def hook(self, hook: RequestHook, limit: int) -> RequestHook:
+        """`hook` with the body held, where finding the credential reads it (`limit` bytes; above: 413)."""
+        return holding(hook, limit, TOO_LARGE) if self.reads_body else hook
+
+    @property
+    def body(self) -> int:
+        """As `Filter.body`."""
+        return WHOLE if self.reads_body else 0
+
+
+def location(config: authentication_pb2.CredentialLocation, scheme: bytes) -> Location:
+    """The place that a policy names; where it names none, the header Authorization with `scheme`. Raises `Refused`."""
+    kind = config.WhichOneof("kind")
+    if kind == "header":
+        return in_header(config.header.name, config.header.prefix.encode())
+    if kind == "query_parameter":
+        return in_query(config.query_parameter.name)
+    if kind == "cookie":
+        return in_cookie(config.cookie.name)
+    if kind == "expression":
+        return by_expression(config.expression)
+    return in_header("Authorization", scheme)
+
+
+def whole(raw: bytes) -> bytes:
+    return raw
+
+
+# --- a header
+
+
+def in_header(name: str, prefix: bytes) -> Location:
+    """The value of a header, after `prefix`. Raises `Refused`."""
+    low_name = name.lower().encode()
+    if is_name(low_name) is None:
+        raise Refused(f"location.header.name: {name!r} is not a header name")
+    needle = b"\r\n" + low_name + b":"
+    length = len(needle)
+
+    def find(x: Exchange) -> Found | None:
+        head = x.request
+        low = head.low
+        start = low.find(needle)
+        if start < 0:
+            return None
+        end = low.find(b"\r\n", start + 2)
+        if low.find(needle, end) >= 0:
+            return AMBIGUOUS
+        return head.block[start + length : end], start, end
+
+    scheme = prefix.rstrip(b" ")
+    read = _after(scheme) if scheme else _stripped
+    return Location(find, read, _cut, low_name, scheme if is_name(scheme) else b"")
+
+
+def _stripped(raw: bytes) -> bytes:
+    return raw.strip(b" \t")
+
+
+def _after(prefix: bytes) -> Callable[[bytes], bytes | None]:
+    """What follows the prefix, whose letter case does not matter (RFC 9110 11.1). A prefix that could go on as a longer
+    scheme is one only when white space follows."""
+    low, length = prefix.lower(), len(prefix)
+    spaced = is_name(prefix[-1:]) is not None
+
+    def read(raw: bytes) -> bytes | None:
+        value = raw.strip(b" \t")
+        if value[:length].lower() != low:
+            return None
+        rest = value[length:]
+        if spaced and rest and rest[0] not in b" \t":
+            return None
+        return rest.strip(b" \t")
+
+    return read
+
+
+def _cut(x: Exchange, found: Found) -> None:
+    """Take bytes out of the request's head."""
+    _, start, end = found
+    head = x.request
+    block, low = head.block, head.low
+    head.block = block[:start] + block[end:]
+    head.low = low[:start] + low[end:]
+
+
+# --- a parameter of the query
+
+
+def in_query(name: str) -> Location:
+    """The value of a query parameter, percent-decoded ("+" stays: base64 has it). Its value never goes to the log."""
+    wanted = name.encode()
+
+    def find(x: Exchange) -> Found | None:
+        target = x.target
+        at = target.find(b"?") + 1
+        if not at:
+            return None
+        spans = _parameters(target, at, wanted)
+        if not spans:
+            return None
+        x.asked_target = redacted(x.asked_target, wanted)
+        if len(spans) > 1:
+            return AMBIGUOUS
+        start, end = spans[0]
+        return target[start:end].partition(b"=")[2], start, end
+
+    return Location(find, unquote_to_bytes, _cut_parameter)
+
+
+def _parameters(target: bytes, at: int, wanted: bytes) -> list[tuple[int, int]]:
+    """Where the parameters called `wanted` stand in a target whose query begins at `at`."""
+    if target.find(wanted, at) < 0 and target.find(b"%", at) < 0 and target.find(b"+", at) < 0:
+        return []
+    spans, start = [], at
+    for piece in target[at:].split(b"&"):
+        end = start + len(piece)
+        name = piece.partition(b"=")[0]
+        if name == wanted or ((b"%" in name or b"+" in name) and _form_name(name) == wanted):
+            spans.append((start, end))
+        start = end + 1
+    return spans
+
+
+def _form_name(name: bytes) -> bytes:
+    return unquote_to_bytes(name.replace(b"+", b" "))
+
+
+def redacted(target: bytes, name: bytes) -> bytes:
+    """A target in which the values of a parameter cannot be read."""
+    at = target.find(b"?") + 1
+    for start, end in reversed(_parameters(target, at, name) if at else []):
+        key = target[start:end].partition(b"=")[0]
+        target = target[:start] + key + b"=" + REDACTED + target[end:]
+    return target
+
+
+def _cut_parameter(x: Exchange, found: Found) -> None:
+    """Take a parameter and one "&" out; with the last parameter goes the "?"."""
+    _, start, end = found
+    target = x.target
+    if end < len(target):
+        target = target[:start] + target[end + 1 :]
+    else:
+        target = target[: start - 1]
+    x.target = target
+    x.query = target.partition(b"?")[2]
+
+
+# --- a cookie
+
+_COOKIE = b"\r\ncookie:"
+
+
+def in_cookie(name: str) -> Location:
+    """The value of a cookie (RFC 6265 4.2.1), without the quotation marks that it may stand in."""
+    wanted = name.encode()
+
+    def find(x: Exchange) -> Found | None:
+        head = x.request
+        if _COOKIE not in head.low:
+            return None
+        found: Found | None = None
+        for line, end in lines_of(head.low, b"cookie"):
+            for start, stop in _pairs(head, line + len(_COOKIE), end, wanted):
+                if found is not None:
+                    return AMBIGUOUS
+                value = head.block[start:stop].partition(b"=")[2].strip(b" \t")
+                found = (value, *_cookie_span(head.block, line, end, start, stop))
+        return found
+
+    return Location(find, _unquoted, _cut)
+
+
+def _pairs(head: Head, at: int, end: int, wanted: bytes) -> list[tuple[int, int]]:
+    """Where the cookies called `wanted` stand in the value between `at` and `end`: from after ";" to before ";"."""
+    spans, start = [], at
+    for piece in head.block[at:end].split(b";"):
+        name, sign, _ = piece.partition(b"=")
+        if sign and name.strip(b" \t") == wanted:
+            spans.append((start, start + len(piece)))
+        start += len(piece) + 1
+    return spans
+
+
+def _cookie_span(block: bytes, line: int, end: int, start: int, stop: int) -> tuple[int, int]:
+    """What goes with a cookie: the ";" before it, or for the first the ";" and white space after it; with the only one
+    the whole line."""
+    at = line + len(_COOKIE)
+    if start > at:
+        return start - 1, stop
+    rest = block[stop + 1 : end]
+    if not rest.strip(b" \t;"):
+        return line, end
+    gap = len(rest) - len(rest.lstrip(b" \t"))
+    indent = len(block[start:stop]) - len(block[start:stop].lstrip(b" \t"))
+    return start + indent, stop + 1 + gap
+
+
+def _unquoted(raw: bytes) -> bytes:
+    return raw[1:-1] if len(raw) > 1 and raw[:1] == b'"' == raw[-1:] else raw
+
+
+# --- an expression
+
+
+def by_expression(text: str) -> Location:
+    """The value of an expression: text or bytes. One that fails, or gives null or "", finds none. Raises `Refused`."""
+    program = expressions.compiled(text, "request", "location.expression")
+    evaluate = program.evaluate
+
+    def find(x: Exchange) -> Found | None:
+        try:
+            value = evaluate(x)
+        except CelError:
+            return None
+        if isinstance(value, Redacted):
+            value = value.unredacted()
+        if isinstance(value, str):
+            value = value.encode("utf-8", "replace")
+        if value is None or value == b"":
+            return None
+        return (value, 0, 0) if isinstance(value, bytes) else AMBIGUOUS
+
+    return Location(find, whole, _nothing, reads_body=expressions.reads_request_body([program]))

@@ -1,0 +1,183 @@
+"""Basic authentication (RFC 7617): a user and password of an htpasswd file let a request pass; `basicAuth.username`.
+
+Spec 2, basicAuthentication. Slow hashes are checked in a thread. The outcome is remembered by a keyed digest of what
+the client sent, good and bad ones apart, so that a repeated password costs one look-up and invented ones push nobody
+out. One and the same check runs once, and only so many run at a time: a flood of invented passwords is answered with
+503 instead of taking every thread. For users that are not there a hash of the file is checked all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets as random_bytes
+from collections.abc import Awaitable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from dataplane.chain.filter import Env, Filter, Refused
+from dataplane.chain.reply import Reply
+from dataplane.credentials import htpasswd, locations, refusals
+from gatewright.wire.v1 import authentication_pb2
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+NAME = "basic_authentication"
+
+ENTRY: Final = ".htaccess"
+"""Of the Secret."""
+
+KNOWN: Final = 4096
+"""Good outcomes that are remembered, and as many bad ones."""
+
+CHECKS: Final = 32
+"""Checks of one policy that may run or wait for a thread, in one worker."""
+
+WRONG: Final = "the user or password is wrong"
+MALFORMED: Final = "the credentials are malformed"
+
+BUSY: Final = b"too many logins at once"
+
+DEFAULT_REALM: Final = "Restricted"
+
+ValueT = TypeVar("ValueT")
+
+
+def secrets(config: authentication_pb2.BasicAuthentication) -> Iterable[str]:
+    """Key of the Secret that a policy reads."""
+    return (config.secret,)
+
+
+def build(config: authentication_pb2.BasicAuthentication, env: Env) -> Filter:
+    """Raises `Refused`: no Secret, no `.htaccess` in it, no user in that; a realm or location that cannot be."""
+    if config.mode == refusals.PERMISSIVE:
+        raise Refused("mode: basic authentication has Strict and Optional only")
+    place = locations.location(config.location, b"Basic")
+    check = Authentication(_users(config.secret, env), place, config.mode, _challenge(config.realm), env)
+    return Filter(NAME, request=place.hook(check.request, env.buffer_limit), may_wait=True, body=place.body)
+
+
+def _users(key: str, env: Env) -> dict[bytes, htpasswd.Hash]:
+    data = env.secret(key).get(ENTRY)
+    if data is None:
+        raise Refused(f"secret: {key} has no entry {ENTRY}")
+    try:
+        return htpasswd.read(data, key)
+    except htpasswd.Unusable as error:
+        raise Refused(f"secret: {key}: {error}") from None
+
+
+def _challenge(realm: str) -> bytes:
+    """The value of WWW-Authenticate (RFC 9110 11.6.1, 5.6.4). Raises `Refused`."""
+    if any(ord(character) < 32 or ord(character) == 127 for character in realm):
+        raise Refused("realm: control characters")
+    quoted = (realm or DEFAULT_REALM).replace("\\", "\\\\").replace('"', '\\"')
+    return b'Basic realm="%b"' % quoted.encode()
+
+
+class Authentication:
+    """The step of one policy, with the outcomes that it remembers."""
+
+    def __init__(
+        self, users: dict[bytes, htpasswd.Hash], place: locations.Location, mode: int, challenge: bytes, env: Env
+    ) -> None:
+        self._users, self._hashes, self._place = users, tuple(users.values()), place
+        self._offload, self._spawn = env.offload, env.spawn
+        self._absent = refusals.absence(mode, "BasicMissing", challenge, env.origin)
+        causes = (WRONG, MALFORMED, refusals.SEVERAL)
+        self._refused = refusals.refusals("BasicInvalid", challenge, env.origin, causes)
+        self._busy = Reply(503, "AuthenticationBusy", BUSY, b"retry-after: 1\r\n", detail=str(env.origin))
+        self._salt = random_bytes.token_bytes(32)
+        self._good: dict[bytes, dict[str, str]] = {}
+        """Digest of credentials -> what they leave for expressions."""
+        self._bad: dict[bytes, None] = {}
+        self._running: dict[bytes, asyncio.Future[None]] = {}
+        """Digest of credentials that are checked now -> done when the outcome is known."""
+
+    def request(self, x: Exchange) -> Reply | Awaitable[Reply | None] | None:
+        found = self._place.find(x)
+        if found is None:
+            return self._absent
+        if found is locations.AMBIGUOUS:
+            return self._refused[refusals.SEVERAL]
+        credentials = self._place.read(found[0])
+        if credentials is None:
+            return self._absent
+        digest = self._digest(credentials)
+        if digest in self._good or digest in self._bad:
+            return self._settled(x, found, digest)
+        return self._checked(x, found, digest, credentials)
+
+    def _settled(self, x: Exchange, found: locations.Found, digest: bytes) -> Reply | None:
+        """The answer once the outcome is known; a check without an outcome counts as a bad one."""
+        user = self._good.get(digest)
+        if user is None:
+            return self._refused[WRONG]
+        self._place.remove(x, found)
+        x.leave("basicAuth", user)
+        return None
+
+    def _checked(
+        self, x: Exchange, found: locations.Found, digest: bytes, credentials: bytes
+    ) -> Reply | Awaitable[Reply | None] | None:
+        pair = htpasswd.user_and_password(credentials)
+        if pair is None:
+            return self._refused[MALFORMED]
+        hashed = self._hash_for(pair[0])
+        if hashed.quick or self._offload is None:
+            self._learn(digest, pair[0], hashed.matches(pair[1]))
+            return self._settled(x, found, digest)
+        if digest not in self._running and len(self._running) >= CHECKS:
+            return self._busy
+        return self._later(x, found, digest, pair, hashed)
+
+    async def _later(
+        self, x: Exchange, found: locations.Found, digest: bytes, pair: tuple[bytes, bytes], hashed: htpasswd.Hash
+    ) -> Reply | None:
+        done = self._running.get(digest)
+        if done is None:
+            done = self._running[digest] = asyncio.get_running_loop().create_future()
+            check = self._check(digest, pair, hashed)
+            if self._spawn is None:
+                await check
+            else:
+                self._spawn(check)  # whoever asked may leave while others wait for the same outcome
+        await asyncio.shield(done)
+        return self._settled(x, found, digest)
+
+    async def _check(self, digest: bytes, pair: tuple[bytes, bytes], hashed: htpasswd.Hash) -> None:
+        assert self._offload is not None  # the caller has looked
+        user, password = pair
+        try:
+            self._learn(digest, user, await self._offload(partial(hashed.matches, password)))
+        finally:
+            self._running.pop(digest).set_result(None)
+
+    def _learn(self, digest: bytes, user: bytes, matched: bool) -> None:
+        if matched and user in self._users:
+            _remember(self._good, digest, {"username": _text(user)})
+        else:
+            _remember(self._bad, digest, None)
+
+    def _digest(self, data: bytes) -> bytes:
+        return hashlib.blake2b(data, digest_size=32, key=self._salt).digest()
+
+    def _hash_for(self, user: bytes) -> htpasswd.Hash:
+        """The user's; for one that is not there always the same other one: the answer takes as long as for a user."""
+        return self._users.get(user) or self._hashes[int.from_bytes(self._digest(user)[:8], "big") % len(self._hashes)]
+
+
+def _remember(outcomes: dict[bytes, ValueT], digest: bytes, value: ValueT) -> None:
+    """The oldest goes when there is no room."""
+    if len(outcomes) >= KNOWN:
+        del outcomes[next(iter(outcomes))]
+    outcomes[digest] = value
+
+
+def _text(user: bytes) -> str:
+    """RFC 7617 2.1 leaves the encoding open: UTF-8 where it is that."""
+    try:
+        return user.decode()
+    except UnicodeDecodeError:
+        return user.decode("latin-1")

@@ -1,0 +1,221 @@
+"""JWT authentication: a token of a configured issuer lets a request pass, and its claims are there as `jwt.*`.
+
+Spec 2, jwtAuthentication. A token that was verified before is recognised by what the client sent, byte for byte, and
+costs one look-up. Keys are fetched through `Env.calls`; the filter waits only for keys that it does not have yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from dataplane.chain.calls import CallFailed, CallRequest
+from dataplane.chain.filter import Env, Filter, Refused
+from dataplane.chain.reply import Reply
+from dataplane.credentials import locations, refusals
+from dataplane.credentials.key_sources import InlineKeys, RemoteKeys, Unavailable
+from gatewright.cel.values import Redacted
+from gatewright.wire.v1 import authentication_pb2
+
+if TYPE_CHECKING:
+    from dataplane.credentials.jwks import KeySet
+    from dataplane.exchange import Exchange
+
+NAME = "jwt_authentication"
+
+KNOWN: Final = 4096
+"""Verified tokens that a policy remembers."""
+
+KNOWN_SIZE: Final = 8192
+"""Bytes of the longest token that is remembered."""
+
+FETCH_SECONDS: Final = 10.0
+"""Decisions, Callouts: JWKS."""
+
+NO_KEYS: Final = "the keys of the issuer could not be fetched"
+
+DEFAULT_CACHE_MS: Final = 300_000
+
+Source = InlineKeys | RemoteKeys
+
+
+class Provider:
+    """An issuer, as far as tokens are checked against it."""
+
+    __slots__ = ("audiences", "source")
+
+    def __init__(self, audiences: Iterable[str], source: Source) -> None:
+        self.audiences = frozenset(audiences)
+        self.source = source
+
+
+def build(config: authentication_pb2.JwtAuthentication, env: Env) -> Filter:
+    """Raises `Refused`: no providers, one issuer twice, inline keys without a usable one, remote keys without a way to
+    fetch them, a location that cannot be."""
+    place = locations.location(config.location, b"Bearer")
+    providers: dict[str, Provider] = {}
+    for index, provider in enumerate(config.providers):
+        if provider.issuer in providers:
+            raise Refused(f"providers[{index}].issuer: {provider.issuer} has been named before")
+        source = _source(provider.jwks, f"providers[{index}].jwks", env)
+        providers[provider.issuer] = Provider(provider.audiences, source)
+    if not providers:
+        raise Refused("providers: none")
+    check = Authentication(providers, place, config.mode, env)
+    waits = place.reads_body or any(isinstance(each.source, RemoteKeys) for each in providers.values())
+    return Filter(NAME, request=place.hook(check.hook(), env.buffer_limit), may_wait=waits, body=place.body)
+
+
+def _source(config: authentication_pb2.Jwks, where: str, env: Env) -> Source:
+    from dataplane.credentials import jwks  # with `cryptography`: not before a policy asks for it
+
+    kind = config.WhichOneof("kind")
+    if kind == "inline":
+        try:
+            return InlineKeys(jwks.read(config.inline))
+        except jwks.Unusable as error:
+            raise Refused(f"{where}.inline: {error}") from None
+    if kind is None:
+        raise Refused(f"{where}: neither remote nor inline")
+    if env.calls is None:
+        raise Refused(f"{where}.remote: there is no way to fetch keys here")
+    remote = config.remote
+    seconds = (remote.cache_duration_ms or DEFAULT_CACHE_MS) / 1000
+    path = "/" + remote.jwks_path.lstrip("/")
+    fetch = _fetch(env, remote.backend, path)
+    name = f"{remote.backend} {path}"
+
+    def make() -> RemoteKeys:
+        return RemoteKeys(name, fetch, seconds, env.clock, env.spawn, _future)
+
+    keys = make() if env.carryover is None else env.carryover.kept(f"jwks|{name}|{seconds}", make)
+    keys.current()  # begins to fetch
+    return keys
+
+
+def _future() -> asyncio.Future[None]:
+    return asyncio.get_running_loop().create_future()
+
+
+def _fetch(env: Env, backend: str, path: str) -> Callable[[], Any]:
+    """What fetches a key set. Raises `Refused` for a path that no request can have."""
+    from dataplane.credentials import jwks
+
+    if not path.isascii() or not path.isprintable() or " " in path or "#" in path:
+        raise Refused("jwks.remote.jwks_path: not a path")
+    request = CallRequest(b"GET", path.encode(), headers=b"accept: application/json\r\n")
+    calls = env.calls
+    assert calls is not None  # the caller has looked
+
+    async def fetch() -> KeySet:
+        try:
+            answer = await calls.http(backend, request, FETCH_SECONDS)
+            if answer.status != 200:
+                raise Unavailable(f"the server answered {answer.status}")
+            return jwks.read(answer.body)
+        except (CallFailed, jwks.Unusable) as error:
+            raise Unavailable(str(error)) from None
+
+    return fetch
+
+
+class Authentication:
+    """The steps of one policy. `_known`: what a client sent -> (valid until, its source, the keys that it was checked
+    with, claims)."""
+
+    __slots__ = ("_absent", "_known", "_place", "_providers", "_replies", "_wall")
+
+    def __init__(self, providers: dict[str, Provider], place: locations.Location, mode: int, env: Env) -> None:
+        from dataplane.credentials import jwt
+
+        scheme = place.scheme or b"Bearer"
+        self._providers, self._place, self._wall = providers, place, env.wall_clock
+        self._known: dict[bytes, tuple[float, Source, KeySet | None, dict[str, Any]]] = {}
+        self._absent = refusals.absence(mode, "JwtMissing", scheme, env.origin)
+        causes = (*jwt.CAUSES, refusals.SEVERAL)
+        invalid = refusals.refusals("JwtInvalid", scheme + b' error="invalid_token"', env.origin, causes)
+        self._replies: dict[str, Reply | None] = {
+            **invalid,
+            NO_KEYS: refusals.refusal("JwtKeysUnavailable", scheme, env.origin, NO_KEYS),
+        }
+        if mode == refusals.PERMISSIVE:
+            self._replies = dict.fromkeys(self._replies)
+
+    def hook(self) -> Callable[[Exchange], Reply | Awaitable[Reply | None] | None]:
+        find, remove, wall_clock, known = self._place.find, self._place.remove, self._wall, self._known
+        absent, unknown = self._absent, self._unknown
+
+        def authenticate(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
+            found = find(x)
+            if found is None:
+                return absent
+            entry = known.get(found[0])
+            if entry is not None and entry[1].keys is entry[2] and wall_clock() < entry[0]:
+                remove(x, found)
+                x.leave("jwt", entry[3])
+                return None
+            return unknown(x, found)
+
+        return authenticate
+
+    def _unknown(self, x: Exchange, found: locations.Found) -> Reply | Awaitable[Reply | None] | None:
+        """A credential that was not verified yet, or whose time is over."""
+        if found is locations.AMBIGUOUS:
+            return self._replies[refusals.SEVERAL]
+        token = self._place.read(found[0])
+        if token is None:
+            return self._absent
+        self._known.pop(found[0], None)
+        outcome = self._verified(found[0], token, may_wait=True)
+        if isinstance(outcome, RemoteKeys):
+            return self._later(x, found, token, outcome)
+        return self._settled(x, found, outcome)
+
+    async def _later(self, x: Exchange, found: locations.Found, token: bytes, keys: RemoteKeys) -> Reply | None:
+        await keys.fetched()
+        outcome = self._verified(found[0], token, may_wait=False)
+        assert not isinstance(outcome, RemoteKeys)  # it may not
+        return self._settled(x, found, outcome)
+
+    def _settled(self, x: Exchange, found: locations.Found, outcome: dict[str, Any] | str) -> Reply | None:
+        if isinstance(outcome, str):
+            return self._replies[outcome]
+        self._place.remove(x, found)
+        x.leave("jwt", outcome)
+        return None
+
+    def _verified(self, sent: bytes, token: bytes, may_wait: bool) -> dict[str, Any] | str | RemoteKeys:
+        """Claims; or why it is refused; or the keys that have to be fetched first."""
+        from dataplane.credentials import jwt
+
+        read = jwt.read(token)
+        if isinstance(read, str):
+            return read
+        issuer = read.claims.get("iss")
+        provider = self._providers.get(issuer) if isinstance(issuer, str) else None
+        if provider is None:
+            return jwt.ISSUER
+        source = provider.source
+        keys = source.current() if may_wait else source.keys
+        waits = may_wait and isinstance(source, RemoteKeys)
+        if keys is None:
+            return source if waits and source.may_fetch(unknown=False) else NO_KEYS  # type: ignore[return-value]
+        wrong = jwt.wrong_signature(read, keys)
+        if wrong == jwt.NO_KEY and waits and source.may_fetch(unknown=True):
+            return source  # type: ignore[return-value]  # RemoteKeys: `waits`
+        now = self._wall()
+        wrong = wrong or jwt.wrong_claims(read.claims, provider.audiences, now)
+        if wrong:
+            return wrong
+        claims = {**read.claims, "rawToken": Redacted(token.decode())}
+        if len(sent) <= KNOWN_SIZE:
+            until = min(read.claims["exp"] + jwt.LEEWAY, now + source.fresh_for())
+            self._remember(sent, (until, source, keys, claims))
+        return claims
+
+    def _remember(self, sent: bytes, entry: tuple[float, Source, KeySet | None, dict[str, Any]]) -> None:
+        """The oldest goes when there is no room."""
+        if len(self._known) >= KNOWN:
+            del self._known[next(iter(self._known))]
+        self._known[sent] = entry
