@@ -118,7 +118,7 @@ def _text_line(stamp: str, x: Exchange, took: float) -> str:
         f"{f' endpoint={endpoint.label}' if endpoint else ''} src.addr={x.peer or '-'}"
         f" http.method={request.decode('latin-1')} http.status={x.status or CLIENT_CLOSED} protocol=http"
         f" request.bytes={x.body_bytes} response.bytes={x.response_bytes}"
-        f"{_text_extra(x) if x.reason or x.attempt else ''} duration={took * 1e3:.3f}ms\n"
+        f"{_text_extra(x) if x.reason or x.attempt or x.retries else ''} duration={took * 1e3:.3f}ms\n"
     )
 
 
@@ -134,6 +134,8 @@ _NO_LISTENER = "gateway=- listener=-"
 
 def _text_extra(x: Exchange) -> str:
     attempt = f" retry.attempt={x.attempt}" if x.attempt else ""
+    if x.retries is not None and x.retries.given_up:
+        attempt += f" retry.given_up={x.retries.given_up}"
     error = f" error={quoted(x.detail)}" if x.detail else ""
     return f"{attempt}{error} reason={x.reason}" if x.reason else attempt
 
@@ -161,5 +163,7 @@ def _planned_json(plan: LogPlan, stamp: str, x: Exchange, took: float) -> str:
 
 def _json_extra(x: Exchange) -> str:
     attempt = f',"retry.attempt":{x.attempt}' if x.attempt else ""
+    if x.retries is not None and x.retries.given_up:
+        attempt += f',"retry.given_up":"{x.retries.given_up}"'
     error = f',"error":{quoted(x.detail)}' if x.detail else ""
     return f'{attempt}{error},"reason":"{x.reason}"' if x.reason else attempt

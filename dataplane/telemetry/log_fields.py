@@ -65,6 +65,11 @@ FIELDS: Final[tuple[tuple[str, str, Read], ...]] = (
     ("request.bytes", "request body bytes received", lambda x, took: x.body_bytes),
     ("response.bytes", "response body bytes sent", lambda x, took: x.response_bytes),
     ("retry.attempt", "tries after the first, when there were any", lambda x, took: x.attempt or None),
+    (
+        "retry.given_up",
+        "why a try that a policy called for was not made",
+        lambda x, took: (x.retries and x.retries.given_up) or None,
+    ),
     ("error", "what went wrong, for operators", lambda x, took: (x.reason and x.detail) or None),
     ("reason", "code of an answer that the gateway made itself", lambda x, took: x.reason or None),
     ("duration", "from the end of the request head to the last byte, ms", lambda x, took: f"{took * 1e3:.3f}ms"),

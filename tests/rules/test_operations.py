@@ -40,6 +40,7 @@ def test_log_fields() -> None:
     exchange.plan = SimpleNamespace(log_json=',"route":"default/r","route_rule":0')
     exchange.endpoint = SimpleNamespace(label="127.0.0.1:1")
     exchange.attempt, exchange.reason, exchange.detail = 1, "UpstreamFailed", "closed"
+    exchange.retries = SimpleNamespace(given_up="exhausted")
     written: list[bytes] = []
     log = AccessLog(written.append, lambda _seconds, _function: SimpleNamespace(cancel=lambda: None), as_json=True)
     log.record(exchange, 0.001)
