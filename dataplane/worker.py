@@ -24,6 +24,7 @@ from dataplane.bootstrap import WorkerSettings
 from dataplane.chain.filter import Env, Row
 from dataplane.filters import registry
 from dataplane.link import messages
+from dataplane.link.buckets import Buckets
 from dataplane.link.channel import Channel
 from dataplane.link.messages import Message, Record, WantedBind
 from dataplane.link.shared import CommitWord, Region
@@ -145,8 +146,8 @@ class Worker:
         hello, fd = await self._heard.get()
         common, common_fd = await self._heard.get()
         assert isinstance(hello, messages.Hello) and isinstance(common, messages.Common)
-        word = CommitWord(Region.attach(common_fd))
-        self._serving = serving = Serving(hello, Region.attach(fd), word, self._rows, self._channel.send)
+        shared = Region.attach(common_fd)
+        self._serving = serving = Serving(hello, Region.attach(fd), shared, self._rows, self._channel.send)
         drain = serving.settings.drain
         self._loop.add_signal_handler(signal.SIGTERM, self._finish, drain.minimum, drain.maximum)
         while True:
@@ -172,7 +173,7 @@ class Serving:
         self,
         hello: messages.Hello,
         region: Region,
-        word: CommitWord,
+        common: Region,
         rows: Sequence[Row],
         tell: Callable[[Message], None],
     ) -> None:
@@ -184,7 +185,7 @@ class Serving:
         self.metrics = metrics = Metrics(region.section("slots"), region.section("directory"))
         metrics.reset_gauges()
         self._tell = tell
-        self._current = Current(word.read)
+        self._current = Current(CommitWord(common).read)
         self._heard_of_commit = asyncio.Event()
         self._tasks = _Tasks(loop)
         self._access_log = AccessLog(
@@ -208,6 +209,7 @@ class Serving:
             random=random.random,
             calls=calls,
             offload=lambda work: loop.run_in_executor(None, work),
+            buckets=Buckets.of(common),
             spawn=self._tasks.spawn,
         )
         self._applier = Applier(rows, env, self._current)

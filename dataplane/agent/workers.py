@@ -21,7 +21,7 @@ from dataplane.agent.process import WorkerProcess
 from dataplane.agent.resources import Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.bootstrap import WorkerSettings
-from dataplane.link import messages
+from dataplane.link import buckets, locks, messages
 from dataplane.link.messages import Record, WantedBind
 from dataplane.link.shared import CommitWord, Region
 from dataplane.telemetry.metrics import SECTIONS, Metrics
@@ -100,7 +100,8 @@ class Workers:
         self.slots = [Slot(i, Region.create(f"gatewright-worker-{i}", SECTIONS)) for i in range(settings.workers)]
         self.number = 0
         """Of the newest state; 0: there was none yet."""
-        self._word, self._common = CommitWord.create()
+        self._word, self._common = CommitWord.create(**buckets.SECTIONS)
+        locks.initialise(self._common.section(buckets.LOCKS))
         self._started = {life.index: life for life in lives}
         """Workers that were started ahead and have no place yet."""
         self._handed_back: frozenset[str] = frozenset()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "authorization"
 
-DENIED: Final = Reply(403, "AuthorizationFailed", b"authorization failed")
+DENIED: Final = Reply(403, "AuthorizationDenied", b"authorization failed")
 TOO_LARGE: Final = Reply(413, "BodyTooLarge", b"request body is too large", close=True)
 
 OWN: Final = "policies of the route itself"

@@ -1,7 +1,7 @@
 """Memory that the processes of one proxy share: a file without a name, mapped by the agent and by the worker it is for.
 
 A region begins with a header that names its sections, so that a reader finds them by name and sections can be added
-(lock stripes, buckets, eviction state) without touching those that exist. The agent creates a region and passes its
+(eviction state) without touching those that exist. The agent creates a region and passes its
 descriptor on; it outlives the worker that writes it. What is in a section is the business of the room that owns it.
 
 Header, little endian: 0 magic "GWSHARED" · 8 layout version u32 · 12 number of sections u32 · 16 size of the region
@@ -92,9 +92,9 @@ class CommitWord:
         self._word = region.section(COMMITTED).cast("Q")
 
     @staticmethod
-    def create() -> tuple[CommitWord, Region]:
-        """A new word, with no state committed, and the region it is in."""
-        region = Region.create("gatewright-common", {COMMITTED: 8})
+    def create(**beside: int) -> tuple[CommitWord, Region]:
+        """A new word, with no state committed, and the region it is in, with these sections beside it."""
+        region = Region.create("gatewright-common", {COMMITTED: 8, **beside})
         return CommitWord(region), region
 
     def read(self) -> int:

@@ -18,6 +18,7 @@ from typing import Any
 from dataplane.chain.calls import Calls
 from dataplane.chain.filter import Env, Row
 from dataplane.filters.registry import ROWS
+from dataplane.link.buckets import Buckets
 from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context, Limits
 from dataplane.proxy.deadlines import Deadlines
@@ -175,6 +176,7 @@ class MemoryProxy:
             calls=calls,
             wall_clock=lambda: self.now,
             spawn=self._spawn,
+            buckets=Buckets.local(),
         )
         self.applier = Applier(rows, env)
         self.lines: list[bytes] = []

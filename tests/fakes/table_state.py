@@ -14,6 +14,7 @@ from dataplane.chain.filter import Env, Row
 from dataplane.exchange import Exchange
 from dataplane.filters.registry import ROWS
 from dataplane.http.heads import Head
+from dataplane.link.buckets import Buckets
 from dataplane.table.applier import Applier
 from dataplane.table.plans import BackendPlan, BindPlan, ListenerPlan, RoutePlan
 from dataplane.table.router import choose
@@ -162,7 +163,7 @@ class TableRun:
     def __init__(self, rows: Sequence[Row] = ROWS, tick: float = 0.0) -> None:
         self.now = 0.0
         self.tick = tick
-        self.applier = Applier(rows, Env(clock=self._clock, random=lambda: 0.0))
+        self.applier = Applier(rows, Env(clock=self._clock, random=lambda: 0.0, buckets=Buckets.local()))
 
     def _clock(self) -> float:
         self.now += self.tick

@@ -1,0 +1,271 @@
+"""Token buckets that the workers of a proxy share: a limit counts once, whichever worker takes the request.
+
+The workers' filters (`filters/rate_limit`) take from them. A bucket is one number: the moment of the monotonic clock,
+which is one for all processes, at which it will be full. It fills all the time, so nobody has to fill it, and one that
+is full holds nothing to remember: its entry may be another's.
+
+Entries are found by a digest of the bucket's key, without a word to the agent, so that a limit counts from the first
+request after a swap, or in a worker that was just started. The section is divided into groups of `GROUP` entries; the
+key says which group, and a lock of `locks` guards it. Buckets of one policy are in one group: those of a list are
+checked and taken from under one lock.
+
+An entry: digest of the key u64, 0 = nobody's · seconds at which it is full, a double.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, Protocol
+
+from dataplane.link import locks
+from dataplane.link.shared import Region
+
+log = logging.getLogger("dataplane.link")
+
+GROUP: Final = 64
+GROUPS: Final = 1024
+SIZE: Final = GROUPS * GROUP * 16
+"""Bytes of the section; the system gives memory to what is used of it."""
+
+LOCKS, BUCKETS = "locks", "buckets"
+SECTIONS: Final = {LOCKS: 64 * locks.STRIPE_BYTES, BUCKETS: SIZE}
+"""Of the region that all workers of a proxy have in common."""
+
+_STRIDE: Final = 2 * GROUP
+"""Words of a group."""
+
+ROUNDING: Final = 0.001
+"""Part of a token that may be missing: what is lost in the digits of the clock must not refuse the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What a bucket holds and how fast it fills."""
+
+    interval: float
+    """Seconds in which a token comes back."""
+    capacity: int
+    """Tokens that a full one has, at least 1."""
+    is_charged: bool = True
+    """Taking takes a token; otherwise it only asks whether there is one, and what it cost is told with `spend`."""
+
+    @property
+    def room(self) -> float:
+        """A bucket that is full in more seconds than these has not one token."""
+        return (self.capacity - 1 + ROUNDING) * self.interval
+
+
+Take = Callable[[float], Sequence[float] | None]
+"""Take from all buckets of a meter at this moment. None: done. Otherwise one of them has not enough, nothing was taken,
+and the answer says of each in how many seconds it is full (nothing or less: it is)."""
+
+Spend = Callable[[float, int, float], None]
+"""At this moment, take so many tokens from the bucket of this index, whatever it has: it may come to owe some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """The buckets of one policy and target."""
+
+    take: Take
+    spend: Spend
+
+
+class _Lock(Protocol):
+    """Of `locks.Lock`."""
+
+    try_take: Callable[[bool], bool]
+    give: Callable[[], None]
+    word: memoryview
+    index: int
+
+    def wait(self) -> None: ...
+
+    def late(self) -> None: ...
+
+
+class Buckets:
+    """All buckets that this process knows of: those in a shared section, or its own."""
+
+    def __init__(self, section: memoryview, guards: locks.Locks | None) -> None:
+        self._digests, self._fulls = section.cast("Q"), section.cast("d")
+        self._locks = guards
+        self._groups = len(section) // (GROUP * 16)
+        self._has_warned = False
+
+    @classmethod
+    def of(cls, region: Region) -> Buckets:
+        """Those in `SECTIONS` of a region; local ones when it has none, or the system no locks for them."""
+        try:
+            guards, section = region.section(LOCKS), region.section(BUCKETS)
+        except KeyError:
+            guards = section = memoryview(b"")
+        if guards and locks.are_made(guards):
+            return cls(section, locks.Locks(guards, region.fd))
+        log.warning("rate limits are counted for each worker: this system has no locks between processes")
+        return cls.local()
+
+    @classmethod
+    def local(cls) -> Buckets:
+        """For a process without others, or without a shared section."""
+        return cls(memoryview(bytearray(SIZE)), None)
+
+    def meter(self, key: str, rates: Sequence[Rate]) -> Meter:
+        """The buckets of this key, one for each rate (at most 64). Other rates need another key."""
+        group = int.from_bytes(_digest(key), "little") % self._groups
+        lock = _NoLock() if self._locks is None else self._locks[group % len(self._locks)]
+        entries = [_Entry(self, group, f"{key}|{index}", rate) for index, rate in enumerate(rates)]
+        take = _take_one(lock, entries[0]) if len(entries) == 1 else _take_all(lock, entries)
+        return Meter(take, _spend(lock, entries))
+
+    def entry(self, group: int, digest: int, now: float) -> int:
+        """Word of the entry with this digest, which is made when there is none. The group's lock is held."""
+        digests, fulls = self._digests, self._fulls
+        start = group * _STRIDE
+        nearest = start
+        for at in range(start, start + _STRIDE, 2):
+            if digests[at] == digest:
+                return at
+            if fulls[at + 1] < fulls[nearest + 1]:
+                nearest = at
+        if fulls[nearest + 1] > now:
+            self._warn()
+        fulls[nearest + 1] = 0.0  # first: whoever dies here leaves a full bucket, not another's state
+        digests[nearest] = digest
+        return nearest
+
+    def _warn(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning("more rate limits are in use than there is room for: the one nearest to full begins anew")
+
+    def __repr__(self) -> str:
+        used = sum(1 for at in range(0, len(self._digests), 2) if self._digests[at])
+        return f"Buckets({used} entries, {'local' if self._locks is None else 'shared'})"
+
+
+class _Entry:
+    """One bucket: where it was found last, and its numbers."""
+
+    __slots__ = ("_buckets", "_group", "at", "cost", "digest", "digests", "fulls", "interval", "room")
+
+    def __init__(self, buckets: Buckets, group: int, key: str, rate: Rate) -> None:
+        self._buckets, self._group = buckets, group
+        self.digests, self.fulls = buckets._digests, buckets._fulls
+        self.digest = int.from_bytes(_digest(key), "little") or 1
+        self.at = group * _STRIDE
+        self.room, self.interval = rate.room, rate.interval
+        self.cost = rate.interval if rate.is_charged else 0.0
+
+    def find(self, now: float) -> int:
+        """Its word; the lock is held."""
+        if self.digests[self.at] != self.digest:
+            self.at = self._buckets.entry(self._group, self.digest, now)
+        return self.at
+
+
+def _take_one(lock: _Lock, entry: _Entry) -> Take:
+    """`Take` for one bucket: the shortest way, every request of most limits goes it."""
+    try_take, give, word, index = lock.try_take, lock.give, lock.word, lock.index
+    digests, fulls, digest = entry.digests, entry.fulls, entry.digest
+    room, cost, me = entry.room, entry.cost, os.getpid()
+    at, full_at = entry.at, entry.at + 1
+
+    def take(now: float) -> Sequence[float] | None:
+        nonlocal at, full_at
+        if try_take(False):
+            word[index] = me
+        else:
+            lock.wait()
+        try:
+            if digests[at] != digest:
+                at = entry.find(now)
+                full_at = at + 1
+            full = fulls[full_at]
+            if full < now:
+                full = now
+            elif full - now > room:
+                return (full - now,)
+            fulls[full_at] = full + cost
+            return None
+        finally:
+            try:
+                give()
+            except ValueError:
+                lock.late()
+
+    return take
+
+
+def _take_all(lock: _Lock, entries: Sequence[_Entry]) -> Take:
+    me = os.getpid()
+
+    def take(now: float) -> Sequence[float] | None:
+        _lock(lock, me)
+        try:
+            words = [entry.find(now) + 1 for entry in entries]
+            levels = [entry.fulls[at] - now for entry, at in zip(entries, words, strict=True)]
+            if any(level > entry.room for entry, level in zip(entries, levels, strict=True)):
+                return levels
+            for entry, at, level in zip(entries, words, levels, strict=True):
+                entry.fulls[at] = now + max(level, 0.0) + entry.cost
+            return None
+        finally:
+            _unlock(lock)
+
+    return take
+
+
+def _spend(lock: _Lock, entries: Sequence[_Entry]) -> Spend:
+    me = os.getpid()
+
+    def spend(now: float, index: int, tokens: float) -> None:
+        entry = entries[index]
+        _lock(lock, me)
+        try:
+            at = entry.find(now) + 1
+            entry.fulls[at] = max(entry.fulls[at], now) + tokens * entry.interval
+        finally:
+            _unlock(lock)
+
+    return spend
+
+
+def _lock(lock: _Lock, me: int) -> None:
+    if lock.try_take(False):
+        lock.word[lock.index] = me
+    else:
+        lock.wait()
+
+
+def _unlock(lock: _Lock) -> None:
+    try:
+        lock.give()
+    except ValueError:
+        lock.late()
+
+
+class _NoLock:
+    """Where nobody else is."""
+
+    __slots__ = ("give", "index", "try_take", "word")
+
+    def __init__(self) -> None:
+        self.try_take: Callable[[bool], bool] = lambda _: True
+        self.give: Callable[[], None] = lambda: None
+        self.word = memoryview(bytearray(8)).cast("Q")
+        self.index = 0
+
+    def wait(self) -> None:
+        raise AssertionError("nobody else takes it")
+
+    def late(self) -> None:
+        raise AssertionError("nobody else gives it")
+
+
+def _digest(key: str) -> bytes:
+    return blake2b(key.encode(), digest_size=8).digest()
