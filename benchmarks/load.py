@@ -41,6 +41,8 @@ class Shape:
     """Bytes of a POST body, 0 for GET."""
     varied: bool = False
     """Every request has a request id and a trace id of its own."""
+    headers: tuple[str, ...] = ()
+    """In place of those of HEADERS with the same name, or beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,8 @@ def wrk(port: int, shape: Shape, seconds: int) -> str:
     """Run wrk on the load core. Raises LoadFailed when an answer was missing or not 2xx."""
     command = ["taskset", "-c", str(LOAD_CORE), find("wrk"), "-t1", f"-c{shape.connections}", f"-d{seconds}s"]
     command += ["--latency", "--timeout", "10s"]
-    for header in HEADERS:
+    own = {header.partition(":")[0].lower() for header in shape.headers}
+    for header in (*(each for each in HEADERS if each.partition(":")[0].lower() not in own), *shape.headers):
         command += ["-H", header]
     if shape.body or shape.varied:
         command += ["-s", str(_script(shape))]

@@ -90,8 +90,14 @@ _TYPE = "type.googleapis.com/envoy.extensions"
 
 
 def envoy(backend_port: int) -> Launch:
+    return envoy_with(backend_port, [], {})
+
+
+def envoy_with(backend_port: int, filters: list[dict[str, Any]], edits: Mapping[str, Any]) -> Launch:
+    """Envoy with filters before its router, and with what all its routes have beside their cluster."""
     port = free_port()
-    path = _write("envoy.json", json.dumps(_envoy_file(port, free_port(), backend_port)))
+    name = f"envoy{'_policies' if filters else ''}"
+    path = _write(f"{name}.json", json.dumps(_envoy_file(port, free_port(), backend_port, name, filters, edits)))
     command = [find("envoy"), "-c", str(path), "--concurrency", "1", "-l", "warning", "--disable-hot-restart"]
     return Launch(command, port)
 
@@ -100,16 +106,18 @@ def _address(port: int) -> dict[str, Any]:
     return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
 
 
-def _envoy_file(port: int, admin_port: int, backend_port: int) -> dict[str, Any]:
-    log = {"@type": f"{_TYPE}.access_loggers.file.v3.FileAccessLog", "path": f"{run_folder()}/envoy_access.log"}
+def _envoy_file(
+    port: int, admin_port: int, backend_port: int, name: str, filters: list[dict[str, Any]], edits: Mapping[str, Any]
+) -> dict[str, Any]:
+    log = {"@type": f"{_TYPE}.access_loggers.file.v3.FileAccessLog", "path": f"{run_folder()}/{name}_access.log"}
     router = {"@type": f"{_TYPE}.filters.http.router.v3.Router"}
     manager = {
         "@type": f"{_TYPE}.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "http",
         "use_remote_address": True,  # appends the peer to x-forwarded-for
         "access_log": [{"name": "file", "typed_config": log}],
-        "route_config": {"virtual_hosts": [_envoy_host(*pair) for pair in routes().items()]},
-        "http_filters": [{"name": "envoy.filters.http.router", "typed_config": router}],
+        "route_config": {"virtual_hosts": [_envoy_host(*pair) | edits for pair in routes().items()]},
+        "http_filters": [*filters, {"name": "envoy.filters.http.router", "typed_config": router}],
     }
     chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
     endpoint = {"endpoint": {"address": _address(backend_port)}}
@@ -145,24 +153,34 @@ def aiohttp(backend_port: int) -> Launch:
 
 
 def gatewright(backend_port: int) -> Launch:
-    return _launch("dataplane", backend_port, {})
+    return gatewright_with(backend_port, "plain", {}, {})
+
+
+def gatewright_with(backend_port: int, name: str, policies: Mapping[str, Any], attributes: Mapping[str, str]) -> Launch:
+    """The product with these policies on every route, and attributes that its access log adds."""
+    return _launch("dataplane", backend_port, policies, attributes, f"gatewright_{name}")
 
 
 def gatewright_general(backend_port: int) -> Launch:
     """The same with one step in every route that waits and does nothing: see `general_path`."""
     policies = {"headerModifiers": {"request": {"set": [{"name": "x-unused", "value": "1"}]}}}
-    return _launch("benchmarks.general_path", backend_port, policies)
+    return _launch("benchmarks.general_path", backend_port, policies, {}, "general_path")
 
 
-def _launch(module: str, backend_port: int, policies: dict[str, Any]) -> Launch:
+def _launch(
+    module: str, backend_port: int, policies: Mapping[str, Any], attributes: Mapping[str, str], name: str
+) -> Launch:
     port = free_port()
-    path = _write(f"{module.rpartition('.')[2]}.json", json.dumps(_file(port, backend_port, policies)))
+    content = _file(port, backend_port, policies)
+    if attributes:
+        content["frontendPolicies"] = {"accessLog": {"add": dict(attributes)}}
+    path = _write(f"{name}.json", json.dumps(content))
     pages = [f"--{page}=127.0.0.1:{free_port()}" for page in ("admin", "stats", "readiness")]
     command = [sys.executable, "-m", module, "-f", str(path), "--workers=1", *pages]
     return Launch(command, port, {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0"})
 
 
-def _file(port: int, backend_port: int, policies: dict[str, Any]) -> dict[str, Any]:
+def _file(port: int, backend_port: int, policies: Mapping[str, Any]) -> dict[str, Any]:
     rows = [
         {
             "name": f"{host.replace('.', '-')}-{number}",
