@@ -1,0 +1,260 @@
+"""What one HTTP external authorization costs the worker: over TCP, over a Unix socket, and from the cache.
+
+The rooms of the request path run in this process on a real event loop; the authorization server is a child process on a
+real socket. Clients are transports in memory and every route ends in a redirect, so that what remains, when the same
+route without the policy is subtracted, is the policy: its Task, its call, two system calls and their share of a turn of
+the loop. CPU time of the one thread; rounds are interleaved, the median of the differences counts.
+
+`python -m benchmarks.callouts [--requests N] [--rounds N] [--clients N] [--profile KIND]`; `measure` for others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import cProfile
+import multiprocessing
+import os
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from dataplane.chain.filter import Env
+from dataplane.filters.registry import ROWS
+from dataplane.net.writes import Writes
+from dataplane.proxy.context import Context
+from dataplane.proxy.deadlines import Deadlines
+from dataplane.server.connection import Connection
+from dataplane.table.applier import Applier
+from dataplane.table.store import RESOURCE_TYPE, Change
+from dataplane.telemetry.access_log import AccessLog
+from dataplane.telemetry.metrics import Metrics
+from dataplane.telemetry.requests import Recorder
+from dataplane.upstream.calls import HttpCalls
+from dataplane.upstream.connector import Connector, Resolver
+from dataplane.upstream.endpoint import Endpoint
+from gatewright.api import standalone
+
+BAR = 45.0
+"""Microseconds that a call may cost."""
+
+KINDS = ("tcp", "unix", "cached")
+REQUEST = (
+    b"GET /shop/item?id=7 HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: bench/1\r\nAccept: */*\r\n"
+    b"Authorization: Bearer abcdefghijklmnop\r\nX-Request-Id: 0123456789\r\n\r\n"
+)
+ANSWER = b"HTTP/1.1 200 OK\r\nx-user: ann\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nok"
+
+_FILE = """
+binds:
+- port: 8080
+  listeners:
+  - name: http
+    routes:
+    - name: r
+      policies:
+        requestRedirect: {{hostname: other.example}}
+{policy}
+"""
+_POLICY = """        extAuthz:
+          host: {host}
+          protocol:
+            http:
+              path: '"/check?addr=" + source.address'
+              allowedResponseHeaders: [x-user]
+"""
+_CACHE = """          cache:
+            key: ['request.headers["authorization"]']
+            ttl: 1h
+"""
+
+
+class _Server(asyncio.Protocol):
+    """Answers whatever ends in an empty line."""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(ANSWER * data.count(b"\r\n\r\n"))
+
+
+def _serve(folder: str, ready: Any) -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        tcp = await loop.create_server(_Server, "127.0.0.1", 0)
+        unix = await loop.create_unix_server(_Server, f"{folder}/s")
+        ready.send(tcp.sockets[0].getsockname()[1])
+        await asyncio.gather(tcp.serve_forever(), unix.serve_forever())
+
+    uvloop.run(run())
+
+
+class _Client:
+    """A client's transport in memory: sends the next request when an answer is written."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, connection: Connection) -> None:
+        self.loop = loop
+        self.connection = connection
+        self.left = 0
+        self.done: Callable[[], None] = lambda: None
+        connection.connection_made(self)
+
+    def ask(self) -> None:
+        self.connection.data_received(REQUEST)
+
+    def write(self, data: bytes) -> None:
+        assert data.startswith(b"HTTP/1.1 302 "), data
+        self.left -= 1
+        if self.left > 0:
+            self.loop.call_soon(self.ask)
+        else:
+            self.done()
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        """Nothing is buffered."""
+
+    def is_closing(self) -> bool:
+        return False
+
+    def get_extra_info(self, name: str) -> Any:
+        return ("192.0.2.7", 40000)
+
+
+class _Proxy:
+    """The rooms of a worker, with one route."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, policy: str, clients: int) -> None:
+        recorder, writes = Recorder(Metrics.in_memory()), Writes(loop.call_soon)
+        deadlines = Deadlines(time.monotonic, loop.call_at)
+        self.connector, resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
+        calls = HttpCalls(
+            lambda: self.applier.current.table,
+            self.connector,
+            resolver,
+            deadlines.wake_at,
+            loop.create_future,
+            time.monotonic,
+            random.random,
+        )
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.spawned = 0
+        self.applier = Applier(ROWS, Env(time.monotonic, random.random, calls))
+        loaded = standalone.load(_FILE.format(policy=policy), "bench.yaml")
+        assert not loaded.problems, loaded.problems
+        for _ in self.applier.apply([Change(RESOURCE_TYPE, r.key, r.SerializeToString()) for r in loaded.resources]):
+            continue
+        self.loop = loop
+        context = Context(
+            current=self.applier.current,
+            deadlines=deadlines,
+            connector=self.connector,
+            resolver=resolver,
+            access_log=AccessLog(lambda data: None, loop.call_later),
+            recorder=recorder,
+            writes=writes,
+            spawn=self._spawn,
+            make_future=loop.create_future,
+        )
+        (bind,) = self.applier.current.table.binds
+        self.clients = [_Client(loop, Connection(context, bind)) for _ in range(clients)]
+
+    def _spawn(self, work: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = self.loop.create_task(work)
+        self.spawned += 1
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+    async def run(self, requests: int) -> float:
+        """CPU microseconds of this thread for each request."""
+        finished = asyncio.Event()
+        waiting = len(self.clients)
+
+        def done() -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                finished.set()
+
+        before = time.thread_time_ns()
+        for client in self.clients:
+            client.left, client.done = requests // len(self.clients), done
+            client.ask()
+        await finished.wait()
+        return (time.thread_time_ns() - before) / 1000 / requests
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Microseconds of CPU for each request beside those of the same route without the policy, and Tasks."""
+
+    kind: str
+    median: float
+    least: float
+    greatest: float
+    tasks: float
+
+
+def measure(kind: str, requests: int = 20_000, rounds: int = 7, clients: int = 16, profile: str = "") -> Cost:
+    """What external authorization of this kind (`KINDS`) costs a request. `profile`: a file for cProfile's data."""
+    with tempfile.TemporaryDirectory(prefix="callouts") as folder:
+        ready, child = multiprocessing.Pipe()
+        server = multiprocessing.get_context("fork").Process(target=_serve, args=(folder, child), daemon=True)
+        server.start()
+        try:
+            port = ready.recv()
+            return uvloop.run(_measure(kind, f"{folder}/s", port, requests, rounds, clients, profile))
+        finally:
+            server.terminate()
+            server.join()
+
+
+async def _measure(kind: str, path: str, port: int, requests: int, rounds: int, clients: int, profile: str) -> Cost:
+    loop = asyncio.get_running_loop()
+    host = f"unix:{path}" if kind == "unix" else f"127.0.0.1:{port}"
+    policy = _POLICY.format(host=host) + (_CACHE if kind == "cached" else "")
+    bare, asking = _Proxy(loop, "", clients), _Proxy(loop, policy, clients)
+    for proxy in (bare, asking):
+        await proxy.run(clients * 100)
+    asking.spawned = 0
+    costs = []
+    for _ in range(rounds):
+        costs.append(-await bare.run(requests) + await asking.run(requests))
+    tasks = asking.spawned / (rounds * requests)
+    if profile:
+        profiler = cProfile.Profile()
+        profiler.enable()
+        await asking.run(requests)
+        profiler.disable()
+        profiler.dump_stats(profile)
+    for proxy in (bare, asking):
+        await proxy.connector.close()
+    return Cost(kind, statistics.median(costs), min(costs), max(costs), tasks)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="CPU of one external authorization over HTTP")
+    parser.add_argument("--requests", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--profile", type=Path, default="", help="folder for cProfile data")
+    options = parser.parse_args()
+    print(f"{options.clients} clients, {options.rounds} rounds of {options.requests} requests, {os.cpu_count()} cores")
+    for kind in options.kinds:
+        profile = str(options.profile / f"{kind}.prof") if options.profile else ""
+        cost = measure(kind, options.requests, options.rounds, options.clients, profile)
+        spread = f"{cost.least:.1f} to {cost.greatest:.1f}"
+        print(f"{kind:8} {cost.median:6.1f} us ({spread}), {cost.tasks:.2f} Tasks for each request; bar {BAR:g} us")
+
+
+if __name__ == "__main__":
+    main()
