@@ -20,10 +20,13 @@ OPTIONAL = authentication_pb2.AUTHENTICATION_MODE_OPTIONAL
 PERMISSIVE = authentication_pb2.AUTHENTICATION_MODE_PERMISSIVE
 
 
-def refusal(reason: str, challenge: bytes, origin: Origin, why: str, text: bytes = b"invalid credentials") -> Reply:
+TEXT = b"authentication failed"
+
+
+def refusal(reason: str, challenge: bytes, origin: Origin, why: str) -> Reply:
     """401 with a challenge (the value of WWW-Authenticate)."""
     header = b"www-authenticate: %b\r\n" % challenge
-    return Reply(401, reason, text, header, detail=f"{origin}: {why}" if str(origin) else why)
+    return Reply(401, reason, TEXT, header, detail=f"{origin}: {why}" if str(origin) else why)
 
 
 def refusals(reason: str, challenge: bytes, origin: Origin, causes: Iterable[str]) -> dict[str, Reply]:
@@ -35,4 +38,4 @@ def absence(mode: int, reason: str, challenge: bytes, origin: Origin) -> Reply |
     """The answer to a request without credentials; None: it may pass (spec 2, modes)."""
     if mode in (OPTIONAL, PERMISSIVE):
         return None
-    return refusal(reason, challenge, origin, "no credentials", b"authentication required")
+    return refusal(reason, challenge, origin, "no credentials")

@@ -151,10 +151,12 @@ class Authentication:
             if found is None:
                 return absent
             entry = known.get(found[0])
-            if entry is not None and entry[1].keys is entry[2] and wall_clock() < entry[0]:
-                remove(x, found)
-                x.leave("jwt", entry[3])
-                return None
+            if entry is not None:
+                until, source, keys, claims = entry
+                if source.keys is keys and wall_clock() < until:
+                    remove(x, found)
+                    x.leave("jwt", claims)
+                    return None
             return unknown(x, found)
 
         return authenticate

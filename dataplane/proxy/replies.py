@@ -34,14 +34,14 @@ REPLIES = _table(
     ("ListenerNotFound", 404, "listener not found", False),
     ("RouteNotFound", 404, "route not found", False),
     ("CsrfFailed", 403, "CSRF validation failed", False),  # decisions: CORS, CSRF
-    ("JwtMissing", 401, "authentication required", False),  # RFC 9110 15.5.2
-    ("JwtInvalid", 401, "invalid credentials", False),
-    ("JwtKeysUnavailable", 401, "invalid credentials", False),  # fails closed
-    ("BasicMissing", 401, "authentication required", False),
-    ("BasicInvalid", 401, "invalid credentials", False),
+    ("JwtMissing", 401, "authentication failed", False),  # RFC 9110 15.5.2
+    ("JwtInvalid", 401, "authentication failed", False),
+    ("JwtKeysUnavailable", 401, "authentication failed", False),  # fails closed
+    ("BasicMissing", 401, "authentication failed", False),
+    ("BasicInvalid", 401, "authentication failed", False),
     ("AuthenticationBusy", 503, "too many logins at once", False),
-    ("ApiKeyMissing", 401, "authentication required", False),
-    ("ApiKeyInvalid", 401, "invalid credentials", False),
+    ("ApiKeyMissing", 401, "authentication failed", False),
+    ("ApiKeyInvalid", 401, "authentication failed", False),
     ("ExtAuthDenied", 403, "external authorization failed", False),  # spec 2 Errors
     ("ExtAuthFailed", 403, "external authorization failed", False),  # spec 2 Errors: server unavailable
     ("AuthorizationDenied", 403, "authorization failed", False),  # spec 2 Authorization
