@@ -7,7 +7,7 @@ key and no other. A transform must be pure: the same readings give the same outp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
 
 from controlplane.derive.collection import Collection, Failures, G, GraphError, Index, K, Key, Readers, V
@@ -137,18 +137,21 @@ class Derived(Collection[K, V], Generic[IK, IV, K, V]):
 
 
 class Groups(Collection[G, Literal[True]]):
-    """The groups of an index that have members: a group appears with its first entry and goes with its last."""
+    """The groups of indexes that have members: a group appears with its first entry in any of them and goes with its
+    last."""
 
-    def __init__(self, name: str, rank: int, index: Index[G, Any, Any]) -> None:
+    def __init__(self, name: str, rank: int, indexes: Sequence[Index[G, Any, Any]]) -> None:
         super().__init__(name, rank)
-        self._index = index
-        self._dirty: dict[G, None] = dict.fromkeys(index)
-        index.presence_of.append(self)
+        self._joined = indexes
+        self._dirty: dict[G, None] = dict.fromkeys(group for index in indexes for group in index)
+        for index in indexes:
+            index.presence_of.append(self)
 
     def mark(self, key: G) -> None:
         self._dirty[key] = None
 
     def settle(self) -> Generator[None, None, Failures]:
         dirty, self._dirty = self._dirty, {}
-        yield from self._commit({group: True if self._index.size(group) else None for group in dirty})
+        there = {group for group in dirty if any(index.size(group) for index in self._joined)}
+        yield from self._commit({group: True if group in there else None for group in dirty})
         return []

@@ -59,9 +59,10 @@ class Graph:
 
         return self.derive(name, over, outputs)
 
-    def groups(self, name: str, index: Index[G, Any, Any]) -> Groups[G]:
-        """The groups of an index as a collection of their own, so that something can be computed once a group."""
-        return self._declare(Groups(name, len(self._collections), index))
+    def groups(self, name: str, *indexes: Index[G, Any, Any]) -> Groups[G]:
+        """The groups of an index, or of several, as a collection of their own, so that something can be computed once
+        a group."""
+        return self._declare(Groups(name, len(self._collections), indexes))
 
     def apply(self, changes: Iterable[AnyChange] = ()) -> None:
         """Apply a batch of (source, key, value or None) and settle the graph; then tell the subscribers.

@@ -104,10 +104,14 @@ def resolve(
     if not permitted(context, backends.granted, wanted):
         return unresolved(
             "RefNotPermitted",
-            f"{kind} {key}: no ReferenceGrant in namespace {key.namespace} permits {referrer.kind}s of namespace "
-            f"{referrer.namespace}",
+            f"{kind} {key}: no ReferenceGrant in namespace {key.namespace} permits {_plural(referrer.kind)} of "
+            f"namespace {referrer.namespace}",
         )
     return resolver(context, backends, key, reference.port)
+
+
+def _plural(kind: str) -> str:
+    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
 
 
 def unresolved(reason: str, message: str) -> Condition:

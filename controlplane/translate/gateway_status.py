@@ -18,8 +18,8 @@ RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")
 INVALID = Condition("Programmed", False, "Invalid", "not accepted")
 GATEWAY_INVALID = Condition("Programmed", False, "Invalid", "the Gateway is not accepted")
 
-# Refused resources of these kinds are told where they come from: on routes and GatewayBackends.
-TOLD_ELSEWHERE = frozenset({"route", "backend"})
+# Refused resources of these kinds are told where they come from: on routes, GatewayBackends and policies.
+TOLD_ELSEWHERE = frozenset({"route", "backend", "policy", "secret"})
 
 
 def class_status(view: ClassView, generation: int) -> StatusBody:

@@ -15,10 +15,12 @@ from controlplane.translate import (
     gateway_status,
     gateways,
     own_kinds,
+    policies,
     policy_targets,
     references,
     route_status,
     routes,
+    secrets,
 )
 from controlplane.translate.attachment import Candidate, Parent
 from controlplane.translate.backends import Backends, GatewayBackendView
@@ -26,11 +28,23 @@ from controlplane.translate.conditions import StatusBody
 from controlplane.translate.endpoints import Address
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.gateways import ClassView
-from controlplane.translate.keys import ENDPOINT_TYPE, RESOURCE_TYPE, BackendKey, BackendUse, ObjectKey, ResourceKey
+from controlplane.translate.keys import (
+    ENDPOINT_TYPE,
+    RESOURCE_TYPE,
+    BackendKey,
+    BackendUse,
+    ObjectKey,
+    ResourceKey,
+    SecretUse,
+    secret_resource,
+)
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.namespaces import Labels
-from controlplane.translate.policy_targets import Targets
+from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
+from controlplane.translate.policy_status import PolicyReport
+from controlplane.translate.policy_targets import Attachment, Targets
 from controlplane.translate.routes import PlacedRoute, RouteTranslation
+from controlplane.translate.secrets import Secrets
 from gatewright.api.endpoint_slice import EndpointSlice
 from gatewright.api.gateway import Gateway
 from gatewright.api.gateway_backend import GatewayBackend
@@ -40,7 +54,10 @@ from gatewright.api.gateway_policy import GatewayPolicy
 from gatewright.api.http_route import HTTPRoute
 from gatewright.api.namespace import Namespace
 from gatewright.api.reference_grant import ReferenceGrant
+from gatewright.api.secret import Secret
 from gatewright.api.service import Service
+from gatewright.attach.outcome import Claim, Outcome, Winners, outcome, winners
+from gatewright.attach.places import PlaceKey
 
 
 class Collections:
@@ -60,6 +77,7 @@ class Collections:
         self.gateway_backends: Source[ObjectKey, GatewayBackend] = graph.source("GatewayBackend")
         self.gateway_policies: Source[ObjectKey, GatewayPolicy] = graph.source("GatewayPolicy")
         self.gateway_parameters: Source[ObjectKey, GatewayParameters] = graph.source("GatewayParameters")
+        self.secrets: Source[ObjectKey, Secret] = graph.source("Secret")
         self.fleet: Source[ObjectKey, FleetView] = graph.source("fleet")
         self.refusals: Source[RefusalKey, str] = graph.source("refusals")
         self.refusals_by_gateway = self.refusals.index("gateway", lambda key, _: [key.gateway])
@@ -77,6 +95,7 @@ class Collections:
                 self.gateway_backends,
                 self.gateway_policies,
                 self.gateway_parameters,
+                self.secrets,
             )
         }
         """Kind to its source."""
@@ -94,6 +113,8 @@ class Collections:
             "gateway backends", self.gateway_backends, lambda _, __, backend: own_kinds.backend_view(backend)
         )
         self.backends = Backends(self.service_views, self.backend_views, self.granted)
+        self.secret_views = graph.map("secrets", self.secrets, lambda _, __, secret: secrets.view(secret))
+        self.known_secrets = Secrets(self.secret_views, self.secret_views.index("labels", secrets.labels))
 
         # Routes: where they attach, what they say, and both together. Only routes with a parent of ours get this far.
         self.attachments = graph.map("attachments", self.http_routes, self._attach)
@@ -102,8 +123,31 @@ class Collections:
         self.placed = graph.map("placed routes", self.attachments, self._place)
         self.admitted = self.placed.index("admitted by", lambda _, route: route.admitted_by)
 
-        # Backends: only those that routes use, each computed once and sent to the Gateways of these routes.
-        self.uses = graph.groups("uses", self.placed.index("uses", lambda _, route: _uses(route)))
+        # Policies: as routes. Who wins where is found once for each place, from what changes with no value.
+        routes_use = self.placed.index("uses", lambda _, route: _uses(route))
+        labelled = (self.gateways, self.http_routes, self.services, self.gateway_backends)
+        self.targets = Targets(
+            self.plans,
+            self.http_routes,
+            self.attachments,
+            self.service_views,
+            self.backend_views,
+            graph.groups("route uses", routes_use).index(
+                "object", lambda use, _: [(use.backend.kind, use.backend.object)]
+            ),
+            {source.name: source.index("labels", policy_targets.labels) for source in labelled},
+        )
+        self.policy_attachments = graph.map("policy attachments", self.gateway_policies, self._attach_policy)
+        self.policy_translations = graph.map("policies", self.gateway_policies, self._translate_policy)
+        self.placed_policies = graph.map("placed policies", self.policy_attachments, self._place_policy)
+        self.claims = graph.map("claims", self.placed_policies, lambda _, key, policy: policies.claims(key, policy))
+        self.claims_at = self.claims.index("place", lambda _, claims: {claim.place for claim in claims})
+        self.winners = graph.map("winners", graph.groups("claimed places", self.claims_at), self._winners)
+        self.outcomes = graph.map("outcomes", self.claims, self._outcome)
+
+        # Backends: only those that routes and policies use, each computed once and sent to the Gateways of these.
+        policies_use = self.placed_policies.index("uses", lambda _, policy: _policy_uses(policy))
+        self.uses = graph.groups("uses", routes_use, policies_use)
         self.uses_by_backend = self.uses.index("backend", lambda use, _: [use.backend])
         self.used = graph.groups("used backends", self.uses_by_backend)
         self.addresses = graph.map("addresses", self.used, self._addresses)
@@ -112,22 +156,19 @@ class Collections:
             "endpoints", self.addresses, lambda _, key, found: endpoints.endpoint_resources(key, found)
         )
 
-        # Policies: nothing is sent of them yet.
-        labelled = (self.gateways, self.http_routes, self.services, self.gateway_backends)
-        self.targets = Targets(
-            self.plans,
-            self.http_routes,
-            self.attachments,
-            self.service_views,
-            self.backend_views,
-            self.uses.index("object", lambda use, _: [(use.backend.kind, use.backend.object)]),
-            {source.name: source.index("labels", policy_targets.labels) for source in labelled},
+        # Secrets: in the same way.
+        self.secret_uses = graph.groups(
+            "secret uses", self.placed_policies.index("secrets", lambda _, policy: _secret_uses(policy))
         )
+        self.used_secrets = graph.groups("used secrets", self.secret_uses.index("secret", lambda use, _: [use.secret]))
+        self.secret_messages = graph.map("secret messages", self.used_secrets, self._secret)
 
         # Outputs.
         self.resources: tuple[Collection[ResourceKey, bytes], ...] = (
             graph.derive("gateway resources", self.plans, lambda _, __, plan: gateways.resources(plan)),
             graph.derive("route resources", self.placed, lambda _, __, route: _route_resources(route)),
+            graph.derive("policy resources", self.placed_policies, lambda _, __, policy: _policy_resources(policy)),
+            graph.derive("secret resources", self.secret_uses, self._secret_resources),
             graph.derive("backend resources", self.uses, self._backend_resources),
             graph.derive("endpoint resources", self.uses, self._endpoint_resources),
         )
@@ -136,7 +177,7 @@ class Collections:
             "Gateway": graph.map("gateway statuses", self.plans, self._gateway_status),
             "HTTPRoute": graph.map("route statuses", self.placed, self._route_status),
             "GatewayBackend": graph.map("backend statuses", self.backend_views, self._backend_status),
-            "GatewayPolicy": graph.map("policy statuses", self.gateway_policies, self._policy_status),
+            "GatewayPolicy": graph.map("policy statuses", self.policy_attachments, self._policy_status),
             "GatewayParameters": graph.map(
                 "parameters statuses", self.gateway_parameters, lambda _, __, item: own_kinds.parameters_status(item)
             ),
@@ -176,6 +217,37 @@ class Collections:
     def _place(self, context: Context, key: ObjectKey, parents: tuple[Parent, ...]) -> PlacedRoute | None:
         translation = context.fetch(self.translations, key)
         return routes.placed(key, translation, parents) if translation is not None else None
+
+    # Policies
+
+    def _attach_policy(self, context: Context, key: ObjectKey, policy: GatewayPolicy) -> Attachment:
+        return policy_targets.attachment(context, self.targets, key, policy)
+
+    def _translate_policy(self, context: Context, key: ObjectKey, policy: GatewayPolicy) -> PolicyTranslation:
+        return policies.translate(context, self.backends, self.known_secrets, key, policy)
+
+    def _place_policy(self, context: Context, key: ObjectKey, where: Attachment) -> PlacedPolicy | None:
+        translation = context.fetch(self.policy_translations, key)
+        return policies.placed(key, translation, where) if translation is not None else None
+
+    def _winners(self, context: Context, place: PlaceKey, _: bool) -> Winners[ObjectKey]:
+        found = context.fetch_index(self.claims_at, place)
+        return winners(claim for _, claims in found for claim in claims if claim.place == place)
+
+    def _outcome(self, context: Context, _: ObjectKey, claims: tuple[Claim[ObjectKey], ...]) -> Outcome[ObjectKey]:
+        return outcome(
+            claims,
+            lambda place: context.fetch(self.winners, place) or {},
+            lambda place: policy_targets.above(context, self.targets, place),
+        )
+
+    def _secret(self, context: Context, key: ObjectKey, _: bool) -> bytes | None:
+        secret = context.fetch(self.secrets, key)
+        return secrets.resource(key, secret.values()) if secret is not None else None
+
+    def _secret_resources(self, context: Context, use: SecretUse, _: bool) -> dict[ResourceKey, bytes]:
+        data = context.fetch(self.secret_messages, use.secret)
+        return {ResourceKey(use.gateway, RESOURCE_TYPE, secret_resource(use.secret)): data} if data is not None else {}
 
     # Backends
 
@@ -248,8 +320,18 @@ class Collections:
         refusals = [text for _, text in context.fetch_index(self.refusals_by_resource, backend.resource)]
         return own_kinds.backend_status(view, fleets, refusals, item.metadata.generation)
 
-    def _policy_status(self, context: Context, key: ObjectKey, policy: GatewayPolicy) -> StatusBody:
-        return own_kinds.policy_status(policy, policy_targets.attached(context, self.targets, key.namespace, policy))
+    def _policy_status(self, context: Context, key: ObjectKey, where: Attachment) -> StatusBody | None:
+        item, translation = context.fetch(self.gateway_policies, key), context.fetch(self.policy_translations, key)
+        if item is None or translation is None:
+            return None
+        report = PolicyReport(
+            translation,
+            where,
+            context.fetch(self.placed_policies, key),
+            context.fetch(self.outcomes, key) or Outcome(),
+            lambda gateway, name: context.fetch(self.refusals, RefusalKey(gateway, name)),
+        )
+        return report.status(item.metadata.generation)
 
 
 BACKEND_MESSAGES = {"service": Collections._service_message, "gatewaybackend": Collections._static_message}
@@ -269,3 +351,15 @@ def _uses(route: PlacedRoute) -> Iterator[BackendUse]:
 
 def _route_resources(route: PlacedRoute) -> dict[ResourceKey, bytes]:
     return {ResourceKey(gateway, RESOURCE_TYPE, name): data for gateway, name, data in route.resources}
+
+
+def _policy_uses(policy: PlacedPolicy) -> Iterator[BackendUse]:
+    return (BackendUse(gateway, backend) for gateway in policy.gateways for backend in policy.translation.backends)
+
+
+def _secret_uses(policy: PlacedPolicy) -> Iterator[SecretUse]:
+    return (SecretUse(gateway, secret) for gateway in policy.gateways for secret in policy.translation.secrets)
+
+
+def _policy_resources(policy: PlacedPolicy) -> dict[ResourceKey, bytes]:
+    return {ResourceKey(gateway, RESOURCE_TYPE, name): data for gateway, name, data in policy.resources}

@@ -43,6 +43,13 @@ class BackendUse(NamedTuple):
     backend: BackendKey
 
 
+class SecretUse(NamedTuple):
+    """A Gateway has a policy that reads a Secret, so its proxies need it."""
+
+    gateway: ObjectKey
+    secret: ObjectKey
+
+
 class ResourceKey(NamedTuple):
     """A wire resource of one Gateway."""
 
@@ -65,6 +72,20 @@ def listener_resource(gateway: ObjectKey, listener: str) -> str:
 
 def route_resource(route: ObjectKey, rule: int) -> str:
     return f"route/{route}/{rule}"
+
+
+def policy_resource(policy: ObjectKey, field: str) -> str:
+    """`field` by its name on the wire."""
+    return f"policy/{policy}/{field}"
+
+
+def secret_resource(secret: ObjectKey) -> str:
+    return f"secret/{secret}"
+
+
+def written_secret_resource(policy: ObjectKey, field: str) -> str:
+    """Of values that a policy holds itself."""
+    return f"secret/{policy}/{field}"
 
 
 def endpoint_resource(backend: BackendKey, address: str, port: int) -> str:

@@ -1,4 +1,5 @@
-"""Views and statuses of our own kinds: GatewayBackend, GatewayPolicy, GatewayParameters (spec 1).
+"""Views and statuses of two of our own kinds: GatewayBackend and GatewayParameters (spec 1). Policies have rooms of
+their own (`policies`, `policy_status`).
 
 Of GatewayBackend, `static` works. What the other settings hold is not read yet: such an object is refused by name.
 """
@@ -11,18 +12,14 @@ from controlplane.translate import support
 from controlplane.translate.backends import GatewayBackendView
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.fleet import FleetView, programmed, rejected
-from controlplane.translate.keys import ObjectKey
-from controlplane.translate.policy_targets import Attached
 from gatewright.api.gateway_backend import GatewayBackend
 from gatewright.api.metadata import KubeObject
-from gatewright.api.names import CONTROLLER_NAME, GATEWAY_API_GROUP
 
 ACCEPTED = Condition("Accepted", True, "Accepted", "")
 RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")
 NOT_EXAMINED = Condition("ResolvedRefs", None, "Pending", "not examined, because the object is not accepted")
 NOT_PROGRAMMED = Condition("Programmed", False, "Invalid", "not accepted")
-UNUSED = Condition("Programmed", False, "Pending", "no route of a Gateway leads here")
-MAX_ANCESTORS = 16
+UNUSED = Condition("Programmed", False, "Pending", "no route or policy of a Gateway leads here")
 
 
 def refused(item: KubeObject) -> Condition | None:
@@ -43,7 +40,7 @@ def backend_view(backend: GatewayBackend) -> GatewayBackendView:
 def backend_status(
     view: GatewayBackendView, fleets: Sequence[FleetView | None], refusals: Iterable[str], generation: int
 ) -> StatusBody:
-    """Status of a GatewayBackend: programmed when it is with every Gateway that has a route to it.
+    """Status of a GatewayBackend: programmed when it is with every Gateway that has a route or policy that leads to it.
 
     `fleets` are those Gateways' proxies, `refusals` what any of them said against it.
     """
@@ -62,22 +59,3 @@ def _everywhere(fleets: Sequence[FleetView | None]) -> Condition:
 
 def parameters_status(item: KubeObject) -> StatusBody:
     return {"conditions": rendered([refused(item) or ACCEPTED], item.metadata.generation)}
-
-
-def policy_status(item: KubeObject, where: Attached) -> StatusBody:
-    """Status of a GatewayPolicy: the same conditions for every ancestor Gateway, and on top."""
-    attached = Condition("Attached", True, "Attached", "")
-    if where.missing:
-        attached = Condition("Attached", False, "TargetNotFound", "; ".join(where.missing))
-    conditions = rendered([refused(item) or ACCEPTED, attached], item.metadata.generation)
-    return {
-        "conditions": conditions,
-        "ancestors": [
-            {"ancestorRef": _reference(gateway), "controllerName": CONTROLLER_NAME, "conditions": conditions}
-            for gateway in sorted(where.ancestors)[:MAX_ANCESTORS]
-        ],
-    }
-
-
-def _reference(gateway: ObjectKey) -> dict[str, str]:
-    return {"group": GATEWAY_API_GROUP, "kind": "Gateway", "namespace": gateway.namespace, "name": gateway.name}

@@ -1,14 +1,15 @@
-"""What a GatewayPolicy attaches to: the targets that its references and selectors name, and the Gateways concerned.
+"""What a GatewayPolicy attaches to: the places that its references and selectors name, and the Gateways concerned.
 
-Every policy today holds settings that are not supported yet, so nothing is sent; its status still says where it would
-act (Gateway API PolicyStatus: one ancestor per Gateway) and which targets it missed.
+A collection of its own, as the attachment of routes is: what a policy says is not read here. Which targets it missed is
+said in its status (Gateway API PolicyStatus: one ancestor per Gateway). Targets of kinds that carry backend policies
+alone have no place here yet, because nothing is sent of such policies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from controlplane.derive import Collection, Context, Index
 from controlplane.translate.attachment import Parent
@@ -19,6 +20,7 @@ from gatewright.api.gateway_policy import GatewayPolicy, TargetSelector
 from gatewright.api.http_route import HTTPRoute
 from gatewright.api.metadata import KubeObject
 from gatewright.api.names import GATEWAY_API_GROUP, GROUP
+from gatewright.attach.places import PlaceKey
 
 Label = tuple[str, str, str]
 """Namespace, label, value; ("ns", "", "") stands for every object of the namespace."""
@@ -45,25 +47,42 @@ class Targets:
     """Kind to its objects by label."""
 
 
+class Missing(NamedTuple):
+    """A target that is not there, and the Gateways that can tell: those of the object that lacks a section."""
+
+    message: str
+    gateways: tuple[ObjectKey, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Attached:
+class Attachment:
     """Where a policy acts, and what it named in vain."""
 
-    ancestors: frozenset[ObjectKey]
-    missing: tuple[str, ...]
+    ancestors: tuple[ObjectKey, ...]
+    """Gateways that have something to say of it."""
+    places: tuple[tuple[ObjectKey, tuple[PlaceKey, ...]], ...]
+    """Each Gateway that serves something of it, with the places there."""
+    missing: tuple[Missing, ...]
 
 
-def attached(context: Context, targets: Targets, namespace: str, policy: GatewayPolicy) -> Attached:
+def attachment(context: Context, targets: Targets, key: ObjectKey, policy: GatewayPolicy) -> Attachment:
     """Look up every target. Targets are in the policy's own namespace (spec 1, GatewayPolicy)."""
     ancestors: set[ObjectKey] = set()
-    missing: list[str] = []
-    for target in _named(context, targets, namespace, policy, missing):
-        found = _lookup(context, targets, namespace, target)
-        if isinstance(found, str):
+    places: dict[ObjectKey, set[PlaceKey]] = {}
+    missing: list[Missing] = []
+    for target in _named(context, targets, key.namespace, policy, missing):
+        found = _lookup(context, targets, key.namespace, target)
+        ancestors.update(found.gateways)
+        if isinstance(found, Missing):
             missing.append(found)
-        else:
-            ancestors.update(found)
-    return Attached(frozenset(ancestors), tuple(missing))
+            continue
+        for gateway in found.serving:
+            places.setdefault(gateway, set()).add(target.place(key.namespace))
+    return Attachment(
+        tuple(sorted(ancestors)),
+        tuple((gateway, tuple(sorted(places[gateway]))) for gateway in sorted(places)),
+        tuple(dict.fromkeys(missing)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +94,12 @@ class Target:
     name: str
     section: str | None
 
+    def place(self, namespace: str) -> PlaceKey:
+        return PlaceKey(self.kind, namespace, self.name, self.section or "")
+
 
 def _named(
-    context: Context, targets: Targets, namespace: str, policy: GatewayPolicy, missing: list[str]
+    context: Context, targets: Targets, namespace: str, policy: GatewayPolicy, missing: list[Missing]
 ) -> Iterator[Target]:
     for reference in policy.spec.target_refs or ():
         yield Target(reference.group, reference.kind, reference.name, reference.section_name)
@@ -85,7 +107,7 @@ def _named(
         names = _selected(context, targets, namespace, selector)
         if not names:
             wanted = ", ".join(f"{name}={value}" for name, value in sorted(selector.match_labels.items()))
-            missing.append(f"no {selector.kind} with labels {wanted or '(any)'} in namespace {namespace}")
+            missing.append(Missing(f"no {selector.kind} with labels {wanted or '(any)'} in namespace {namespace}"))
         for name in names:
             yield Target(selector.group, selector.kind, name, selector.section_name)
 
@@ -99,60 +121,85 @@ def _selected(context: Context, targets: Targets, namespace: str, selector: Targ
     return sorted(set.intersection(*groups))
 
 
-Found = Iterable[ObjectKey] | str
-"""The Gateways concerned, or why the target is missing."""
+class Found(NamedTuple):
+    """A target that is there: the Gateways concerned, and those of them that serve it."""
+
+    gateways: tuple[ObjectKey, ...]
+    serving: tuple[ObjectKey, ...] = ()
 
 
-def _lookup(context: Context, targets: Targets, namespace: str, target: Target) -> Found:
+def _lookup(context: Context, targets: Targets, namespace: str, target: Target) -> Found | Missing:
     find = KINDS.get((target.group, target.kind))
     if find is None:
-        return f"{target.kind} {target.name}: policies cannot target this kind (or not yet)"
+        return Missing(f"{target.kind} {target.name}: policies cannot target this kind (or not yet)")
     return find(context, targets, ObjectKey(namespace, target.name), target)
 
 
-def _gateway(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found:
+def _gateway(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
     plan = context.fetch(targets.gateways, key)
     if plan is None:
-        return f"Gateway {key} does not exist, or its class is not ours"
-    if target.section is not None and all(each.name != target.section for each in plan.listeners):
-        return f"Gateway {key} has no listener {target.section}"
-    return (key,)
+        return Missing(f"Gateway {key} does not exist, or its class is not ours")
+    meant = [each for each in plan.listeners if target.section in (None, each.name)]
+    if not meant:
+        return Missing(f"Gateway {key} has no listener {target.section}", (key,))
+    return Found((key,), (key,) if any(map(plan.serves, meant)) else ())
 
 
-def _http_route(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found:
+def _http_route(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
     route = context.fetch(targets.http_routes, key)
     if route is None:
-        return f"HTTPRoute {key} does not exist"
+        return Missing(f"HTTPRoute {key} does not exist")
+    parents = context.fetch(targets.attachments, key) or ()
+    gateways = tuple(parent.gateway for parent in parents)
     if target.section is not None and all(rule.name != target.section for rule in route.spec.rules):
-        return f"HTTPRoute {key} has no rule {target.section}"
-    return [parent.gateway for parent in context.fetch(targets.attachments, key) or ()]
+        return Missing(f"HTTPRoute {key} has no rule {target.section}", gateways)
+    if not gateways:
+        return Missing(f"HTTPRoute {key} names no Gateway of ours")
+    return Found(gateways, tuple(parent.gateway for parent in parents if parent.listeners))
 
 
-def _service(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found:
+def _service(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
     service = context.fetch(targets.services, key)
     if service is None:
-        return f"Service {key} does not exist"
+        return Missing(f"Service {key} does not exist")
     sections = {name for port in service.ports for name in (port.name, str(port.port))}
+    users = _users(context, targets, "service", key)
     if target.section is not None and target.section not in sections:
-        return f"Service {key} has no port {target.section}"
-    return _users(context, targets, "service", key)
+        return Missing(f"Service {key} has no port {target.section}", users)
+    return Found(users)
 
 
-def _gateway_backend(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found:
+def _gateway_backend(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
     if context.fetch(targets.gateway_backends, key) is None:
-        return f"GatewayBackend {key} does not exist"
+        return Missing(f"GatewayBackend {key} does not exist")
+    users = _users(context, targets, "gatewaybackend", key)
     if target.section is not None:
-        return f"GatewayBackend {key} has no part {target.section}"
-    return _users(context, targets, "gatewaybackend", key)
+        return Missing(f"GatewayBackend {key} has no part {target.section}", users)
+    return Found(users)
 
 
-def _users(context: Context, targets: Targets, kind: str, key: ObjectKey) -> list[ObjectKey]:
-    return [use.gateway for use, _ in context.fetch_index(targets.uses, (kind, key))]
+def _users(context: Context, targets: Targets, kind: str, key: ObjectKey) -> tuple[ObjectKey, ...]:
+    return tuple(use.gateway for use, _ in context.fetch_index(targets.uses, (kind, key)))
 
 
-KINDS: Mapping[tuple[str, str], Callable[[Context, Targets, ObjectKey, Target], Found]] = {
+KINDS: Mapping[tuple[str, str], Callable[[Context, Targets, ObjectKey, Target], Found | Missing]] = {
     (GATEWAY_API_GROUP, "Gateway"): _gateway,
     (GATEWAY_API_GROUP, "HTTPRoute"): _http_route,
     ("", "Service"): _service,
     (GROUP, "GatewayBackend"): _gateway_backend,
 }
+
+
+def above(context: Context, targets: Targets, place: PlaceKey) -> Iterator[list[PlaceKey]]:
+    """For each position that a place has, the less specific places there, the least specific first: of a listener its
+    Gateway, of a route the ways from each Gateway and listener that serves it."""
+    key = ObjectKey(place.namespace, place.name)
+    whole = [PlaceKey(place.kind, *key)] if place.section else []
+    if place.kind != "HTTPRoute":
+        if whole:
+            yield whole
+        return
+    for parent in context.fetch(targets.attachments, key) or ():
+        gateway = PlaceKey("Gateway", *parent.gateway)
+        for listener in parent.listeners:
+            yield [gateway, gateway._replace(section=listener.rpartition("/")[2]), *whole]

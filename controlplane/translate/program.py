@@ -54,7 +54,7 @@ class Program:
     def apply(self, changes: Iterable[tuple[str, tuple[str, str], KubeObject | None]]) -> None:
         """Take a batch of (kind, (namespace, name), model or None when deleted).
 
-        The namespace is "" for cluster-scoped kinds. Kinds that nothing reads yet (Secret, ConfigMap) are passed over.
+        The namespace is "" for cluster-scoped kinds. Kinds that nothing reads yet (ConfigMap) are passed over.
         """
         _finish(self.steps(changes))
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from gatewright.wire.v1 import resource_pb2
+from gatewright.wire.v1 import resource_pb2, route_pb2
 
-# The schema revision that these translators write. A field that older proxies must not overlook raises it.
-REVISION = 1
+REVISION: Final = 1
+"""The wire revision of what uses nothing newer. A field that older proxies must not overlook raises it."""
+
+POLICIES: Final = 2
+"""The revision that brought Policy and Secret resources, and cors among a route's own policies."""
 
 
 def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.kind, under its field name
     """The bytes of a Resource that carries the one message given."""
-    message = resource_pb2.Resource(key=key, revision=REVISION, min_revision=REVISION, **kind)
+    ((name, content),) = kind.items()
+    revision = POLICIES if name in ("policy", "secret") or (name == "route" and _has_cors(content)) else REVISION
+    message = resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)
     return message.SerializeToString(deterministic=True)
+
+
+def _has_cors(route: route_pb2.Route) -> bool:
+    return any(policy.HasField("cors") for policy in route.policies)

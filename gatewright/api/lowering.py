@@ -191,6 +191,8 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("Retry", "condition"): optional("condition"),  # an HTTPRoute's has not
     ("BufferedBody", "max_bytes"): _bytes("max_bytes"),
     ("ExtAuth", "backend"): _nothing,
+    # A default of the model, which says nothing beside a list of items.
+    ("ExtAuth", "failure_mode"): lambda auth: None if getattr(auth, CONDITIONAL, None) else auth.failure_mode,
     ("ExtAuthBody", "max_size"): _bytes("max_size"),
     ("RemoteJwks", "backend"): _nothing,
     ("RemoteJwks", "cache_duration_ms"): _milliseconds("cache_duration"),

@@ -26,8 +26,8 @@ from gatewright.api.unsupported import (
 WAITING = {
     "GatewayClass": 4,
     "Gateway": 36,
-    "HTTPRoute": 47,
-    "GatewayPolicy": 656,
+    "HTTPRoute": 35,
+    "GatewayPolicy": 504,
     "GatewayParameters": 37,
     "GatewayBackend": 890,
     STANDALONE: 41,
@@ -130,6 +130,9 @@ META = {"apiVersion": "gatewright.dev/v1alpha1", "metadata": {"name": "a"}}
 TARGET = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "r"}
 
 
+PROCESSOR = {"backendRef": {"name": "s", "port": 80}}
+
+
 @pytest.mark.parametrize(
     ("kind", "spec", "verdict", "paths"),
     [
@@ -137,12 +140,12 @@ TARGET = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "r"
         ("GatewayBackend", {"a2a": {"host": "a", "port": 1}}, "unsupported", ["spec.a2a"]),
         ("GatewayBackend", {"dynamicForwardProxy": {}}, "unsupported", ["spec.dynamicForwardProxy"]),
         ("GatewayPolicy", {"targetRefs": [TARGET]}, "valid", []),
-        ("GatewayPolicy", {"targetRefs": [TARGET], "traffic": {"buffer": {}}}, "unsupported", ["spec.traffic"]),
+        ("GatewayPolicy", {"targetRefs": [TARGET], "traffic": {"buffer": {}}}, "valid", []),
         (
             "GatewayPolicy",
-            {"targetRefs": [TARGET], "traffic": {}, "backend": {"tcp": {}}},
+            {"targetRefs": [TARGET], "traffic": {"extProc": PROCESSOR, "csrf": {}}, "backend": {"tcp": {}}},
             "unsupported",
-            ["spec.traffic", "spec.backend"],
+            ["spec.traffic.extProc", "spec.backend"],
         ),
         ("GatewayParameters", {"shutdown": {"min": 1, "max": 2}}, "unsupported", ["spec.shutdown"]),
         ("GatewayParameters", {}, "valid", []),

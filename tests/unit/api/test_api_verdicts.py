@@ -296,7 +296,7 @@ HTTP_ROUTE: list[tuple[str, Any, str | None]] = [
     (f"{RULE}.retry", {"codes": [500, 500]}, "must be unique"),
     (f"{RULE}.retry", {"backoff": "1.5s"}, "must be a duration"),
     # what is valid and waits
-    (f"{RULE}.filters", [{"type": "CORS", "cors": {}}], "not supported yet: "),
+    (f"{RULE}.filters", [{"type": "CORS", "cors": {}}], None),
     (f"{RULE}.filters", [{"type": "ExtensionRef", "extensionRef": EXTENSION}], "not supp"),
     (
         f"{RULE}.filters",
@@ -451,7 +451,7 @@ OTHERS: list[Row] = [
     ("GatewayPolicy", "spec", {"targetSelectors": [{"group": "", "kind": "Service", "matchLabels": {}}]}, None),
     ("GatewayPolicy", "spec", {"targetSelectors": [{"group": "", "kind": "Service"}]}, "is required"),
     ("GatewayPolicy", "spec.targetSelectors", [SELECTOR], "exactly one of targetRefs"),
-    ("GatewayPolicy", "spec.traffic", {}, "not supported yet: "),
+    ("GatewayPolicy", "spec.traffic", {}, None),
     ("GatewayPolicy", "spec.traffic", [], "must be an object"),
     ("GatewayPolicy", "spec.frontend", {"http": {}}, "not supported yet: "),
     ("GatewayPolicy", "spec.backend", {"tls": {}}, "not supported yet: "),

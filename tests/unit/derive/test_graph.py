@@ -180,6 +180,20 @@ def test_collections_declared_late_see_what_is_there() -> None:
     assert (groups.items(), doubled.items()) == ([(0, True), (1, True)], [("a", 2), ("b", 4)])
 
 
+def test_groups_of_several_indexes_are_there_while_any_has_members() -> None:
+    graph = Graph()
+    one: Source[str, int] = graph.source("one")
+    other: Source[str, int] = graph.source("other")
+    indexes = [source.index("value", lambda _, value: [value]) for source in (one, other)]
+    groups = graph.groups("values", *indexes)
+    graph.apply([(one, "a", 1), (other, "b", 1), (other, "c", 2)])
+    assert list(groups.items()) == [(1, True), (2, True)]
+    graph.apply([(one, "a", None), (other, "c", None)])
+    assert list(groups.items()) == [(1, True)]
+    graph.apply([(other, "b", None)])
+    assert not groups.items()
+
+
 NAMES = st.sampled_from(["a", "ab", "bc", "d", "cd"])
 CATEGORIES = st.sampled_from(["tea", "coffee", "mate"])
 EDIT = st.one_of(

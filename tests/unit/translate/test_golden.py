@@ -51,7 +51,7 @@ def test_there_are_cases() -> None:
 
 # Every reason that a condition can have, by condition type.
 REASONS = {
-    "Accepted=True": {"Accepted", "ListenersNotValid"},
+    "Accepted=True": {"Accepted", "ListenersNotValid", "PartiallyValid"},
     "Accepted=False": {
         "HostnameConflict", "IncompatibleFilters", "Invalid", "InvalidParameters", "ListenersNotValid",
         "NoMatchingListenerHostname", "NoMatchingParent", "NotAllowedByListeners", "PortUnavailable",
@@ -59,13 +59,15 @@ REASONS = {
     },
     "Attached=True": {"Attached"},
     "Attached=False": {"TargetNotFound"},
-    "Conflicted=True": {"HostnameConflict", "ProtocolConflict"},
+    "Conflicted=True": {"Conflicted", "HostnameConflict", "ProtocolConflict"},
+    "Overridden=True": {"Overridden"},
     "PartiallyInvalid=True": {"IncompatibleFilters", "UnsupportedValue"},
     "Programmed=True": {"Programmed"},
     "Programmed=False": {"Invalid", "Pending", "Rejected"},
     "ResolvedRefs=True": {"ResolvedRefs"},
     "ResolvedRefs=False": {
-        "BackendNotFound", "InvalidKind", "InvalidRouteKinds", "RefNotPermitted", "UnsupportedProtocol"
+        "BackendNotFound", "InvalidKind", "InvalidRouteKinds", "InvalidSecret", "RefNotPermitted", "SecretNotFound",
+        "UnsupportedProtocol",
     },
     "ResolvedRefs=Unknown": {"Pending"},
 }  # fmt: skip

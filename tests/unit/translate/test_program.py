@@ -335,7 +335,8 @@ def test_an_object_made_anew_starts_with_new_times() -> None:
 def test_kinds_that_nothing_reads_are_passed_over() -> None:
     made = world(CLASS, GATEWAY)
     told = len(made.batches)
-    made.put("{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {a: b}}")
+    made.put("{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {a: b}}")  # read when a policy names it
+    made.put("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}")
     made.program.apply([("GRPCRoute", ("default", "g"), None)])
     assert len(made.batches) == told
 

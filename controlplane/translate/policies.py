@@ -1,0 +1,245 @@
+"""GatewayPolicies to wire: one Policy per top-level field, and what is wrong with which (spec 1, GatewayPolicy).
+
+Two steps, as for routes. `translate` makes of a policy what it says wherever it attaches; it runs once per edit of the
+policy, and when what one of its references leads to changes. `placed` joins that with the policy's attachment (room
+`policy_targets`), and runs again when a target comes, goes or moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from controlplane.derive import Context
+from controlplane.translate import secrets, support, wire
+from controlplane.translate.backends import Backends, Referrer, resolve
+from controlplane.translate.conditions import Condition
+from controlplane.translate.keys import BackendKey, ObjectKey, policy_resource, secret_resource, written_secret_resource
+from controlplane.translate.policy_targets import Attachment
+from controlplane.translate.secrets import Secrets
+from gatewright.api import to_wire
+from gatewright.api.gateway_policy import GatewayPolicy
+from gatewright.api.model import to_camel
+from gatewright.api.names import GROUP
+from gatewright.api.references import PolicyBackendReference
+from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
+from gatewright.api.traffic.basic_authentication import BasicAuthentication
+from gatewright.attach.outcome import Claim, Setting
+from gatewright.attach.places import Phase, PlaceKey
+from gatewright.wire.v1 import policy_pb2
+
+Credentials = BasicAuthentication | APIKeyAuthentication
+
+KIND = "GatewayPolicy"
+USERS_ENTRY = ".htaccess"
+"""Entry of a Secret that is an htpasswd file (spec 2, basicAuthentication)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTranslation:
+    """What a policy says, wherever it attaches."""
+
+    fields: tuple[tuple[Setting, bytes], ...] = ()
+    """Each top-level field, and its Policy message without places."""
+    order: str = ""
+    override: bool = False
+    backends: tuple[BackendKey, ...] = ()
+    """Those that it calls."""
+    secrets: tuple[ObjectKey, ...] = ()
+    """Those that it reads."""
+    written: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
+    """Secret resources of values that the policy holds itself, by name."""
+    refused: Condition | None = None
+    """`Accepted` False: nothing of it is sent."""
+    invalid: Condition | None = None
+    """`Accepted` True, but fields refuse what they cover."""
+    unresolved: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPolicy:
+    """A policy on the Gateways that have one of its places."""
+
+    translation: PolicyTranslation
+    gateways: tuple[ObjectKey, ...]
+    places: tuple[PlaceKey, ...]
+    resources: tuple[tuple[ObjectKey, str, bytes], ...] = field(repr=False)
+    """Gateway, resource name, bytes."""
+
+
+def translate(
+    context: Context, backends: Backends, known: Secrets, key: ObjectKey, policy: GatewayPolicy
+) -> PolicyTranslation:
+    """The fields of a policy, and the verdicts over them."""
+    paths = support.unsupported_fields(policy)
+    if paths:
+        # Reason as in GEP-713.
+        return PolicyTranslation(refused=Condition("Accepted", False, "Invalid", support.message(paths)))
+    return _Translator(context, backends, known, key, policy).translation()
+
+
+def placed(key: ObjectKey, translation: PolicyTranslation, attachment: Attachment) -> PlacedPolicy | None:
+    """The resources of a policy for every Gateway that has one of its places; None where there is nothing to send."""
+    if not translation.fields or not attachment.places:
+        return None
+    return PlacedPolicy(
+        translation,
+        tuple(gateway for gateway, _ in attachment.places),
+        tuple(sorted({place for _, places in attachment.places for place in places})),
+        tuple(
+            resource
+            for gateway, places in attachment.places
+            for resource in _resources(key, translation, gateway, places)
+        ),
+    )
+
+
+def _resources(
+    key: ObjectKey, translation: PolicyTranslation, gateway: ObjectKey, places: tuple[PlaceKey, ...]
+) -> Iterator[tuple[ObjectKey, str, bytes]]:
+    where = [_place(place) for place in places]
+    for setting, content in translation.fields:
+        name = policy_resource(key, setting.field)
+        message = policy_pb2.Policy(places=where)
+        message.MergeFromString(content)
+        yield gateway, name, wire.resource(name, policy=message)
+    for name, content in translation.written:
+        yield gateway, name, content
+
+
+def _place(place: PlaceKey) -> policy_pb2.Place:
+    thing = policy_pb2.ObjectRef(kind=place.kind, namespace=place.namespace, name=place.name)
+    return policy_pb2.Place(object=thing, section=place.section)
+
+
+def claims(key: ObjectKey, policy: PlacedPolicy) -> tuple[Claim[ObjectKey], ...]:
+    """What the policy sets where: nothing that changes with the values that it sets."""
+    made = policy.translation
+    return tuple(
+        Claim(key, place, setting, made.order, made.override and _inherits(setting.phase))
+        for place in policy.places
+        for setting, _ in made.fields
+    )
+
+
+def _inherits(phase: Phase) -> bool:
+    """`strategy.inheritance` is about traffic alone."""
+    return phase is not Phase.FRONTEND
+
+
+_PHASES: Final = {Phase.PRE_ROUTING: policy_pb2.PHASE_PRE_ROUTING, Phase.POST_ROUTING: policy_pb2.PHASE_POST_ROUTING}
+
+
+class _Translator:
+    """One run over one policy."""
+
+    def __init__(
+        self, context: Context, backends: Backends, known: Secrets, key: ObjectKey, policy: GatewayPolicy
+    ) -> None:
+        self._key = key
+        self._policy = policy
+        # Equal places: the older policy wins, then the smaller namespace/name. Files have no time, and come first.
+        self._order = f"{policy.metadata.creation_timestamp or ''} {key}"
+        strategy = policy.spec.strategy
+        self._override = strategy is not None and strategy.inheritance == "Override"
+        self._references = _References(context, backends, known, key)
+
+    def translation(self) -> PolicyTranslation:
+        messages = [(phase, self._completed(phase, message)) for phase, message in self._lowered()]
+        found = self._references
+        invalid = [
+            f"{to_camel(message.WhichOneof('field') or '')}: {message.invalid}"
+            for _, message in messages
+            if message.invalid
+        ]
+        return PolicyTranslation(
+            fields=tuple(
+                (Setting(phase, message.WhichOneof("field") or ""), message.SerializeToString(deterministic=True))
+                for phase, message in messages
+            ),
+            order=self._order,
+            override=self._override,
+            backends=tuple(sorted(found.called)),
+            secrets=tuple(sorted(found.read)),
+            written=tuple(sorted(found.written.items())),
+            invalid=Condition("Accepted", True, "PartiallyValid", _REFUSES + "; ".join(invalid)) if invalid else None,
+            unresolved=_summary(found.unresolved),
+        )
+
+    def _lowered(self) -> Iterator[tuple[Phase, policy_pb2.Policy]]:
+        frontend, traffic = self._policy.spec.frontend, self._policy.spec.traffic
+        if frontend is not None and frontend.access_log is not None:
+            yield Phase.FRONTEND, to_wire.access_log(frontend.access_log)
+        if traffic is not None:
+            references = to_wire.References(self._references.backend, self._references.secrets)
+            for message in to_wire.policies(traffic, references):
+                yield Phase(("traffic", traffic.phase)), message
+
+    def _completed(self, phase: Phase, message: policy_pb2.Policy) -> policy_pb2.Policy:
+        message.source.CopyFrom(policy_pb2.ObjectRef(kind=KIND, namespace=self._key.namespace, name=self._key.name))
+        message.order = self._order
+        message.phase = _PHASES.get(phase, policy_pb2.PHASE_UNSPECIFIED)
+        if self._override and _inherits(phase):
+            message.inheritance = policy_pb2.INHERITANCE_OVERRIDE
+        return message
+
+
+_REFUSES: Final = "what these cover is refused: "
+
+
+def _summary(unresolved: Sequence[Condition]) -> Condition | None:
+    """One condition for all bad references: the reason of the first, the messages of all."""
+    if not unresolved:
+        return None
+    messages = dict.fromkeys(condition.message for condition in unresolved)
+    return Condition("ResolvedRefs", False, unresolved[0].reason, "; ".join(messages))
+
+
+class _References:
+    """The references of one policy: what they lead to, and what is wrong with them."""
+
+    def __init__(self, context: Context, backends: Backends, known: Secrets, key: ObjectKey) -> None:
+        self._context = context
+        self._backends = backends
+        self._known = known
+        self._key = key
+        self.called: set[BackendKey] = set()
+        self.read: set[ObjectKey] = set()
+        self.written: dict[str, bytes] = {}
+        self.unresolved: list[Condition] = []
+
+    def backend(self, reference: PolicyBackendReference) -> str | to_wire.Unresolved:
+        found = resolve(self._context, self._backends, Referrer(GROUP, KIND, self._key.namespace), reference)
+        if isinstance(found, Condition):
+            return self._refuse(found)
+        self.called.add(found)
+        return found.resource
+
+    def secrets(self, field: str, model: Credentials) -> tuple[str, ...] | to_wire.Unresolved:
+        if isinstance(model, BasicAuthentication) and model.users is not None:
+            return (self._write(field, model.users),)
+        found = self._secrets(model)
+        if isinstance(found, Condition):
+            return self._refuse(found)
+        self.read.update(found)
+        return tuple(map(secret_resource, found))
+
+    def _secrets(self, model: Credentials) -> tuple[ObjectKey, ...] | Condition:
+        namespace = self._key.namespace
+        if isinstance(model, APIKeyAuthentication) and model.secret_selector is not None:
+            return secrets.selected(self._context, self._known, namespace, model.secret_selector.match_labels)
+        assert model.secret_ref is not None  # a rule of the model: one of them is set
+        entry = USERS_ENTRY if isinstance(model, BasicAuthentication) else ""
+        return secrets.named(self._context, self._known, namespace, model.secret_ref, entry)
+
+    def _write(self, field: str, users: Sequence[str]) -> str:
+        """What the policy holds itself travels as a Secret as well, the only message that is redacted."""
+        name = written_secret_resource(self._key, field)
+        content = "".join(f"{user}\n" for user in users).encode()
+        self.written[name] = secrets.resource(self._key, {USERS_ENTRY: content}, name)
+        return name
+
+    def _refuse(self, condition: Condition) -> to_wire.Unresolved:
+        self.unresolved.append(condition)
+        return to_wire.Unresolved(f"{condition.reason}: {condition.message}")

@@ -1,0 +1,149 @@
+"""Status of GatewayPolicies: an entry for each Gateway concerned, the worst of them on top (Gateway API PolicyStatus).
+
+`Conflicted` and `Overridden` are said by `gatewright.attach.outcome`, which knows no status; here they get words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import Any, Final
+
+from controlplane.translate.conditions import Condition, StatusBody, rendered
+from controlplane.translate.fleet import rejected
+from controlplane.translate.keys import ObjectKey, secret_resource
+from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
+from controlplane.translate.policy_targets import Attachment
+from gatewright.api.names import CONTROLLER_NAME, GATEWAY_API_GROUP
+from gatewright.attach.outcome import Outcome
+from gatewright.attach.places import PlaceKey
+
+ACCEPTED: Final = Condition("Accepted", True, "Accepted", "")
+RESOLVED: Final = Condition("ResolvedRefs", True, "ResolvedRefs", "")
+NOT_EXAMINED: Final = Condition("ResolvedRefs", None, "Pending", "not examined, because the policy is not accepted")
+ATTACHED: Final = Condition("Attached", True, "Attached", "")
+
+MAX_ANCESTORS: Final = 16
+"""As the CRD says."""
+MOST_NAMED: Final = 8
+"""Conflicts that one message names: a policy on all routes of a folder can lose everywhere."""
+
+Refusals = Callable[[ObjectKey, str], str | None]
+"""What the proxies of a Gateway said against a resource, if anything."""
+
+
+class PolicyReport:
+    """What is known of one policy when its status is written."""
+
+    def __init__(
+        self,
+        translation: PolicyTranslation,
+        attachment: Attachment,
+        placed: PlacedPolicy | None,
+        outcome: Outcome[ObjectKey],
+        refusals: Refusals,
+    ) -> None:
+        self._translation = translation
+        self._attachment = attachment
+        self._placed = placed
+        self._outcome = outcome
+        self._refusals = refusals
+        self._places = {gateway: frozenset(places) for gateway, places in attachment.places}
+
+    def status(self, generation: int) -> StatusBody:
+        entries = {gateway: self._conditions(gateway) for gateway in self._attachment.ancestors}
+        return {
+            "conditions": rendered(_worst([self._general(), *entries.values()]), generation),
+            "ancestors": [
+                {
+                    "ancestorRef": _reference(gateway),
+                    "controllerName": CONTROLLER_NAME,
+                    "conditions": rendered(entries[gateway], generation),
+                }
+                for gateway in self._attachment.ancestors[:MAX_ANCESTORS]
+            ],
+        }
+
+    def _general(self) -> list[Condition]:
+        """What holds wherever the policy attaches; a target that is missing everywhere is missed here alone."""
+        return self._verdicts([each.message for each in self._attachment.missing])
+
+    def _conditions(self, gateway: ObjectKey) -> list[Condition]:
+        missing = [each.message for each in self._attachment.missing if gateway in each.gateways]
+        losses = (self._conflicted(gateway), self._overridden(gateway), self._rejected(gateway))
+        return [*self._verdicts(missing), *(each for each in losses if each is not None)]
+
+    def _verdicts(self, missing: Sequence[str]) -> list[Condition]:
+        made = self._translation
+        if made.refused is not None:
+            return [made.refused, _attached(missing), NOT_EXAMINED]
+        return [made.invalid or ACCEPTED, _attached(missing), made.unresolved or RESOLVED]
+
+    def _conflicted(self, gateway: ObjectKey) -> Condition | None:
+        """Present only when True."""
+        texts = [
+            f"{each.setting} of GatewayPolicy {each.winner} counts on {each.place}"
+            for each in self._outcome.conflicts
+            if each.place in self._places.get(gateway, ())
+        ]
+        return Condition("Conflicted", True, "Conflicted", _joined(texts)) if texts else None
+
+    def _overridden(self, gateway: ObjectKey) -> Condition | None:
+        """Present only when True."""
+        texts = [
+            f"{each.setting} of GatewayPolicy {each.winner} on {each.lock} overrides it on {each.place}"
+            for each in self._outcome.overridden
+            if each.place in self._places.get(gateway, ()) and _is_of(each.lock, gateway)
+        ]
+        return Condition("Overridden", True, "Overridden", _joined(texts)) if texts else None
+
+    def _rejected(self, gateway: ObjectKey) -> Condition | None:
+        """What the proxies refused of the policy: its fields, and what has no status of ours to write, Secrets and
+        Services. Present only when there is something, as for routes."""
+        if self._placed is None or gateway not in self._placed.gateways:
+            return None
+        made = self._translation
+        names = [name for owner, name, _ in self._placed.resources if owner == gateway]
+        names += map(secret_resource, made.secrets)
+        names += [backend.resource for backend in made.backends if backend.kind == "service"]
+        texts = [f"{name}: {text}" for name in names if (text := self._refusals(gateway, name)) is not None]
+        return rejected(texts) if texts else None
+
+
+def _attached(missing: Sequence[str]) -> Condition:
+    return Condition("Attached", False, "TargetNotFound", "; ".join(missing)) if missing else ATTACHED
+
+
+def _is_of(lock: PlaceKey, gateway: ObjectKey) -> bool:
+    """Whether an override acts on this Gateway; one on a route acts wherever the route is."""
+    return lock.kind != "Gateway" or (lock.namespace, lock.name) == gateway
+
+
+def _joined(texts: Sequence[str]) -> str:
+    over = len(texts) - MOST_NAMED
+    return "; ".join(texts[:MOST_NAMED]) + (f"; and {over} more" if over > 0 else "")
+
+
+# Conditions of which True is the bad news.
+_TROUBLES: Final = frozenset({"Conflicted", "Overridden"})
+_RANKS: Final = {False: 0, None: 1, True: 2}
+
+
+def _worst(entries: Iterable[Sequence[Condition]]) -> list[Condition]:
+    """Of each type the worst that anybody says, and the first of equal ones; in the order in which types are met."""
+    found: dict[str, Condition] = {}
+    for condition in chain.from_iterable(entries):
+        known = found.setdefault(condition.type, condition)
+        if _rank(condition) < _rank(known):
+            found[condition.type] = condition
+    return [*found.values()]
+
+
+def _rank(condition: Condition) -> int:
+    """The smaller the worse."""
+    rank = _RANKS[condition.status]
+    return -rank if condition.type in _TROUBLES else rank
+
+
+def _reference(gateway: ObjectKey) -> dict[str, Any]:
+    return {"group": GATEWAY_API_GROUP, "kind": "Gateway", "namespace": gateway.namespace, "name": gateway.name}
