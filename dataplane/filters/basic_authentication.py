@@ -31,7 +31,7 @@ ENTRY: Final = ".htaccess"
 KNOWN: Final = 4096
 """Good outcomes that are remembered, and as many bad ones."""
 
-CHECKS: Final = 32
+CHECKS: Final = 16
 """Checks of one policy that may run or wait for a thread, in one worker."""
 
 WRONG: Final = "the user or password is wrong"
