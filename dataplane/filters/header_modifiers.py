@@ -4,7 +4,7 @@ Gateway API HTTPHeaderFilter. Within one filter `add` comes first, then `set`, t
 one name the first counts. The static outcome is worked out when the filter is built: which names go, and the bytes of
 all lines that come.
 
-Not editable, because they tell how the message is framed or what this hop agreed on: the names in `FRAMING`. The
+Not editable: `chain/header_edits.FRAMING`. The
 request's `host` can be set (the authority changes with it) but neither added to nor removed.
 """
 
@@ -15,7 +15,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHook
-from dataplane.http.heads import is_name, is_value
+from dataplane.chain.header_edits import header_name
+from dataplane.http.heads import is_value
 from dataplane.http.uri import canonical_host
 from gatewright.wire.v1 import traffic_pb2
 
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
 
 NAME = "header_modifiers"
-
-FRAMING = frozenset(
-    b"connection content-length expect http2-settings keep-alive proxy-connection te trailer transfer-encoding"
-    b" upgrade".split()
-)
-"""RFC 9110 7.6.1, RFC 9112 6."""
 
 
 def build(config: traffic_pb2.HeaderModifiers, env: Env) -> Filter | None:
@@ -53,7 +48,7 @@ def _edit(config: traffic_pb2.HeaderFilter, side: str) -> tuple[tuple[bytes, ...
     """(names to take out, lines to append, host to set)."""
     added = _values(config.add, side, "add")
     replaced = _values(config.set, side, "set")
-    removed = {_name(name, side, "remove"): None for name in config.remove}
+    removed = {header_name(name, f"{side}.remove"): None for name in config.remove}
     host = b""
     if side == "request":
         if b"host" in added or b"host" in removed:
@@ -78,23 +73,12 @@ def _values(entries: Iterable[traffic_pb2.HeaderValue], side: str, part: str) ->
     values: dict[bytes, bytes] = {}
     for entry in entries:
         name, value = entry.name, entry.value.encode()
-        low = _name(name, side, part)
+        low = header_name(name, f"{side}.{part}")
         if is_value(value) is None:
             raise Refused(f"{side}.{part}: the value of {name} is not a header value")
         if low not in values:
             values[low] = b"%b: %b\r\n" % (name.encode(), value)
     return values
-
-
-@lru_cache(512)
-def _name(name: str, side: str, part: str) -> bytes:
-    """In lower case. Raises `Refused`."""
-    low = name.lower().encode()
-    if is_name(low) is None:
-        raise Refused(f"{side}.{part}: {name!r} is not a header name")
-    if low in FRAMING:
-        raise Refused(f"{side}.{part}: {name} belongs to the connection and cannot be edited")
-    return low
 
 
 def _request_hook(names: tuple[bytes, ...], lines: bytes, host: bytes) -> RequestHook:

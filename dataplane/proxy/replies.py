@@ -46,6 +46,10 @@ REPLIES = _table(
     ("ExtAuthFailed", 403, "external authorization failed", False),  # spec 2 Errors: server unavailable
     ("AuthorizationDenied", 403, "authorization failed", False),  # spec 2 Authorization
     ("RateLimited", 429, "rate limit exceeded", False),  # spec 2 Errors
+    ("RequestTransformationFailed", 500, "request transformation failed", False),  # decisions: body without a value
+    ("ResponseTransformationFailed", 502, "response transformation failed", False),  # the same, of a response
+    ("ResponseTooLarge", 502, "response body is too large", False),  # decisions: buffer overflow
+    ("DirectResponseFailed", 500, "direct response failed", False),
     ("NoValidBackend", 500, "no valid backends", False),  # Gateway API: rule without a valid backendRef
     ("InvalidBackend", 500, "backend does not exist", False),  # Gateway API: share of an invalid backendRef
     ("PolicyUnusable", 503, "policy cannot be applied", False),  # architecture, A bad resource
@@ -83,7 +87,7 @@ def status_line(status: int) -> bytes:
 
 def head_of(reply: Reply) -> tuple[bytes, bytes]:
     """Status line and header block of a reply, without `connection`."""
-    content_type = b"content-type: %b\r\n" % reply.content_type if reply.body else b""
+    content_type = b"content-type: %b\r\n" % reply.content_type if reply.body and reply.content_type else b""
     length = b"" if reply.status in (204, 304) else b"content-length: %d\r\n" % len(reply.body)
     date = b"date: %b\r\n" % _date(int(time.time()))
     return status_line(reply.status), b"".join((b"\r\n", content_type, length, date, reply.headers))

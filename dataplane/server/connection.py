@@ -14,6 +14,7 @@ from dataplane.exchange import Exchange
 from dataplane.http import chunked, uri
 from dataplane.http.body import Body
 from dataplane.http.heads import Head
+from dataplane.http.methods import METHODS
 from dataplane.proxy import attempts, entry, request_head
 from dataplane.proxy.deadlines import NEVER, STEP
 from dataplane.proxy.replies import made
@@ -46,15 +47,6 @@ _ANY_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++) ([\x21-\x7e]++) HTTP/(
 _BARE_LF = re.compile(rb"(?<!\r)\n").search
 _PREFACE = b"PRI * HTTP/2.0"
 """RFC 9113 3.4: a client that speaks HTTP/2 without having asked."""
-METHODS = frozenset(
-    (
-        *(b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"QUERY"),
-        *(b"PROPFIND", b"PROPPATCH", b"MKCOL", b"COPY", b"MOVE", b"LOCK", b"UNLOCK", b"SEARCH", b"REPORT", b"PURGE"),
-        *(b"ACL", b"BIND", b"REBIND", b"UNBIND", b"MKACTIVITY", b"MKCALENDAR", b"CHECKOUT", b"MERGE", b"NOTIFY"),
-        *(b"LINK", b"UNLINK", b"SUBSCRIBE", b"UNSUBSCRIBE", b"SOURCE", b"M-SEARCH"),
-    )
-)
-"""Methods that llhttp reads too; others are answered with 501."""
 
 
 class Connection(Responding):

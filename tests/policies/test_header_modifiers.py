@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dataplane.chain import header_edits
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters import header_modifiers
 from gatewright.api import http_filters
@@ -71,7 +72,7 @@ def test_the_author_is_told(fields: str, reason: str) -> None:
 
 
 def test_reader_and_filter_refuse_the_same_names() -> None:
-    assert {name.encode() for name in http_filters.CONNECTION_HEADERS} == header_modifiers.FRAMING
+    assert {name.encode() for name in http_filters.CONNECTION_HEADERS} == header_edits.FRAMING
 
 
 def build(side: str = "request", **lists: list[str]) -> object:

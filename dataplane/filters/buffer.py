@@ -1,0 +1,66 @@
+"""Buffer (spec 2): bodies are held until they are complete, instead of streamed; too large ones are refused.
+
+A request body over its limit is answered with 413, a response body over its limit replaced by 502 (decisions, Buffer
+overflow). What has no end to wait for (a stream of events, a tunnel) passes; answers of the gateway's own are not
+measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from dataplane.chain.filter import WHOLE, Env, Filter, RequestHook, ResponseHook
+from dataplane.chain.holding import holding
+from dataplane.chain.reply import Reply
+from gatewright.wire.v1 import traffic_pb2
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+NAME = "buffer"
+
+REQUEST_TOO_LARGE: Final = Reply(413, "BodyTooLarge", b"request body is too large", close=True)
+RESPONSE_TOO_LARGE: Final = Reply(502, "ResponseTooLarge", b"response body is too large")
+
+
+def build(config: traffic_pb2.Buffer, env: Env) -> Filter | None:
+    """Neither side set: nothing to do."""
+    request = _limit(config.request, env) if config.HasField("request") else None
+    response = _limit(config.response, env) if config.HasField("response") else None
+    if request is None and response is None:
+        return None
+    return Filter(
+        NAME,
+        request=None if request is None else _request(request, str(env.origin)),
+        response=None if response is None else _response(response, str(env.origin)),
+        may_wait=request is not None,
+        body=0 if request is None else WHOLE,
+        response_body=0 if response is None else max(response, 1),  # 0 would be: it reads none
+    )
+
+
+def _limit(config: traffic_pb2.BufferedBody, env: Env) -> int:
+    """Bytes; absent: the proxy's own limit."""
+    return config.max_bytes if config.HasField("max_bytes") else env.buffer_limit
+
+
+def _request(limit: int, origin: str) -> RequestHook:
+    too_large = replace(REQUEST_TOO_LARGE, detail=origin)
+
+    def measure(x: Exchange) -> Reply | None:
+        """A step before this one may have held more, or made another body."""
+        return too_large if x.held is not None and len(x.held) > limit else None
+
+    return holding(measure, limit, too_large)
+
+
+def _response(limit: int, origin: str) -> ResponseHook:
+    too_large = replace(RESPONSE_TOO_LARGE, detail=origin)
+
+    def measure(x: Exchange) -> Reply | None:
+        if x.reason:  # it is ours
+            return None
+        return too_large if x.answer_over or (x.answer_body is not None and len(x.answer_body) > limit) else None
+
+    return measure

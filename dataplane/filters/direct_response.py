@@ -1,0 +1,108 @@
+"""Direct response (spec 2): the gateway answers itself, with a status, a body and headers of its configuration.
+
+A body expression without a value is answered with 500; a header whose expression has none is absent. An answer that no
+expression takes part in is made when the filter is built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dataplane.chain import expressions, header_edits
+from dataplane.chain.conditional import conditional
+from dataplane.chain.filter import WHOLE, Env, Filter, Refused, RequestHook
+from dataplane.chain.holding import holding
+from dataplane.chain.reply import Reply
+from gatewright.cel.errors import CelError
+from gatewright.cel.values import Redacted
+from gatewright.wire.v1 import traffic_pb2
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from gatewright.cel.program import Program
+
+NAME = "direct_response"
+
+REASON: Final = "DirectResponse"
+FAILED: Final = Reply(500, "DirectResponseFailed", b"direct response failed")
+TOO_LARGE: Final = Reply(413, "BodyTooLarge", b"request body is too large", close=True)
+
+TEXT, JSON, BYTES = b"text/plain", b"application/json", b"application/octet-stream"
+TYPES: Final[dict[type, bytes]] = {str: TEXT, Redacted: TEXT, bytes: BYTES}
+"""Content types of values that are written as they are, for answers without a `content-type` of their own."""
+
+CONTENT_TYPE: Final = b"content-type"
+
+WITHOUT_CONTENT: Final = (204, 205, 304)
+"""RFC 9110 15.3.5, 15.3.6, 15.4.5."""
+
+
+def build(config: traffic_pb2.DirectResponse, env: Env) -> Filter | None:
+    """Raises `Refused` for a status without content that is given a body, and for expressions that cannot work."""
+    if config.conditional:
+        return conditional(NAME, config.conditional, env, build)
+    if not 200 <= config.status <= 599:
+        raise Refused(f"status: {config.status} is not between 200 and 599")
+    if config.body and config.body_expression:
+        raise Refused("bodyExpression: must be absent when body is set")
+    if config.status in WITHOUT_CONTENT and (config.body or config.body_expression):
+        raise Refused(f"status: an answer with {config.status} has no body")
+    headers = [_header(header) for header in config.headers]
+    body = expressions.compiled(config.body_expression, "request", "bodyExpression") if config.body_expression else None
+    answer = Answer(config.status, config.body.encode(), body, headers, str(env.origin))
+    programs = [*(() if body is None else (body,)), *(header.program for header in headers)]
+    reads_body = expressions.reads_request_body(programs)
+    hook = answer.hook()
+    if reads_body:
+        needs_it = body is not None and expressions.reads_request_body((body,))
+        hook = holding(hook, env.buffer_limit, TOO_LARGE if needs_it else None)
+    return Filter(NAME, request=hook, may_wait=reads_body, body=WHOLE if reads_body else 0)
+
+
+class Header(NamedTuple):
+    name: bytes
+    low: bytes
+    program: Program
+
+
+def _header(config: traffic_pb2.HeaderExpression) -> Header:
+    program = expressions.compiled(config.value, "request", f"headers[{config.name}]")
+    return Header(config.name.encode(), header_edits.header_name(config.name, "headers"), program)
+
+
+class Answer:
+    """What is answered; `body` is a literal, or "" beside an expression."""
+
+    def __init__(self, status: int, text: bytes, body: Program | None, headers: list[Header], origin: str) -> None:
+        self.status = status
+        self.text = text
+        self.body = body
+        self.headers = headers
+        self.typed = any(header.low == CONTENT_TYPE for header in headers)
+        """The content type is the configuration's to tell."""
+        self.origin = origin
+        self.failed = replace(FAILED, detail=origin)
+
+    def hook(self) -> RequestHook:
+        if self.body is not None or any(header_edits.constant(header.program) is None for header in self.headers):
+            return self._made
+        lines = self._lines([header_edits.constant(header.program) for header in self.headers])
+        answer = Reply(self.status, REASON, self.text, lines, b"" if self.typed else TEXT, detail=self.origin)
+        return lambda x: answer
+
+    def _made(self, x: Exchange) -> Reply:
+        content, content_type = self.text, TEXT
+        if self.body is not None:
+            try:
+                value = self.body.evaluate(x)
+                content, content_type = expressions.body_value(value), TYPES.get(type(value), JSON)
+            except CelError:
+                return self.failed
+        lines = self._lines([header_edits.value_of(header.program, x) for header in self.headers])
+        return Reply(self.status, REASON, content, lines, b"" if self.typed else content_type, detail=self.origin)
+
+    def _lines(self, values: list[bytes | None]) -> bytes:
+        """Finished lines of the headers that have a value."""
+        pairs = zip(self.headers, values, strict=True)
+        return b"".join([b"%b: %b\r\n" % (header.name, value) for header, value in pairs if value is not None])

@@ -1,0 +1,221 @@
+"""Transformation (spec 2): metadata, headers, pseudo-headers and bodies of requests and responses, by expressions.
+
+The order is metadata, add, set, remove, body, and each expression sees what those before it changed. Where one has no
+value, its header is taken away and its metadata key is absent; for a body or a pseudo-header the request is answered
+with 500, the response replaced by 502 (decisions, Transformation). Edits whose expression is a literal are worked out
+when the filter is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dataplane.chain import expressions, header_edits, pseudo_headers
+from dataplane.chain.conditional import conditional
+from dataplane.chain.filter import WHOLE, Env, Filter, Refused, RequestHook, ResponseHook
+from dataplane.chain.holding import holding
+from dataplane.chain.reply import Reply
+from dataplane.http.body import DESCRIBING
+from dataplane.http.heads import Head
+from gatewright.cel.errors import CelError
+from gatewright.variables.moments import Moment
+from gatewright.wire.v1 import traffic_pb2
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from gatewright.cel.program import Program
+
+NAME = "transformation"
+
+TOO_LARGE: Final = Reply(413, "BodyTooLarge", b"request body is too large", close=True)
+
+FAILED: Final[dict[Moment, tuple[int, str, bytes]]] = {
+    "request": (500, "RequestTransformationFailed", b"request transformation failed"),
+    "response": (502, "ResponseTransformationFailed", b"response transformation failed"),
+}
+WRITERS: Final = {"request": pseudo_headers.REQUEST, "response": pseudo_headers.RESPONSE}
+
+Step = Callable[["Exchange", Head], bool | None]
+"""Edits a head; False: a pseudo-header that must have a value has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What is done to requests, or to responses."""
+
+    metadata: tuple[tuple[str, Program], ...]
+    steps: tuple[Step, ...]
+    writes_pseudo: bool
+    body: Program | None
+    old_body: Step
+    """Takes out the headers that describe the body that was there, unless this transformation writes them."""
+    programs: tuple[Program, ...]
+    refusal: Reply
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.metadata or self.steps or self.body)
+
+    @property
+    def is_silent(self) -> bool:
+        return not self.writes_pseudo and self.body is None
+
+
+def build(config: traffic_pb2.Transformation, env: Env) -> Filter | None:
+    """Raises `Refused` for headers that cannot be edited and expressions that cannot work."""
+    if config.conditional:
+        return conditional(NAME, config.conditional, env, build)
+    request, response = _side(config.request, "request", env), _side(config.response, "response", env)
+    if request.is_empty and response.is_empty:
+        return None
+    holds = request.body is not None or expressions.reads_request_body((*request.programs, *response.programs))
+    reads = response.body is not None or expressions.reads_response_body(response.programs)
+    hook = None if request.is_empty and not holds else _request(request)
+    if hook is not None and holds:
+        reads_for_body = request.body is not None and expressions.reads_request_body((request.body,))
+        hook = holding(hook, env.buffer_limit, TOO_LARGE if reads_for_body else None)
+    return Filter(
+        NAME,
+        request=hook,
+        response=None if response.is_empty else _response(response),
+        may_wait=holds,
+        silent=request.is_silent and response.is_silent and not holds,
+        body=WHOLE if holds else 0,
+        response_body=env.buffer_limit if reads else 0,
+    )
+
+
+# --- reading the configuration
+
+
+def _side(config: traffic_pb2.Transform, moment: Moment, env: Env) -> Side:
+    written: dict[bytes, None] = {}
+    programs: list[Program] = []
+    steps: list[Step] = []
+    metadata = tuple(
+        (name, expressions.compiled(text, moment, f"{moment}.metadata[{name}]"))
+        for name, text in sorted(config.metadata.items())  # a map has no order of its own
+    )
+    for low, program, step in (*_edits(config.add, moment, "add"), *_edits(config.set, moment, "set")):
+        written[low] = None
+        programs.append(program)
+        steps.append(step)
+    if config.remove:
+        steps.append(header_edits.replacing(tuple(_removed(name, moment) for name in config.remove), b""))
+    body = expressions.compiled(config.body, moment, f"{moment}.body") if config.body else None
+    status, reason, text = FAILED[moment]
+    return Side(
+        metadata,
+        tuple(steps),
+        any(low in WRITERS[moment] for low in written),
+        body,
+        header_edits.replacing(tuple(name for name in DESCRIBING if name not in written), b""),
+        (*(program for _, program in metadata), *programs, *(() if body is None else (body,))),
+        Reply(status, reason, text, detail=str(env.origin)),
+    )
+
+
+def _edits(
+    entries: Iterable[traffic_pb2.HeaderExpression], moment: Moment, part: str
+) -> Iterator[tuple[bytes, Program, Step]]:
+    """(name in lower case, program, step) of each entry."""
+    for entry in entries:
+        name, where = entry.name, f"{moment}.{part}"
+        program = expressions.compiled(entry.value, moment, f"{where}[{name}]")
+        low = name.lower().encode()
+        write = WRITERS[moment].get(low)
+        if write is not None:
+            if part == "add":
+                raise Refused(f"{where}: {name} can be set, not added")
+            yield low, program, _pseudo(write, program)
+        else:
+            make = header_edits.adding if part == "add" else header_edits.setting
+            yield low, program, make(name, header_edits.header_name(name, where), program)
+
+
+def _removed(name: str, moment: Moment) -> bytes:
+    if name.lower().encode() in WRITERS[moment]:
+        raise Refused(f"{moment}.remove: {name} can be set, not removed")
+    return header_edits.header_name(name, f"{moment}.remove")
+
+
+def _pseudo(write: pseudo_headers.Write, program: Program) -> Step:
+    def write_pseudo(x: Exchange, head: Head) -> bool:
+        value = header_edits.value_of(program, x)
+        return value is not None and write(x, value)
+
+    return write_pseudo
+
+
+# --- hooks
+
+
+def _leave(x: Exchange, metadata: tuple[tuple[str, Program], ...]) -> None:
+    """Each value can be read by the expressions behind it."""
+    known = None if x.attributes is None else x.attributes.get("metadata")
+    values = {} if known is None else known
+    x.leave("metadata", values)
+    for name, program in metadata:
+        try:
+            values[name] = program.evaluate(x)
+        except CelError:
+            values.pop(name, None)
+
+
+def _request(side: Side) -> RequestHook:
+    metadata, steps, body, refusal = side.metadata, side.steps, side.body, side.refusal
+
+    def transform_request(x: Exchange) -> Reply | None:
+        if metadata:
+            _leave(x, metadata)
+        head = x.request
+        for step in steps:
+            if step(x, head) is False:
+                return refusal
+        return None if body is None else _request_body(x, body, side)
+
+    return transform_request
+
+
+def _request_body(x: Exchange, body: Program, side: Side) -> Reply | None:
+    try:
+        data = expressions.body_value(body.evaluate(x))
+    except CelError:
+        return side.refusal
+    if data != x.held:
+        side.old_body(x, x.request)
+        x.down.replace_body(x, data)
+    return None
+
+
+def _response(side: Side) -> ResponseHook:
+    metadata, steps, body, refusal = side.metadata, side.steps, side.body, side.refusal
+
+    def transform_response(x: Exchange) -> Reply | None:
+        if metadata:
+            _leave(x, metadata)
+        head = x.response
+        assert head is not None  # response hooks run when there is one
+        for step in steps:
+            if step(x, head) is False:
+                return refusal
+        return None if body is None else _response_body(x, head, body, side)
+
+    return transform_response
+
+
+def _response_body(x: Exchange, head: Head, body: Program, side: Side) -> Reply | None:
+    if x.answer_body is None and (x.method == b"HEAD" or x.status == 304):
+        side.old_body(x, head)  # it says what a GET would get, which nobody knows
+        head.remove(b"content-length")
+        return None
+    try:
+        data = expressions.body_value(body.evaluate(x))
+    except CelError:
+        return side.refusal
+    if data != x.answer_body:
+        side.old_body(x, head)
+        x.answer_body, x.answer_changed = data, True
+    return None
