@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGES = sorted((ROOT / "docs/policies").glob("*.md"))
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/gateway.yaml"))
-FILES = sorted((ROOT / "examples/standalone").glob("*.yaml"))
+FILES = sorted([*(ROOT / "examples/standalone").glob("*.yaml"), *(ROOT / "examples").glob("*/config.yaml")])
 
 ROUTE = """\
 apiVersion: gateway.networking.k8s.io/v1
@@ -55,10 +55,11 @@ def test_every_example_is_listed() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_policy_page(page: Path, tmp_path: Path) -> None:
-    """Each block is a part of a rule."""
+    """Each block is an object, or a part of a rule."""
     for number, block in enumerate(blocks(page)):
         indented = "".join(f"      {line}\n" for line in block.splitlines())
-        (tmp_path / f"{number}.yaml").write_text(ROUTE.replace("name: example", f"name: example-{number}") + indented)
+        route = ROUTE.replace("name: example", f"name: example-{number}") + indented
+        (tmp_path / f"{number}.yaml").write_text(block if block.startswith("apiVersion:") else route)
     assert blocks(page)
     run = lint(tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
