@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("dataplane.ext_auth")
 
-SOCKETS: Final = {"linux": "/run/<vpn>/<vpn>d.sock", "darwin": "/var/run/<vpn>/<vpn>d.sock"}
+SOCKETS: Final = {"linux": "/run/tailscale/tailscaled.sock", "darwin": "/var/run/tailscale/tailscaled.sock"}
 """Where the daemon of a private network usually has its socket (spec 1), by platform."""
 
 
