@@ -6,7 +6,7 @@ Called by lint, for the objects of a folder.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from gatewright.api import reach
 from gatewright.api.advice import Advice
@@ -15,17 +15,13 @@ from gatewright.api.gateway_backend import GatewayBackend
 from gatewright.api.gateway_policy import GatewayPolicy
 from gatewright.api.metadata import ObjectKey
 from gatewright.api.parts import Path
-
-_RANKS: Final = {"Gateway": 0, "ListenerSet": 1, "HTTPRoute": 3, "GatewayBackend": 5}
-"""Kinds of targets, the least specific first; a section of one is one more than the whole (spec 1, merge rules)."""
-_INLINE: Final = 7
-_PROVIDER: Final = 8
+from gatewright.attach.places import Level, PlaceKey, level_of
 
 
 class _Level(NamedTuple):
     """One `ai` that applies to a backend: how specific it is, and where it stands."""
 
-    rank: int
+    rank: Level
     owner: ObjectKey
     path: Path
     ai: BackendAI
@@ -61,8 +57,13 @@ def _policies(objects: reach.Objects) -> Iterator[_Attached]:
         if not isinstance(item, GatewayPolicy) or item.spec.backend is None or item.spec.backend.ai is None:
             continue
         for key, section in reach.targets(item, objects):
-            rank = _RANKS.get(key.kind, 0) + (2 if key.kind == "Gateway" and section else bool(section))
-            yield key, section or "", _Level(rank, item.key, ("spec", "backend", "ai"), item.spec.backend.ai)
+            yield (
+                key,
+                section or "",
+                _Level(
+                    level_of(PlaceKey(*key, section or "")), item.key, ("spec", "backend", "ai"), item.spec.backend.ai
+                ),
+            )
 
 
 def _chains(backend: GatewayBackend, attached: list[_Attached]) -> Iterator[list[_Level]]:
@@ -70,7 +71,7 @@ def _chains(backend: GatewayBackend, attached: list[_Attached]) -> Iterator[list
     shared = [level for key, section, level in attached if key != backend.key or not section]
     inline = backend.spec.policies
     if inline is not None and inline.ai is not None:
-        shared.append(_Level(_INLINE, backend.key, ("spec", "policies", "ai"), inline.ai))
+        shared.append(_Level(Level.BACKEND_INLINE, backend.key, ("spec", "policies", "ai"), inline.ai))
     yield shared
     assert backend.spec.ai is not None  # the caller has looked
     for index, group in enumerate(backend.spec.ai.groups or ()):
@@ -78,7 +79,7 @@ def _chains(backend: GatewayBackend, attached: list[_Attached]) -> Iterator[list
             own = [level for key, section, level in attached if key == backend.key and section == provider.name]
             if provider.policies is not None and provider.policies.ai is not None:
                 path = ("spec", "ai", "groups", index, "providers", number, "policies", "ai")
-                own.append(_Level(_PROVIDER, backend.key, path, provider.policies.ai))
+                own.append(_Level(Level.SECTION_INLINE, backend.key, path, provider.policies.ai))
             yield shared + own if own else []
 
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gatewright.api import links, standalone, yaml_text
+from gatewright.api import links, sections, standalone, yaml_text
 from gatewright.api.advice import Advice, advice
 from gatewright.api.documents import Decoded, decode_document, split_documents
 from gatewright.api.dropped_guards import dropped_guards
 from gatewright.api.metadata import ObjectKey
 from gatewright.api.places import Place, Subject
 from gatewright.api.problem import Problem
+from gatewright.api.rivals import rivals
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 
@@ -145,8 +146,10 @@ class _Seen:
     def look_between(self, together: bool) -> None:
         """Warnings about objects that need a look at others."""
         items = {key: decoded.item for key, (_, decoded, _) in self._first.items() if decoded.item is not None}
-        found = [*links.open_forwards(items), *dropped_guards(items)]
-        for key, each in (*found, *(links.dangling(items, self._first.keys()) if together else ())):
+        found = [*links.open_forwards(items), *dropped_guards(items), *sections.unknown_sections(items), *rivals(items)]
+        if together:
+            found += [*links.dangling(items, self._first.keys()), *sections.empty_selections(items)]
+        for key, each in found:
             number, _, subject = self._first[key]
             self._problems += ((number, problem) for problem in _warnings(subject, [each]))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gatewright.api.gateway_policy import GatewayPolicy
+from gatewright.api.gateway_policy import GatewayPolicy, TargetSelector
 from gatewright.api.http_route import HTTPRoute
 from gatewright.api.kinds import KINDS
 from gatewright.api.metadata import KubeObject, ObjectKey
@@ -34,10 +34,16 @@ def targets(policy: GatewayPolicy, objects: Objects) -> Iterator[tuple[ObjectKey
     for target in policy.spec.target_refs or ():
         yield ObjectKey(target.kind, namespace, target.name), target.section_name
     for selector in policy.spec.target_selectors or ():
-        for key, item in objects.items():
-            labels = item.metadata.labels.items()
-            if (key.kind, key.namespace) == (selector.kind, namespace) and selector.match_labels.items() <= labels:
-                yield key, selector.section_name
+        for key in selected(selector, namespace, objects):
+            yield key, selector.section_name
+
+
+def selected(selector: TargetSelector, namespace: str, objects: Objects) -> Iterator[ObjectKey]:
+    """What a selector of a policy in this namespace selects."""
+    for key, item in objects.items():
+        labels = item.metadata.labels.items()
+        if (key.kind, key.namespace) == (selector.kind, namespace) and selector.match_labels.items() <= labels:
+            yield key
 
 
 def backends(route: HTTPRoute) -> set[ObjectKey]:

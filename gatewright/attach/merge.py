@@ -35,6 +35,7 @@ WITH_INLINE: Final = "the policy that wins and the rule's own filter both act, i
 
 ACCUMULATING: Final[dict[str, str]] = {
     "authorization": ALL,  # spec 2, Authorization 5
+    "network_authorization": ALL,
     "header_modifiers": WITH_INLINE,  # decisions: policy first, then filter
     "request_mirror": ALL,  # a rule's filters only, which may be several
     "url_rewrite": ALL,  # a rule's filters only

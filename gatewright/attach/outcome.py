@@ -43,6 +43,12 @@ class Claim(NamedTuple, Generic[PolicyT]):
     override: bool = False
 
 
+def order(created: str | None, namespace: str, name: str) -> str:
+    """The text by which policies are ordered: the older, then by name (decisions). `created` is RFC 3339 in UTC, which
+    sorts as text; objects of files have none."""
+    return f"{created or ''} {namespace}/{name}"
+
+
 Winners = Mapping[Setting, Claim[PolicyT]]
 
 
@@ -102,7 +108,7 @@ def outcome(
         winner = claim if _accumulates(claim) else winners_at(claim.place).get(claim.setting, claim)
         if winner.policy != claim.policy:
             conflicts[Conflict(claim.setting, claim.place, winner.policy)] = None
-        locks = [] if _accumulates(claim) else [_lock(claim, way, winners_at) for way in above(claim.place)]
+        locks = [] if _accumulates(claim) else [lock_on(claim.setting, way, winners_at) for way in above(claim.place)]
         for lock in locks:
             if lock is not None and lock.policy != claim.policy:
                 overridden[Overridden(claim.setting, claim.place, lock.place, lock.policy)] = None
@@ -119,12 +125,12 @@ def _opens(claim: Claim[PolicyT], lock: Claim[PolicyT] | None) -> bool:
     return lock is None or lock.policy == claim.policy
 
 
-def _lock(
-    claim: Claim[PolicyT], way: Sequence[PlaceKey], winners_at: Callable[[PlaceKey], Winners[PolicyT]]
+def lock_on(
+    setting: Setting, way: Iterable[PlaceKey], winners_at: Callable[[PlaceKey], Winners[PolicyT]]
 ) -> Claim[PolicyT] | None:
-    """The least specific override of the claim's setting on one way."""
+    """The least specific override of a setting among places that are given the least specific first."""
     for place in way:
-        winner = winners_at(place).get(claim.setting)
+        winner = winners_at(place).get(setting)
         if winner is not None and winner.override:
             return winner
     return None

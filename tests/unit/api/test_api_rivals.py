@@ -1,0 +1,230 @@
+"""Lint between policies: which of several has no effect, sections and selectors that lead nowhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gatewright.api.kinds import KINDS
+from gatewright.api.lint import Document, lint, lint_paths
+from gatewright.api.rivals import rivals
+
+GATEWAY = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge}
+spec:
+  gatewayClassName: gatewright
+  listeners:
+    - {name: web, port: 8080, protocol: HTTP}
+    - {name: admin, port: 8081, protocol: HTTP}
+"""
+ROUTE = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: cart, labels: {team: shop}}
+spec:
+  parentRefs: [{name: edge}]
+  rules:
+    - name: pay
+      backendRefs: [{name: cart, port: 80}]
+    - backendRefs: [{name: cart, port: 80}]
+"""
+LISTENERS = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: extra, namespace: team}
+spec:
+  parentRef: {name: edge, namespace: default}
+  listeners:
+    - {name: web, port: 8090, protocol: HTTP}
+"""
+SERVICE = """\
+apiVersion: v1
+kind: Service
+metadata: {name: cart}
+spec: {ports: [{name: http, port: 80}]}
+"""
+
+GROUPS = {"Service": '""', "GatewayBackend": "gatewright.dev"}
+EDGE, ON_EDGE = "Gateway edge", "on Gateway default/edge"
+CART = "HTTPRoute cart"
+
+
+def policy(name: str, target: str, settings: str, more: str = "") -> str:
+    """`target` is "Kind name" or "Kind name section"; `settings` the rest of the spec, as a flow mapping's inside."""
+    kind, to, section = (*target.split(), "")[:3]
+    named = f", sectionName: {section}" if section else ""
+    group = GROUPS.get(kind, "gateway.networking.k8s.io")
+    return (
+        f"apiVersion: gatewright.dev/v1alpha1\nkind: GatewayPolicy\nmetadata: {{name: {name}{more}}}\nspec:\n"
+        f"  targetRefs: [{{group: {group}, kind: {kind}, name: {to}{named}}}]\n  {settings}\n"
+    )
+
+
+def locking(name: str, target: str, settings: str) -> str:
+    return policy(name, target, settings).replace("spec:\n", "spec:\n  strategy: {inheritance: Override}\n")
+
+
+def told(*texts: str) -> list[str]:
+    """Warnings as "object: path: message"."""
+    found = lint([Document(f"{index}.yaml", text) for index, text in enumerate(texts)])
+    assert all(problem.severity == "warning" or problem.unsupported for problem in found), list(map(str, found))
+    return [f"{each.object}: {each.path}: {each.message}" for each in found if each.severity == "warning"]
+
+
+CORS, TIMEOUTS = "traffic: {cors: {}}", "traffic: {timeouts: {request: 3s}}"
+TCP = "backend: {tcp: {}}"
+BOTH = "traffic: {cors: {}, timeouts: {request: 3s}}"
+ALLOW = "traffic: {authorization: {policy: {matchExpressions: ['true']}}}"
+FIRST = "GatewayPolicy default/a sets it there, too, and comes first"
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ([policy("b", EDGE, CORS), policy("a", EDGE, BOTH)],
+         [f"GatewayPolicy default/b: spec.traffic.cors: has no effect {ON_EDGE}: {FIRST}"]),
+        ([policy("b", f"{EDGE} web", CORS), policy("a", f"{EDGE} web", CORS), GATEWAY],
+         [f"GatewayPolicy default/b: spec.traffic.cors: has no effect {ON_EDGE} web: {FIRST}"]),
+        ([policy("a", EDGE, CORS, ", creationTimestamp: '2026-02-01T00:00:00Z'"),
+          policy("b", EDGE, CORS, ", creationTimestamp: '2026-01-01T00:00:00Z'")],
+         [f"GatewayPolicy default/a: spec.traffic.cors: has no effect {ON_EDGE}: GatewayPolicy default/b sets it there,"
+          " too, and comes first"]),
+        ([policy("a", EDGE, CORS), policy("b", CART, CORS), GATEWAY, ROUTE], []),  # more specific
+        ([policy("a", EDGE, CORS), policy("b", EDGE, TIMEOUTS)], []),
+        ([policy("a", EDGE, CORS), policy("b", f"{EDGE} admin", CORS), GATEWAY], []),
+        ([policy("a", EDGE, ALLOW), policy("b", EDGE, ALLOW)], []),  # accumulates
+        ([policy("a", EDGE, "traffic: {cors: {}, phase: PreRouting}"), policy("b", EDGE, CORS)], []),
+        ([policy("b", "Service cart http", TCP), policy("a", "Service cart '80'", TCP),
+          SERVICE],
+         [f"GatewayPolicy default/b: spec.backend.tcp: has no effect on Service default/cart 80: {FIRST}"]),
+        ([policy("a", EDGE, "frontend: {accessLog: {}}"), policy("b", EDGE, "frontend: {accessLog: {}}")],
+         [f"GatewayPolicy default/b: spec.frontend.accessLog: has no effect {ON_EDGE}: {FIRST}"]),
+    ],
+)  # fmt: skip
+def test_two_policies_of_one_place(texts: list[str], expected: list[str]) -> None:
+    assert told(*texts) == expected
+
+
+LOCKED = "GatewayPolicy default/lock on Gateway default/edge"
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ([locking("lock", EDGE, TIMEOUTS), policy("b", CART, BOTH), GATEWAY, ROUTE],
+         ["GatewayPolicy default/b: spec.traffic.timeouts: has no effect on HTTPRoute default/cart:"
+          f" {LOCKED} overrides it"]),
+        ([locking("lock", EDGE, TIMEOUTS), policy("b", f"{CART} pay", TIMEOUTS), GATEWAY, ROUTE],
+         ["GatewayPolicy default/b: spec.traffic.timeouts: has no effect on HTTPRoute default/cart pay:"
+          f" {LOCKED} overrides it"]),
+        ([locking("lock", f"{EDGE} web", TIMEOUTS), policy("b", CART, TIMEOUTS), GATEWAY, ROUTE],
+         ["GatewayPolicy default/b: spec.traffic.timeouts: has no effect on HTTPRoute default/cart:"
+          f" {LOCKED} web overrides it"]),
+        ([locking("lock", f"{EDGE} web", TIMEOUTS), policy("b", CART, TIMEOUTS), GATEWAY,
+          ROUTE.replace("name: edge", "name: edge, sectionName: admin")], []),
+        ([locking("lock", EDGE, TIMEOUTS), policy("b", f"{EDGE} web", TIMEOUTS), GATEWAY],
+         ["GatewayPolicy default/b: spec.traffic.timeouts: has no effect on Gateway default/edge web:"
+          f" {LOCKED} overrides it"]),
+        ([locking("lock", EDGE, ALLOW), policy("b", CART, ALLOW), GATEWAY, ROUTE], []),
+        ([locking("lock", "Gateway other", TIMEOUTS), policy("b", CART, TIMEOUTS), GATEWAY, ROUTE], []),
+        ([locking("lock", CART, TIMEOUTS), policy("b", EDGE, TIMEOUTS), GATEWAY, ROUTE], []),
+        ([locking("lock", EDGE, BOTH), GATEWAY, ROUTE.replace("name: pay", "timeouts: {request: 1s}")],
+         [f"HTTPRoute default/cart: spec.rules[0].timeouts: has no effect: {LOCKED} overrides it"]),
+        ([locking("lock", EDGE, BOTH), GATEWAY,
+          ROUTE.replace("name: pay", "filters: [{type: CORS, cors: {}}]")],
+         [f"HTTPRoute default/cart: spec.rules[0].filters[0]: has no effect: {LOCKED} overrides it"]),
+        ([policy("b", EDGE, BOTH), GATEWAY, ROUTE.replace("name: pay", "timeouts: {request: 1s}")], []),
+    ],
+)  # fmt: skip
+def test_an_override(texts: list[str], expected: list[str]) -> None:
+    assert told(*texts) == expected
+
+
+@pytest.mark.parametrize(
+    ("attached", "parent", "message"),
+    [
+        ("ListenerSet extra", "edge", "has no effect on ListenerSet team/extra"),
+        ("ListenerSet extra web", "edge", "has no effect on ListenerSet team/extra web"),
+        (CART, "extra, kind: ListenerSet, sectionName: web", "has no effect on HTTPRoute team/cart"),
+        (CART, "extra, kind: ListenerSet", "has no effect on HTTPRoute team/cart"),
+        (CART, "edge, namespace: default", "has no effect on HTTPRoute team/cart"),
+        (CART, "other, kind: ListenerSet", ""),
+    ],
+)
+def test_an_override_above_a_listener_set(attached: str, parent: str, message: str) -> None:
+    """ListenerSets are read, but not served yet: decoding would keep them to itself."""
+    texts = [locking("lock", EDGE, TIMEOUTS), policy("b", attached, TIMEOUTS), LISTENERS, ROUTE]
+    texts[3] = ROUTE.replace("name: edge", f"name: {parent}")
+    objects = [yaml.safe_load(text) for text in texts]
+    objects[0]["metadata"]["namespace"] = "default"
+    for each in (objects[1], objects[3]):
+        each["metadata"]["namespace"] = "team"
+    items = [KINDS[each["kind"]].model.model_validate(each) for each in objects]
+    found = [f"{key}: {advice.message}" for key, advice in rivals({item.key: item for item in items})]
+    assert found == ([f"GatewayPolicy team/b: {message}: {LOCKED} overrides it"] if message else [])
+
+
+@pytest.mark.parametrize(
+    ("target", "objects", "message"),
+    [
+        (f"{EDGE} wep", GATEWAY, 'Gateway default/edge has no listener "wep"; did you mean "web"?'),
+        (f"{EDGE} x", GATEWAY, 'Gateway default/edge has no listener "x"; it has: admin, web'),
+        (f"{CART} pays", ROUTE, 'HTTPRoute default/cart has no rule "pays"; did you mean "pay"?'),
+        (f"{CART} pay", ROUTE.replace("name: pay\n      ", ""),
+         'HTTPRoute default/cart has no rule "pay"; its rules have no names'),
+    ],
+)  # fmt: skip
+def test_a_section_that_is_not_there(target: str, objects: str, message: str) -> None:
+    (warning,) = told(policy("p", target, CORS), objects)
+    assert warning == f"GatewayPolicy default/p: spec.targetRefs[0].sectionName: {message}"
+
+
+def test_a_port_has_a_name_and_a_number() -> None:
+    for section in ("http", "'80'"):
+        assert told(policy("p", f"Service cart {section}", TCP), SERVICE) == []
+    (warning,) = told(policy("p", "Service cart '81'", TCP), SERVICE)
+    assert warning.endswith('Service default/cart has no port "81"; it has: 80, http')
+
+
+SELECTING = """\
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: p}
+spec:
+  targetSelectors: [{group: gateway.networking.k8s.io, kind: HTTPRoute, matchLabels: {team: LABEL}SECTION}]
+  traffic: {cors: {}}
+"""
+
+
+def test_a_selector_that_selects_nothing(tmp_path: Path) -> None:
+    route = tmp_path / "route.yaml"
+    route.write_text(ROUTE.partition("  parentRefs")[0] + "  rules: [{name: a}]\n")
+    (tmp_path / "policy.yaml").write_text(SELECTING.replace("LABEL", "shop").replace("SECTION", ""))
+    assert lint_paths([tmp_path]).problems == ()
+    (tmp_path / "policy.yaml").write_text(SELECTING.replace("LABEL", "ship").replace("SECTION", ""))
+    (problem,) = lint_paths([tmp_path]).problems
+    assert (problem.severity, problem.path) == ("warning", "spec.targetSelectors[0]")
+    assert problem.message == (
+        "selects nothing: no HTTPRoute of namespace default in these files has the labels team=ship"
+    )
+
+
+def test_a_section_of_what_is_selected() -> None:
+    assert told(SELECTING.replace("LABEL", "shop").replace("SECTION", ", sectionName: pay"), ROUTE) == []
+    (warning,) = told(SELECTING.replace("LABEL", "shop").replace("SECTION", ", sectionName: buy"), ROUTE)
+    assert 'spec.targetSelectors[0].sectionName: HTTPRoute default/cart has no rule "buy"' in warning
+
+
+def test_one_warning_for_many_places() -> None:
+    routes = [ROUTE.replace("name: cart, labels", f"name: cart{number}, labels") for number in range(5)]
+    everywhere = SELECTING.replace("LABEL", "shop").replace("SECTION", "")
+    (warning,) = told(everywhere.replace("name: p", "name: q"), everywhere, *routes)
+    assert warning == (
+        "GatewayPolicy default/q: spec.traffic.cors: has no effect on HTTPRoute default/cart0, HTTPRoute"
+        " default/cart1, HTTPRoute default/cart2 and 2 more: GatewayPolicy default/p sets it there, too, and comes"
+        " first"
+    )
