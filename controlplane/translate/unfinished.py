@@ -1,17 +1,23 @@
-"""Which resources look as if something were still missing: a route to a backend that is not there, a Service without
-endpoints. Pure; `pipeline` lets the coalescer wait a moment for what may complete them.
+"""Which resources look as if something were still missing: a route to a backend that is not there, a policy without its
+Secret or server, a Service without endpoints. Pure; `pipeline` lets the coalescer wait a moment for what may complete
+them.
 
 People and tools write a route and its backend one after the other, in whichever order, and remove them so. Published
-between the two, the route would answer 500 or 503 for a moment (Gateway API: what a missing backend is answered with).
+between the two, the route would answer 500 or 503 for a moment (Gateway API: what a missing backend is answered with),
+and a policy would refuse all requests.
 """
 
 from __future__ import annotations
 
+from controlplane.translate import secrets
 from controlplane.translate.program import ResourceChange
 from gatewright.wire.v1 import resource_pb2
 
 _NOT_FOUND = b"BackendNotFound"
 """How `InvalidBackend.reason` of a missing backend begins (`translate/backends`)."""
+
+_MISSING = (f"{_NOT_FOUND.decode()}: ", f"{secrets.NOT_FOUND}: ")
+"""What stands in `Policy.invalid` of a policy that lacks something (`translate/policies`)."""
 
 
 def is_unfinished(change: ResourceChange) -> bool:
@@ -21,6 +27,9 @@ def is_unfinished(change: ResourceChange) -> bool:
         return False
     if name.startswith("route/"):
         return _NOT_FOUND in content and _misses_a_backend(content)
+    if name.startswith("policy/"):
+        invalid = resource_pb2.Resource.FromString(content).policy.invalid
+        return any(reason in invalid for reason in _MISSING)
     return name.startswith("backend/service/") and resource_pb2.Resource.FromString(content).backend.service.empty
 
 

@@ -66,7 +66,9 @@ apiVersion: gateway.networking.k8s.io/v1
 kind: ReferenceGrant
 metadata: {name: g, namespace: b}
 spec:
-  from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: a}]
+  from:
+    - {group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: a}
+    - {group: gatewright.dev, kind: GatewayPolicy, namespace: a}
   to: [{group: "", kind: Service}]
 """
 BACKEND = """
@@ -81,6 +83,29 @@ kind: GatewayPolicy
 metadata: {name: p, namespace: a}
 spec: {targetSelectors: [{group: gateway.networking.k8s.io, kind: HTTPRoute, matchLabels: {}}], traffic: {}}
 """
+
+
+def policy(name: str, targets: str, rest: str) -> str:
+    return f"""
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {{name: {name}, namespace: a}}
+spec: {{targetRefs: [{targets}], {rest}}}
+"""
+
+
+SECRET = """
+apiVersion: v1
+kind: Secret
+metadata: {name: k, namespace: a, labels: {keys: %s}}
+stringData: {%s}
+"""
+ON_ONE = "{group: gateway.networking.k8s.io, kind: Gateway, name: one}"
+ON_HTTP = "{group: gateway.networking.k8s.io, kind: Gateway, name: one, sectionName: http}"
+ON_R = "{group: gateway.networking.k8s.io, kind: HTTPRoute, name: r}"
+KEYS = "apiKeyAuthentication: {secretSelector: {matchLabels: {keys: mine}}}"
+USERS = "basicAuthentication: {secretRef: {name: k}}"
+ASKS = "extAuth: {backendRef: {name: s, namespace: b, port: 80}, http: {}}"
 HTTP = "{name: http, protocol: HTTP, port: 80}"
 OPEN = (
     "{name: open, protocol: HTTP, port: 81, hostname: '*.test', allowedRoutes: {namespaces: {from: Selector, "
@@ -124,6 +149,14 @@ VARIANTS: list[Edit] = [
         BACKEND % "static: {host: h.test, port: 80}",
         BACKEND % "a2a: {host: h.test, port: 80}",
         POLICY,
+        policy("p", f"{ON_ONE}, {ON_R}", f"traffic: {{csrf: {{}}, {USERS}}}"),
+        policy("p", ON_HTTP, f"strategy: {{inheritance: Override}}, traffic: {{csrf: {{}}, {ASKS}}}"),
+        policy("q", ON_R, f"traffic: {{csrf: {{}}, {KEYS}}}"),
+        policy("q", f"{ON_HTTP}, {ON_ONE}", f"traffic: {{phase: PreRouting, {ASKS}}}"),
+        policy("q", f"{ON_ONE}", "traffic: {extProc: {backendRef: {name: s, port: 80}}}"),
+        SECRET % ("mine", "a: b"),
+        SECRET % ("mine", "a: c, .htaccess: 'a:b'"),
+        SECRET % ("yours", "a: b"),
         "{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {open: 'yes'}}}",
         "{apiVersion: v1, kind: Namespace, metadata: {name: b, labels: {open: 'yes'}}}",
     )
@@ -135,7 +168,16 @@ REMOVALS = [(kind, key, None) for kind, key, _ in VARIANTS]
 
 NAMES = ["a/one", "a/two"]
 REFUSALS = st.dictionaries(
-    st.sampled_from(["route/a/r/0", "bind/a/one/80", "backend/service/a/s/80", "backend/gatewaybackend/a/x"]),
+    st.sampled_from(
+        [
+            "route/a/r/0",
+            "bind/a/one/80",
+            "backend/service/a/s/80",
+            "backend/gatewaybackend/a/x",
+            "policy/a/p/csrf",
+            "secret/a/k",
+        ]
+    ),
     st.sampled_from(["no", "never"]),
 )
 VIEWS = st.sampled_from([None, FleetView(1, 0), FleetView(2, 2)])

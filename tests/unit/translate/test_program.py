@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 
 from controlplane.translate.fleet import FleetView
-from controlplane.translate.keys import ENDPOINT_TYPE
+from controlplane.translate.keys import ENDPOINT_TYPE, RESOURCE_TYPE
 from gatewright.api.http_route import HTTPRoute
+from gatewright.wire.v1 import resource_pb2
 from tests.unit.translate.golden import Edit, World, objects
 
 CLASS = """
@@ -300,6 +301,113 @@ def test_an_endpoint_that_is_refused_is_said_on_the_gateway() -> None:
     assert made.conditions("Gateway", "gw")[1] == (
         "Programmed=False Rejected (1): default/shop/80/10.0.0.1:8080: no address"
     )
+
+
+POLICY = """
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: %s, namespace: default, generation: 1}
+spec:
+  targetRefs: [%s]
+  traffic: {%s}
+---
+"""
+ON_GATEWAY = "{group: gateway.networking.k8s.io, kind: Gateway, name: gw}"
+ON_ROUTE = "{group: gateway.networking.k8s.io, kind: HTTPRoute, name: shop}"
+WITH_USERS = "basicAuthentication: {secretRef: {name: users}}"
+SECRET = "{apiVersion: v1, kind: Secret, metadata: {name: users}, stringData: {.htaccess: 'ann:%s'}}"
+
+
+def policy(name: str, target: str, traffic: str) -> str:
+    return POLICY % (name, target, traffic)
+
+
+def told(made: World) -> list[str]:
+    """Names of the resources of the last batch."""
+    return [name for _, _, name, _ in made.batches[-1]]
+
+
+def test_an_edited_policy_translates_itself_alone() -> None:
+    others = [policy(f"p{number}", ON_ROUTE, "timeouts: {request: 1s}") for number in range(3)]
+    made = world(CLASS, GATEWAY, SERVICE, ROUTE, *others, policy("a", ON_GATEWAY, "csrf: {}, buffer: {}"))
+    before = made.program.runs()
+    made.put(policy("a", ON_GATEWAY, "csrf: {additionalOrigins: ['https://a.example']}, buffer: {}"))
+    assert told(made) == ["policy/default/a/csrf"]
+    runs = {name: count - before[name] for name, count in made.program.runs().items() if count != before[name]}
+    assert {name for name in runs if "polic" not in name} == {"claims"}
+    assert set(runs.values()) == {1}
+
+
+def test_an_override_is_told_to_those_below_it() -> None:
+    made = world(CLASS, GATEWAY, SERVICE, ROUTE, policy("b", ON_ROUTE, "csrf: {}"))
+    made.put(policy("a", ON_GATEWAY, "csrf: {}").replace("  traffic", "  strategy: {inheritance: Override}\n  traffic"))
+    assert told(made) == ["policy/default/a/csrf"]
+    assert made.conditions("GatewayPolicy", "b")[-1] == (
+        "Overridden=True Overridden (1): traffic.csrf of GatewayPolicy default/a on Gateway default/gw overrides it on "
+        "HTTPRoute default/shop"
+    )
+    take_back(made, policy("a", ON_GATEWAY, "csrf: {}"))
+    assert len(made.conditions("GatewayPolicy", "b")) == 3
+
+
+def test_a_new_password_is_one_secret() -> None:
+    made = world(
+        CLASS, GATEWAY, SERVICE, ROUTE, policy("a", ON_ROUTE, "basicAuthentication: {secretRef: {name: users}}")
+    )
+    assert made.conditions("GatewayPolicy", "a")[2] == (
+        "ResolvedRefs=False SecretNotFound (1): Secret default/users does not exist"
+    )
+    made.put(SECRET % "one")
+    assert told(made) == ["policy/default/a/basic_authentication", "secret/default/users"]
+    before = made.program.runs()
+    made.put(SECRET % "two")
+    assert told(made) == ["secret/default/users"]
+    assert made.program.runs()["policies"] == before["policies"]
+    take_back(made, policy("a", ON_ROUTE, WITH_USERS))
+    assert told(made) == ["policy/default/a/basic_authentication", "secret/default/users"]
+    assert "secret/default/users" not in made.messages()
+
+
+def test_what_proxies_refuse_of_a_secret_is_said_on_the_policy() -> None:
+    made = world(
+        CLASS,
+        GATEWAY,
+        SERVICE,
+        ROUTE,
+        policy("a", ON_ROUTE, WITH_USERS),
+        SECRET % "x",
+    )
+    made.program.refuse("default/gw", {"secret/default/users": "no users"})
+    assert made.conditions("GatewayPolicy", "a")[-1] == (
+        "Programmed=False Rejected (1): secret/default/users: no users"
+    )
+    assert made.conditions("Gateway", "gw")[1].startswith("Programmed=False Pending")
+
+
+def test_no_value_of_a_secret_is_in_a_status_or_dump() -> None:
+    users = policy("a", ON_ROUTE, "basicAuthentication: {users: ['ann:HASH']}")
+    made = world(CLASS, GATEWAY, SERVICE, ROUTE, users, policy("b", ON_GATEWAY, "csrf: {}"), SECRET % "HASH")
+    made.program.refuse("default/gw", {"policy/default/a/basic_authentication": "no"})
+    shown = f"{made.program.statuses()} {made.program.dump()} {made.program._collections.placed_policies.items()}"
+    assert "HASH" not in shown
+    assert "HASH" in str(made.resources.values())
+
+
+def test_older_proxies_refuse_what_is_new_to_them() -> None:
+    cors = ROUTE.replace("rules: [{", "rules: [{filters: [{type: CORS, cors: {}}], ").replace("shop,", "cors,", 1)
+    users = policy("a", ON_ROUTE, "basicAuthentication: {users: ['ann:HASH']}")
+    made = world(CLASS, GATEWAY, SERVICE, ROUTE, cors, users)
+    revisions = {
+        name: resource_pb2.Resource.FromString(data).min_revision
+        for (_, type_url, name), data in made.resources.items()
+        if type_url == RESOURCE_TYPE
+    }
+    assert {name for name, revision in revisions.items() if revision == 2} == {
+        "policy/default/a/basic_authentication",
+        "secret/default/a/basic_authentication",
+        "route/default/cors/0",
+    }
+    assert set(revisions.values()) == {1, 2}
 
 
 def times(made: World, kind: str, name: str) -> dict[str, str]:

@@ -7,11 +7,15 @@ import pytest
 from controlplane.snapshot import RESOURCE_TYPE
 from controlplane.translate import wire
 from controlplane.translate.unfinished import is_unfinished
-from gatewright.wire.v1 import backend_pb2, route_pb2
+from gatewright.wire.v1 import backend_pb2, policy_pb2, route_pb2
 
 MISSING = route_pb2.RouteBackend(invalid=route_pb2.InvalidBackend(reason="BackendNotFound: Service a/b does not exist"))
 FORBIDDEN = route_pb2.RouteBackend(invalid=route_pb2.InvalidBackend(reason="RefNotPermitted: a/b"))
 THERE = route_pb2.RouteBackend(backend="backend/service/a/BackendNotFound/80")
+
+
+def policy(invalid: str) -> bytes:
+    return wire.resource("x", policy=policy_pb2.Policy(invalid=invalid))
 
 
 @pytest.mark.parametrize(
@@ -32,6 +36,10 @@ THERE = route_pb2.RouteBackend(backend="backend/service/a/BackendNotFound/80")
             False,
         ),
         ("backend/service/a/b/80", None, False),
+        ("policy/a/b/csrf", policy(""), False),
+        ("policy/a/b/ext_auth", policy("backendRef: BackendNotFound: Service a/b does not exist"), True),
+        ("policy/a/b/basic_authentication", policy("secretRef: SecretNotFound: Secret a/b does not exist"), True),
+        ("policy/a/b/ext_auth", policy("backendRef: RefNotPermitted: Service b/b"), False),
         ("listener/a/b/c", b"BackendNotFound", False),
     ],
 )
