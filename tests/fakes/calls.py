@@ -51,9 +51,13 @@ class Received:
 
 
 class FakeCalls:
-    """`table`: outcomes or handlers by key of a backend. A backend that is not there is `unresolved`."""
+    """`table`: outcomes or handlers by key of a backend. For a backend that is not there, `otherwise` counts; without
+    one it is `unresolved`."""
 
-    def __init__(self, table: Mapping[str, Outcome | Handler] | None = None) -> None:
+    def __init__(
+        self, table: Mapping[str, Outcome | Handler] | None = None, otherwise: Outcome | Handler | None = None
+    ) -> None:
+        self.otherwise = otherwise
         self.received: list[Received] = []
         self.hold = False
         """Whoever calls waits, until `release`."""
@@ -93,7 +97,9 @@ class FakeCalls:
         self.received.append(Received(backend, request, seconds, max_body))
         if self.hold:
             await self._held()
-        outcome = self._table.get(backend, failed("unresolved", f"{backend} is not known"))
+        outcome = self._table.get(backend, self.otherwise)
+        if outcome is None:
+            outcome = failed("unresolved", f"{backend} is not known")
         if callable(outcome):
             outcome = outcome(request)
         if isinstance(outcome, CallFailed):
