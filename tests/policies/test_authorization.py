@@ -25,7 +25,7 @@ def rule(action: str, *expressions: str, source: str = "default/p", limit: int =
     """A policy with one rule."""
     config = traffic_pb2.Authorization(
         policy=traffic_pb2.AuthorizationRule(match_expressions=expressions),
-        action=traffic_pb2.Action.Value(f"ACTION_{action.upper()}"),
+        action=f"ACTION_{action.upper()}",
     )
     origin = Origin(f"GatewayPolicy {source}", "authorization")
     env = Env(clock=lambda: 0.0, random=lambda: 0.0, origin=origin, buffer_limit=limit)

@@ -23,7 +23,7 @@ TRUSTING = PolicyRun(
 
 
 def passes(run: PolicyRun, method: str, site: str, origin: str, host: str = "a.example", scheme: str = "http") -> bool:
-    """"" for a header that is not there."""
+    """ "" for a header that is not there."""
     lines = (f"Sec-Fetch-Site: {site}\r\n" if site else "") + (f"Origin: {origin}\r\n" if origin else "")
     x = exchange(method, host=host, headers=lines.encode())
     x.scheme = scheme.encode()
