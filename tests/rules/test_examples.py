@@ -55,14 +55,44 @@ def test_every_example_is_listed() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_policy_page(page: Path, tmp_path: Path) -> None:
-    """Each block is an object, or a part of a rule."""
+    """Each block is an object, a standalone file, or a part of one of them as its first field tells."""
     for number, block in enumerate(blocks(page)):
-        indented = "".join(f"      {line}\n" for line in block.splitlines())
-        route = ROUTE.replace("name: example", f"name: example-{number}") + indented
-        (tmp_path / f"{number}.yaml").write_text(block if block.startswith("apiVersion:") else route)
+        (tmp_path / f"{number}.yaml").write_text(whole(block, number))
     assert blocks(page)
     run = lint(tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+POLICY = """\
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: example}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}]
+"""
+
+FILE = "binds:\n- port: 8080\n  listeners:\n  - routes:\n    - name: example\n"
+
+AROUND = {
+    # first field of a block: what it is a part of, and how far below
+    "apiVersion": ("", 0),
+    "binds": ("", 0),
+    "frontendPolicies": ("", 0),
+    "policies": (FILE, 6),
+    "traffic": (POLICY, 2),
+    "frontend": (POLICY, 2),
+    "filters": (ROUTE, 6),
+    "matches": (ROUTE, 6),
+    "timeouts": (ROUTE, 6),
+    "retry": (ROUTE, 6),
+}
+
+
+def whole(block: str, number: int) -> str:
+    """The text that a block of a page is a part of; a setting of `traffic` alone is one of a GatewayPolicy."""
+    text, depth = AROUND.get(block.partition(":")[0], (POLICY + "  traffic:\n", 4))
+    part = "".join(f"{' ' * depth}{line}\n" for line in block.splitlines())
+    return text.replace("name: example", f"name: example-{number}") + part
 
 
 def test_a_wrong_example_is_noticed(tmp_path: Path) -> None:
