@@ -23,7 +23,7 @@ DEFAULTS = {
     "GatewayClass": ("Accepted",),
     "HTTPRoute": ("Accepted", "ResolvedRefs"),
     "GatewayBackend": ("Accepted",),
-    "GatewayPolicy": ("Accepted",),
+    "GatewayPolicy": ("Accepted", "Attached", "ResolvedRefs"),
     "GatewayParameters": ("Accepted",),
 }
 

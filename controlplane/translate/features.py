@@ -1,7 +1,6 @@
 """Gateway API feature names that are true today: what GatewayClass `status.supportedFeatures` says.
 
-A conformance run tests exactly what stands here, so a name enters with the code that makes it true. Translated but not
-yet executed by the proxy, and so absent: request mirroring and retries.
+A conformance run tests exactly what stands here, so a name enters with the code that makes it true.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ FEATURES = frozenset(
         "HTTPRouteBackendRequestHeaderModification",
         "HTTPRouteBackendTimeout",
         "HTTPRouteBackendURLRewrite",
+        "HTTPRouteCORS",
         "HTTPRouteHostRewrite",
         "HTTPRouteMethodMatching",
         "HTTPRouteNamedRouteRule",
@@ -28,8 +28,13 @@ FEATURES = frozenset(
         "HTTPRoutePathRewrite",
         "HTTPRoutePortRedirect",
         "HTTPRouteQueryParamMatching",
+        "HTTPRouteRequestMirror",
+        "HTTPRouteRequestMultipleMirrors",
+        "HTTPRouteRequestPercentageMirror",
         "HTTPRouteRequestTimeout",
         "HTTPRouteResponseHeaderModification",
+        "HTTPRouteRetryCodes",
+        "HTTPRouteRetryConnectionError",
         "HTTPRouteSchemeRedirect",
         "ReferenceGrant",
     }

@@ -199,21 +199,8 @@ def _waiting_listeners(item: KubeObject, subject: Subject) -> Iterator[Problem]:
             yield subject.problem(("spec", "listeners", index, "protocol"), message, "warning", unsupported=True)
 
 
-def _waiting_steps(item: KubeObject, subject: Subject) -> Iterator[Problem]:
-    """Retries and mirrors: the proxies are told of them and will act on them with the policies."""
-    for index, rule in enumerate(getattr(item, "spec").rules):  # noqa: B009 - only an HTTPRoute comes here
-        place = ("spec", "rules", index)
-        if rule.retry is not None:
-            yield subject.problem((*place, "retry"), NO_EFFECT, "warning")
-        for position, each in enumerate(rule.filters):
-            if each.request_mirror is not None:
-                yield subject.problem((*place, "filters", position, "requestMirror"), NO_EFFECT, "warning")
-
-
-NO_EFFECT = "has no effect yet: it is carried to the proxies, which do not act on it in this release"
 _WAITING: dict[str, Callable[[KubeObject, Subject], Iterator[Problem]]] = {
     "Gateway": _waiting_listeners,
-    "HTTPRoute": _waiting_steps,
 }
 """Kinds with settings that are accepted although something about them is still to come."""
 

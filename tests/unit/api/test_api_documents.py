@@ -390,24 +390,3 @@ def test_an_ordinary_route_costs_little() -> None:
         return (time.process_time() - begin) / 50
 
     assert min(cost() for _ in range(5)) <= 0.0006
-
-
-def test_retries_and_mirrors_warn_that_they_do_nothing_yet() -> None:
-    text = """\
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {name: a}
-spec:
-  rules:
-  - retry: {codes: [503]}
-    filters:
-    - type: RequestMirror
-      requestMirror: {backendRef: {name: shop, port: 80}}
-"""
-    (decoded,) = decode(text, "f")
-    assert decoded.verdict == "valid"
-    message = "has no effect yet: it is carried to the proxies, which do not act on it in this release"
-    assert sorted(str(problem) for problem in decoded.problems) == [
-        f"f:6: HTTPRoute default/a: spec.rules[0].retry: warning: {message}",
-        f"f:9: HTTPRoute default/a: spec.rules[0].filters[0].requestMirror: warning: {message}",
-    ]
