@@ -8,7 +8,6 @@ It follows no redirects, keeps no answers, and knows nothing of what is asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
@@ -37,6 +36,7 @@ class Backend(Protocol):
     endpoints: tuple[Endpoint, ...]
     host: bytes
     port: int
+    authority: bytes
 
 
 class Table(Protocol):
@@ -166,7 +166,7 @@ class _Call:
             return
         endpoint = self.endpoint = endpoints[0] if len(endpoints) == 1 else balance.choose(endpoints, calls.random)
         endpoint.pending += 1
-        self.data = _message(self.request, backend, endpoint)
+        self.data = _message(self.request, backend)
         if endpoint.idle:
             self._send(endpoint.idle.pop())
         else:
@@ -289,29 +289,10 @@ def _given_up(where: str) -> CallFailed:
     return CallFailed("lost", f"{where}: given up")
 
 
-def _message(request: CallRequest, backend: Backend, endpoint: Endpoint) -> bytes:
-    """The whole request as bytes."""
+def _message(request: CallRequest, backend: Backend) -> bytes:
+    """The whole request as bytes. Its Host is the backend's own (RFC 9110 7.2) unless the caller has another; a socket
+    has no name."""
     method, body = request.method, request.body
-    authority = request.authority or _authority(
-        backend.key, backend.host, backend.port, b"localhost" if endpoint.unix_path else endpoint.label.encode()
-    )
     length = b"" if not body and method in BODILESS else b"content-length: %d\r\n" % len(body)
-    return b"%b %b HTTP/1.1\r\nhost: %b\r\n%b%b\r\n%b" % (
-        method,
-        request.target,
-        authority,
-        length,
-        request.headers,
-        body,
-    )
-
-
-@lru_cache(256)
-def _authority(key: str, host: bytes, port: int, address: bytes) -> bytes:
-    """The Host of a backend that nobody gave another (RFC 9110 7.2): its name, or the address that stands for one."""
-    if host:
-        return host if port == 80 else b"%b:%d" % (host, port)
-    if key.startswith("backend/service/"):
-        namespace, name, number = key.split("/")[2:5]
-        return f"{name}.{namespace}.svc:{number}".encode()
-    return address
+    host = request.authority or backend.authority or b"localhost"
+    return b"%b %b HTTP/1.1\r\nhost: %b\r\n%b%b\r\n%b" % (method, request.target, host, length, request.headers, body)

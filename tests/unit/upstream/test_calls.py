@@ -77,10 +77,10 @@ class World:
         self.tcp, self.unix = Endpoint("192.0.2.1", 9000), Endpoint("", 0, "/run/d.sock")
         self.others = (Endpoint("192.0.2.2", 9000), Endpoint("192.0.2.3", 9000))
         self.plans = {
-            TCP: BackendPlan(TCP, (self.tcp,)),
+            TCP: BackendPlan(TCP, (self.tcp,), authority=b"192.0.2.1:9000"),
             UNIX: BackendPlan(UNIX, (self.unix,)),
-            SERVICE: BackendPlan(SERVICE, self.others),
-            NAME: BackendPlan(NAME, (), b"auth.example", 8443),
+            SERVICE: BackendPlan(SERVICE, self.others, authority=b"auth.shop:9000"),
+            NAME: BackendPlan(NAME, (), b"auth.example", 8443, b"auth.example:8443"),
         }
         self.calls = HttpCalls(
             table=lambda: Table(backends=self.plans),
@@ -123,7 +123,7 @@ def world() -> World:
 REQUESTS = {
     "an address": (TCP, GET, b"GET /check?a=1 HTTP/1.1\r\nhost: 192.0.2.1:9000\r\n\r\n"),
     "a socket": (UNIX, GET, b"GET /check?a=1 HTTP/1.1\r\nhost: localhost\r\n\r\n"),
-    "a service": (SERVICE, GET, b"GET /check?a=1 HTTP/1.1\r\nhost: auth.shop.svc:9000\r\n\r\n"),
+    "a service": (SERVICE, GET, b"GET /check?a=1 HTTP/1.1\r\nhost: auth.shop:9000\r\n\r\n"),
     "an authority": (TCP, CallRequest(b"GET", b"/", b"vpnd.sock"), b"GET / HTTP/1.1\r\nhost: vpnd.sock\r\n\r\n"),
     "headers and a body": (
         TCP,
