@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from controlplane import collector
-from controlplane.admin import facts
+from controlplane.admin import content, facts
 from controlplane.admin.server import Server as AdminServer
 from controlplane.pipeline import Pipeline
 from controlplane.settings import Settings, version
@@ -197,6 +197,4 @@ class KnownFacts:
         item = self._app.pipeline.objects.get(ObjectKey(by_kind.get(kind.lower(), kind), namespace, name))
         if item is None:
             return None
-        hidden = {"data", "string_data"} if item.secret else set()
-        content: facts.Json = item.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=hidden)
-        return content | {"status": dict(self._app.pipeline.program.status(*item.key) or {})}
+        return content.shown(item) | {"status": dict(self._app.pipeline.program.status(*item.key) or {})}
