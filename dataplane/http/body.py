@@ -49,7 +49,7 @@ class Body:
         """A body that is here: one that a step made."""
         body = cls(make_future, pace, len(data))
         body.pieces, body.held, body.complete = [data], len(data), True
-        body.wanted = body.held
+        body.wanted = body.held + 1  # reading goes on: none of it came from the client
         return body
 
     def push(self, data: bytes) -> None:

@@ -534,7 +534,7 @@ class Connection(Responding):
 
     def take_body(self, x: Exchange) -> bytes:
         """What is held of the body; from now on it flows. Asked for when there is an upstream connection for it."""
-        if self.expects and not self.dropping:
+        if self.expects:
             self._invite(x)
         done = self.request_done or self.dropping
         if self.dropping and x.up is not None:
@@ -564,6 +564,7 @@ class Connection(Responding):
         x.has_body = True
         self.chunked = False
         self.dropping = not self.request_done
+        self.expects = False  # for nobody waits for it
         x.body = Body.of(data, self.context.make_future, self._pace)
         self._pace()
 
