@@ -95,7 +95,7 @@ def _begin_kept(x: Exchange, context: Context) -> None:
     """The first attempt of a request of which something is kept: for another try, for mirrors."""
     policy = x.policies.retry
     if policy is not None:
-        x.retries = retries.wanted(x, policy)
+        x.retries = retries.granted(x, policy)
     copies = mirrors.drawn(x, context) if x.policies.mirrors else None
     if x.has_body and (x.retries is not None or copies is not None):
         limit = policy.limit if x.retries is not None else x.policies.mirrors[0].limit

@@ -93,7 +93,7 @@ class Mirroring:
 class _Copy:
     """One copy, from the choice of an endpoint to the end of the answer."""
 
-    __slots__ = ("__weakref__", "backend", "context", "ended", "endpoint", "request", "sink", "to_head")
+    __slots__ = ("__weakref__", "backend", "context", "ended", "endpoint", "request", "second", "sink", "to_head")
 
     def __init__(self, context: Context, backend: BackendPlan, request: bytes, to_head: bool) -> None:
         self.context = context
@@ -102,6 +102,8 @@ class _Copy:
         self.to_head = to_head
         self.endpoint: Endpoint | None = None
         self.sink: Sink | None = None
+        self.second = False
+        """It is sent the second time."""
         self.ended = False
 
     def start(self) -> None:
@@ -156,8 +158,8 @@ class _Copy:
         """`cause` is "" when the answer was whole, and else why it was not."""
         if self.ended:
             return
-        if stale and self.endpoint is not None:  # the idle connection was closed already: once more, on a new one
-            self.sink = None
+        if stale and self.endpoint is not None and not self.second:  # the idle connection was closed already
+            self.second, self.sink = True, None
             self.context.connector.connect(self.endpoint, self._connected)
             return
         self.ended = True

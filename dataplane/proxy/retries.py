@@ -32,6 +32,8 @@ FAILURES = frozenset(("connect", "dns", "reset", "timeout"))
 
 MAX_BACKOFF = 10.0
 """Seconds that a doubled backoff does not exceed; a longer one is kept as it is configured."""
+_DOUBLINGS = 32
+"""More would only overflow."""
 JITTER = 0.5
 """Share of the backoff that chance adds at most."""
 
@@ -46,12 +48,14 @@ Attempt = Callable[["Exchange", "Context"], None]
 class Retries:
     """What one exchange has of its policy. `tries`: those after the first so far."""
 
-    __slots__ = ("given_up", "policy", "tried", "tries")
+    __slots__ = ("decided", "given_up", "policy", "tried", "tries")
 
     def __init__(self, policy: Retry) -> None:
         self.policy = policy
         self.tries = 0
         self.tried: list[Endpoint] = []
+        self.decided = False
+        """A response was accepted: whatever becomes of it, there is no other try."""
         self.given_up = ""
         """Why a try that was called for was not made: `exhausted`, `too_large`, `deadline`; for metric and log."""
 
@@ -68,11 +72,11 @@ class Retries:
     def wait(self, random: Callable[[], float]) -> float:
         """Seconds before the next try: the backoff, doubled with each one, and up to half of it on top."""
         first = self.policy.backoff
-        backoff: float = min(first * 2**self.tries, max(first, MAX_BACKOFF))
+        backoff: float = min(first * 2 ** min(self.tries, _DOUBLINGS), max(first, MAX_BACKOFF))
         return backoff * (1 + JITTER * random())
 
 
-def wanted(x: Exchange, policy: Retry) -> Retries | None:
+def granted(x: Exchange, policy: Retry) -> Retries | None:
     """Asked before the first try. None: one try, and no body is kept."""
     if not policy.attempts or (policy.precondition is not None and not policy.precondition(x)):
         return None
@@ -86,7 +90,8 @@ def after_failure(x: Exchange, context: Context, cause: str, reply: Reply, sent:
     """
     retries: Retries = x.retries
     safe = cause in FAILURES and (not sent or x.method in IDEMPOTENT)
-    if not (safe or reply.status in retries.policy.codes) or not _again(x, context, cause, attempt):
+    wanted = (safe or reply.status in retries.policy.codes) and not retries.decided
+    if not wanted or not _again(x, context, cause, attempt):
         x.down.reply(x, reply)
 
 
@@ -97,6 +102,7 @@ def refuses(x: Exchange, context: Context, up: UpstreamConnection, head: Respons
     if unwanted and _again(x, context, "status", attempt):
         _let_go(up, head, context)
         return True
+    x.retries.decided = True
     if x.copy is not None:
         x.copy.settle()
     return False
