@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.chain.expressions import compiled, condition
+from dataplane.chain.expressions import compiled, condition, reads, reads_request_body, reads_response_body
 from dataplane.chain.filter import Refused
 from dataplane.telemetry.log_fields import NAMES, OWN, is_name
 from dataplane.telemetry.log_plan import Added, LogPlan
@@ -20,16 +20,24 @@ if TYPE_CHECKING:
 
 def build(config: frontend_pb2.AccessLog, env: Env) -> LogPlan:
     """What the policy makes of lines. Raises `Refused` for an expression or a name that cannot be."""
-    wants = condition(compiled(config.filter, "end", "filter")) if config.filter else None
+    programs = [compiled(config.filter, "end", "filter")] if config.filter else []
+    wants = condition(programs[0]) if programs else None
     added: dict[str, Added] = {}
     for index, item in enumerate(config.attributes.add):
         field = f"attributes.add[{index}]"
         _check(item.name, f"{field}.name")
         if item.name in added:
             raise Refused(f'{field}.name: "{item.name}" is there twice')
-        added[item.name] = Added.named(item.name, compiled(item.expression, "end", f"{field}.expression").evaluate)
-    # An added attribute takes the place of the default field with its name: a line never has two of one name.
-    return LogPlan(wants, tuple(added.values()), (frozenset(config.attributes.remove) | added.keys()) & NAMES)
+        programs.append(compiled(item.expression, "end", f"{field}.expression"))
+        added[item.name] = Added.named(item.name, programs[-1].evaluate)
+    return LogPlan(
+        wants,
+        tuple(added.values()),
+        # An added attribute takes the place of the default field with its name: a line never has two of one name.
+        removed=(frozenset(config.attributes.remove) | added.keys()) & NAMES,
+        reads_headers=reads(programs, "response.headers") or reads(programs, "response.grpcStatus"),
+        reads_bodies=reads_request_body(programs) or reads_response_body(programs),
+    )
 
 
 def _check(name: str, field: str) -> None:

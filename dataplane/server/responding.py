@@ -124,6 +124,9 @@ class Responding(Gathering):
             return
         route, target, gateway = x.policies.chain.response, x.target_plan.chain.response, x.listener.chain.response
         if route is None and target is None and gateway is None:
+            log = x.listener.access_log
+            if log is not None and log.reads_headers:
+                x.response = Head(head.block, head.low)
             self._send_head(x, head.line, head.block, head.framing, first)
             return
         x.response = Head(head.block, head.low)

@@ -27,6 +27,8 @@ INTERVAL = 0.5
 """Seconds that a record waits at most."""
 MAX_QUEUED = 4 * 1024 * 1024
 """Bytes of lines waiting for the writer; above it lines are dropped and counted."""
+MAX_HELD = 8 * 1024 * 1024
+"""Bytes of bodies that expressions read; above it lines are made at once."""
 
 
 class AccessLog:
@@ -46,6 +48,7 @@ class AccessLog:
         self._planned = _planned_json if as_json else _planned_text
         self._clock = clock
         self._timer: Any = None
+        self._weight = 0
         self._lines = None if write is None else LineWriter(write, MAX_QUEUED, dropped, _tell)
 
     def record(self, x: Exchange, seconds: float) -> None:
@@ -54,10 +57,20 @@ class AccessLog:
             return
         records = self.records
         records.append((x, seconds))
-        if len(records) >= BATCH:
+        if x.held is not None or x.answer_body is not None:
+            self._weigh(x)
+        if len(records) >= BATCH or self._weight > MAX_HELD:
             self.flush()
         elif self._timer is None:
             self._timer = self._call_later(INTERVAL, self._due)
+
+    def _weigh(self, x: Exchange) -> None:
+        """Let go of bodies that were held, so that a batch of large ones does not fill the memory."""
+        plan: LogPlan | None = x.listener.access_log if x.listener is not None else None
+        if plan is not None and plan.reads_bodies:
+            self._weight += len(x.held or b"") + len(x.answer_body or b"")
+        else:
+            x.held = x.answer_body = None
 
     def _due(self) -> None:
         self._timer = None
@@ -65,7 +78,7 @@ class AccessLog:
 
     def flush(self) -> None:
         """Make lines of what is noted and hand them to the writer."""
-        records, self.records = self.records, []
+        records, self.records, self._weight = self.records, [], 0
         if not records or self._lines is None:
             return
         if self._lines.is_full:

@@ -43,6 +43,10 @@ class LogPlan:
     added: tuple[Added, ...] = ()
     removed: frozenset[str] = frozenset()
     """Names of default fields that are left out."""
+    reads_headers: bool = False
+    """An expression reads headers of the response: they are kept, also where no policy edits them."""
+    reads_bodies: bool = False
+    """An expression reads a body: what policies held of bodies is kept until the line is made."""
 
     def text_added(self, x: Exchange) -> str:
         """The added attributes, to stand at the end of a text line. One that fails or is null is absent."""

@@ -1,0 +1,111 @@
+"""The access log of a Gateway: from YAML to the line of a request."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.fakes.memory_proxy import MemoryProxy
+
+FILE = """
+frontendPolicies:
+  accessLog: {log}
+binds:
+- port: 8080
+  listeners:
+  - name: http
+    hostname: a.test
+    routes:
+    - name: all
+      backends: [{{host: "127.0.0.1:9000"}}]
+"""
+
+OK = b"HTTP/1.1 200 OK\r\nx-kept: yes\r\ncontent-length: 2\r\n\r\nok"
+
+
+def lines(log: str, *requests: bytes) -> list[str]:
+    """Lines of these requests (each the end of a request head), after the client has gone."""
+    proxy = MemoryProxy(FILE.format(log=log))
+    for request in requests:
+        client = proxy.connect()
+        client.send(b"GET " + request + b"\r\n\r\n")
+        if client.open and not client.received:
+            proxy.upstream.answer(OK)
+        client.lose()
+    return [line.partition("\trequest\t")[2] for line in proxy.log_lines()]
+
+
+PLAIN = b"/a HTTP/1.1\r\nHost: a.test\r\nx-user: ann"
+
+
+def test_attributes_are_added_at_the_end() -> None:
+    add = "{user: 'request.headers[\"x-user\"]', kept: 'response.headers[\"x-kept\"]', port: source.port}"
+    (line,) = lines(f"{{add: {add}}}", PLAIN)
+    assert line.startswith("gateway=default/standalone listener=http route=default/all ")
+    assert line.endswith("ms user=ann kept=yes port=40000")
+
+
+def test_one_that_fails_is_absent_and_the_others_are_there() -> None:
+    (line,) = lines('{add: {no: \'request.headers["x-none"]\', no.claim: jwt.sub, yes: "1"}}', PLAIN)
+    assert line.endswith("ms yes=1")
+
+
+def test_default_fields_are_removed() -> None:
+    (line,) = lines("{remove: [gateway, http.method, http.version, no.such]}", PLAIN)
+    assert line.startswith("listener=http route=default/all route_rule=0 endpoint=127.0.0.1:9000 src.addr=192.0.2.7 ")
+    assert "http.method" not in line and "http.version" not in line
+    assert " http.host=a.test http.path=/a http.status=200 " in line
+
+
+@pytest.mark.parametrize(
+    ("condition", "paths"),
+    [
+        ('request.path == "/b"', ["/b"]),
+        ("response.code == 200", ["/a", "/b"]),
+        ('request.headers["x-user"] == "ann"', ["/a"]),
+        ('jwt.sub == "ann" || request.path == "/b"', ["/b"]),
+        ('jwt.sub == "ann"', []),
+    ],
+)
+def test_only_what_the_filter_wants_has_a_line(condition: str, paths: list[str]) -> None:
+    found = lines(f"{{filter: {json.dumps(condition)}}}", PLAIN, b"/b HTTP/1.1\r\nHost: a.test")
+    assert [line.partition("http.path=")[2].split()[0] for line in found] == paths
+
+
+def test_a_request_without_listener_has_the_default_line() -> None:
+    (line,) = lines('{remove: [http.path], add: {x: "1"}}', b"/a HTTP/1.1\r\nHost: other.test")
+    assert "http.path=/a" in line and " x=1" not in line
+
+
+def test_a_header_cannot_forge_a_field() -> None:
+    add = "{user: 'request.headers[\"x-user\"]'}"
+    (line,) = lines(f"{{add: {add}}}", b'/a HTTP/1.1\r\nHost: a.test\r\nx-user: ann" http.status=500 x="')
+    assert line.endswith(r'ms user="ann\" http.status=500 x=\""')
+
+
+def test_an_edit_counts_from_the_next_request_on() -> None:
+    proxy = MemoryProxy(FILE.format(log='{add: {x: "1"}}'))
+    client = proxy.connect()
+    client.send(b"GET " + PLAIN + b"\r\n\r\n")
+    proxy.load(FILE.format(log='{add: {x: "2"}}'))
+    proxy.upstream.answer(OK)
+    client.send(b"GET " + PLAIN + b"\r\n\r\n")
+    proxy.upstream.answer(OK)
+    proxy.load(FILE.format(log="{}"))
+    client.send(b"GET " + PLAIN + b"\r\n\r\n")
+    proxy.upstream.answer(OK)
+    ends = [line.rpartition("ms")[2] for line in proxy.log_lines()]
+    assert ends == [" x=1", " x=2", ""]
+
+
+def test_bodies_that_policies_held_are_kept_only_for_a_log_that_reads_them() -> None:
+    holds = "policies: {buffer: {request: {}, response: {}}}\n      backends:"
+    for log, end in (('{add: {q: "size(request.body)", a: "size(response.body)"}}', "ms q=4 a=2"), ("{}", "ms")):
+        proxy = MemoryProxy(FILE.format(log=log).replace("backends:", holds))
+        client = proxy.connect()
+        client.send(b"POST /a HTTP/1.1\r\nHost: a.test\r\ncontent-length: 4\r\n\r\nbody")
+        proxy.upstream.answer(OK)
+        ((x, _),) = proxy.context.access_log.records
+        assert (x.held, x.answer_body) == ((b"body", b"ok") if log != "{}" else (None, None))
+        assert proxy.log_lines()[0].endswith(end)
