@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
@@ -35,6 +36,11 @@ def problems(route: str) -> list[str]:
     return [problem.message for problem in standalone.load(text_of(route), "config.yaml").problems]
 
 
+def example(page: Path) -> str:
+    """The first example of a policy's page."""
+    return page.read_text().split("```yaml\n", 1)[1].split("```", 1)[0]
+
+
 def policies_of(x: Exchange, plan: RoutePlan) -> RoutePolicies:
     """What the rule's policies come to on the exchange's listener, as `proxy/entry` finds it."""
     upper = x.listener.upper
@@ -44,12 +50,13 @@ def policies_of(x: Exchange, plan: RoutePlan) -> RoutePolicies:
 class PolicyRun(TableRun):
     """A proxy's table that was made of a route with policies."""
 
-    def __init__(self, route: str, port: int = 8080) -> None:
+    def __init__(self, route: str, port: int = 8080, may_refuse: bool = False) -> None:
+        """`may_refuse`: the table may refuse policies (`self.refused`)."""
         super().__init__()
         loaded = standalone.load(text_of(route, port), "config.yaml")
         assert not loaded.problems, [str(problem) for problem in loaded.problems]
         self.apply(*(Change(RESOURCE_TYPE, each.key, each.SerializeToString()) for each in loaded.resources))
-        assert self.refused == {}
+        assert may_refuse or self.refused == {}
         self.port = port
 
     def route(self, x: Exchange) -> RoutePlan:
