@@ -123,7 +123,8 @@ class Buckets:
         return Meter(take, _spend(lock, entries))
 
     def entry(self, group: int, digest: int, now: float) -> int:
-        """Word of the entry with this digest, which is made when there is none. The group's lock is held."""
+        """Word of the entry with this digest; where there is none, the one that has been full for longest becomes it.
+        The group's lock is held."""
         digests, fulls = self._digests, self._fulls
         start = group * _STRIDE
         nearest = start
@@ -134,7 +135,7 @@ class Buckets:
                 nearest = at
         if fulls[nearest + 1] > now:
             self._warn()
-        fulls[nearest + 1] = 0.0  # first: whoever dies here leaves a full bucket, not another's state
+        fulls[nearest + 1] = now  # first: whoever dies here leaves a full bucket, not the level of another
         digests[nearest] = digest
         return nearest
 

@@ -1,0 +1,256 @@
+"""Local rate limits from the standalone file to the answer, with a clock that is moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dataplane.chain.filter import Env, Origin, Refused
+from dataplane.chain.reply import Reply
+from dataplane.filters import rate_limit
+from dataplane.link.buckets import Buckets
+from dataplane.proxy.replies import REPLIES
+from gatewright.wire.v1 import traffic_pb2
+from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
+from tests.fakes.policy_run import text_of
+from tests.fakes.table_state import exchange
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+
+
+def limited(limits: str) -> str:
+    return text_of(f"policies: {{rateLimit: {limits}}}\nbackends: [{{host: '127.0.0.1:9000'}}]")
+
+
+def ask(proxy: MemoryProxy, client: FakeTransport, request: bytes = GET) -> bytes:
+    """Send a request, answer it upstream if it gets there, and take what the client received."""
+    asked = len(proxy.upstream.received) if proxy.connector.upstreams else 0
+    client.send(request)
+    if proxy.connector.upstreams and len(proxy.upstream.received) > asked:
+        proxy.upstream.answer(OK)
+    return client.take()
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split()[1])
+
+
+def statuses(proxy: MemoryProxy, client: FakeTransport, count: int) -> list[int]:
+    return [status(ask(proxy, client)) for _ in range(count)]
+
+
+# --- requests, in YAML
+
+
+# requests, unit, burst: how many pass at once, and seconds until the next one
+RATES = [
+    (1, "Seconds", 0, 1, 1.0),
+    (4, "Seconds", 0, 4, 0.25),
+    (4, "Seconds", 3, 7, 0.25),
+    (30, "Minutes", 0, 30, 2.0),
+    (2, "Hours", 1, 3, 1800.0),
+]
+
+
+@pytest.mark.parametrize(("requests", "unit", "burst", "at_once", "next_after"), RATES)
+def test_a_bucket_holds_rate_and_burst_and_fills_all_the_time(
+    requests: int, unit: str, burst: int, at_once: int, next_after: float
+) -> None:
+    proxy = MemoryProxy(limited(f"{{local: [{{requests: {requests}, unit: {unit}, burst: {burst}}}]}}"))
+    client = proxy.connect()
+    assert statuses(proxy, client, at_once + 2) == [200] * at_once + [429] * 2
+    proxy.advance(next_after * 0.9)
+    client = client if client.open else proxy.connect()
+    assert statuses(proxy, client, 1) == [429]
+    proxy.advance(next_after * 0.1)
+    client = client if client.open else proxy.connect()
+    assert statuses(proxy, client, 2) == [200, 429]
+    proxy.advance(next_after * at_once * 3)  # full, and no fuller
+    client = proxy.connect()  # the old connection was idle for too long
+    assert statuses(proxy, client, at_once + 1) == [200] * at_once + [429]
+
+
+@pytest.mark.claims("errors: Local or global rate limit exceeded")
+def test_what_the_client_gets(refused: Callable[..., None]) -> None:
+    proxy = MemoryProxy(limited("{local: [{requests: 6, unit: Minutes, burst: 2}]}"))
+    client = proxy.connect()
+    assert statuses(proxy, client, 8) == [200] * 8
+    proxy.advance(1.0)
+    answer = ask(proxy, client)
+    refused(answer)
+    for line in (b"retry-after: 9", b"x-ratelimit-limit: 8", b"x-ratelimit-remaining: 0", b"x-ratelimit-reset: 79"):
+        assert b"\r\n" + line + b"\r\n" in answer
+    assert "RateLimited" in proxy.log_lines()[-1] and "rate_limit local[0]" in proxy.log_lines()[-1]
+
+
+def test_the_wait_is_at_least_a_second() -> None:
+    proxy = MemoryProxy(limited("{local: [{requests: 100, unit: Seconds}]}"))
+    client = proxy.connect()
+    statuses(proxy, client, 100)
+    assert b"\r\nretry-after: 1\r\n" in ask(proxy, client)
+
+
+def test_of_several_limits_all_are_checked_before_any_is_taken() -> None:
+    proxy = MemoryProxy(limited("{local: [{requests: 100, unit: Hours}, {requests: 2, unit: Seconds}]}"))
+    client = proxy.connect()
+    assert statuses(proxy, client, 60) == [200] * 2 + [429] * 58
+    answer = ask(proxy, client)
+    assert b"\r\nx-ratelimit-limit: 2\r\n" in answer
+    assert "local[1]" in proxy.log_lines()[-1]
+    for _ in range(49):
+        proxy.advance(1.0)
+        assert statuses(proxy, client, 2) == [200, 200]
+    assert b"\r\nx-ratelimit-limit: 2\r\n" in ask(proxy, client)
+    proxy.advance(1.0)  # 100 of an hour have passed, and one more that came back meanwhile
+    assert statuses(proxy, client, 2) == [200, 429]
+    assert b"\r\nx-ratelimit-limit: 100\r\n" in ask(proxy, client)  # the longest wait
+
+
+# --- one for each policy and target, over swaps
+
+
+def test_counts_outlive_a_swap_and_begin_anew_when_the_policy_changes() -> None:
+    text = limited("{local: [{requests: 2, unit: Hours}]}")
+    proxy = MemoryProxy(text)
+    client = proxy.connect()
+    assert statuses(proxy, client, 3) == [200, 200, 429]
+    proxy.load(text.replace("routes:", "routes:\n    - {name: other, matches: [{path: {type: Exact, value: /x}}]}"))
+    assert statuses(proxy, client, 1) == [429]
+    proxy.load(text)
+    assert statuses(proxy, client, 1) == [429]
+    proxy.load(text.replace("requests: 2", "requests: 3"))
+    assert statuses(proxy, client, 4) == [200, 200, 200, 429]
+
+
+def test_routes_with_equal_policies_count_for_themselves() -> None:
+    head, route = limited("{local: [{requests: 1, unit: Hours}]}").split("    - name: r\n")
+    match = "    - name: {0}\n      matches: [{{path: {{type: Exact, value: /{0}}}}}]\n"
+    proxy = MemoryProxy(head + "".join(match.format(name) + route for name in "ab"))
+    client = proxy.connect()
+    found = [status(ask(proxy, client, GET.replace(b"/ ", b"/%b " % path))) for path in (b"a", b"b", b"a", b"b")]
+    assert found == [200, 200, 429, 429]
+
+
+# --- conditional
+
+
+def test_the_first_condition_that_holds_says_which_limits() -> None:
+    proxy = MemoryProxy(
+        limited(
+            """{conditional: [
+              {condition: "request.headers['x-tier'] == 'gold'", policy: {local: [{requests: 3, unit: Hours}]}},
+              {policy: {local: [{requests: 1, unit: Hours}]}}]}""".replace("\n", " ")
+        )
+    )
+    client = proxy.connect()
+    gold = GET.replace(b"Host: a", b"Host: a\r\nX-Tier: gold")
+    assert [status(ask(proxy, client, each)) for each in (GET, gold, GET, gold, gold, gold)] == [
+        *(200, 200, 429, 200, 200, 429)
+    ]
+
+
+# --- tokens
+
+
+class Limited:
+    """A built filter, and a clock to move."""
+
+    def __init__(self, *limits: traffic_pb2.LocalRateLimit, buckets: Buckets | None = None) -> None:
+        self.now = 1000.0
+        env = Env(
+            clock=lambda: self.now,
+            random=lambda: 0.0,
+            buckets=buckets or Buckets.local(),
+            origin=Origin("GatewayPolicy default/p", "rate_limit", "HTTPRoute default/r"),
+        )
+        made = rate_limit.build(traffic_pb2.RateLimit(local=limits), env)
+        assert made is not None
+        self.filter = made
+
+    def ask(self, tokens: object = None) -> Reply | None:
+        """One request, from its beginning to its end; the model's backend leaves this number."""
+        x = exchange()
+        assert self.filter.request is not None
+        answer = self.filter.request(x)
+        assert answer is None or isinstance(answer, Reply)
+        if tokens is not None and answer is None:
+            x.leave("llm.totalTokens", tokens)
+        if self.filter.end is not None:
+            self.filter.end(x)
+        return answer
+
+
+TOKENS = traffic_pb2.LocalRateLimit(tokens=60, unit=traffic_pb2.UNIT_MINUTES, burst=40)
+
+
+def test_tokens_are_taken_at_the_end_and_may_be_owed() -> None:
+    limited = Limited(TOKENS)
+    assert limited.ask(99) is None  # 1 of 100 is left
+    assert limited.ask(50) is None  # 49 are owed
+    answer = limited.ask()
+    assert answer is not None and (answer.status, answer.body) == (429, REPLIES["RateLimited"].body)
+    assert b"retry-after: 50\r\nx-ratelimit-limit: 100\r\nx-ratelimit-remaining: 0\r\n" in answer.headers
+    assert b"x-ratelimit-reset: 149\r\n" in answer.headers
+    limited.now += 49.9
+    assert limited.ask() is not None
+    limited.now += 0.1
+    assert limited.ask() is None
+
+
+def test_requests_that_used_no_tokens_cost_none() -> None:
+    limited = Limited(TOKENS)
+    assert [limited.ask() for _ in range(500)] == [None] * 500
+
+
+@pytest.mark.parametrize("left", [0, -5, "7", 1.5, None])
+def test_what_is_no_number_of_tokens_costs_nothing(left: object) -> None:
+    limited = Limited(traffic_pb2.LocalRateLimit(tokens=1, unit=traffic_pb2.UNIT_HOURS))
+    assert [limited.ask(left), limited.ask(left)] == [None, None]
+
+
+def test_requests_and_tokens_in_one_list() -> None:
+    limited = Limited(TOKENS, traffic_pb2.LocalRateLimit(requests=2, unit=traffic_pb2.UNIT_SECONDS))
+    assert [limited.ask(10) is None for _ in range(3)] == [True, True, False]
+    limited.now += 1.0
+    assert limited.ask(300) is None
+    answer = limited.ask()
+    assert answer is not None and "local[0]" in answer.detail
+
+
+def test_only_limits_of_tokens_have_an_end_hook() -> None:
+    assert Limited(traffic_pb2.LocalRateLimit(requests=2, unit=traffic_pb2.UNIT_SECONDS)).filter.end is None
+
+
+def test_two_filters_of_one_policy_and_target_count_together() -> None:
+    """As in two workers, or before and after a swap."""
+    buckets = Buckets.local()
+    limit = traffic_pb2.LocalRateLimit(requests=3, unit=traffic_pb2.UNIT_HOURS)
+    first, second = Limited(limit, buckets=buckets), Limited(limit, buckets=buckets)
+    assert [each.ask() is None for each in (first, second, first, second)] == [True, True, True, False]
+
+
+# --- what cannot be built
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        (traffic_pb2.LocalRateLimit(unit=traffic_pb2.UNIT_HOURS), r"local\[1\]: requests or tokens must be at least 1"),
+        (traffic_pb2.LocalRateLimit(requests=0, unit=traffic_pb2.UNIT_HOURS), r"local\[1\]: requests or tokens"),
+        (traffic_pb2.LocalRateLimit(tokens=1), r"local\[1\].unit: 0 is not known"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(limit: traffic_pb2.LocalRateLimit, reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
+        Limited(TOKENS, limit)
+
+
+def test_without_memory_to_count_in_it_is_refused() -> None:
+    with pytest.raises(Refused, match="nothing to count in"):
+        rate_limit.build(traffic_pb2.RateLimit(local=[TOKENS]), Env(clock=lambda: 0.0, random=lambda: 0.0))
+
+
+def test_no_limits_are_no_step() -> None:
+    assert rate_limit.build(traffic_pb2.RateLimit(), Env(clock=lambda: 0.0, random=lambda: 0.0)) is None
