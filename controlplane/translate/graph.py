@@ -325,6 +325,7 @@ class Collections:
         if item is None or translation is None:
             return None
         report = PolicyReport(
+            key,
             translation,
             where,
             context.fetch(self.placed_policies, key),

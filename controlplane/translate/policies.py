@@ -7,7 +7,7 @@ policy, and when what one of its references leads to changes. `placed` joins tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -54,6 +54,8 @@ class PolicyTranslation:
     """`Accepted` False: nothing of it is sent."""
     invalid: Condition | None = None
     """`Accepted` True, but fields refuse what they cover."""
+    refusing: frozenset[str] = frozenset()
+    """Names of these fields."""
     unresolved: Condition | None = None
 
 
@@ -148,11 +150,7 @@ class _Translator:
     def translation(self) -> PolicyTranslation:
         messages = [(phase, self._completed(phase, message)) for phase, message in self._lowered()]
         found = self._references
-        invalid = [
-            f"{to_camel(message.WhichOneof('field') or '')}: {message.invalid}"
-            for _, message in messages
-            if message.invalid
-        ]
+        invalid = {message.WhichOneof("field") or "": message.invalid for _, message in messages if message.invalid}
         return PolicyTranslation(
             fields=tuple(
                 (Setting(phase, message.WhichOneof("field") or ""), message.SerializeToString(deterministic=True))
@@ -163,7 +161,8 @@ class _Translator:
             backends=tuple(sorted(found.called)),
             secrets=tuple(sorted(found.read)),
             written=tuple(sorted(found.written.items())),
-            invalid=Condition("Accepted", True, "PartiallyValid", _REFUSES + "; ".join(invalid)) if invalid else None,
+            invalid=_partially_valid(invalid),
+            refusing=frozenset(invalid),
             unresolved=_summary(found.unresolved),
         )
 
@@ -185,7 +184,12 @@ class _Translator:
         return message
 
 
-_REFUSES: Final = "what these cover is refused: "
+def _partially_valid(invalid: Mapping[str, str]) -> Condition | None:
+    """`invalid`: fields with what is wrong with them."""
+    if not invalid:
+        return None
+    texts = "; ".join(f"{to_camel(field)}: {text}" for field, text in invalid.items())
+    return Condition("Accepted", True, "PartiallyValid", f"what these cover is refused: {texts}")
 
 
 def _summary(unresolved: Sequence[Condition]) -> Condition | None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.fleet import rejected
-from controlplane.translate.keys import ObjectKey, secret_resource
+from controlplane.translate.keys import ObjectKey, policy_resource, secret_resource
 from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
 from controlplane.translate.policy_targets import Attachment
 from gatewright.api.names import CONTROLLER_NAME, GATEWAY_API_GROUP
@@ -37,12 +37,14 @@ class PolicyReport:
 
     def __init__(
         self,
+        key: ObjectKey,
         translation: PolicyTranslation,
         attachment: Attachment,
         placed: PlacedPolicy | None,
         outcome: Outcome[ObjectKey],
         refusals: Refusals,
     ) -> None:
+        self._key = key
         self._translation = translation
         self._attachment = attachment
         self._placed = placed
@@ -99,11 +101,13 @@ class PolicyReport:
 
     def _rejected(self, gateway: ObjectKey) -> Condition | None:
         """What the proxies refused of the policy: its fields, and what has no status of ours to write, Secrets and
-        Services. Present only when there is something, as for routes."""
+        Services. Present only when there is something, as for routes, and of fields of which `ResolvedRefs` does not
+        say already why they cannot be served."""
         if self._placed is None or gateway not in self._placed.gateways:
             return None
         made = self._translation
-        names = [name for owner, name, _ in self._placed.resources if owner == gateway]
+        said = {policy_resource(self._key, field) for field in made.refusing}
+        names = [name for owner, name, _ in self._placed.resources if owner == gateway and name not in said]
         names += map(secret_resource, made.secrets)
         names += [backend.resource for backend in made.backends if backend.kind == "service"]
         texts = [f"{name}: {text}" for name in names if (text := self._refusals(gateway, name)) is not None]
