@@ -30,7 +30,7 @@ WAITING = {
     "GatewayPolicy": 504,
     "GatewayParameters": 37,
     "GatewayBackend": 890,
-    STANDALONE: 41,
+    STANDALONE: 51,  # what remains of `policies` and the listeners' `traffic`, which were one setting each
 }
 UNSERVED = {
     "GRPCRoute": 71,
