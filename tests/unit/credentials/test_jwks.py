@@ -1,0 +1,165 @@
+"""Signatures against the vectors of Wycheproof, and key sets as issuers publish them.
+
+The vectors are not committed: they are read from the folder `shared` beside the checkout, or below GATEWRIGHT_SHARED.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataplane.credentials import jwks, jwt
+from tests.fakes.tokens import Issuer, encoded, key_set
+
+
+def vectors_file() -> Path | None:
+    named = os.environ.get("GATEWRIGHT_SHARED")
+    shared = Path(named) if named else Path(__file__).parents[4] / "shared"
+    found = shared / "data/wycheproof/json_web_signature_test.json"
+    return found if found.is_file() else None
+
+
+FILE = vectors_file()
+needs_vectors = pytest.mark.skipif(FILE is None, reason="no Wycheproof data: set GATEWRIGHT_SHARED")
+
+NOT_OURS = {
+    "oct": "a symmetric key",
+    346: "the key says PS256, the token PS384: a key that names its algorithm allows no other",
+    350: "as 346",
+}
+"""Valid vectors that are refused: by kind of key, or number."""
+
+
+def vectors() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """(key, vector) of each."""
+    if FILE is None:
+        return []
+    groups = json.loads(FILE.read_text())["testGroups"]
+    return [(group.get("public") or group["private"], vector) for group in groups for vector in group["tests"]]
+
+
+def accepted(key: dict[str, Any], token: Any) -> bool:
+    """As a signature is checked for a provider that has this one key. Payloads of vectors are no claims: these are put
+    in their place after the parts were read."""
+    if not isinstance(token, str):
+        token = json.dumps(token)
+    try:
+        keys = jwks.read(key_set(key))
+    except jwks.Unusable:
+        return False
+    signed, _, signature = token.encode().rpartition(b".")
+    head, _, payload = signed.partition(b".")
+    read = jwt.read(b".".join((head, encoded(b"{}").encode(), signature)))
+    if isinstance(read, str) or b"." in payload or not _is_base64url(payload):
+        return False
+    believed = jwt.Token(read.algorithm, read.kid, {}, signed, read.signature)
+    return jwt.wrong_signature(believed, keys) == ""
+
+
+def _is_base64url(text: bytes) -> bool:
+    try:
+        jwks.from_base64url(text)
+    except jwks.Unusable:
+        return False
+    return True
+
+
+@needs_vectors
+def test_no_invalid_vector_is_accepted() -> None:
+    invalid = [(key, vector) for key, vector in vectors() if vector["result"] != "valid"]
+    assert len(invalid) > 300
+    assert [vector["tcId"] for key, vector in invalid if accepted(key, vector["jws"])] == []
+
+
+@needs_vectors
+def test_every_valid_vector_of_an_allowed_algorithm_is_accepted() -> None:
+    valid = [(key, vector) for key, vector in vectors() if vector["result"] == "valid"]
+    ours = [(key, vector) for key, vector in valid if key["kty"] not in NOT_OURS and vector["tcId"] not in NOT_OURS]
+    assert len(ours) > 30
+    assert [vector["tcId"] for key, vector in ours if not accepted(key, vector["jws"])] == []
+
+
+@needs_vectors
+def test_the_valid_vectors_that_are_refused_are_those_that_are_listed() -> None:
+    refused = [
+        (key, vector) for key, vector in vectors() if vector["result"] == "valid" and not accepted(key, vector["jws"])
+    ]
+    assert all(key["kty"] in NOT_OURS or vector["tcId"] in NOT_OURS for key, vector in refused)
+    assert {vector["tcId"] for _, vector in refused} >= {346, 350}
+
+
+EC, RSA, ED = Issuer("ES256"), Issuer("RS256"), Issuer()
+
+USABLE = [
+    (ED.key(), {"EdDSA", "Ed25519"}),
+    (ED.key(alg="EdDSA"), {"EdDSA"}),
+    (EC.key(use="sig", key_ops=["verify"]), {"ES256"}),
+    (RSA.key(), {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
+    (RSA.key(alg="PS384"), {"PS384"}),
+    (RSA.key(x5c=["?"], x5t="?", n=RSA.key()["n"] + "=="), {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
+    (Issuer("ES512").key(alg="ES521"), {"ES512"}),
+]
+
+
+@pytest.mark.parametrize(("member", "algorithms"), USABLE)
+def test_algorithms_come_from_the_key(member: dict[str, Any], algorithms: set[str]) -> None:
+    assert set(jwks.key_of(member).checks) == algorithms
+
+
+UNUSABLE = [
+    ([], "not an object"),
+    ({}, "not a public key of a known kind"),
+    ({"kty": ["RSA"]}, "not a public key of a known kind"),
+    ({"kty": "oct", "k": "AAAA"}, "not a public key of a known kind"),
+    (ED.key(use="enc"), "not a key for signatures"),
+    (ED.key(key_ops="verify"), "not a key for signatures"),
+    (ED.key(kid=1), "kid is no text"),
+    (ED.key(crv="X25519"), "a curve that is not known"),
+    (ED.key(x="AAAA"), ""),
+    (ED.key(x=1), "x is missing"),
+    (ED.key(x="\u00e9"), "not base64url"),
+    (ED.key(alg="ES256"), "alg does not fit the key"),
+    (EC.key(alg=["ES256"]), "alg does not fit the key"),
+    (EC.key(crv="secp256k1"), "a curve that is not known"),
+    (EC.key(crv="P-384"), "a coordinate has another length than the curve's"),
+    (EC.key(y=EC.key()["x"]), ""),  # not on the curve
+    (RSA.key(alg="HS256"), "alg does not fit the key"),
+    (RSA.key(e="AA"), ""),
+    (RSA.key(e="Ag"), ""),
+    (RSA.key(n=None), "n is missing"),
+    (RSA.key(n=encoded(b"\xff" * 2049)), "an RSA key has 2048 to 16384 bits"),
+]
+
+
+@pytest.mark.parametrize(("member", "reason"), UNUSABLE)
+def test_keys_that_are_left_out(member: Any, reason: str) -> None:
+    with pytest.raises(jwks.Unusable) as caught:
+        jwks.key_of(member)
+    assert reason in str(caught.value)
+    keys = jwks.read(key_set(member, RSA.key(kid="good")))
+    assert [key.kid for key in keys.keys] == ["good"]
+
+
+@pytest.mark.parametrize("text", [b"\xff", b"[" * 100_000, b'{"keys": {}}', b"{}", b"null", b'{"keys": [null, 1]}'])
+def test_texts_that_are_no_key_set(text: bytes) -> None:
+    with pytest.raises(jwks.Unusable):
+        jwks.read(text)
+
+
+def test_nothing_of_a_key_is_shown() -> None:
+    assert repr(jwks.read(key_set(RSA.key(), EC.key()))) == "KeySet(2 keys)"
+
+
+@pytest.mark.parametrize("text", [b"a", b"ab=", b"ab==", b"a+b/", b"AB", b"a b", b"abcde", b"\xff\xff", b"ab\n"])
+def test_not_base64url(text: bytes) -> None:
+    with pytest.raises(jwks.Unusable):
+        jwks.from_base64url(text)
+
+
+@pytest.mark.parametrize("data", [b"", b"a", b"ab", b"abc", bytes(range(256))])
+def test_base64url(data: bytes) -> None:
+    assert jwks.from_base64url(encoded(data).encode()) == data
