@@ -25,7 +25,7 @@ from gatewright.api.names import GROUP
 from gatewright.api.references import PolicyBackendReference
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.basic_authentication import BasicAuthentication
-from gatewright.attach.outcome import Claim, Setting
+from gatewright.attach.outcome import Claim, Setting, order
 from gatewright.attach.places import Phase, PlaceKey
 from gatewright.wire.v1 import policy_pb2
 
@@ -141,8 +141,7 @@ class _Translator:
     ) -> None:
         self._key = key
         self._policy = policy
-        # Equal places: the older policy wins, then the smaller namespace/name. Files have no time, and come first.
-        self._order = f"{policy.metadata.creation_timestamp or ''} {key}"
+        self._order = order(policy.metadata.creation_timestamp, key.namespace, key.name)
         strategy = policy.spec.strategy
         self._override = strategy is not None and strategy.inheritance == "Override"
         self._references = _References(context, backends, known, key)

@@ -45,7 +45,7 @@ class Claim(NamedTuple, Generic[PolicyT]):
 
 def order(created: str | None, namespace: str, name: str) -> str:
     """The text by which policies are ordered: the older, then by name (decisions). `created` is RFC 3339 in UTC, which
-    sorts as text; objects of files have none."""
+    sorts as text; objects of files have none, and come first."""
     return f"{created or ''} {namespace}/{name}"
 
 
