@@ -38,8 +38,8 @@ SECTIONS: Final = {LOCKS: 64 * locks.STRIPE_BYTES, BUCKETS: SIZE}
 _STRIDE: Final = 2 * GROUP
 """Words of a group."""
 
-ROUNDING: Final = 0.001
-"""Part of a token that may be missing: what is lost in the digits of the clock must not refuse the last one."""
+ROUNDING: Final = 2e-9
+"""Seconds that a step of a bucket may lose in the digits of the clock, when the system has been up for 300 days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,11 @@ class Rate:
 
     @property
     def room(self) -> float:
-        """A bucket that is full in more seconds than these has not one token."""
-        return (self.capacity - 1 + ROUNDING) * self.interval
+        """A bucket that is full in more seconds than these has not one token. A thousandth of one may be missing, and
+        what rounding may come to over all of them: it must refuse nobody. Counts are right to one up to some 20,000
+        tokens a second."""
+        tolerance = self.interval / 1000 + self.capacity * ROUNDING
+        return (self.capacity - 1) * self.interval + min(tolerance, self.interval / 2)
 
 
 Take = Callable[[float], Sequence[float] | None]

@@ -1,0 +1,171 @@
+"""Buckets: what one process counts by itself, and what several count together."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from dataplane.link import buckets
+from dataplane.link.buckets import GROUP, Buckets, Rate
+from dataplane.link.shared import CommitWord, Region
+from tests.fakes import shared_buckets
+
+NEVER = 1e9
+"""Seconds until a token comes back, in tests without a clock."""
+
+
+@pytest.fixture
+def region() -> Iterator[Region]:
+    with shared_buckets.shared() as made:
+        yield made
+
+
+def taken(found: Buckets, key: str, rate: Rate, now: float, tries: int) -> int:
+    """How many of the tries got a token."""
+    take = found.meter(key, [rate]).take
+    return sum(take(now) is None for _ in range(tries))
+
+
+@pytest.fixture(params=["local", "shared"])
+def either(request: pytest.FixtureRequest, region: Region) -> Buckets:
+    return Buckets.local() if request.param == "local" else Buckets.of(region)
+
+
+def test_a_bucket_holds_its_capacity_and_fills_all_the_time(either: Buckets) -> None:
+    rate = Rate(interval=0.5, capacity=3)
+    assert taken(either, "a", rate, 100.0, 5) == 3
+    assert taken(either, "a", rate, 100.49, 1) == 0
+    assert taken(either, "a", rate, 100.5, 2) == 1
+    assert taken(either, "a", rate, 101.25, 3) == 1
+    assert taken(either, "a", rate, 101.5, 3) == 1  # the half that was left counts
+    assert taken(either, "a", rate, 900.0, 5) == 3
+
+
+@pytest.mark.parametrize(("interval", "capacity"), [(0.1, 10), (1 / 3, 7), (1e-3, 1000), (60 / 7, 7), (1e-4, 10000)])
+@pytest.mark.parametrize("now", [0.0, 86400.0 * 300 + 0.1])
+def test_digits_lose_no_token(interval: float, capacity: int, now: float) -> None:
+    found = Buckets.local()
+    rate = Rate(interval, capacity)
+    assert taken(found, "a", rate, now, capacity + 3) == capacity
+    assert sum(taken(found, "a", rate, now + (step + 1) * interval, 2) for step in range(50)) == 50
+
+
+def test_a_refusal_says_when_each_is_full(either: Buckets) -> None:
+    take = either.meter("a", [Rate(2.0, 1), Rate(1.0, 5)]).take
+    assert take(10.0) is None
+    assert take(10.5) == [1.5, 0.5]
+    assert take(11.75) == pytest.approx([0.25, -0.75])
+
+
+def test_all_are_checked_before_any_is_taken(either: Buckets) -> None:
+    meter = either.meter("a", [Rate(NEVER, 10), Rate(NEVER, 3)])
+    assert sum(meter.take(1.0) is None for _ in range(8)) == 3
+    refused = meter.take(1.0)
+    assert refused is not None and refused[0] == pytest.approx(3 * NEVER)
+
+
+def test_what_is_spent_may_be_owed(either: Buckets) -> None:
+    meter = either.meter("a", [Rate(1.0, 10, is_charged=False)])
+    assert meter.take(0.0) is None
+    meter.spend(0.0, 0, 25)
+    assert meter.take(15.5) is not None
+    assert meter.take(16.0) is None
+    meter.spend(400.0, 0, 10)
+    assert meter.take(400.0) is not None
+
+
+def test_keys_do_not_meet(either: Buckets) -> None:
+    assert [taken(either, f"key {index}", Rate(NEVER, 1), 1.0, 2) for index in range(200)] == [1] * 200
+
+
+def test_an_entry_is_used_again_when_its_bucket_is_full() -> None:
+    """A section of one group: there is room for GROUP buckets that are not full, and for any number over time."""
+    found = Buckets(memoryview(bytearray(GROUP * 16)), None)
+    for moment in range(10):
+        now = moment * 10.0 + 1.0
+        assert [taken(found, f"{moment} {index}", Rate(1.0, 2), now, 3) for index in range(GROUP)] == [2] * GROUP
+        assert [taken(found, f"{moment} {index}", Rate(1.0, 2), now, 3) for index in range(GROUP)] == [0] * GROUP
+
+
+def test_a_meter_finds_its_bucket_again_after_another_had_its_entry() -> None:
+    found = Buckets(memoryview(bytearray(GROUP * 16)), None)
+    meter = found.meter("mine", [Rate(1.0, 2)])
+    assert [meter.take(1.0) is None for _ in range(3)] == [True, True, False]
+    for index in range(GROUP):
+        taken(found, f"other {index}", Rate(100.0, 1), 50.0, 1)
+    assert [meter.take(200.0) is None for _ in range(3)] == [True, True, False]
+
+
+def test_more_than_there_is_room_for_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    found = Buckets(memoryview(bytearray(GROUP * 16)), None)
+    for index in range(GROUP + 5):
+        assert taken(found, f"{index}", Rate(100.0 + index, 1), 1.0, 2) == 1
+    assert [record.message for record in caplog.records] == [
+        "more rate limits are in use than there is room for: the one nearest to full begins anew"
+    ]
+    assert taken(found, f"{GROUP - 1}", Rate(100.0 + GROUP - 1, 1), 1.0, 1) == 0  # the farthest stayed
+
+
+def test_two_mappings_are_one_count(region: Region) -> None:
+    first, second = Buckets.of(region), Buckets.of(Region.attach(region.fd))
+    assert taken(first, "a", Rate(NEVER, 5), 1.0, 3) == 3
+    assert taken(second, "a", Rate(NEVER, 5), 1.0, 5) == 2
+
+
+@pytest.mark.parametrize("sections", [{}, buckets.SECTIONS])
+def test_without_locks_each_process_counts_for_itself(
+    sections: dict[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    _, region = CommitWord.create(**sections)
+    found = Buckets.of(region)
+    assert "local" in repr(found) and "counted for each worker" in caplog.text
+    assert taken(found, "a", Rate(NEVER, 2), 1.0, 3) == 2
+    region.close()
+
+
+# --- several processes
+
+TAKE_ALL = """
+me, capacity = int(sys.argv[2]), int(sys.argv[3])
+take = buckets.meter("a", [Rate(1e9, capacity)] * int(sys.argv[4])).take
+print("ready", flush=True)
+while counts[15] == 0:
+    time.sleep(0.0005)
+while take(1.0) is None:
+    counts[me] += 1
+"""
+
+
+@pytest.mark.parametrize("limits", [1, 3])
+def test_processes_together_never_exceed_and_get_all(region: Region, limits: int) -> None:
+    capacity = 20_000
+    children = [shared_buckets.spawn(region, TAKE_ALL, index, capacity, limits) for index in range(3)]
+    counts = region.section(shared_buckets.COUNTS).cast("Q")
+    for child in children:
+        assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    counts[15] = 1
+    assert [child.wait() for child in children] == [0] * 3
+    assert sum(counts[:15]) == capacity
+    for child in children:
+        child.communicate()
+
+
+def test_takers_that_are_killed_take_nothing_along(region: Region) -> None:
+    """Whenever the end comes, the others go on, and what was counted is right but for what the dead could not tell."""
+    capacity, kills = 30_000, 4
+    counts = region.section(shared_buckets.COUNTS).cast("Q")
+    counts[15] = 1
+    survivor = shared_buckets.spawn(region, TAKE_ALL, 14, capacity, 1)
+    assert survivor.stdout is not None and survivor.stdout.readline() == "ready\n"
+    for index in range(kills):
+        child = shared_buckets.spawn(region, TAKE_ALL, index, capacity, 1)
+        while counts[index] < 200 and child.poll() is None:
+            os.sched_yield()
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+    survivor.communicate(timeout=60)
+    assert survivor.returncode == 0
+    assert capacity - kills <= sum(counts[:15]) <= capacity

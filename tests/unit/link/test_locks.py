@@ -1,0 +1,150 @@
+"""Locks between processes: one holder, and what becomes of a lock whose holder is gone or stands still."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from dataplane.link import buckets, locks
+from dataplane.link.locks import Lock, Locks
+from dataplane.link.shared import CommitWord, Region
+from tests.fakes import shared_buckets
+
+HOLD = """
+from dataplane.link.locks import Locks
+lock = Locks(region.section("locks"), region.fd)[3]
+assert lock.try_take(False)
+if sys.argv[2] == "signed":
+    lock.word[lock.index] = __import__("os").getpid()
+print("held", flush=True)
+sys.stdin.read() if sys.argv[3] == "killed" else time.sleep(600)
+"""
+
+
+@pytest.fixture
+def region() -> Iterator[Region]:
+    with shared_buckets.shared() as made:
+        yield made
+
+
+def lock_of(region: Region, number: int = 3) -> Lock:
+    return Locks(region.section(buckets.LOCKS), region.fd)[number]
+
+
+def test_it_has_one_holder(region: Region) -> None:
+    first, second, other = lock_of(region), lock_of(region), lock_of(region, 4)
+    assert first.try_take(False)
+    assert not second.try_take(False)
+    assert other.try_take(False)
+    first.give()
+    assert second.try_take(False)
+
+
+def test_it_is_given_once(region: Region) -> None:
+    lock = lock_of(region)
+    assert lock.try_take(False)
+    lock.give()
+    with pytest.raises(ValueError, match="released too many times"):
+        lock.give()
+
+
+def test_who_waits_gets_it_and_signs(region: Region) -> None:
+    lock = lock_of(region)
+    lock.wait()
+    assert lock.word[lock.index] == os.getpid()
+    assert not lock_of(region).try_take(False)
+
+
+def test_each_stripe_has_a_lock(region: Region) -> None:
+    found = Locks(region.section(buckets.LOCKS), region.fd)
+    assert all(found[number].try_take(False) for number in range(len(found)))
+    assert found[0] is found[0] and repr(found) == f"Locks({len(found)} stripes)"
+
+
+def held_by(region: Region, signs: str, child_ends: str = "killed") -> int:
+    """The process id of one that has taken the lock and was killed, or stopped."""
+    child = shared_buckets.spawn(region, HOLD, signs, child_ends)
+    assert child.stdout is not None and child.stdout.readline() == "held\n"
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    assert not lock_of(region).try_take(False)
+    return child.pid
+
+
+def test_a_lock_of_the_dead_is_taken_over(region: Region) -> None:
+    pid = held_by(region, "signed")
+    lock = lock_of(region)
+    assert lock.word[lock.index] == pid
+    lock.wait()
+    assert lock.word[lock.index] == os.getpid()
+    lock.give()
+    assert lock_of(region).try_take(False)
+
+
+@pytest.mark.parametrize("holder", ["nobody", "another"])
+def test_also_when_it_died_before_it_signed(region: Region, holder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "STOPPED", 0.1)
+    lock = lock_of(region)
+    lock.word[lock.index] = {"nobody": 0, "another": os.getppid()}[holder]
+    held_by(region, "unsigned")
+    lock.wait()
+    assert lock.word[lock.index] == os.getpid()
+    lock.give()
+    assert lock_of(region).try_take(False)
+
+
+def test_one_that_stood_still_learns_it(
+    region: Region, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(locks, "STOPPED", 0.05)
+    asleep, awake = lock_of(region), lock_of(region)
+    assert asleep.try_take(False)
+    asleep.word[asleep.index] = os.getppid()  # it lives
+    awake.wait()
+    awake.give()
+    with pytest.raises(ValueError, match="released too many times"):
+        asleep.give()
+    asleep.late()
+    assert "lock 3 was taken over while this process stood still" in caplog.text
+
+
+WAIT = """
+from dataplane.link.locks import Locks
+lock = Locks(region.section("locks"), region.fd)[3]
+print("ready", flush=True)
+lock.wait()
+counts[int(sys.argv[2])] = 1
+while counts[15] == 0:
+    time.sleep(0.001)
+lock.give()
+"""
+
+
+def test_of_several_that_wait_one_takes_over(region: Region) -> None:
+    held_by(region, "signed")
+    counts = region.section(shared_buckets.COUNTS).cast("Q")
+    children = [shared_buckets.spawn(region, WAIT, index) for index in range(3)]
+    for child in children:
+        assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    while sum(counts[:3]) == 0:
+        os.sched_yield()
+    one_at_first = sum(counts[:3])
+    counts[15] = 1
+    for child in children:
+        child.communicate(timeout=60)
+    assert (one_at_first, sum(counts[:3]), [child.returncode for child in children]) == (1, 3, [0, 0, 0])
+
+
+def test_without_semaphores_there_are_no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, region = CommitWord.create(**buckets.SECTIONS)
+    section = region.section(buckets.LOCKS)
+    assert not locks.are_made(section)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    assert not locks.initialise(section)
+    monkeypatch.undo()
+    assert locks.initialise(section) and locks.are_made(section)
+    region.close()
