@@ -10,14 +10,12 @@ from gatewright.wire.v1 import traffic_pb2
 
 def build(config: traffic_pb2.Retry, env: Env) -> Retry:
     """Raises `Refused` for a code that is no error status (HTTPRouteRetryStatusCode), and for an expression that does
-    not compile or that reads the body of a response, which is not there when the response is judged."""
+    not compile."""
     for code in config.codes:
         if not 400 <= code <= 599:
             raise Refused(f"code {code} is not between 400 and 599")
     precondition = expressions.compiled(config.precondition, "request", "precondition") if config.precondition else None
     condition = expressions.compiled(config.condition, "response", "condition") if config.condition else None
-    if condition is not None and expressions.reads_response_body([condition]):
-        raise Refused("condition: response.body has not come yet when a response is judged; use its code and headers")
     default = Retry()
     return Retry(
         frozenset(config.codes),
@@ -26,5 +24,6 @@ def build(config: traffic_pb2.Retry, env: Env) -> Retry:
         None if precondition is None else expressions.condition(precondition),
         None if condition is None else expressions.condition(condition),
         reads_body=precondition is not None and expressions.reads_request_body([precondition]),
+        judges_body=condition is not None and expressions.reads_response_body([condition]),
         limit=env.buffer_limit,
     )

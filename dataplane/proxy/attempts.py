@@ -212,6 +212,11 @@ def refuses(x: Exchange, context: Context, up: UpstreamConnection, head: Respons
     return retries.refuses(x, context, up, head, attempt)
 
 
+def refuses_body(x: Exchange, context: Context) -> bool:
+    """The same for a response that `refuses` left undecided, with its body held (`x.answer_body`)."""
+    return retries.refuses_body(x, context, attempt)
+
+
 def resend(x: Exchange, context: Context) -> None:
     """The same bytes again, on a new connection: another idle one may be just as stale."""
     x.endpoint.pending += 1

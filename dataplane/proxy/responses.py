@@ -39,8 +39,9 @@ def chains_of(x: Exchange) -> list[tuple[int, Chain]]:
 
 
 def most_held(x: Exchange) -> int:
-    """Bytes of the response body that its steps want held at most; 0: none of them reads it."""
-    return max(chain.response_body for _, chain in chains_of(x))
+    """Bytes of the response body that its steps, or the condition of its retries, want held at most; 0: nobody does."""
+    most = max(chain.response_body for _, chain in chains_of(x))
+    return most if x.retries is None or x.retries.decided else max(most, x.retries.policy.limit)
 
 
 def is_stream(x: Exchange) -> bool:
@@ -54,7 +55,7 @@ def run_fast(x: Exchange) -> Outcome:
     route = x.policies.chain
     if route.may_wait or x.target_plan.chain.response is not None or x.listener.chain.response is not None:
         return run(x)
-    answer: Reply | None = route.response(x)
+    answer: Reply | None = None if route.response is None else route.response(x)
     if answer is not None:
         x.stage = ROUTE
     return answer

@@ -30,6 +30,9 @@ IDEMPOTENT = frozenset((b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"PUT", b"DELETE"
 FAILURES = frozenset(("connect", "dns", "reset", "timeout"))
 """Causes that are tried again whatever `codes` says (decisions, Retry); others only when their status is a code."""
 
+SWITCHING = 101
+"""Status of a response that ends HTTP on its connection: nothing judges it."""
+
 MAX_BACKOFF = 10.0
 """Seconds that a doubled backoff does not exceed; a longer one is kept as it is configured."""
 _DOUBLINGS = 32
@@ -96,16 +99,37 @@ def after_failure(x: Exchange, context: Context, cause: str, reply: Reply, sent:
 
 
 def refuses(x: Exchange, context: Context, up: UpstreamConnection, head: ResponseHead, attempt: Attempt) -> bool:
-    """Whether another try takes the place of this response. If so, it is let go, without anybody waiting for it."""
+    """Whether another try takes the place of this response. If so, it is let go, without anybody waiting for it.
+
+    A condition that reads the body leaves the response undecided (`Retries.decided`): `refuses_body` is asked later.
+    """
     policy = x.retries.policy
-    unwanted = head.status in policy.codes or (policy.condition is not None and _is_true(x, head))
-    if unwanted and _again(x, context, "status", attempt):
+    listed = head.status in policy.codes
+    if not listed and policy.judges_body and head.status != SWITCHING:
+        return False
+    if (listed or _is_true(x, head)) and _again(x, context, "status", attempt):
         _let_go(up, head, context)
         return True
+    _accept(x)
+    return False
+
+
+def refuses_body(x: Exchange, context: Context, attempt: Attempt) -> bool:
+    """The same for a response whose body is held in `x.answer_body` (None: it could not be). `x.up`: it is not over."""
+    up = x.up
+    if x.retries.policy.condition(x) and _again(x, context, "status", attempt):
+        if up is not None:
+            up.release()
+        return True
+    _accept(x)
+    return False
+
+
+def _accept(x: Exchange) -> None:
+    """The client gets this response: there is no other try, and nothing is kept for one."""
     x.retries.decided = True
     if x.copy is not None:
         x.copy.settle()
-    return False
 
 
 def ended(x: Exchange, context: Context) -> None:
@@ -123,10 +147,13 @@ _OUTCOMES = {"": "success", "RequestDeadline": "deadline"}
 
 def _is_true(x: Exchange, head: ResponseHead) -> bool:
     """The policy's condition on this response."""
+    condition = x.retries.policy.condition
+    if condition is None or head.status == SWITCHING:
+        return False
     x.status, x.response = head.status, Head(head.block, head.low)
-    holds = head.status != 101 and x.retries.policy.condition(x)
+    holds: bool = condition(x)
     x.status, x.response = 0, None
-    return bool(holds)
+    return holds
 
 
 def _again(x: Exchange, context: Context, cause: str, attempt: Attempt) -> bool:
@@ -139,8 +166,8 @@ def _again(x: Exchange, context: Context, cause: str, attempt: Attempt) -> bool:
         return False
     retries.tries += 1
     x.attempt += 1
-    x.up = None
-    x.out = b""
+    x.up, x.out = None, b""
+    x.status, x.response, x.answer_body, x.answer_over = 0, None, None, False  # of the response that is let go
     x.down.hold_body(x)
     context.recorder.retry(cause)
     number = x.attempt

@@ -123,20 +123,25 @@ class Responding(Gathering):
             self._switch(x, up, head, first)
             return
         route, target, gateway = x.policies.chain.response, x.target_plan.chain.response, x.listener.chain.response
-        if route is None and target is None and gateway is None:
+        undecided = x.retries is not None and not x.retries.decided
+        if route is None and target is None and gateway is None and not undecided:
             log = x.listener.access_log
             if log is not None and log.reads_headers:
                 x.response = Head(head.block, head.low)
             self._send_head(x, head.line, head.block, head.framing, first)
             return
         x.response = Head(head.block, head.low)
-        if x.policies.chain.response_body or x.target_plan.chain.response_body or x.listener.chain.response_body:
+        reads = x.policies.chain.response_body or x.target_plan.chain.response_body or x.listener.chain.response_body
+        if reads or undecided:
             self._hold(x, up, head, first)
         else:
             self._respond(x, head, first)
 
     def _respond(self, x: Exchange, head: ResponseHead, first: bytes) -> None:
         """Run the response steps, and send what they made of the response. `first`: what there is of its body."""
+        if x.retries is not None and not x.retries.decided and attempts.refuses_body(x, self.context):
+            self.late = None
+            return
         try:
             rest = responses.run_fast(x)
         except Exception as error:  # a step's bug must end in an answer

@@ -50,8 +50,11 @@ class Retry:
     """Asked for each response: true means another try, as a code of `codes` does."""
     reads_body: bool = False
     """`precondition` reads the request body: it is held first."""
+    judges_body: bool = False
+    """`condition` reads the response body: it is held for that."""
     limit: int = 2 * 1024 * 1024
-    """Bytes of a request body that are kept for another try (spec 2, FrontendHTTP.maxBufferSize)."""
+    """Bytes of a request body that are kept for another try, and of a response body for `condition` (spec 2,
+    FrontendHTTP.maxBufferSize)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def test_unset() -> None:
         (traffic_pb2.Retry(precondition="request.methd == 'GET'"), "precondition: .*methd"),
         (traffic_pb2.Retry(precondition="response.code == 500"), "precondition: .*response"),
         (traffic_pb2.Retry(condition="1 +"), "condition: "),
-        (traffic_pb2.Retry(condition="string(response.body).contains('x')"), "condition: response.body has not come"),
+        (traffic_pb2.Retry(condition="response.bdy == b''"), "condition: .*bdy"),
     ],
 )
 def test_refused(config: traffic_pb2.Retry, reason: str) -> None:
@@ -404,6 +404,96 @@ def test_a_precondition_may_read_the_body() -> None:
     proxy.upstream.answer(BUSY)
     proxy.advance(1)
     assert sent(proxy.upstream) == (b"1", b"again")
+
+
+# --- conditions that read the body of the response
+
+AGAIN = "{condition: 'string(response.body).contains(\"again\")'}"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nagain"],
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nag", b"ain"],
+        [CHUNKED, b"2\r\nag\r\n3\r\nain\r\n", b"0\r\n\r\n"],
+    ],
+)
+@pytest.mark.parametrize("others", ["", ", headerModifiers: {response: {add: [{name: x-out, value: '1'}]}}"])
+def test_a_body_that_asks_for_another_try(pieces: list[bytes], others: str) -> None:
+    proxy = proxy_with(AGAIN, others=others)
+    client = proxy.connect()
+    client.send(POST)
+    first = proxy.upstream
+    for piece in pieces:
+        first.answer(piece)
+    assert client.received == b""
+    assert first.open  # the response was read to its end
+    proxy.advance(1)
+    assert sent(proxy.upstream) == (b"1", b"body")
+    proxy.upstream.answer(CHUNKED)
+    proxy.upstream.answer(b"4\r\nfine\r\n")
+    assert client.received == b""
+    proxy.upstream.answer(b"0\r\nx-trailer: 1\r\n\r\n")
+    head, _, body = client.received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert (b"x-out: 1" in head) == bool(others)
+    assert body == b"4\r\nfine\r\n0\r\nx-trailer: 1\r\n\r\n"
+    assert client.open
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        OK,
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\nagain",  # too large to be held: no body, no other try
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nagain\r\n",
+    ],
+)
+def test_a_body_that_does_not(reply: bytes) -> None:
+    proxy = proxy_with(AGAIN)
+    client = proxy.connect()
+    client.send(GET)
+    proxy.upstream.answer(reply)
+    assert client.received == reply
+    assert len(proxy.connector.upstreams) == 1
+
+
+def test_a_body_that_gets_too_large_while_it_is_held() -> None:
+    proxy = proxy_with(AGAIN)
+    client = proxy.connect()
+    client.send(GET)
+    proxy.upstream.answer(CHUNKED)
+    for _ in range(33):
+        assert client.received == b""
+        proxy.upstream.answer(b"10000\r\n" + bytes(0x10000) + b"\r\n")
+    assert client.received.count(bytes(0x10000)) == 33
+    proxy.upstream.answer(b"0\r\n\r\n")
+    assert client.received.endswith(b"0\r\n\r\n")
+
+
+def test_an_endpoint_that_breaks_off_while_its_body_is_held() -> None:
+    proxy = proxy_with(AGAIN)
+    client = proxy.connect()
+    client.send(POST.replace(b"POST", b"PUT"))
+    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nag")
+    break_off(proxy.upstream)
+    proxy.advance(1)
+    assert sent(proxy.upstream) == (b"1", b"body")
+    proxy.upstream.answer(OK)
+    assert client.received == OK
+
+
+def test_a_code_is_decided_before_the_body() -> None:
+    proxy = proxy_with("{codes: [503], condition: 'string(response.body).contains(\"again\")'}")
+    client = proxy.connect()
+    client.send(GET)
+    proxy.upstream.answer(b"HTTP/1.1 503 Busy\r\nContent-Length: 10\r\n\r\n")
+    proxy.advance(0.1)
+    proxy.upstream.answer(OK)
+    assert client.received == OK
 
 
 # --- the body
