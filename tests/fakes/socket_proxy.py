@@ -1,0 +1,155 @@
+"""The rooms of a worker on the test's own event loop, with real sockets on both sides and a clock that is moved.
+
+    async with serving(TEXT) as proxy:
+        status, body = await proxy.get("/")
+        proxy.advance(2)
+        assert await proxy.is_clean()
+
+Between a proxy in memory (`memory_proxy`: no sockets) and one of processes (`proxy_process`: nothing can be looked at).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from dataplane.chain.filter import Env
+from dataplane.filters.registry import ROWS
+from dataplane.net.writes import Writes
+from dataplane.proxy.context import Context
+from dataplane.proxy.deadlines import Deadlines
+from dataplane.server.acceptor import Acceptor
+from dataplane.table.applier import Applier
+from dataplane.table.store import RESOURCE_TYPE, Change
+from dataplane.telemetry.access_log import AccessLog
+from dataplane.telemetry.metrics import Metrics
+from dataplane.telemetry.requests import Recorder
+from dataplane.upstream.calls import HttpCalls
+from dataplane.upstream.connector import Connector, Resolver
+from dataplane.upstream.endpoint import Endpoint
+from gatewright.api import standalone
+from tests.fakes.proxy_process import PATIENCE, eventually
+
+
+class SocketProxy:
+    """Made by `serving`."""
+
+    def __init__(self) -> None:
+        loop = self._loop = asyncio.get_running_loop()
+        self._skew = 0.0
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._lines: list[bytes] = []
+        self._metrics = Metrics.in_memory()
+        recorder, writes = Recorder(self._metrics), Writes(loop.call_soon)
+        self.deadlines = Deadlines(self.clock, lambda at, call: loop.call_at(at - self._skew, call))
+        self.connector, self.resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
+        calls = HttpCalls(
+            lambda: self.applier.current.table,
+            self.connector,
+            self.resolver,
+            self.deadlines.wake_at,
+            loop.create_future,
+            self.clock,
+            random.random,
+        )
+        self.applier = Applier(ROWS, Env(self.clock, random.random, calls, spawn=self._spawn))
+        self.context = Context(
+            current=self.applier.current,
+            deadlines=self.deadlines,
+            connector=self.connector,
+            resolver=self.resolver,
+            access_log=AccessLog(self._lines.append, loop.call_later),
+            recorder=recorder,
+            writes=writes,
+            spawn=self._spawn,
+            make_future=loop.create_future,
+            clock=self.clock,
+        )
+        self.acceptor = Acceptor(self.context, loop)
+        self.port = 0
+
+    def clock(self) -> float:
+        return time.monotonic() + self._skew
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock, and wake whoever is due."""
+        self._skew += seconds
+        self.deadlines.sweep()
+
+    async def load(self, text: str) -> None:
+        """Make a standalone file with one bind the configuration; it is served on a free port."""
+        loaded = standalone.load(text, "config.yaml")
+        assert not loaded.problems, [str(problem) for problem in loaded.problems]
+        for _ in self.applier.apply([Change(RESOURCE_TYPE, r.key, r.SerializeToString()) for r in loaded.resources]):
+            continue
+        assert not self.applier.outcome.refused, self.applier.outcome.refused
+        (bind,) = self.applier.current.table.binds
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.port = listening.getsockname()[1]
+        await self.acceptor.listen(bind, listening)
+
+    async def get(self, headers: str = "") -> bytes:
+        """The whole answer to a GET on a connection of its own."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(f"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}\r\n".encode())
+            async with asyncio.timeout(PATIENCE):
+                return await reader.read()
+        finally:
+            writer.close()
+            await writer.wait_closed()
+
+    def log_line(self) -> str:
+        """The line of the one request so far."""
+        self.context.access_log.close()
+        (line,) = b"".join(self._lines).decode().splitlines()
+        return line
+
+    def connections(self) -> int:
+        """Open to upstreams, in use or idle."""
+        slots = self._metrics.slots
+        return int(slots[self._metrics.counter("upstream_connections_active")])
+
+    def pending(self) -> int:
+        """Requests and calls under way, as endpoints count them."""
+        return sum(each.pending for plan in self.applier.current.table.backends.values() for each in plan.endpoints)
+
+    def idle(self) -> int:
+        """Connections that wait for their next use."""
+        plans = self.applier.current.table.backends.values()
+        return sum(len(each.idle) for plan in plans for each in plan.endpoints)
+
+    async def close(self) -> None:
+        await self.acceptor.close()
+        for connection in list(self.context.connections):
+            connection.transport.abort()
+        self.deadlines.close()
+        for task in list(self.tasks):
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await self.connector.close()
+        await self.resolver.close()
+        await eventually(lambda: not self.context.connections and not self.connections(), "the end of connections")
+        self.context.access_log.close()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._loop.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+
+@asynccontextmanager
+async def serving(text: str) -> AsyncIterator[SocketProxy]:
+    """A proxy with this standalone file, until the block ends."""
+    proxy = SocketProxy()
+    await proxy.load(text)
+    try:
+        yield proxy
+    finally:
+        await proxy.close()
