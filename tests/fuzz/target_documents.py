@@ -16,7 +16,7 @@ from tests.fuzz.rig import require
 _ROOT = Path(__file__).resolve().parents[2]
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 """YAML 1.1 section 4.2: what ends a line."""
-_FOLDERS = ("examples/quickstart", "tests/golden")
+_FOLDERS = ("examples/quickstart", "examples/identity", "tests/golden")
 SEEDS = (
     b"{}",
     b"[",
