@@ -1,0 +1,49 @@
+"""A local rate limit in a real proxy: counted once over its workers, their deaths and changes of the configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+from tests.fakes.policy_run import text_of
+from tests.fakes.proxy_process import PATIENCE, eventually, free_port, get, origin, running
+
+LIMIT = 30
+
+
+async def answers(port: int, count: int) -> Counter[tuple[int, str]]:
+    """Of requests at the same time, each on a connection of its own: the system spreads them over the workers."""
+    return Counter(await asyncio.gather(*(get(port) for _ in range(count))))
+
+
+async def test_a_limit_counts_once_for_all_workers(tmp_path: Path) -> None:
+    file, port = tmp_path / "config.yaml", free_port()
+    refused = (429, "rate limit exceeded")
+    async with origin() as upstream:
+        text = text_of(
+            f"""
+            policies: {{rateLimit: {{local: [{{requests: 20, unit: Hours, burst: {LIMIT - 20}}}]}}}}
+            backends: [{{host: "127.0.0.1:{upstream}"}}]
+            """,
+            port,
+        )
+        file.write_text(text)
+        async with running("-f", str(file), workers=2) as proxy:
+            await proxy.ready()
+            assert await answers(port, LIMIT - 1) == {(200, "hello"): LIMIT - 1}
+            assert await answers(port, 20) == {(200, "hello"): 1, refused: 19}
+
+            (first, _) = await proxy.workers()
+            os.kill(first, signal.SIGKILL)
+            await eventually(lambda: proxy.log().count("worker serves") == 3, "a new worker")
+            assert await answers(port, 20) == {refused: 20}
+
+            matches = "matches: [{path: {type: Exact, value: /elsewhere}}]"
+            file.write_text(text + f"    - name: other\n      {matches}\n      backends: [{{host: '127.0.0.1:1'}}]\n")
+            async with asyncio.timeout(PATIENCE):
+                while (await get(port, "/elsewhere"))[0] != 503:  # nobody listens there
+                    await asyncio.sleep(0.02)
+            assert await answers(port, 20) == {refused: 20}
