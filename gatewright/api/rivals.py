@@ -37,8 +37,7 @@ def rivals(objects: reach.Objects) -> Iterator[Found]:
         at_place[claim.place].append(claim)
     world = _World(objects, {place: winners(found) for place, found in at_place.items()})
     for policy in policies:
-        for advice in _lost(claims[policy.key], world):
-            yield policy.key, advice
+        yield from ((policy.key, advice) for advice in _lost(policy, claims[policy.key], world))
     for item in objects.values():
         if isinstance(item, HTTPRoute):
             yield from ((item.key, advice) for advice in _lost_by_rules(item, world))
@@ -53,6 +52,12 @@ class _World:
 
     def winners_at(self, place: PlaceKey) -> dict[Setting, Claim[ObjectKey]]:
         return self._winners.get(place, {})
+
+    def earlier(self, winner: ObjectKey, loser: GatewayPolicy) -> str:
+        """Why the one comes before the other."""
+        age = self._objects[winner].metadata.creation_timestamp
+        older = age is not None and age != loser.metadata.creation_timestamp
+        return "is older" if older else "comes first by name"
 
     def above(self, place: PlaceKey) -> Iterator[list[PlaceKey]]:
         """The ways to a place from the Gateways above it."""
@@ -128,12 +133,13 @@ def _settings(spec: GatewayPolicySpec) -> Iterator[Setting]:
 # What is told.
 
 
-def _lost(own: list[Claim[ObjectKey]], world: _World) -> Iterator[Advice]:
+def _lost(policy: GatewayPolicy, own: list[Claim[ObjectKey]], world: _World) -> Iterator[Advice]:
     """Warnings about one policy: one for each field and rival."""
     found = outcome(own, world.winners_at, world.above)
     taken: dict[tuple[Setting, str], list[PlaceKey]] = defaultdict(list)
     for conflict in found.conflicts:
-        taken[conflict.setting, f"{conflict.winner} sets it there, too, and comes first"].append(conflict.place)
+        why = f"{conflict.winner} sets it there, too, and {world.earlier(conflict.winner, policy)}"
+        taken[conflict.setting, why].append(conflict.place)
     for each in found.overridden:
         taken[each.setting, f"{each.winner} on {each.lock} overrides it"].append(each.place)
     for (setting, why), places in taken.items():

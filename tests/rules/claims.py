@@ -192,9 +192,21 @@ def claims_in(tests: Path) -> Iterator[Claim]:
         source = file.read_text(encoding="utf-8")
         if "mark.claims" not in source:
             continue
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "claims":
+        tree = ast.parse(source)
+        helpers = set(_decorators_of_helpers(tree))
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or node in helpers:
+                continue
+            if isinstance(node.func, ast.Attribute) and node.func.attr == "claims":
                 yield from _texts(node, f"{file.relative_to(tests)}:{node.lineno}")
+
+
+def _decorators_of_helpers(tree: ast.Module) -> Iterator[ast.expr]:
+    """What stands above functions and classes that pytest does not collect: nothing there is a claim."""
+    for node in ast.walk(tree):
+        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if named and not node.name.lower().startswith("test"):
+            yield from node.decorator_list
 
 
 def _texts(call: ast.Call, where: str) -> Iterator[Claim]:

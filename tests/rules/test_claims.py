@@ -49,6 +49,15 @@ def test_a_row_that_can_be_claimed_says_what_is_answered() -> None:
 # The harness itself.
 
 
+def test_only_tests_claim(tmp_path: Path) -> None:
+    mark = '@pytest.mark.claims("limits: Ports")\n'
+    (tmp_path / "test_a.py").write_text(f"{mark}def test_one(): ...\n{mark}def helper(): ...\n")
+    (tmp_path / "helper.py").write_text(f"{mark}def test_one(): ...\n")
+    assert [(claim.where, claim.text) for claim in claims_in(tmp_path)] == [("test_a.py:1", "limits: Ports")]
+    (tmp_path / "test_b.py").write_text("pytestmark = pytest.mark.claims(X)")
+    assert Claim("test_b.py:1", "") in claims_in(tmp_path)
+
+
 @pytest.mark.parametrize("claim", ["", "errors: ", "errors: Nothing", "limits: TCP keepalives", "limits: A"])
 def test_a_claim_of_no_single_row_is_refused(claim: str) -> None:
     with pytest.raises(UnknownRow):

@@ -79,7 +79,7 @@ CORS, TIMEOUTS = "traffic: {cors: {}}", "traffic: {timeouts: {request: 3s}}"
 TCP = "backend: {tcp: {}}"
 BOTH = "traffic: {cors: {}, timeouts: {request: 3s}}"
 ALLOW = "traffic: {authorization: {policy: {matchExpressions: ['true']}}}"
-FIRST = "GatewayPolicy default/a sets it there, too, and comes first"
+FIRST = "GatewayPolicy default/a sets it there, too, and comes first by name"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ FIRST = "GatewayPolicy default/a sets it there, too, and comes first"
         ([policy("a", EDGE, CORS, ", creationTimestamp: '2026-02-01T00:00:00Z'"),
           policy("b", EDGE, CORS, ", creationTimestamp: '2026-01-01T00:00:00Z'")],
          [f"GatewayPolicy default/a: spec.traffic.cors: has no effect {ON_EDGE}: GatewayPolicy default/b sets it there,"
-          " too, and comes first"]),
+          " too, and is older"]),
         ([policy("a", EDGE, CORS), policy("b", CART, CORS), GATEWAY, ROUTE], []),  # more specific
         ([policy("a", EDGE, CORS), policy("b", EDGE, TIMEOUTS)], []),
         ([policy("a", EDGE, CORS), policy("b", f"{EDGE} admin", CORS), GATEWAY], []),
@@ -226,5 +226,5 @@ def test_one_warning_for_many_places() -> None:
     assert warning == (
         "GatewayPolicy default/q: spec.traffic.cors: has no effect on HTTPRoute default/cart0, HTTPRoute"
         " default/cart1, HTTPRoute default/cart2 and 2 more: GatewayPolicy default/p sets it there, too, and comes"
-        " first"
+        " first by name"
     )
