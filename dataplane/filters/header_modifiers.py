@@ -4,8 +4,8 @@ Gateway API HTTPHeaderFilter. Within one filter `add` comes first, then `set`, t
 one name the first counts. The static outcome is worked out when the filter is built: which names go, and the bytes of
 all lines that come.
 
-Not editable: `chain/header_edits.FRAMING`. The
-request's `host` can be set (the authority changes with it) but neither added to nor removed.
+What belongs to the connection is not editable (`chain/header_edits`). The request's `host` can be set, and the
+authority changes with it, but neither added to nor removed.
 """
 
 from __future__ import annotations
