@@ -201,11 +201,13 @@ def claims_in(tests: Path) -> Iterator[Claim]:
                 yield from _texts(node, f"{file.relative_to(tests)}:{node.lineno}")
 
 
+NAMED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
 def _decorators_of_helpers(tree: ast.Module) -> Iterator[ast.expr]:
     """What stands above functions and classes that pytest does not collect: nothing there is a claim."""
     for node in ast.walk(tree):
-        named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        if named and not node.name.lower().startswith("test"):
+        if isinstance(node, NAMED) and not node.name.lower().startswith("test"):
             yield from node.decorator_list
 
 

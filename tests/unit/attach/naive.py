@@ -85,3 +85,26 @@ def verdict(documents: list[Document], spot: Spot, phase: str, field: str) -> Ve
     lock = oldest[locks[0]]
     below = {document.name for level, document in found if level > locks[0] and document is not lock}
     return Verdict([lock.name], lost, {(name, lock.name) for name in below})
+
+
+def acts(documents: list[Document], spot: Spot, document: Document, target: Target, field: str) -> bool:
+    """Whether the document counts at this target here, unless something more specific does."""
+    level = spot.specificity(target)
+    if level == -1 or field == ACCUMULATES:
+        return level != -1
+    if _oldest(documents, spot, document.phase, field, level) is not document:
+        return False
+    less_specific = [_oldest(documents, spot, document.phase, field, each) for each in range(level)]
+    locks = [each for each in less_specific if each is not None and each.override]
+    return not locks or locks[0] is document
+
+
+def _oldest(documents: list[Document], spot: Spot, phase: str, field: str, level: int) -> Document | None:
+    here = [
+        document
+        for document in documents
+        if document.phase == phase
+        and field in document.fields
+        and level in {spot.specificity(target) for target in document.targets}
+    ]
+    return min(here, key=lambda document: document.name, default=None)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gatewright.attach.merge import Attached, Merged, merge, split
 from gatewright.attach.outcome import Claim, Outcome, Setting, outcome, winners
 from gatewright.attach.places import ListenerPosition, Phase, PlaceKey, rule_places
-from tests.unit.attach.naive import ACCUMULATES, Document, Spot, Target, Verdict, verdict
+from tests.unit.attach.naive import ACCUMULATES, Document, Spot, Target, Verdict, acts, verdict
 
 EDGE, OTHER, SET = ("infra", "edge"), ("infra", "other"), ("team", "extra")
 CART, PAGES = ("HTTPRoute", "shop", "cart"), ("HTTPRoute", "shop", "pages")
@@ -133,8 +133,11 @@ def check_outcomes(world: World) -> None:
             conflicts = {w for _, each in found for loser, w in each.lost if loser == document.name}
             seen = [each for each in told.conflicts if each.setting.field == field]
             assert {each.winner for each in seen if each.place.section != "none"} == conflicts
-            if any(document.name in each.acting for _, each in found):
-                assert any(setting.field == field for _, setting in told.acts)
+            here = {t for t in document.targets if any(spot.specificity(t) != -1 for spot in SPOTS)}
+            acting = {PlaceKey(*t) for t in here if any(acts(known, spot, document, t, field) for spot in SPOTS)}
+            assert {
+                place for place, setting in told.acts if setting.field == field and place.section != "none"
+            } == acting
 
 
 @settings(max_examples=150)
