@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dataplane.chain import expressions
+from dataplane.chain.expressions import Evaluate
 from dataplane.chain.filter import Refused
 from dataplane.http.heads import Head, is_name, is_value
 from gatewright.cel import tree
@@ -42,17 +43,13 @@ def header_name(name: str, where: str) -> bytes:
     return low
 
 
-def value_of(program: Program, x: Exchange) -> bytes | None:
-    """What a header gets; None where the expression has no value, or one that no header can have."""
+def value_of(evaluate: Evaluate, x: Exchange) -> bytes | None:
+    """What a header gets, without white space around it; None where the expression has no value, or one that no header
+    can have."""
     try:
-        value = program.evaluate(x)
+        value = evaluate(x)
     except CelError:
         return None
-    return checked_value(value)
-
-
-def checked_value(value: Any) -> bytes | None:
-    """A value of an expression as that of a header, without white space around it."""
     text = value.encode() if type(value) is str else expressions.header_value(value)
     if text is None or is_value(text) is not None:
         return text
@@ -63,7 +60,11 @@ def checked_value(value: Any) -> bytes | None:
 def constant(program: Program) -> bytes | None:
     """The header value of an expression that is a literal; None of all others."""
     node = parse(program.text)
-    return checked_value(node.value) if isinstance(node, tree.Literal) else None
+    return value_of(lambda x: node.value, _NOBODY) if isinstance(node, tree.Literal) else None
+
+
+_NOBODY: Any = None
+"""Nothing of a request is looked at."""
 
 
 def setting(name: str, low: bytes, program: Program) -> Edit:
@@ -71,10 +72,11 @@ def setting(name: str, low: bytes, program: Program) -> Edit:
     fixed = constant(program)
     if fixed is not None:
         return replacing((low,), b"%b: %b\r\n" % (name.encode(), fixed))
+    evaluate = program.evaluate
     start, low_start, needle = name.encode() + b": ", low + b": ", b"\r\n" + low + b":"
 
     def set_header(x: Exchange, head: Head) -> None:
-        value = value_of(program, x)
+        value = value_of(evaluate, x)
         if needle in head.low:
             head.remove(low)
         if value is not None:
@@ -89,10 +91,11 @@ def adding(name: str, low: bytes, program: Program) -> Edit:
     fixed = constant(program)
     if fixed is not None:
         return replacing((), b"%b: %b\r\n" % (name.encode(), fixed))
+    evaluate = program.evaluate
     start, low_start = name.encode() + b": ", low + b": "
 
     def add_header(x: Exchange, head: Head) -> None:
-        value = value_of(program, x)
+        value = value_of(evaluate, x)
         if value is None:
             head.remove(low)
         else:

@@ -99,7 +99,7 @@ class Answer:
                 content, content_type = expressions.body_value(value), TYPES.get(type(value), JSON)
             except CelError:
                 return self.failed
-        lines = self._lines([header_edits.value_of(header.program, x) for header in self.headers])
+        lines = self._lines([header_edits.value_of(header.program.evaluate, x) for header in self.headers])
         return Reply(self.status, REASON, content, lines, b"" if self.typed else content_type, detail=self.origin)
 
     def _lines(self, values: list[bytes | None]) -> bytes:

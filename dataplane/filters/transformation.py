@@ -142,8 +142,10 @@ def _removed(name: str, moment: Moment) -> bytes:
 
 
 def _pseudo(write: pseudo_headers.Write, program: Program) -> Step:
+    evaluate = program.evaluate
+
     def write_pseudo(x: Exchange, head: Head) -> bool:
-        value = header_edits.value_of(program, x)
+        value = header_edits.value_of(evaluate, x)
         return value is not None and write(x, value)
 
     return write_pseudo

@@ -1,0 +1,151 @@
+"""The conditional pattern: the first item that holds acts, on request, response and end alike."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from dataplane.chain.conditional import conditional
+from dataplane.chain.filter import WHOLE, Env, Filter, Origin, Refused
+from dataplane.chain.reply import Reply
+from dataplane.exchange import Exchange
+from tests.fakes.table_state import exchange
+
+
+class Item(NamedTuple):
+    condition: str
+    policy: str
+    """A name; "none" builds nothing, "bad" is refused."""
+
+
+class Toy:
+    """Policies that note which of them acted, and with what they were built."""
+
+    def __init__(self, *items: tuple[str, str], **options: Any) -> None:
+        self.calls: list[str] = []
+        self.origins: list[Origin] = []
+        self.options = options
+        env = Env(lambda: 0.0, lambda: 0.0, origin=Origin("P default/p", "toy", "T default/t", "digest"))
+        self.filter = conditional("toy", [Item(*item) for item in items], env, self.build)
+
+    def build(self, policy: str, env: Env) -> Filter | None:
+        self.origins.append(env.origin)
+        if policy == "bad":
+            raise Refused("field: is wrong")
+        if policy == "none":
+            return None
+
+        def hook(word: str) -> Any:
+            return lambda x: self.calls.append(word + policy)
+
+        options = self.options.get(policy, {})
+        return Filter("toy", request=hook(""), **{"response": hook("<"), "end": hook("."), **options})
+
+    def run(self, path: str = "/", x: Exchange | None = None) -> list[str]:
+        """One exchange through all hooks; what was called."""
+        self.calls.clear()
+        x = x or exchange(path=path)
+        assert self.filter is not None and self.filter.request is not None
+        assert self.filter.request(x) is None
+        x.path = b"/changed"
+        if self.filter.response is not None:
+            assert self.filter.response(x) is None
+        if self.filter.end is not None:
+            self.filter.end(x)
+        return self.calls
+
+
+A, B, REST = ("request.path == '/a'", "a"), ("request.path.startsWith('/')", "b"), ("", "rest")
+FAILS = ("request.headers['x-none'] == ''", "fails")
+NEVER = ("false", "never")
+
+
+@pytest.mark.parametrize(
+    ("items", "path", "acts"),
+    [
+        ((A, B), "/a", "a"),
+        ((A, B), "/b", "b"),
+        ((A, REST), "/b", "rest"),
+        ((A,), "/b", ""),
+        ((FAILS, A), "/a", "a"),
+        ((FAILS,), "/a", ""),
+        ((REST,), "/", "rest"),
+        ((("1", "number"), REST), "/", "rest"),  # not true is false
+        ((NEVER, NEVER, B), "/", "b"),
+        (((A[0], "none"), REST), "/a", ""),  # it was chosen, and does nothing
+    ],
+)
+def test_the_first_that_holds(items: tuple[tuple[str, str], ...], path: str, acts: str) -> None:
+    assert Toy(*items).run(path) == ([acts, "<" + acts, "." + acts] if acts else [])
+
+
+def test_the_choice_of_one_exchange_is_not_that_of_another() -> None:
+    toy = Toy(A, B)
+    assert toy.run("/a")[0] == "a"
+    assert toy.run("/b")[0] == "b"
+
+
+def test_two_in_one_chain_choose_for_themselves() -> None:
+    first, second = Toy(A, B), Toy(NEVER, B, A)
+    x = exchange(path="/a")
+    assert first.filter is not None and second.filter is not None
+    for toy in (first, second):
+        assert toy.filter is not None and toy.filter.request is not None
+        toy.filter.request(x)
+    for toy in (second, first):
+        assert toy.filter is not None and toy.filter.response is not None
+        toy.filter.response(x)
+    assert (first.calls, second.calls) == (["a", "<a"], ["b", "<b"])
+
+
+def test_an_answer_is_passed_on() -> None:
+    stop = Reply(403, "Stop")
+    toy = Toy(A, a={"response": lambda x: stop})
+    x = exchange(path="/a")
+    assert toy.filter is not None and toy.filter.request is not None and toy.filter.response is not None
+    toy.filter.request(x)
+    assert toy.filter.response(x) is stop
+
+
+def test_each_item_is_a_policy_of_its_own() -> None:
+    toy = Toy(A, B)
+    assert [origin.target for origin in toy.origins] == ["T default/t?0", "T default/t?1"]
+    assert len({origin.key for origin in toy.origins}) == 2
+    assert {str(origin) for origin in toy.origins} == {"P default/p toy"}
+
+
+def test_it_says_what_its_items_need() -> None:
+    toy = Toy(A, B, a={"may_wait": True, "body": 10}, b={"response_body": 5})
+    made = toy.filter
+    assert made is not None
+    assert (made.may_wait, made.body, made.response_body, made.silent) == (True, 10, 5, False)
+    quiet = Toy(A, a={"silent": True, "response": None, "end": None}).filter
+    assert quiet is not None and quiet.silent and quiet.response is None and quiet.end is None
+
+
+def test_a_condition_on_the_body_holds_it() -> None:
+    toy = Toy(("string(request.body) == 'x'", "a"), a={"silent": True})
+    made = toy.filter
+    assert made is not None and made.may_wait and made.body == WHOLE and not made.silent
+    x = exchange()
+    x.held = b"x"
+    assert toy.run(x=x)[0] == "a"
+
+
+def test_nothing_to_do_is_no_filter() -> None:
+    assert Toy(("true", "none")).filter is None
+
+
+@pytest.mark.parametrize(
+    ("items", "reason"),
+    [
+        ((A, ("", "bad")), "conditional[1].policy: field: is wrong"),
+        ((A, ("nothing", "b")), "conditional[1].condition: "),
+        ((("response.code == 200", "b"),), "conditional[0].condition: "),
+    ],
+)
+def test_refused(items: tuple[tuple[str, str], ...], reason: str) -> None:
+    with pytest.raises(Refused) as refused:
+        Toy(*items)
+    assert reason in str(refused.value)
