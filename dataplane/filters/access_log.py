@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.chain.expressions import compiled, condition, reads, reads_request_body, reads_response_body
 from dataplane.chain.filter import Refused
-from dataplane.telemetry.log_fields import NAMES, OWN, is_name
+from dataplane.telemetry.log_fields import NAMES, OWN, is_name, writers
 from dataplane.telemetry.log_plan import Added, LogPlan
 
 if TYPE_CHECKING:
@@ -30,11 +30,12 @@ def build(config: frontend_pb2.AccessLog, env: Env) -> LogPlan:
             raise Refused(f'{field}.name: "{item.name}" is there twice')
         programs.append(compiled(item.expression, "end", f"{field}.expression"))
         added[item.name] = Added.named(item.name, programs[-1].evaluate)
+    # An added attribute takes the place of the default field with its name: a line never has two of one name.
+    removed = NAMES & {*config.attributes.remove, *added}
     return LogPlan(
         wants,
         tuple(added.values()),
-        # An added attribute takes the place of the default field with its name: a line never has two of one name.
-        removed=(frozenset(config.attributes.remove) | added.keys()) & NAMES,
+        fields=writers(removed) if removed else None,
         reads_headers=reads(programs, "response.headers") or reads(programs, "response.grpcStatus"),
         reads_bodies=reads_request_body(programs) or reads_response_body(programs),
     )

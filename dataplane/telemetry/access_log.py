@@ -136,8 +136,8 @@ def _text_line(stamp: str, x: Exchange, took: float) -> str:
 
 
 def _planned_text(plan: LogPlan, stamp: str, x: Exchange, took: float) -> str:
-    if plan.removed:
-        fields = f"{plan.text_fields(x, took)}{plan.text_added(x)}"
+    if plan.fields is not None:
+        fields = f"{plan.fields[0](x, took)}{plan.text_added(x)}"
         return f"{stamp}\tinfo\trequest\t{fields.lstrip(' ')}\n"
     return f"{_text_line(stamp, x, took)[:-1]}{plan.text_added(x)}\n"
 
@@ -168,8 +168,8 @@ def _json_line(stamp: str, x: Exchange, took: float) -> str:
 
 
 def _planned_json(plan: LogPlan, stamp: str, x: Exchange, took: float) -> str:
-    if plan.removed:
-        fields = f'{{"level":"info","time":"{stamp}","scope":"request"{plan.json_fields(x, took)}'
+    if plan.fields is not None:
+        fields = f'{{"level":"info","time":"{stamp}","scope":"request"{plan.fields[1](x, took)}'
         return f"{fields}{plan.json_added(x)}}}\n"
     return f"{_json_line(stamp, x, took)[:-2]}{plan.json_added(x)}}}\n"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dataplane.telemetry.log_fields import ALWAYS_QUOTED, FIELDS, json_of, quoted, text_of
+from dataplane.telemetry.log_fields import Write, json_of, quoted, text_of
 from gatewright.cel.errors import CelError
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class LogPlan:
     wants: Callable[[Exchange], bool] | None = None
     """Whether an exchange gets a line at all; None: each does."""
     added: tuple[Added, ...] = ()
-    removed: frozenset[str] = frozenset()
-    """Names of default fields that are left out."""
+    fields: tuple[Write, Write] | None = None
+    """What writes the default fields that are left, as text and as JSON; None: all are."""
     reads_headers: bool = False
     """An expression reads headers of the response: they are kept, also where no policy edits them."""
     reads_bodies: bool = False
@@ -71,20 +71,3 @@ class LogPlan:
             if text is not None:
                 parts.append(item.json + text)
         return "".join(parts)
-
-    def text_fields(self, x: Exchange, took: float) -> str:
-        """The default fields that are left in, as text."""
-        found = []
-        for name, _, read in FIELDS:
-            if name not in self.removed and (value := read(x, took)) is not None:
-                text = quoted(value) if name in ALWAYS_QUOTED else text_of(value)
-                found.append(f"{name}={text}")
-        return " ".join(found)
-
-    def json_fields(self, x: Exchange, took: float) -> str:
-        """The same as JSON, each after a comma."""
-        return "".join(
-            f',"{name}":{json_of(value)}'
-            for name, _, read in FIELDS
-            if name not in self.removed and (value := read(x, took)) is not None
-        )

@@ -14,7 +14,7 @@ from dataplane.exchange import Exchange
 from dataplane.filters import access_log as policy
 from dataplane.http.heads import Head
 from dataplane.telemetry.access_log import AccessLog
-from dataplane.telemetry.log_fields import FIELDS
+from dataplane.telemetry.log_fields import FIELDS, writers
 from dataplane.telemetry.log_plan import LogPlan
 from gatewright.cel.values import Redacted
 from gatewright.wire.v1 import frontend_pb2
@@ -53,9 +53,11 @@ def exchange(made: LogPlan | None) -> Exchange:
     return x
 
 
-def line(made: LogPlan | None, as_json: bool = False, **left: Any) -> str:
-    """The line of an exchange on which policies left these values; "" if it has none."""
+def line(made: LogPlan | None, as_json: bool = False, fields: dict[str, Any] | None = None, **left: Any) -> str:
+    """The line of an exchange with these fields, on which policies left these values; "" if it has none."""
     x = exchange(made)
+    for name, value in (fields or {}).items():
+        setattr(x, name, value)
     for path, value in left.items():
         x.leave(path, value)
     written: list[bytes] = []
@@ -118,20 +120,39 @@ def test_a_filter_keeps_lines_back_unless_it_is_true(condition: str, is_logged: 
     assert bool(line(plan(filter=condition))) is is_logged
 
 
+BARE: dict[str, Any] = {"plan": None, "endpoint": None, "attempt": 0, "reason": "", "detail": ""}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        BARE,
+        {**BARE, "status": 0},
+        {**BARE, "detail": "of an answer of the upstream's"},
+        {"asked_target": b'/"a\\?b=\xff', "asked_host": b"", "detail": 'it said "no"\nand more'},
+        {"retries": SimpleNamespace(given_up="body")},
+    ],
+)
+def test_a_line_of_single_fields_is_the_usual_line(fields: dict[str, Any], as_json: bool) -> None:
+    """Two ways lead to a default line: the one that is written out, and the one of the table."""
+    assert line(LogPlan(fields=writers(frozenset())), as_json, fields) == line(None, as_json, fields)
+
+
 def test_what_stays_of_the_default_fields_looks_as_ever() -> None:
     whole = line(None)
     assert line(plan(remove=("http.method",))) == whole.replace(" http.method=POST", "")
-    for as_json in (False, True):
-        assert line(plan(remove=("no.such.field",)), as_json) == line(None, as_json)
+    assert line(plan(remove=("no.such.field",))) == whole
     usual = json.loads(line(None, as_json=True))
-    for name, _, _ in FIELDS:
+    for name, *_ in FIELDS:
         left = json.loads(line(plan(remove=(name,)), as_json=True))
         assert left == {key: value for key, value in usual.items() if key != name}
         assert f" {name}=" not in line(plan(remove=(name,))).replace("\t", " ")
 
 
 def test_all_fields_can_go() -> None:
-    names = tuple(name for name, _, _ in FIELDS)
+    names = tuple(name for name, *_ in FIELDS)
     assert line(plan(remove=names, add={"only": "response.code"})).split("\t", 1)[1] == "info\trequest\tonly=503\n"
     assert set(json.loads(line(plan(remove=names), as_json=True))) == {"level", "time", "scope"}
 
