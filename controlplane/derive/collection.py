@@ -188,7 +188,7 @@ class Index(Generic[G, K, V]):
         self.name = name
         self.rank = rank
         self.readers = Readers()  # of a group's entries
-        self.size_readers = Readers()  # of a group's size alone
+        self.size_readers = Readers()  # of which entries a group has, or how many: told of each that comes or goes
         self.presence_of: list[Reader] = []  # told when a group appears or disappears
         self._groups = groups
         self._members: dict[G, dict[K, V]] = {}
@@ -202,6 +202,10 @@ class Index(Generic[G, K, V]):
     def members(self, group: G) -> list[tuple[K, V]]:
         """The group's entries in key order."""
         return sorted(self._members.get(group, {}).items(), key=lambda entry: entry[0])
+
+    def keys(self, group: G) -> list[K]:
+        """The keys of the group's entries in order."""
+        return sorted(self._members.get(group, ()))
 
     def size(self, group: G) -> int:
         return len(self._members.get(group, ()))

@@ -39,6 +39,12 @@ class Context:
         self.readings.add((index.readers, group))
         return index.members(group)
 
+    def fetch_keys(self, index: Index[G, K, Any], group: G) -> list[K]:
+        """The keys of a group's entries in order; the transform depends on which there are, not on their values."""
+        self._check(index)
+        self.readings.add((index.size_readers, group))
+        return index.keys(group)
+
     def count(self, index: Index[G, Any, Any], group: G) -> int:
         """A group's size; the transform depends on the size alone. Costs nothing, also for 10,000 members."""
         self._check(index)

@@ -42,7 +42,7 @@ from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.namespaces import Labels
 from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
 from controlplane.translate.policy_status import PolicyReport
-from controlplane.translate.policy_targets import Attachment, Targets
+from controlplane.translate.policy_targets import Attachment, RouteView, Targets
 from controlplane.translate.routes import PlacedRoute, RouteTranslation
 from controlplane.translate.secrets import Secrets
 from gatewright.api.endpoint_slice import EndpointSlice
@@ -125,11 +125,11 @@ class Collections:
 
         # Policies: as routes. Who wins where is found once for each place, from what changes with no value.
         routes_use = self.placed.index("uses", lambda _, route: _uses(route))
+        self.route_views = graph.map("routes for policies", self.http_routes, self._route_view)
         labelled = (self.gateways, self.http_routes, self.services, self.gateway_backends)
         self.targets = Targets(
             self.plans,
-            self.http_routes,
-            self.attachments,
+            self.route_views,
             self.service_views,
             self.backend_views,
             graph.groups("route uses", routes_use).index(
@@ -143,6 +143,7 @@ class Collections:
         self.claims = graph.map("claims", self.placed_policies, lambda _, key, policy: policies.claims(key, policy))
         self.claims_at = self.claims.index("place", lambda _, claims: {claim.place for claim in claims})
         self.winners = graph.map("winners", graph.groups("claimed places", self.claims_at), self._winners)
+        self.locks = graph.map("locks", self.winners, lambda _, __, found: _locks(found))
         self.outcomes = graph.map("outcomes", self.claims, self._outcome)
 
         # Backends: only those that routes and policies use, each computed once and sent to the Gateways of these.
@@ -220,6 +221,10 @@ class Collections:
 
     # Policies
 
+    def _route_view(self, context: Context, key: ObjectKey, route: HTTPRoute) -> RouteView:
+        parents = context.fetch(self.attachments, key)
+        return policy_targets.route_view(route, parents or ())
+
     def _attach_policy(self, context: Context, key: ObjectKey, policy: GatewayPolicy) -> Attachment:
         return policy_targets.attachment(context, self.targets, key, policy)
 
@@ -235,9 +240,11 @@ class Collections:
         return winners(claim for _, claims in found for claim in claims if claim.place == place)
 
     def _outcome(self, context: Context, _: ObjectKey, claims: tuple[Claim[ObjectKey], ...]) -> Outcome[ObjectKey]:
+        own = {claim.place for claim in claims}
         return outcome(
             claims,
-            lambda place: context.fetch(self.winners, place) or {},
+            # What is above matters only as far as it locks.
+            lambda place: context.fetch(self.winners if place in own else self.locks, place) or {},
             lambda place: policy_targets.above(context, self.targets, place),
         )
 
@@ -340,6 +347,10 @@ BACKEND_MESSAGES = {"service": Collections._service_message, "gatewaybackend": C
 
 def _labels(namespace: Namespace) -> Labels:
     return tuple(sorted(namespace.metadata.labels.items()))
+
+
+def _locks(winners: Winners[ObjectKey]) -> Winners[ObjectKey] | None:
+    return {setting: claim for setting, claim in winners.items() if claim.override} or None
 
 
 def _class_view(_: Context, __: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:

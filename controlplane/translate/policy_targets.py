@@ -7,7 +7,7 @@ alone have no place here yet, because nothing is sent of such policies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -34,12 +34,30 @@ def labels(key: ObjectKey, item: KubeObject) -> Iterator[Label]:
 
 
 @dataclass(frozen=True, slots=True)
+class RouteView:
+    """A route as policies see it: an edit that keeps its labels, rule names and listeners moves no policy."""
+
+    rules: frozenset[str]
+    gateways: tuple[ObjectKey, ...]
+    """Those that its parentRefs name, ours alone."""
+    listeners: tuple[tuple[ObjectKey, str], ...]
+    """Gateway and name of each listener that serves it."""
+
+
+def route_view(route: HTTPRoute, parents: Sequence[Parent]) -> RouteView:
+    return RouteView(
+        frozenset(rule.name for rule in route.spec.rules if rule.name),
+        tuple(parent.gateway for parent in parents),
+        tuple((parent.gateway, listener.rpartition("/")[2]) for parent in parents for listener in parent.listeners),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Targets:
     """The collections that policies' targets are looked up in."""
 
     gateways: Collection[ObjectKey, GatewayPlan]
-    http_routes: Collection[ObjectKey, HTTPRoute]
-    attachments: Collection[ObjectKey, tuple[Parent, ...]]
+    routes: Collection[ObjectKey, RouteView]
     services: Collection[ObjectKey, ServiceView]
     gateway_backends: Collection[ObjectKey, GatewayBackendView]
     uses: Index[tuple[str, ObjectKey], BackendUse, Any]
@@ -117,7 +135,7 @@ def _selected(context: Context, targets: Targets, namespace: str, selector: Targ
     if index is None:
         return []
     wanted = sorted(selector.match_labels.items()) or [("", "")]
-    groups = [{key.name for key, _ in context.fetch_index(index, (namespace, *pair))} for pair in wanted]
+    groups = [{key.name for key in context.fetch_keys(index, (namespace, *pair))} for pair in wanted]
     return sorted(set.intersection(*groups))
 
 
@@ -146,16 +164,14 @@ def _gateway(context: Context, targets: Targets, key: ObjectKey, target: Target)
 
 
 def _http_route(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
-    route = context.fetch(targets.http_routes, key)
+    route = context.fetch(targets.routes, key)
     if route is None:
         return Missing(f"HTTPRoute {key} does not exist")
-    parents = context.fetch(targets.attachments, key) or ()
-    gateways = tuple(parent.gateway for parent in parents)
-    if target.section is not None and all(rule.name != target.section for rule in route.spec.rules):
-        return Missing(f"HTTPRoute {key} has no rule {target.section}", gateways)
-    if not gateways:
+    if target.section is not None and target.section not in route.rules:
+        return Missing(f"HTTPRoute {key} has no rule {target.section}", route.gateways)
+    if not route.gateways:
         return Missing(f"HTTPRoute {key} names no Gateway of ours")
-    return Found(gateways, tuple(parent.gateway for parent in parents if parent.listeners))
+    return Found(route.gateways, tuple(gateway for gateway, _ in route.listeners))
 
 
 def _service(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
@@ -199,7 +215,6 @@ def above(context: Context, targets: Targets, place: PlaceKey) -> Iterator[list[
         if whole:
             yield whole
         return
-    for parent in context.fetch(targets.attachments, key) or ():
-        gateway = PlaceKey("Gateway", *parent.gateway)
-        for listener in parent.listeners:
-            yield [gateway, gateway._replace(section=listener.rpartition("/")[2]), *whole]
+    route = context.fetch(targets.routes, key)
+    for gateway, listener in route.listeners if route is not None else ():
+        yield [PlaceKey("Gateway", *gateway), PlaceKey("Gateway", *gateway, listener), *whole]

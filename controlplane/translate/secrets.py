@@ -73,9 +73,7 @@ def selected(
     not meant to let clients in (the name in a service account's Secret, for example)."""
     if not wanted:
         return unresolved(NOT_FOUND, "a selector without labels selects no Secret")
-    groups = [
-        {key for key, _ in context.fetch_index(secrets.labelled, (namespace, *pair))} for pair in sorted(wanted.items())
-    ]
+    groups = [set(context.fetch_keys(secrets.labelled, (namespace, *pair))) for pair in sorted(wanted.items())]
     found = sorted(set.intersection(*groups))
     if not found:
         shown = ", ".join(f"{name}={value}" for name, value in sorted(wanted.items()))

@@ -180,6 +180,20 @@ def test_collections_declared_late_see_what_is_there() -> None:
     assert (groups.items(), doubled.items()) == ([(0, True), (1, True)], [("a", 2), ("b", 4)])
 
 
+def test_who_reads_keys_is_not_told_of_values() -> None:
+    graph = Graph()
+    source: Source[str, str] = graph.source("source")
+    asked: Source[str, bool] = graph.source("asked")
+    first = source.index("first letter", lambda _, value: [value[0]])
+    names = graph.map("names", asked, lambda context, key, _: tuple(context.fetch_keys(first, key)))
+    graph.apply([(source, "b", "tea"), (source, "a", "toast"), (asked, "t", True)])
+    assert names.items() == [("t", ("a", "b"))]
+    graph.apply([(source, "a", "tart")])
+    assert names.runs == 1
+    graph.apply([(source, "a", "rice"), (source, "c", "tart")])
+    assert names.items() == [("t", ("b", "c"))]
+
+
 def test_groups_of_several_indexes_are_there_while_any_has_members() -> None:
     graph = Graph()
     one: Source[str, int] = graph.source("one")

@@ -112,12 +112,12 @@ def test_one_edit_among_ten_thousand_routes() -> None:
         ran = runs_of(made, lambda edited=edited: made.program.apply([("HTTPRoute", key, edited)]))  # type: ignore[misc]
         spent.append(time.process_time() - started)
         assert ran["routes"] == 1
-        assert sum(ran.values()) <= 6
+        assert sum(ran.values()) <= 7
         assert [change[2] for change in made.batches[-1]] == [f"route/default/{key[1]}/0"]
     assert min(spent) <= 0.005
     # One more route and one less: its own transforms, and the Gateway's count.
     ran = runs_of(made, lambda: made.program.apply([("HTTPRoute", ("default", "new"), renamed(model, "new", 1))]))
-    assert ran["routes"] == 1 and ran["gateway statuses"] == 1 and sum(ran.values()) <= 6
+    assert ran["routes"] == 1 and ran["gateway statuses"] == 1 and sum(ran.values()) <= 7
     status = made.program.status("Gateway", "default", "gw")
     assert status is not None and status["listeners"][0]["attachedRoutes"] == 10_001
 
@@ -336,6 +336,31 @@ def test_an_edited_policy_translates_itself_alone() -> None:
     runs = {name: count - before[name] for name, count in made.program.runs().items() if count != before[name]}
     assert {name for name in runs if "polic" not in name} == {"claims"}
     assert set(runs.values()) == {1}
+
+
+def test_a_policy_above_concerns_those_below_only_when_it_locks() -> None:
+    made = world(CLASS, GATEWAY, SERVICE, ROUTE, policy("b", ON_ROUTE, "csrf: {}"))
+    before = made.program.runs()["outcomes"]
+    made.put(policy("a", ON_GATEWAY, "csrf: {}"))
+    assert made.program.runs()["outcomes"] == before + 1
+
+
+def test_an_edited_route_moves_no_policy() -> None:
+    selects = policy("a", ON_ROUTE, "csrf: {}").replace(
+        f"targetRefs: [{ON_ROUTE}]",
+        "targetSelectors: [{group: gateway.networking.k8s.io, kind: HTTPRoute, matchLabels: {}}]",
+    )
+    made = world(CLASS, GATEWAY, SERVICE, ROUTE, selects)
+    before = made.program.runs()
+    made.put(ROUTE.replace("rules: [{", "rules: [{name: all, ").replace("port: 80", "port: 81"))
+    assert told(made) == ["backend/service/default/shop/80", "route/default/shop/0"]
+    ran = {name for name, count in made.program.runs().items() if count != before[name]}
+    assert "policy attachments" in ran  # rules have other names
+    assert not ran & {"placed policies", "policies", "claims"}
+    before = made.program.runs()
+    made.put(ROUTE.replace("rules: [{", "rules: [{name: all, "))
+    ran = {name for name, count in made.program.runs().items() if count != before[name]}
+    assert not any("polic" in name for name in ran - {"routes for policies"})
 
 
 def test_an_override_is_told_to_those_below_it() -> None:
