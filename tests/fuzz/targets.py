@@ -18,6 +18,7 @@ PACKAGES = {
     "controller": ("controlplane",),
     "link": ("dataplane",),
     "uri": ("dataplane",),
+    "credentials": ("dataplane",),
     "documents": ("gatewright",),
     "cel_text": ("gatewright.cel",),
     "cel_programs": ("gatewright.cel",),

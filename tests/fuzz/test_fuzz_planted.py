@@ -5,6 +5,7 @@ Each row takes one strictness away, or breaks one law, and names an input that h
 
 from __future__ import annotations
 
+import base64
 import re
 import struct
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 from controlplane.xds import nacks
 from controlplane.xds.subscription import Subscription
 from dataplane.agent import xds_stream
+from dataplane.credentials import jwt, locations
 from dataplane.http import chunked, uri
 from dataplane.link import codec
 from dataplane.proxy import request_head
@@ -208,6 +210,22 @@ def places_count_from_zero(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(lexer, "problem_at", lambda text, offset, message: cel_errors.Problem(message, 1, offset))
 
 
+def first_parameter(patch: pytest.MonkeyPatch) -> None:
+    """Of a credential that a query has twice the first is taken."""
+    original = locations._parameters
+    patch.setattr(locations, "_parameters", lambda *asked: original(*asked)[:1])
+
+
+def whole_cookie_line(patch: pytest.MonkeyPatch) -> None:
+    """With a cookie its neighbours go."""
+    patch.setattr(locations, "_cookie_span", lambda block, line, end, start, stop: (line, end))
+
+
+def lenient_base64url(patch: pytest.MonkeyPatch) -> None:
+    """Several texts for one token: what is refused under one could pass under another."""
+    patch.setattr(jwt, "from_base64url", lambda text: base64.urlsafe_b64decode(text + b"=="))
+
+
 def head(*lines: bytes) -> bytes:
     return b"\r\n".join((b"GET / HTTP/1.1", *lines, b"", b""))
 
@@ -231,6 +249,9 @@ PLANTED: tuple[tuple[str, Callable[[pytest.MonkeyPatch], None], bytes], ...] = (
     ("heads", single_pass_dots, b"GET /a/b/../../../c HTTP/1.1\r\nHost: a.example\r\n\r\n"),
     ("uri", single_pass_dots, b"/a/../b/.."),
     ("uri", decoded_slash, b"/a%2F../b"),
+    ("credentials", first_parameter, b"q/?key=a&k%65y=b"),
+    ("credentials", whole_cookie_line, b"ccookie: a=1; key=b"),
+    ("credentials", lenient_base64url, b"teyJhbGciOiJFUzI1NiJ9.e31.AB"),
     ("responses", trusting_endpoint, OK + b"Content-Length: 5\r\nContent-Length: 2\r\n\r\nhello"),
     ("responses", leftovers_are_forgotten, OK + b"Content-Length: 2\r\n\r\nok" + OK + b"Content-Length: 2\r\n\r\nno"),
     ("agent", bad_resource_is_dropped, bytes((0, 0, 0, 2, 0, 16, 7, 1, 1, 4, 7, 2))),
