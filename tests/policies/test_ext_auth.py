@@ -560,7 +560,7 @@ def test_answers_outlive_a_swap_unless_the_policy_changed() -> None:
 
 def test_the_cache_does_not_show_what_it_keeps() -> None:
     cache = ext_auth.cache.Cache(3)
-    cache.put(("token",), ext_auth.answer.Verdict(200, b"x: secret\r\n", None), 1.0)
+    cache.put(("token",), ext_auth.answer.Verdict(200, b"x: secret\r\n", b"", None), 1.0)
     assert repr(cache) == "Cache(1 of 3)"
 
 

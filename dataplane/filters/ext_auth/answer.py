@@ -46,19 +46,21 @@ class Answered(Variables):
         return getattr(self._exchange, name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Verdict:
-    """`lines`: headers of the answer for the backend; `metadata`: what expressions made of it, or None."""
+    """A value. `lines`: headers of the answer for the backend, and `low` the same in lower case; `metadata`: what
+    expressions made of it, or None."""
 
     status: int
     lines: bytes
+    low: bytes
     metadata: dict[str, Any] | None
 
 
 class Reading:
     """Reads answers and carries verdicts out. Raises `Refused` for names that no header can have."""
 
-    __slots__ = ("_denials", "_metadata", "_names", "_needles", "_origin", "_redirect", "programs")
+    __slots__ = ("_denials", "_metadata", "_needles", "_origin", "_redirect", "programs")
 
     def __init__(self, config: traffic_pb2.ExtAuthHttp, origin: str) -> None:
         self.programs: list[Program] = []
@@ -74,8 +76,8 @@ class Reading:
             for name, text in sorted(config.response_metadata.items())
         ]
         where = "http.allowedResponseHeaders"
-        self._names = tuple(dict.fromkeys(_settable(name, where) for name in config.allowed_response_headers))
-        self._needles = tuple(b"\r\n" + name + b":" for name in self._names)
+        names = dict.fromkeys(_settable(name, where) for name in config.allowed_response_headers)
+        self._needles = tuple(b"\r\n" + name + b":" for name in names)
         self._denials: dict[int, Reply] = {}
 
     def verdict(self, x: Exchange, answer: CallAnswer) -> Verdict:
@@ -89,7 +91,10 @@ class Reading:
                     metadata[name] = evaluate(context)
                 except CelError:
                     continue  # no value: the key is absent, and whatever reads it fails in turn
-        return Verdict(answer.status, lines(answer.head, self._needles) if answer.status == ALLOWED else b"", metadata)
+        if answer.status != ALLOWED or not self._needles:
+            return Verdict(answer.status, b"", b"", metadata)
+        given = lines(answer.head, self._needles)
+        return Verdict(ALLOWED, given, given.lower(), metadata)
 
     def carry_out(self, x: Exchange, verdict: Verdict) -> Reply | None:
         """Let the request go on, with what the server gave it, or end it."""
@@ -99,17 +104,18 @@ class Reading:
             x.leave(VARIABLE, {**known, **metadata} if known else metadata)
         if verdict.status != ALLOWED:
             return self._denial(x, verdict.status)
-        self.without(x)
-        if verdict.lines:
-            x.request.append(verdict.lines)
+        if self._needles:
+            self.without(x)
+            x.request.block += verdict.lines
+            x.request.low += verdict.low
         return None
 
     def without(self, x: Exchange) -> None:
         """Take out what only the server may say: a client's value must not pass for it."""
         head = x.request
-        for needle, name in zip(self._needles, self._names, strict=True):
+        for needle in self._needles:
             if needle in head.low:
-                head.remove(name)
+                head.remove(needle[2:-1])
 
     def _denial(self, x: Exchange, status: int) -> Reply:
         if self._redirect is not None:

@@ -31,7 +31,8 @@ LONG: Final = 128
 """Characters of a part above which its digest stands for it: clients choose how long their headers are."""
 NANOSECONDS: Final = 1_000_000_000
 
-Key = tuple[Any, ...]
+Key = Any
+"""One part, or a tuple of parts."""
 KeyOf = Callable[["Exchange"], Key | None]
 TimeToLive = Callable[["Exchange"], float]
 
@@ -75,6 +76,8 @@ class Cache:
 def key_of(programs: Sequence[Program]) -> KeyOf:
     """A function that gives a request's key; None when a part fails or is of a type that makes no key."""
     evaluations = tuple(program.evaluate for program in programs)
+    if len(evaluations) == 1:
+        return _single(evaluations[0])
 
     def key(x: Exchange) -> Key | None:
         parts = []
@@ -89,6 +92,17 @@ def key_of(programs: Sequence[Program]) -> KeyOf:
         except CelError:
             return None
         return tuple(parts)
+
+    return key
+
+
+def _single(evaluate: Callable[[Exchange], Any]) -> KeyOf:
+    def key(x: Exchange) -> Key | None:
+        try:
+            value = evaluate(x)
+        except CelError:
+            return None
+        return _part(value) if type(value) is not str or len(value) > LONG or "<redacted>" in value else value
 
     return key
 

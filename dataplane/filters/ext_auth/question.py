@@ -101,7 +101,7 @@ class Question:
         value = value_of(self._path, x)
         if not value:
             raise NoQuestion("the path of the call has no value")
-        target = _ESCAPED(_escape, value)
+        target = value if _is_plain(value) else _ESCAPED(_escape, value)
         return target if target.startswith(b"/") else b"/" + target
 
 
@@ -117,12 +117,12 @@ def header_name(name: str, where: str) -> bytes:
 
 def lines(head: Any, needles: Iterable[bytes]) -> bytes:  # Any: a Head, or what has its block and low
     """The lines of a head whose names these are, as they came (needle: `b"\\r\\nname:"`)."""
-    found, block, low = b"", head.block, head.low
+    found, low = b"", head.low
     for needle in needles:
         p = low.find(needle)
         while p >= 0:
             q = low.find(b"\r\n", p + 2)
-            found += block[p + 2 : q + 2]
+            found += head.block[p + 2 : q + 2]
             p = low.find(needle, q)
     return found
 
@@ -130,16 +130,23 @@ def lines(head: Any, needles: Iterable[bytes]) -> bytes:  # Any: a Head, or what
 def value_of(evaluate: Evaluate, x: Exchange) -> bytes | None:
     """An expression's value as bytes; None when it fails or is no text, number or truth value."""
     try:
-        value = expressions.header_value(evaluate(x))
+        value = evaluate(x)
     except CelError:
         return None
-    return None if value is None else value.strip(b" \t")
+    found = value.encode() if type(value) is str else expressions.header_value(value)
+    return None if found is None else found.strip(b" \t")
 
 
 def location(evaluate: Evaluate, x: Exchange) -> bytes | None:
     """An expression's value as that of `Location`; None when it has none."""
     value = value_of(evaluate, x)
     return _ESCAPED_LOCATION(_escape, value) if value else None
+
+
+def _is_plain(value: bytes) -> bool:
+    """Whether there is nothing to escape. (Text methods are five times as fast as a pattern.)"""
+    text = value.decode("latin-1")
+    return text.isascii() and text.isprintable() and " " not in text and "#" not in text
 
 
 def _escape(match: re.Match[bytes]) -> bytes:
