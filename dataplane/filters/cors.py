@@ -50,6 +50,11 @@ _PORTS = {"http": "80", "https": "443"}
 _LIST = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z, \t]{1,4096}").fullmatch
 """RFC 9110 5.6.1: tokens and commas."""
 
+Lines = tuple[bytes, bytes]
+"""Finished lines, and the same in lower case."""
+
+NO_LINES: Final[Lines] = (b"", b"")
+
 IsAllowed = Callable[[bytes], bool]
 
 
@@ -96,11 +101,12 @@ def _request_hook(key: str, allowed: IsAllowed, any_origin: bool, fixed: bytes, 
     for_any = _line(b"allow-origin", b"*") + fixed
 
     @lru_cache(256)
-    def lines_for(origin: bytes) -> bytes:
-        """Those that tell the browser that this origin may read the response; b"": it may not."""
+    def lines_for(origin: bytes) -> Lines:
+        """Those that tell the browser that this origin may read the response."""
         if not allowed(origin.lower()):
-            return b""
-        return for_any if any_origin else _line(b"allow-origin", origin) + fixed
+            return NO_LINES
+        lines = for_any if any_origin else _line(b"allow-origin", origin) + fixed
+        return lines, lines.lower()
 
     def check(x: Exchange) -> Reply | None:
         head = x.request
@@ -110,10 +116,10 @@ def _request_hook(key: str, allowed: IsAllowed, any_origin: bool, fixed: bytes, 
             return None
         start += 9
         origin = head.block[start : low.find(b"\r\n", start)].strip(b" \t")
-        lines = lines_for(origin) if len(origin) <= MAX_ORIGIN else b""
+        lines = lines_for(origin) if len(origin) <= MAX_ORIGIN else NO_LINES
         if x.method == b"OPTIONS" and (method := head.get(b"access-control-request-method")):
-            return preflight.answer(origin, lines, method, head)
-        if lines:
+            return preflight.answer(lines[0], method, head)
+        if lines is not NO_LINES:
             x.leave(key, lines)
         return None
 
@@ -121,22 +127,32 @@ def _request_hook(key: str, allowed: IsAllowed, any_origin: bool, fixed: bytes, 
 
 
 def _response_hook(key: str, lists_exposed: bool) -> ResponseHook:
+    plain = b""
+    """The last head that had nothing to take out and no `Vary`: upstreams say much the same again and again."""
+
     def edit(x: Exchange) -> None:
+        nonlocal plain
         head = x.response
         assert head is not None  # response hooks run when there is one
-        if b"\r\naccess-control-" in head.low:
-            head.block, head.low = without_named(head.block, head.low, OURS)
         values = x.attributes
-        lines = b"" if values is None else values.get(key, b"")
-        if lines and lists_exposed:
-            lines += _line(b"expose-headers", b", ".join(dict.fromkeys(name for name, _ in head.items())))
-        if b"\r\nvary:" not in head.low or not _varies_by_origin(head):
-            head.block += VARY + lines
-            head.low += VARY_LOW + lines.lower()
-        else:
-            head.append(lines)
+        lines, low_lines = NO_LINES if values is None else values.get(key, NO_LINES)
+        low = head.low
+        if low != plain:
+            if lists_exposed or low.find(b"\r\naccess-control-") >= 0 or low.find(b"\r\nvary:") >= 0:
+                return _edit(head, lines, lists_exposed)
+            plain = low
+        head.block += VARY + lines
+        head.low = low + VARY_LOW + low_lines
+        return None
 
     return edit
+
+
+def _edit(head: Head, lines: bytes, lists_exposed: bool) -> None:
+    head.block, head.low = without_named(head.block, head.low, OURS)
+    if lists_exposed and lines:
+        lines += _line(b"expose-headers", b", ".join(dict.fromkeys(name for name, _ in head.items())))
+    head.append(lines if _varies_by_origin(head) else VARY + lines)
 
 
 def _varies_by_origin(head: Head) -> bool:
@@ -156,7 +172,7 @@ class Preflight:
     """In place of `headers`, unless `authorization` is among those that were asked for: `*` does not cover it."""
     rest: bytes
 
-    def answer(self, origin: bytes, lines: bytes, method: bytes, head: Head) -> Reply:
+    def answer(self, lines: bytes, method: bytes, head: Head) -> Reply:
         """To a preflight whose origin is due `lines`."""
         if not lines:
             return Reply(204, PREFLIGHT, headers=VARY, detail="the origin is not allowed")

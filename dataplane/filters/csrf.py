@@ -22,7 +22,6 @@ from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
-    from dataplane.http.heads import Head
 
 NAME = "csrf"
 
@@ -32,11 +31,13 @@ SAFE: Final = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 OWN: Final = frozenset((b"same-origin", b"none"))
 """Values of `Sec-Fetch-Site` (Fetch Metadata 2.5) of requests that the site itself or the user made."""
 
+SITE, ORIGIN = b"\r\nsec-fetch-site:", b"\r\norigin:"
+
 PORTS: Final = {b"http": b"80", b"https": b"443"}
 
 _ORIGIN = re.compile(rb"([a-z][a-z0-9+.\-]*)://(\[[0-9a-f:.]+\]|[^\[\]:/?#@\s]+)(?::([0-9]{1,5}))?").fullmatch
 
-Origin = tuple[bytes, bytes, bytes]
+Parts = tuple[bytes, bytes, bytes]
 """Scheme, host and port, the port written out."""
 
 
@@ -49,23 +50,21 @@ def build(config: traffic_pb2.Csrf, env: Env) -> Filter:
         if x.method in SAFE:
             return None
         low = x.request.low
-        if b"\r\nsec-fetch-site:" not in low and b"\r\norigin:" not in low:
+        site = _value(low, SITE)
+        if site is None:
+            origin = _value(low, ORIGIN)
+            if origin is None or _is_own(origin, x.scheme, x.authority):
+                return None
+        elif site in OWN:
             return None
-        site = _value(x.request, b"sec-fetch-site")
-        if site in OWN:
-            return None
-        value = _value(x.request, b"origin")
-        if value is None:  # there was a Sec-Fetch-Site, and it names another site
-            return failed
-        origin = _origin(value)
-        if origin in additional or (site is None and _is_own(origin, x.scheme, x.authority)):
-            return None
-        return failed
+        else:
+            origin = _value(low, ORIGIN)
+        return None if origin is not None and _origin(origin) in additional else failed
 
     return Filter(NAME, request=check)
 
 
-def _additional(origins: Iterable[str]) -> Iterable[Origin]:
+def _additional(origins: Iterable[str]) -> Iterable[Parts]:
     for index, text in enumerate(origins):
         origin = _origin(text.encode().lower())
         if origin is None:
@@ -73,20 +72,18 @@ def _additional(origins: Iterable[str]) -> Iterable[Origin]:
         yield origin
 
 
-def _value(head: Head, name: bytes) -> bytes | None:
-    """In lower case. Of a header that came twice both values, which together mean nothing: a browser sends one."""
-    low = head.low
-    start = low.find(b"\r\n" + name + b":")
+def _value(low: bytes, needle: bytes) -> bytes | None:
+    """Of a header, in lower case; None when it is not there. A browser sends one: two of them mean nothing, b""."""
+    start = low.find(needle)
     if start < 0:
         return None
-    start += len(name) + 3
+    start += len(needle)
     end = low.find(b"\r\n", start)
-    value = low[start:end].strip(b" \t")
-    return value if low.find(b"\r\n" + name + b":", end) < 0 else b", ".join(map(bytes.lower, head.get_all(name)))
+    return low[start:end].strip(b" \t") if low.find(needle, end) < 0 else b""
 
 
 @lru_cache(1024)
-def _parsed(value: bytes) -> Origin | None:
+def _parsed(value: bytes) -> Parts | None:
     match = _ORIGIN(value)
     if match is None:
         return None
@@ -98,13 +95,17 @@ MAX_ORIGIN: Final = 512
 """Bytes of an origin's text; nothing longer is one, or is remembered."""
 
 
-def _origin(value: bytes) -> Origin | None:
+def _origin(value: bytes) -> Parts | None:
     """RFC 6454 6.2, of a text in lower case; None for `null` and whatever is none."""
     return _parsed(value) if len(value) <= MAX_ORIGIN else None
 
 
-def _is_own(origin: Origin | None, scheme: bytes, authority: bytes) -> bool:
-    """Whether a request to this authority comes from the very origin."""
-    if origin is None or (scheme == b"https" and origin[0] == b"http"):
+def _is_own(value: bytes, scheme: bytes, authority: bytes) -> bool:
+    """Whether a request to this authority comes from its very origin."""
+    if scheme == b"https" and value.startswith(b"http:"):
         return False
-    return _origin(b"%b://%b" % (origin[0], authority.lower())) == origin
+    name, _, rest = value.partition(b"://")
+    if rest == authority and name and rest:  # as browsers write it
+        return True
+    origin = _origin(value)
+    return origin is not None and _origin(b"%b://%b" % (name, authority.lower())) == origin

@@ -211,12 +211,15 @@ def _take_all(lock: _Lock, entries: Sequence[_Entry]) -> Take:
     def take(now: float) -> Sequence[float] | None:
         _lock(lock, me)
         try:
-            words = [entry.find(now) + 1 for entry in entries]
-            levels = [entry.fulls[at] - now for entry, at in zip(entries, words, strict=True)]
-            if any(level > entry.room for entry, level in zip(entries, levels, strict=True)):
-                return levels
-            for entry, at, level in zip(entries, words, levels, strict=True):
-                entry.fulls[at] = now + max(level, 0.0) + entry.cost
+            for entry in entries:
+                if entry.digests[entry.at] != entry.digest:
+                    entry.find(now)
+                if entry.fulls[entry.at + 1] - now > entry.room:
+                    return [each.fulls[each.find(now) + 1] - now for each in entries]
+            for entry in entries:
+                at = entry.at + 1
+                full = entry.fulls[at]
+                entry.fulls[at] = (full if full > now else now) + entry.cost
             return None
         finally:
             _unlock(lock)
