@@ -40,7 +40,7 @@ from controlplane.translate.keys import (
 )
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.namespaces import Labels
-from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
+from controlplane.translate.policies import ClaimKey, PlacedPolicy, PolicyTranslation
 from controlplane.translate.policy_status import PolicyReport
 from controlplane.translate.policy_targets import Attachment, RouteView, Targets
 from controlplane.translate.routes import PlacedRoute, RouteTranslation
@@ -140,11 +140,12 @@ class Collections:
         self.policy_attachments = graph.map("policy attachments", self.gateway_policies, self._attach_policy)
         self.policy_translations = graph.map("policies", self.gateway_policies, self._translate_policy)
         self.placed_policies = graph.map("placed policies", self.policy_attachments, self._place_policy)
-        self.claims = graph.map("claims", self.placed_policies, lambda _, key, policy: policies.claims(key, policy))
-        self.claims_at = self.claims.index("place", lambda _, claims: {claim.place for claim in claims})
+        self.claims = graph.derive("claims", self.placed_policies, lambda _, key, policy: policies.claims(key, policy))
+        self.claims_at = self.claims.index("place", lambda key, _: [key.place])
         self.winners = graph.map("winners", graph.groups("claimed places", self.claims_at), self._winners)
         self.locks = graph.map("locks", self.winners, lambda _, __, found: _locks(found))
-        self.outcomes = graph.map("outcomes", self.claims, self._outcome)
+        self.losses = graph.map("losses", self.claims, self._loss)
+        self.losses_of = self.losses.index("policy", lambda key, _: [key.policy])
 
         # Backends: only those that routes and policies use, each computed once and sent to the Gateways of these.
         policies_use = self.placed_policies.index("uses", lambda _, policy: _policy_uses(policy))
@@ -236,17 +237,17 @@ class Collections:
         return policies.placed(key, translation, where) if translation is not None else None
 
     def _winners(self, context: Context, place: PlaceKey, _: bool) -> Winners[ObjectKey]:
-        found = context.fetch_index(self.claims_at, place)
-        return winners(claim for _, claims in found for claim in claims if claim.place == place)
+        return winners(claim for _, claims in context.fetch_index(self.claims_at, place) for claim in claims)
 
-    def _outcome(self, context: Context, _: ObjectKey, claims: tuple[Claim[ObjectKey], ...]) -> Outcome[ObjectKey]:
-        own = {claim.place for claim in claims}
-        return outcome(
+    def _loss(self, context: Context, key: ClaimKey, claims: tuple[Claim[ObjectKey], ...]) -> Outcome[ObjectKey] | None:
+        """What a policy loses at one place."""
+        found = outcome(
             claims,
             # What is above matters only as far as it locks.
-            lambda place: context.fetch(self.winners if place in own else self.locks, place) or {},
+            lambda place: context.fetch(self.winners if place == key.place else self.locks, place) or {},
             lambda place: policy_targets.above(context, self.targets, place),
         )
+        return found if found.conflicts or found.overridden else None
 
     def _secret(self, context: Context, key: ObjectKey, _: bool) -> bytes | None:
         secret = context.fetch(self.secrets, key)
@@ -336,7 +337,7 @@ class Collections:
             translation,
             where,
             context.fetch(self.placed_policies, key),
-            context.fetch(self.outcomes, key) or Outcome(),
+            [loss for _, loss in context.fetch_index(self.losses_of, key)],
             lambda gateway, name: context.fetch(self.refusals, RefusalKey(gateway, name)),
         )
         return report.status(item.metadata.generation)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from controlplane.derive import Context
 from controlplane.translate import secrets, support, wire
@@ -115,14 +115,23 @@ def _place(place: PlaceKey) -> policy_pb2.Place:
     return policy_pb2.Place(object=thing, section=place.section)
 
 
-def claims(key: ObjectKey, policy: PlacedPolicy) -> tuple[Claim[ObjectKey], ...]:
+class ClaimKey(NamedTuple):
+    """A policy at one of its places."""
+
+    place: PlaceKey
+    policy: ObjectKey
+
+
+def claims(key: ObjectKey, policy: PlacedPolicy) -> dict[ClaimKey, tuple[Claim[ObjectKey], ...]]:
     """What the policy sets where: nothing that changes with the values that it sets."""
     made = policy.translation
-    return tuple(
-        Claim(key, place, setting, made.order, made.override and _inherits(setting.phase))
+    return {
+        ClaimKey(place, key): tuple(
+            Claim(key, place, setting, made.order, made.override and _inherits(setting.phase))
+            for setting, _ in made.fields
+        )
         for place in policy.places
-        for setting, _ in made.fields
-    )
+    }
 
 
 def _inherits(phase: Phase) -> bool:

@@ -41,14 +41,14 @@ class PolicyReport:
         translation: PolicyTranslation,
         attachment: Attachment,
         placed: PlacedPolicy | None,
-        outcome: Outcome[ObjectKey],
+        losses: Sequence[Outcome[ObjectKey]],
         refusals: Refusals,
     ) -> None:
         self._key = key
         self._translation = translation
         self._attachment = attachment
         self._placed = placed
-        self._outcome = outcome
+        self._losses = losses
         self._refusals = refusals
         self._places = {gateway: frozenset(places) for gateway, places in attachment.places}
 
@@ -85,7 +85,8 @@ class PolicyReport:
         """Present only when True."""
         texts = [
             f"{each.setting} of GatewayPolicy {each.winner} counts on {each.place}"
-            for each in self._outcome.conflicts
+            for loss in self._losses
+            for each in loss.conflicts
             if each.place in self._places.get(gateway, ())
         ]
         return Condition("Conflicted", True, "Conflicted", _joined(texts)) if texts else None
@@ -94,7 +95,8 @@ class PolicyReport:
         """Present only when True."""
         texts = [
             f"{each.setting} of GatewayPolicy {each.winner} on {each.lock} overrides it on {each.place}"
-            for each in self._outcome.overridden
+            for loss in self._losses
+            for each in loss.overridden
             if each.place in self._places.get(gateway, ()) and _is_of(each.lock, gateway)
         ]
         return Condition("Overridden", True, "Overridden", _joined(texts)) if texts else None

@@ -340,9 +340,9 @@ def test_an_edited_policy_translates_itself_alone() -> None:
 
 def test_a_policy_above_concerns_those_below_only_when_it_locks() -> None:
     made = world(CLASS, GATEWAY, SERVICE, ROUTE, policy("b", ON_ROUTE, "csrf: {}"))
-    before = made.program.runs()["outcomes"]
+    before = made.program.runs()["losses"]
     made.put(policy("a", ON_GATEWAY, "csrf: {}"))
-    assert made.program.runs()["outcomes"] == before + 1
+    assert made.program.runs()["losses"] == before + 1
 
 
 def test_an_edited_route_moves_no_policy() -> None:
