@@ -51,9 +51,9 @@ _LIST = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z, \t]{1,4096}").fullmatch
 """RFC 9110 5.6.1: tokens and commas."""
 
 Lines = tuple[bytes, bytes]
-"""Finished lines, and the same in lower case."""
+"""Finished lines, `Vary` first, and the same in lower case."""
 
-NO_LINES: Final[Lines] = (b"", b"")
+NOT_ALLOWED: Final[Lines] = (VARY, VARY_LOW)
 
 IsAllowed = Callable[[bytes], bool]
 
@@ -104,8 +104,8 @@ def _request_hook(key: str, allowed: IsAllowed, any_origin: bool, fixed: bytes, 
     def lines_for(origin: bytes) -> Lines:
         """Those that tell the browser that this origin may read the response."""
         if not allowed(origin.lower()):
-            return NO_LINES
-        lines = for_any if any_origin else _line(b"allow-origin", origin) + fixed
+            return NOT_ALLOWED
+        lines = VARY + (for_any if any_origin else _line(b"allow-origin", origin) + fixed)
         return lines, lines.lower()
 
     def check(x: Exchange) -> Reply | None:
@@ -116,10 +116,10 @@ def _request_hook(key: str, allowed: IsAllowed, any_origin: bool, fixed: bytes, 
             return None
         start += 9
         origin = head.block[start : low.find(b"\r\n", start)].strip(b" \t")
-        lines = lines_for(origin) if len(origin) <= MAX_ORIGIN else NO_LINES
+        lines = lines_for(origin) if len(origin) <= MAX_ORIGIN else NOT_ALLOWED
         if x.method == b"OPTIONS" and (method := head.get(b"access-control-request-method")):
             return preflight.answer(lines[0], method, head)
-        if lines is not NO_LINES:
+        if lines is not NOT_ALLOWED:
             x.leave(key, lines)
         return None
 
@@ -135,14 +135,14 @@ def _response_hook(key: str, lists_exposed: bool) -> ResponseHook:
         head = x.response
         assert head is not None  # response hooks run when there is one
         values = x.attributes
-        lines, low_lines = NO_LINES if values is None else values.get(key, NO_LINES)
+        lines, low_lines = NOT_ALLOWED if values is None else values.get(key, NOT_ALLOWED)
         low = head.low
         if low != plain:
             if lists_exposed or low.find(b"\r\naccess-control-") >= 0 or low.find(b"\r\nvary:") >= 0:
                 return _edit(head, lines, lists_exposed)
             plain = low
-        head.block += VARY + lines
-        head.low = low + VARY_LOW + low_lines
+        head.block += lines
+        head.low = low + low_lines
         return None
 
     return edit
@@ -150,9 +150,9 @@ def _response_hook(key: str, lists_exposed: bool) -> ResponseHook:
 
 def _edit(head: Head, lines: bytes, lists_exposed: bool) -> None:
     head.block, head.low = without_named(head.block, head.low, OURS)
-    if lists_exposed and lines:
+    if lists_exposed and lines != VARY:
         lines += _line(b"expose-headers", b", ".join(dict.fromkeys(name for name, _ in head.items())))
-    head.append(lines if _varies_by_origin(head) else VARY + lines)
+    head.append(lines[len(VARY) :] if _varies_by_origin(head) else lines)
 
 
 def _varies_by_origin(head: Head) -> bool:
@@ -174,11 +174,11 @@ class Preflight:
 
     def answer(self, lines: bytes, method: bytes, head: Head) -> Reply:
         """To a preflight whose origin is due `lines`."""
-        if not lines:
+        if lines == VARY:
             return Reply(204, PREFLIGHT, headers=VARY, detail="the origin is not allowed")
-        end = lines.find(b"\r\n") + 2  # after allow-origin: what may be read of a response is no matter of a preflight
+        end = lines.find(b"\r\n", len(VARY)) + 2  # after allow-origin: the rest is about reading responses
         methods = _echo(b"allow-methods", method) if self.methods is None else self.methods
-        return Reply(204, PREFLIGHT, headers=VARY + lines[:end] + methods + self._headers(head) + self.rest)
+        return Reply(204, PREFLIGHT, headers=lines[:end] + methods + self._headers(head) + self.rest)
 
     def _headers(self, head: Head) -> bytes:
         if self.headers is not None:
