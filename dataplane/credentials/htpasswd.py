@@ -154,7 +154,7 @@ def user_and_password(credentials: bytes) -> tuple[bytes, bytes] | None:
         user, colon, password = binascii.a2b_base64(credentials, strict_mode=True).partition(b":")
     except binascii.Error:
         return None
-    if not colon or len(credentials) % 4 or len(password) > MAX_PASSWORD or _CONTROL.search(user + password) is not None:
+    if not colon or len(credentials) % 4 or len(password) > MAX_PASSWORD or _CONTROL.search(user + password):
         return None
     return user, password
 

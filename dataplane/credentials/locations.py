@@ -46,8 +46,8 @@ class Location:
     find: Callable[[Exchange], Found | None]
     read: Callable[[bytes], bytes | None]
     remove: Callable[[Exchange, Found], None]
-    header: bytes = b""
-    """The header that it is in, in lower case, or b""."""
+    needle: bytes = b""
+    """What the line of the header that it is in begins with, CRLF before it, in lower case; or b""."""
     scheme: bytes = b""
     """Its authentication scheme, as configured (RFC 9110 11.1), or b""."""
     reads_body: bool = False
@@ -104,7 +104,7 @@ def in_header(name: str, prefix: bytes) -> Location:
 
     scheme = prefix.rstrip(b" ")
     read = _after(scheme) if scheme else _stripped
-    return Location(find, read, _cut, low_name, scheme if is_name(scheme) else b"")
+    return Location(find, read, _cut, needle, scheme if is_name(scheme) else b"")
 
 
 def _stripped(raw: bytes) -> bytes:
