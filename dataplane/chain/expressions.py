@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain.filter import Refused
 from gatewright.cel.budget import START
-from gatewright.cel.errors import CelError, ExpressionError
+from gatewright.cel.errors import CelError, ExpressionError, Fault
 from gatewright.cel.functions import json_text
 from gatewright.cel.program import Program, compile_expression
+from gatewright.cel.values import NONE, Duration, Optional, Timestamp
 from gatewright.variables.environments import environment
 from gatewright.variables.moments import Moment
 
@@ -67,22 +68,37 @@ def reads_response_body(programs: Iterable[Program]) -> bool:
 
 
 def header_value(value: Any) -> bytes | None:
-    """A value as that of a header: text, bytes, numbers, true and false; None where it cannot be one."""
+    """A value as that of a header: text, bytes, numbers, true and false, points in time and durations as their text,
+    what an optional holds; None where it cannot be one."""
     if type(value) is bytes:
         return value
     if isinstance(value, str):
-        return value.encode()
+        return _encoded(value)
     if isinstance(value, bool):
         return b"true" if value else b"false"
     if isinstance(value, float):
         return repr(value).encode()
+    if type(value) is Optional:
+        return None if value is NONE else header_value(value.value)
+    if isinstance(value, Timestamp | Duration):
+        return json_text.write(list(START), value).strip('"').encode()
     return b"%d" % value if isinstance(value, int) else None
+
+
+def _encoded(value: str) -> bytes | None:
+    """None of half a surrogate pair, which the JSON of a token may hold."""
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        return None
 
 
 def body_value(value: Any) -> bytes:
     """A value as a body: text and bytes as they are, all others as JSON (spec 2, bodyExpression). Raises CelError."""
     if type(value) is bytes:
         return value
-    if isinstance(value, str):
-        return value.encode()
-    return json_text.write(list(START), value).encode()
+    text = value if isinstance(value, str) else json_text.write(list(START), value)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise Fault("no text: half of a surrogate pair") from None

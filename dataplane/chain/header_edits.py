@@ -48,9 +48,9 @@ def value_of(evaluate: Evaluate, x: Exchange) -> bytes | None:
     can have."""
     try:
         value = evaluate(x)
-    except CelError:
+        text = value.encode() if type(value) is str else expressions.header_value(value)
+    except (CelError, UnicodeEncodeError):
         return None
-    text = value.encode() if type(value) is str else expressions.header_value(value)
     if text is None or is_value(text) is not None:
         return text
     text = text.strip(b" \t")

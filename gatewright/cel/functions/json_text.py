@@ -44,6 +44,9 @@ def _integer(text: str) -> int | float:
     return value if value is not None and MIN_INT <= value <= MAX_INT else float(text)
 
 
+HALVES = ("\\ud", "\\uD")
+"""How the escape of half a surrogate pair begins (RFC 8259 7)."""
+
 DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=_constant)
 
 
@@ -51,7 +54,13 @@ def parse(budget: Budget, value: str | bytes) -> Any:
     """JSON text as a value. Text nested deeper than Python's own limit is an error, as is a repeated end."""
     built(budget, COST * len(value))
     try:
-        return DECODER.decode(as_text(value))
+        text = as_text(value)
+        decoded = DECODER.decode(text)
+        if any(half in text for half in HALVES):
+            json.dumps(decoded, ensure_ascii=False).encode()  # half a pair is no text: nobody could write it
+        return decoded
+    except UnicodeEncodeError:
+        raise Fault("not JSON: half of a surrogate pair") from None
     except ValueError as error:
         raise Fault(f"not JSON: {str(error)[:80]}") from None
     except RecursionError:

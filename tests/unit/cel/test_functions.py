@@ -123,6 +123,8 @@ def test_the_value_of(text: str, wanted: object) -> None:
         ("json('{')", "not JSON"),
         ("json('NaN')", "not JSON"),
         ("json(deep)", "nested too deeply"),
+        ('json(r\'["\\ud800"]\')', "half of a surrogate pair"),
+        ('json(r\'{"\\uDEAD": 1}\')', "half of a surrogate pair"),
         ("json(b'\\xff')", "UTF-8"),
         ("toJson(surrogate).size() + bytes(surrogate).size()", "not valid Unicode"),
         ("surrogate.matches('a+')", "not valid Unicode"),
