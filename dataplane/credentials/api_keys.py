@@ -20,16 +20,18 @@ log = logging.getLogger("dataplane.credentials")
 class ApiKeys:
     """The keys of a policy, each with its metadata."""
 
-    __slots__ = ("_known", "_salt")
+    __slots__ = ("_known", "_salted")
 
     def __init__(self, entries: Iterable[tuple[bytes, dict[str, Any]]]) -> None:
-        self._salt = secrets.token_bytes(32)
+        self._salted = hashlib.blake2b(digest_size=32, key=secrets.token_bytes(32))
         self._known: dict[bytes, dict[str, Any]] = {}
         for key, metadata in entries:
             self._known.setdefault(self._digest(key), metadata)
 
     def _digest(self, key: bytes) -> bytes:
-        return hashlib.blake2b(key, digest_size=32, key=self._salt).digest()
+        made = self._salted.copy()
+        made.update(key)
+        return made.digest()
 
     def metadata(self, key: bytes) -> dict[str, Any] | None:
         """That of a key; None for a key that is not there. Not to be changed."""

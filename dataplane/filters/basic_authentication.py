@@ -88,7 +88,7 @@ class Authentication:
         causes = (WRONG, MALFORMED, refusals.SEVERAL)
         self._refused = refusals.refusals("BasicInvalid", challenge, env.origin, causes)
         self._busy = Reply(503, "AuthenticationBusy", BUSY, b"retry-after: 1\r\n", detail=str(env.origin))
-        self._salt = random_bytes.token_bytes(32)
+        self._salted = hashlib.blake2b(digest_size=32, key=random_bytes.token_bytes(32))
         self._good: dict[bytes, dict[str, str]] = {}
         """Digest of credentials -> what they leave for expressions."""
         self._bad: dict[bytes, None] = {}
@@ -161,7 +161,9 @@ class Authentication:
             _remember(self._bad, digest, None)
 
     def _digest(self, data: bytes) -> bytes:
-        return hashlib.blake2b(data, digest_size=32, key=self._salt).digest()
+        made = self._salted.copy()
+        made.update(data)
+        return made.digest()
 
     def _hash_for(self, user: bytes) -> htpasswd.Hash:
         """The user's; for one that is not there always the same other one: the answer takes as long as for a user."""
