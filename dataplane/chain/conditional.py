@@ -24,6 +24,9 @@ Choose = Callable[["Exchange"], int]
 
 NONE = -1
 
+TOO_LARGE = Reply(413, "BodyTooLarge", b"request body is too large", close=True)
+"""For a condition that reads the body: without it, whoever sends a large one would choose which policy applies."""
+
 
 def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
     """One filter of the items of `conditional` (messages with `condition` and `policy`).
@@ -41,7 +44,7 @@ def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
     request = _request(choose, filters, key)
     return Filter(
         name,
-        request=holding(request, env.buffer_limit) if reads_body else request,
+        request=holding(request, env.buffer_limit, TOO_LARGE) if reads_body else request,
         response=_response(filters, key) if any(each.response for each in present) else None,
         end=_end(filters, key) if any(each.end for each in present) else None,
         may_wait=reads_body or any(each.may_wait for each in present),

@@ -80,11 +80,17 @@ def _filter(rules: tuple[Rule, ...]) -> Filter:
     reads_body = expressions.reads_request_body(program for rule in rules for program in rule.programs)
     return Filter(
         NAME,
-        request=holding(decide, min(rule.limit for rule in rules), TOO_LARGE) if reads_body else decide,
+        request=_holding(decide, rules) if reads_body else decide,
         may_wait=reads_body,
         body=WHOLE if reads_body else 0,
         parts=rules,
     )
+
+
+def _holding(decide: RequestHook, rules: tuple[Rule, ...]) -> RequestHook:
+    readers = [rule for rule in rules if expressions.reads_request_body(rule.programs)]
+    detail = "read by " + ", ".join(dict.fromkeys(rule.who for rule in readers))
+    return holding(decide, min(rule.limit for rule in readers), replace(TOO_LARGE, detail=detail))
 
 
 def _decision(rules: tuple[Rule, ...]) -> RequestHook:

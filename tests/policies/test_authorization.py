@@ -170,7 +170,9 @@ def test_expressions_that_read_the_body_wait_for_it() -> None:
 
     assert answer(b"good") is None
     assert answer(b"bad") == REPLIES["AuthorizationDenied"]
-    assert answer(b"b" * 101) == REPLIES["BodyTooLarge"]  # a Deny rule could not see it
+    refused = answer(b"b" * 101)  # a Deny rule could not see it
+    assert refused == REPLIES["BodyTooLarge"] and refused is not None
+    assert refused.detail == "read by GatewayPolicy default/p authorization"
 
 
 def test_others_do_not() -> None:

@@ -10,6 +10,7 @@ from dataplane.chain.conditional import conditional
 from dataplane.chain.filter import WHOLE, Env, Filter, Origin, Refused
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
+from dataplane.http.body import Body
 from tests.fakes.table_state import exchange
 
 
@@ -131,6 +132,16 @@ def test_a_condition_on_the_body_holds_it() -> None:
     x = exchange()
     x.held = b"x"
     assert toy.run(x=x)[0] == "a"
+
+
+def test_a_body_too_large_to_be_looked_at_is_refused() -> None:
+    """Whoever sends it must not choose which policy applies to it, or that none does."""
+    made = Toy(("string(request.body) == 'x'", "a")).filter
+    assert made is not None and made.request is not None
+    x = exchange("POST")
+    x.has_body, x.body = True, Body.of(b"x" * (2 * 1024 * 1024 + 1), lambda: None, lambda: None)
+    answer = made.request(x)
+    assert isinstance(answer, Reply) and (answer.status, answer.reason) == (413, "BodyTooLarge")
 
 
 def test_nothing_to_do_is_no_filter() -> None:
