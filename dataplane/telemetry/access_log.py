@@ -97,7 +97,7 @@ class AccessLog:
             if plan is None:
                 lines.append(line(when, x, seconds))
                 continue
-            x.took = seconds
+            x.took, x.status = seconds, x.status or CLIENT_CLOSED
             if plan.wants is None or plan.wants(x):
                 lines.append(self._planned(plan, when, x, seconds))
         if not lines:

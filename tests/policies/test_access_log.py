@@ -78,6 +78,15 @@ def test_a_request_without_listener_has_the_default_line() -> None:
     assert "http.path=/a" in line and " x=1" not in line
 
 
+def test_a_client_that_left_has_the_status_of_the_line() -> None:
+    proxy = MemoryProxy(FILE.format(log="{filter: response.code >= 400, add: {code: response.code}}"))
+    client = proxy.connect()
+    client.send(b"GET " + PLAIN + b"\r\n\r\n")
+    client.lose()
+    (line,) = proxy.log_lines()
+    assert " http.status=499 " in line and line.endswith("ms code=499")
+
+
 def test_a_header_cannot_forge_a_field() -> None:
     add = "{user: 'request.headers[\"x-user\"]'}"
     (line,) = lines(f"{{add: {add}}}", b'/a HTTP/1.1\r\nHost: a.test\r\nx-user: ann" http.status=500 x="')
