@@ -73,6 +73,8 @@ class Lock:
 
     def __init__(self, section: memoryview, number: int, fd: int, is_alive: Callable[[int], bool]) -> None:
         semaphore = _multiprocessing.SemLock._rebuild(_address(section) + number * STRIPE_BYTES, _SEMAPHORE, 1, None)
+        # Its end would call sem_close, which is not for semaphores that nobody has opened (POSIX): it has none.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(semaphore))
         self.try_take: Callable[[bool], bool] = semaphore.acquire
         self.give: Callable[[], None] = semaphore.release
         self.word = section.cast("Q")
