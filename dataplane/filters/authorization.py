@@ -103,7 +103,7 @@ def _decision(rules: tuple[Rule, ...]) -> RequestHook:
         who = ", ".join(dict.fromkeys(rule.who for rule in by_action[ALLOW]))
         replies.append(_reply(f"no Allow rule matches: {who}"))
     ordered = chain.from_iterable(by_action.values())
-    hook: RequestHook = _maker(shape)(CelError, replies, [p.evaluate for rule in ordered for p in rule.programs])
+    hook: RequestHook = _maker(shape)(CelError, *replies, *(p.evaluate for rule in ordered for p in rule.programs))
     return hook
 
 
@@ -117,7 +117,7 @@ Shape = tuple[tuple[int, ...], ...]
 
 @cache
 def _maker(shape: Shape) -> Any:
-    """Compile the code of a shape. `make(CelError, replies, evaluate functions)` gives the hook."""
+    """Compile the code of a shape. `make(CelError, *replies, *evaluate functions)` gives the hook."""
     denies, requires, allows = shape
     lines: list[str] = []
     programs = iter(range(sum(map(sum, shape))))
@@ -134,14 +134,10 @@ def _maker(shape: Shape) -> Any:
     for count in allows:
         lines += ["try:", f" if {rule(count)}: return None", "except CelError: pass"]
     lines.append(f"return r{next(replies)}" if allows else "return None")
-    return _compiled(lines, len(denies) + len(requires) + bool(allows), sum(map(sum, shape)))
-
-
-def _compiled(body: list[str], replies: int, programs: int) -> Any:
-    names = "".join(f" r{i} = replies[{i}]\n" for i in range(replies))
-    names += "".join(f" e{i} = programs[{i}]\n" for i in range(programs))
-    text = "".join(f"  {line}\n" for line in body)
-    source = f"def make(CelError, replies, programs):\n{names} def authorize(x):\n{text} return authorize\n"
+    names = [f"r{i}" for i in range(len(denies) + len(requires) + bool(allows))]
+    names += [f"e{i}" for i in range(sum(map(sum, shape)))]
+    body = "".join(f"  {line}\n" for line in lines)
+    source = f"def make(CelError, {', '.join(names)}):\n def authorize(x):\n{body} return authorize\n"
     scope: dict[str, Any] = {}
     exec(compile(source, "<authorization>", "exec"), scope)  # the source holds only numbers of ours
     return scope["make"]
