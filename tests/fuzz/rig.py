@@ -16,6 +16,8 @@ from typing import Any
 
 from dataplane.proxy.context import Limits
 from dataplane.telemetry import access_log
+from dataplane.telemetry.log_fields import writers
+from dataplane.telemetry.log_plan import Added, LogPlan
 from tests.fakes.memory_proxy import FakeTransport, FakeUpstream, MemoryProxy
 
 ID = b"id-of-the-request"
@@ -59,6 +61,22 @@ class _Complaints(logging.Handler):
         self.errors.append(record)
 
 
+PLAN = LogPlan(
+    added=tuple(
+        Added.named(name, evaluate)
+        for name, evaluate in (
+            ("http.path", lambda x: x.request_path_and_query),
+            ("agent", lambda x: x.request_header("user-agent")),
+            ("all", lambda x: x.request_headers),
+        )
+    ),
+    fields=writers(frozenset({"http.path"})),
+)
+"""Attributes that are what a client wrote."""
+
+_FIELD = re.compile(r'(?:^| )[^ "=]+=(?:"(?:[^"\\]|\\.)*"|[^ "]*)')
+
+
 class _Log:
     """Takes the place of the access log: makes both kinds of line for each exchange, at once."""
 
@@ -71,6 +89,17 @@ class _Log:
         require(text.count("\n") == 1 and text.endswith("\n") and text[:-1].replace("\t", " ").isprintable(), text)
         row = access_log._json_line("now", x, seconds)
         require(row.count("\n") == 1 and json.loads(row)["http.version"], row)
+        if x.listener is not None:
+            self._planned(x, seconds)
+
+    def _planned(self, x: Any, seconds: float) -> None:
+        """What a client wrote stays within its field, and no field is there twice."""
+        text = access_log._planned_text(PLAN, "now", x, seconds)
+        require(text.count("\n") == 1 and text[:-1].replace("\t", " ").isprintable() and text.isascii(), text)
+        require(not _FIELD.sub("", text.rpartition("\t")[2]).strip(), text)
+        pairs = json.loads(access_log._planned_json(PLAN, "now", x, seconds), object_pairs_hook=list)
+        names = [name for name, _ in pairs]
+        require(len(set(names)) == len(names), str(names))
 
 
 class Rig:
