@@ -57,6 +57,7 @@ REPLIES = _table(
     ("DnsFailed", 503, "backend name cannot be resolved", False),
     ("ConnectFailed", 503, "upstream connection failed", False),
     ("UpstreamFailed", 502, "upstream closed the connection before it answered", False),
+    ("RetriesExhausted", 503, "upstream closed the connection on every try", False),  # Gateway API: 500 or 503 by then
     ("UpstreamInvalid", 502, "upstream sent an invalid response", False),
     ("UpgradeFailed", 502, "request upgrade failed", False),
     ("UpstreamTimeout", 504, "upstream call timeout", False),  # decisions: per attempt

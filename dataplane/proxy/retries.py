@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.http.body import Gone, TooLarge
 from dataplane.http.heads import Head
+from dataplane.proxy.replies import made
 from dataplane.upstream import balance
 from dataplane.upstream.response_head import CHUNKED, LENGTH, NOTHING
 from dataplane.upstream.sink import Sink
@@ -32,6 +33,9 @@ FAILURES = frozenset(("connect", "dns", "reset", "timeout"))
 
 SWITCHING = 101
 """Status of a response that ends HTTP on its connection: nothing judges it."""
+
+EXHAUSTED = "exhausted"
+"""`Retries.given_up`: all attempts are used up."""
 
 MAX_BACKOFF = 10.0
 """Seconds that a doubled backoff does not exceed; a longer one is kept as it is configured."""
@@ -94,8 +98,11 @@ def after_failure(x: Exchange, context: Context, cause: str, reply: Reply, sent:
     retries: Retries = x.retries
     safe = cause in FAILURES and (not sent or x.method in IDEMPOTENT)
     wanted = (safe or reply.status in retries.policy.codes) and not retries.decided
-    if not wanted or not _again(x, context, cause, attempt):
-        x.down.reply(x, reply)
+    if wanted and _again(x, context, cause, attempt):
+        return
+    if cause == "reset" and retries.given_up == EXHAUSTED:
+        reply = made("RetriesExhausted", reply.detail)
+    x.down.reply(x, reply)
 
 
 def refuses(x: Exchange, context: Context, up: UpstreamConnection, head: ResponseHead, attempt: Attempt) -> bool:
@@ -183,7 +190,7 @@ def _again(x: Exchange, context: Context, cause: str, attempt: Attempt) -> bool:
 def _obstacle(x: Exchange, retries: Retries, moment: float) -> str:
     """Why there is no try at `moment`, or ""."""
     if retries.tries >= retries.policy.attempts:
-        return "exhausted"
+        return EXHAUSTED
     if x.copy is not None and x.copy.too_large:
         return "too_large"
     return "deadline" if moment >= x.deadline else ""

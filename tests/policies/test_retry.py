@@ -242,6 +242,19 @@ def test_a_connection_that_breaks_before_the_response(request_bytes: bytes, fiel
         assert client.received.startswith(b"HTTP/1.1 502 ")
 
 
+def test_connections_that_break_on_every_try() -> None:
+    proxy = proxy_with("{attempts: 2}")
+    client = proxy.connect()
+    client.send(GET)
+    for _ in range(3):
+        assert client.received == b""
+        break_off(proxy.upstream)
+        proxy.advance(1)
+    assert client.received.startswith(b"HTTP/1.1 503 ")
+    assert client.received.endswith(b"upstream closed the connection on every try")
+    assert " reason=RetriesExhausted " in proxy.log_lines()[-1]
+
+
 def test_a_response_that_has_begun_is_not_tried_again() -> None:
     proxy = proxy_with("{codes: [503]}")
     client = proxy.connect()
@@ -572,7 +585,9 @@ def test_memory_of_a_streamed_body(precondition: str, least: int, most: int) -> 
         pour(client, proxy, MEGABYTE)
         assert least <= tracemalloc.get_traced_memory()[0] - before <= most
         pour(client, proxy, MEGABYTE)
-        proxy.upstream.answer(OK)
+        proxy.upstream.answer(OK[:-1])
+        assert tracemalloc.get_traced_memory()[0] - before <= 200_000  # let go with the head
+        proxy.upstream.answer(OK[-1:])
         gc.collect()
         assert tracemalloc.get_traced_memory()[0] - before <= 200_000  # its log line is not even made yet
     finally:
