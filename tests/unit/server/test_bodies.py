@@ -5,10 +5,13 @@ Steps here are of the test's own; everything around them is the product.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dataplane.chain.filter import STEP, WHOLE, Filter, Row
 from dataplane.chain.holding import holding
@@ -561,3 +564,78 @@ class TestStepsThatWaitForTheBody:
         proxy.connect().send(POST + b"Content-Length: 6\r\n\r\nabc")
         assert held == [None]
         assert sent(proxy).endswith(b"\r\n\r\nabc")
+
+
+# Any conversation
+
+
+CONTENT = st.binary(max_size=12)
+CUTS = st.lists(st.integers(0, 200), max_size=4)
+
+
+def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
+    """The bytes as they may arrive: cut at these places."""
+    places = sorted({cut for cut in cuts if 0 < cut < len(data)})
+    return [data[a:b] for a, b in zip([0, *places], [*places, len(data)], strict=True)]
+
+
+def framed(content: bytes, chunks: list[int] | None, trailers: bytes = b"") -> bytes:
+    """Header lines that end a head, and a body: by its length, or in chunks of these sizes."""
+    if chunks is None:
+        return b"Content-Length: %d\r\n\r\n%b" % (len(content), content)
+    parts = [b"%x\r\n%b\r\n" % (len(part), part) for part in pieces(content, chunks) if part]
+    return b"Transfer-Encoding: chunked\r\n\r\n" + b"".join(parts) + b"0\r\n" + trailers + b"\r\n"
+
+
+def content_of(message: bytes) -> tuple[bytes, bytes]:
+    """Content and trailers of one message, read by a naive reader."""
+    head, _, rest = message.partition(b"\r\n\r\n")
+    length = re.search(rb"\r\ncontent-length: (\d+)", head, re.IGNORECASE)
+    assert (length is not None) != (b"ransfer-" in head), head
+    if length is not None:
+        assert len(rest) == int(length[1])
+        return rest, b""
+    content = b""
+    while True:
+        size, _, rest = rest.partition(b"\r\n")
+        if not int(size, 16):
+            return content, rest[:-2]
+        content, rest = content + rest[: int(size, 16)], rest[int(size, 16) + 2 :]
+
+
+@given(
+    CONTENT,
+    st.none() | st.lists(st.integers(1, 12), max_size=3),
+    st.sampled_from([b"", b"x-end: 1\r\n"]),
+    CUTS,
+    st.none() | CONTENT,
+    st.integers(1, 14),
+)
+def test_whatever_came_in_whatever_pieces_arrives(
+    content: bytes, chunks: list[int] | None, trailers: bytes, cuts: list[int], made: bytes | None, limit: int
+) -> None:
+    """The same conversation in both directions: a step on each side that reads, and may make another body."""
+
+    def request(x: Exchange) -> None:
+        none = chunks is None and not content
+        assert x.held == (content if len(content) <= limit and not none else None)
+        if made is not None:
+            x.down.replace_body(x, made)
+
+    def response(x: Exchange) -> None:
+        assert x.answer_body == (content if len(content) <= limit else None)
+        if made is not None:
+            body(made)(x)
+
+    step = Filter("test", holding(request, limit), response, may_wait=True, response_body=limit)
+    proxy = proxy_with(step)
+    client = proxy.connect()
+    for piece in pieces(POST + framed(content, chunks, trailers), cuts):
+        client.send(piece)
+    expected = (content, trailers if chunks is not None else b"") if made is None else (made, b"")
+    assert content_of(proxy.upstream.take()) == expected
+    for piece in pieces(b"HTTP/1.1 200 OK\r\n" + framed(content, chunks, trailers), cuts):
+        if proxy.upstream.open:
+            proxy.upstream.answer(piece)
+    assert content_of(client.take()) == expected
+    assert client.open and client.protocol.exchange is None, "it takes the next request"
