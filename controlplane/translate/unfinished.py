@@ -16,7 +16,7 @@ from gatewright.wire.v1 import resource_pb2
 _NOT_FOUND = b"BackendNotFound"
 """How `InvalidBackend.reason` of a missing backend begins (`translate/backends`)."""
 
-_MISSING = (f"{_NOT_FOUND.decode()}: ", f"{secrets.NOT_FOUND}: ")
+_MISSING = (_NOT_FOUND + b": ", secrets.NOT_FOUND.encode() + b": ")
 """What stands in `Policy.invalid` of a policy that lacks something (`translate/policies`)."""
 
 
@@ -28,11 +28,15 @@ def is_unfinished(change: ResourceChange) -> bool:
     if name.startswith("route/"):
         return _NOT_FOUND in content and _misses_a_backend(content)
     if name.startswith("policy/"):
-        invalid = resource_pb2.Resource.FromString(content).policy.invalid
-        return any(reason in invalid for reason in _MISSING)
+        return any(reason in content for reason in _MISSING) and _misses_something(content)
     return name.startswith("backend/service/") and resource_pb2.Resource.FromString(content).backend.service.empty
 
 
 def _misses_a_backend(content: bytes) -> bool:
     route = resource_pb2.Resource.FromString(content).route
     return any(backend.invalid.reason.startswith(_NOT_FOUND.decode()) for backend in route.backends)
+
+
+def _misses_something(content: bytes) -> bool:
+    invalid = resource_pb2.Resource.FromString(content).policy.invalid.encode()
+    return any(reason in invalid for reason in _MISSING)
