@@ -9,6 +9,8 @@ from google.protobuf.message import Message
 
 from controlplane.snapshot import RESOURCE_TYPE, Snapshots
 from controlplane.snapshot.redact import hide, redacted
+from controlplane.translate import secrets
+from controlplane.translate.keys import ObjectKey
 from gatewright.wire.v1 import bind_pb2, resource_pb2, secret_pb2
 
 VALUE = b"-----BEGIN PRIVATE KEY-----"
@@ -25,6 +27,14 @@ def test_secret_keeps_its_keys_and_loses_its_values() -> None:
     resource = resource_pb2.Resource.FromString(shown.value)
     assert dict(resource.secret.data) == {"tls.key": b"[redacted]", "tls.crt": b"[redacted]"}
     assert (resource.key, resource.secret.name) == ("secret/shop/tls", "tls")
+
+
+def test_users_that_a_policy_writes_itself_are_hidden() -> None:
+    name = "secret/shop/users/basic_authentication"
+    content = secrets.resource(ObjectKey("shop", "users"), {".htaccess": b"ann:" + VALUE}, name)
+    shown = redacted(AnyMessage(type_url=RESOURCE_TYPE, value=content))
+    assert VALUE in content and VALUE not in shown.value
+    assert list(resource_pb2.Resource.FromString(shown.value).secret.data) == [".htaccess"]
 
 
 def test_secret_under_another_key_is_hidden_too() -> None:
