@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from dataplane.chain.chain import Waiting
 from dataplane.chain.reply import Reply
 from dataplane.http.heads import Head
 
@@ -52,12 +53,15 @@ def is_stream(x: Exchange) -> bool:
 
 def run_fast(x: Exchange) -> Outcome:
     """As `run`, for the answer of an upstream: in most cases the steps of the route are all, and one call."""
-    route = x.policies.chain
-    if route.may_wait or x.target_plan.chain.response is not None or x.listener.chain.response is not None:
+    route: Chain = x.policies.chain
+    if x.target_plan.chain.response is not None or x.listener.chain.response is not None:
         return run(x)
-    answer: Reply | None = None if route.response is None else route.response(x)
-    if answer is not None:
-        x.stage = ROUTE
+    answer = None if route.response is None else route.response(x)
+    if answer is None:
+        return None
+    if isinstance(answer, Waiting):
+        return _rest(x, [(ROUTE, route)], answer.index, answer.awaitable)
+    x.stage = ROUTE
     return answer
 
 
