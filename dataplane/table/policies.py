@@ -27,8 +27,8 @@ from dataplane.table.store import (
     too_new,
 )
 from dataplane.table.swap import Swap
-from gatewright.attach.merge import Attached, merge
-from gatewright.attach.places import Level, ListenerPosition, PlaceKey, key_of, rule_places
+from gatewright.attach.merge import Attached, merge, split
+from gatewright.attach.places import Level, ListenerPosition, Phase, PlaceKey, key_of, rule_places
 from gatewright.wire.v1 import listener_pb2, policy_pb2, resource_pb2
 
 LISTENER_KINDS = ("Gateway", "ListenerSet")
@@ -99,7 +99,8 @@ def _record(interns: Interns, key: str, value: bytes) -> PolicyRecord:
     except Refused as error:  # it may be for security, so it refuses what it covers
         name = key.rpartition("/")[2]
         refused = refused or str(error)
-        made = Built(0, Row(name, _unknown, STEP, "unknown to this proxy", refuses=True), None, f"{name}: {refused}")
+        row = Row(name, _unknown, STEP, "unknown to this proxy", refuses=True)
+        made = Built(0, row, None, f"{name}: {refused}")
         built = {key_of(place): made for place in message.places}
     else:
         if refused and not row.refuses:
@@ -107,9 +108,14 @@ def _record(interns: Interns, key: str, value: bytes) -> PolicyRecord:
         message.invalid = message.invalid or refused
         built = _built(interns, message, index, row)
     override = message.inheritance == policy_pb2.INHERITANCE_OVERRIDE
-    early = message.phase == policy_pb2.PHASE_PRE_ROUTING
     why = next((each.refused for each in built.values() if each.refused), "")
-    return PolicyRecord(value, key.rpartition("/")[2], early, override, message.order, built, why)
+    return PolicyRecord(value, key.rpartition("/")[2], _phase(message, row), override, message.order, built, why)
+
+
+def _phase(message: policy_pb2.Policy, row: Row) -> Phase:
+    if row.kind == FRONTEND:
+        return Phase.FRONTEND
+    return Phase.PRE_ROUTING if message.phase == policy_pb2.PHASE_PRE_ROUTING else Phase.POST_ROUTING
 
 
 def _unknown(config: Any, env: Any) -> Any:
@@ -171,15 +177,15 @@ def attached_to_rule(store: Store, kind: str, namespace: str, name: str, rule: s
     """The policies that name a route or its rule."""
     if not store.policies_at:
         return ()
-    return tuple(_attached(store, rule_places(kind, namespace, name, rule), early=False))
+    found = _attached(store, rule_places(kind, namespace, name, rule))
+    return tuple([each for phase, each in found if phase is Phase.POST_ROUTING])
 
 
-def _attached(store: Store, places: Iterable[tuple[Level, PlaceKey]], *, early: bool) -> Iterator[Attached[Built]]:
+def _attached(store: Store, places: Iterable[tuple[Level, PlaceKey]]) -> Iterator[tuple[Phase, Attached[Built]]]:
     for level, place in places:
         for key in store.policies_at.get(place, ()):
             record = store.policies[key]
-            if record.early == early:
-                yield Attached(record.field, level, record.order, record.override, record.built[place])
+            yield record.phase, Attached(record.field, level, record.order, record.override, record.built[place])
 
 
 def marked_routes(swap: Swap) -> Iterator[str]:
@@ -227,10 +233,9 @@ def position_of(store: Store, message: listener_pb2.Listener) -> ListenerPositio
 def _of_listener(store: Store, interns: Interns, position: ListenerPosition) -> ListenerPolicies:
     if not store.policies_at:
         return NO_LISTENER_POLICIES
-    early = list(_attached(store, position.places(), early=True))
-    late = list(_attached(store, position.places(), early=False))
-    frontend = [each for each in late if each.value.row.kind == FRONTEND]
-    logs = merge(frontend).effective.get("access_log")
-    upper = interns.upper(each for each in late if each.value.row.kind != FRONTEND)
+    sets = split(_attached(store, position.places()))
+    logs = merge(sets[Phase.FRONTEND]).effective.get("access_log")
+    upper = interns.upper(sets[Phase.POST_ROUTING])
+    early = sets[Phase.PRE_ROUTING]
     chain = interns.chain(merge(early).effective)[0] if early else EMPTY
     return ListenerPolicies(chain, upper, logs[-1].value.made if logs else None)

@@ -17,7 +17,7 @@ from dataplane.chain.filter import Refused
 from dataplane.table.parted import LIMIT, Container, PartedDict, grown
 from dataplane.table.plans import RoutePlan
 from dataplane.upstream.endpoint import Endpoint
-from gatewright.attach.places import PlaceKey
+from gatewright.attach.places import Phase, PlaceKey
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, resource_pb2, route_pb2
 
 if TYPE_CHECKING:
@@ -114,8 +114,7 @@ class SecretRecord(NamedTuple):
 class PolicyRecord(NamedTuple):
     raw: bytes
     field: str
-    early: bool
-    """Of the gateway phase."""
+    phase: Phase
     override: bool
     order: str
     built: Mapping[PlaceKey, Built]
