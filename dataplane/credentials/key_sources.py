@@ -28,8 +28,16 @@ BACKOFF: Final = 30.0
 NEVER: Final = float("inf")
 
 
+SETTLING: Final = 10.0
+"""Seconds after the policy came in which its server may be unknown still: they come with the same change."""
+
+
 class Unavailable(Exception):
-    """The keys could not be fetched; the text says why, for the log."""
+    """The keys could not be fetched; the text says why, for the log. `unresolved`: the server is not known here."""
+
+    def __init__(self, text: str, unresolved: bool = False) -> None:
+        super().__init__(text)
+        self.unresolved = unresolved
 
 
 class InlineKeys:
@@ -64,6 +72,7 @@ class RemoteKeys:
         "_fetch",
         "_fetching",
         "_future",
+        "_made",
         "_name",
         "_next",
         "_seconds",
@@ -93,6 +102,7 @@ class RemoteKeys:
         self._next = -NEVER
         """When a fetch may begin, after failures."""
         self._failures = 0
+        self._made = clock()
         self._fetching = False
         self._waiting: list[Any] = []
 
@@ -138,7 +148,7 @@ class RemoteKeys:
         try:
             self._came(await self._fetch())
         except Unavailable as error:
-            self._failed(str(error))
+            self._failed(error)
         finally:
             self._fetching = False
             waiting, self._waiting = self._waiting, []
@@ -153,7 +163,9 @@ class RemoteKeys:
         if self.keys is None or self.keys.text != keys.text:  # the same keys stay the same object: tokens stay known
             self.keys = keys
 
-    def _failed(self, why: str) -> None:
+    def _failed(self, why: Unavailable) -> None:
+        if why.unresolved and self._clock() < self._made + SETTLING:
+            return
         if not self._failures:  # once per change of state
             log.warning("keys of %s: %s; those known stay in force", self._name, why)
         self._next = self._clock() + min(2.0**self._failures, BACKOFF)

@@ -33,6 +33,9 @@ KNOWN_SIZE: Final = 8192
 FETCH_SECONDS: Final = 10.0
 """Decisions, Callouts: JWKS."""
 
+PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds between tries to fetch the first keys, before any request asks for them."""
+
 NO_KEYS: Final = "the keys of the issuer could not be fetched"
 
 DEFAULT_CACHE_MS: Final = 300_000
@@ -90,8 +93,29 @@ def _source(config: authentication_pb2.Jwks, where: str, env: Env) -> Source:
         return RemoteKeys(name, fetch, seconds, env.clock, env.spawn, _future)
 
     keys = make() if env.carryover is None else env.carryover.kept(f"jwks|{name}|{seconds}", make)
-    keys.current()  # begins to fetch
+    _begin(keys, env)
     return keys
+
+
+def _begin(keys: RemoteKeys, env: Env) -> None:
+    """Fetch in the background, so that the first request finds keys."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        keys.current()
+        return
+    if keys.keys is None and env.spawn is not None:
+        env.spawn(_prefetch(keys))
+
+
+async def _prefetch(keys: RemoteKeys) -> None:
+    """The table that knows the server may not have been swapped in yet."""
+    for pause in PAUSES:
+        if keys.may_fetch(unknown=False):
+            await keys.fetched()
+        if keys.keys is not None:
+            return
+        await asyncio.sleep(pause)
 
 
 def _future() -> asyncio.Future[None]:
@@ -114,7 +138,9 @@ def _fetch(env: Env, backend: str, path: str) -> Callable[[], Any]:
             if answer.status != 200:
                 raise Unavailable(f"the server answered {answer.status}")
             return jwks.read(answer.body)
-        except (CallFailed, jwks.Unusable) as error:
+        except CallFailed as error:
+            raise Unavailable(str(error), unresolved=error.cause == "unresolved") from None
+        except jwks.Unusable as error:
             raise Unavailable(str(error)) from None
 
     return fetch
