@@ -73,7 +73,7 @@ def _interrupt(
     if type(answer) is Reply:
         x.down.reply(x, answer)
     else:
-        context.spawn(_wait(x, context, chain, answer, then))  # type: ignore[arg-type]
+        x.down.waiting = context.spawn(_wait(x, context, chain, answer, then))  # type: ignore[arg-type]
 
 
 async def _wait(

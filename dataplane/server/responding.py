@@ -78,6 +78,7 @@ class Responding(Gathering):
         "state",
         "up_ended",
         "upgrade",
+        "waiting",
         "write_paused",
     )
 
@@ -102,6 +103,8 @@ class Responding(Gathering):
         """What is not passed on yet of the response, because response steps read its body or wait."""
         self.up_ended = False
         """The endpoint sends no more into the tunnel."""
+        self.waiting: Any = None
+        """The Task in which request steps of this exchange, or of one before, wait."""
         self.paused = 0
         self.write_paused = False
         self.idle_since = 0.0
@@ -435,6 +438,9 @@ class Responding(Gathering):
     def _abandon(self, x: Exchange, reason: str) -> None:
         """The exchange ends without (the whole of) its response."""
         self._detach(x)
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None:
+            waiting.cancel()  # what a step asks of other services is for nobody
         x.reason = reason
         self.exchange = None
         finish(x, self.context)

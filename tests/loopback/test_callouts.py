@@ -8,6 +8,8 @@ pending.
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 import textwrap
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -214,11 +216,11 @@ FAULTS: dict[str, Fault] = {
 @pytest.mark.parametrize("is_open", [False, True], ids=["fails closed", "fails open"])
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 @pytest.mark.parametrize("callout", CALLOUTS.values(), ids=CALLOUTS)
-@pytest.mark.parametrize("socket", ["tcp", "unix"])
+@pytest.mark.parametrize("over", ["tcp", "unix"])
 async def test_callout(
-    socket: str, callout: Callout, fault: Fault, is_open: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    over: str, callout: Callout, fault: Fault, is_open: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = str(tmp_path / "s") if socket == "unix" else ""
+    path = str(tmp_path / "s") if over == "unix" else ""
     async with upstream() as port, behaving(fault.behaviour, callout.answer, path) as (host, server):
         policy = textwrap.dedent(callout.policy).format(host=host, mode=callout.open if is_open else callout.closed)
         async with serving(FILE.format(upstream=port, policy=textwrap.indent(policy, " " * 8))) as proxy:
@@ -253,3 +255,25 @@ async def test_a_worker_that_ends_gives_its_calls_up() -> None:
         asked.cancel()
         async with asyncio.timeout(PATIENCE):
             await asyncio.gather(asked, return_exceptions=True)
+
+
+async def test_a_client_that_leaves_gives_its_call_up_and_whoever_waits_for_it_asks() -> None:
+    callout = CALLOUTS["ext auth"]
+    async with upstream() as port, behaving(hangs, callout.answer, "") as (host, server):
+        policy = textwrap.dedent(callout.policy) + "  cache: {{key: [source.address], ttl: 1m}}"
+        policy = textwrap.indent(policy.format(host=host, mode=callout.open), " " * 8)
+        async with serving(FILE.format(upstream=port, policy=policy)) as proxy:
+            leaving = socket.create_connection(("127.0.0.1", proxy.port))
+            leaving.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            await eventually(lambda: server.seen, "the call of the first")
+            waiting = asyncio.create_task(proxy.get())
+            await eventually(lambda: len(proxy.tasks) == 2, "the request of the other")
+            assert len(server.seen) == 1
+            leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a close is a reset
+            leaving.close()
+            await eventually(lambda: len(server.seen) == 2 and server.open == 1, "the call of the other")
+            assert len(proxy.tasks) == 1
+            proxy.advance(2.1)
+            assert (await waiting).endswith(b"hello")
+            await eventually(lambda: server.open == 0, "the end of the calls")
+            assert proxy.pending() == 0
