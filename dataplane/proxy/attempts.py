@@ -58,7 +58,7 @@ def _interrupt(x: Exchange, context: Context, target: Target, answer: Reply | Wa
     if type(answer) is Reply:
         x.down.reply(x, answer)
     else:
-        context.spawn(_wait(x, context, target, answer))  # type: ignore[arg-type]
+        x.down.waiting = context.spawn(_wait(x, context, target, answer))  # type: ignore[arg-type]
 
 
 async def _wait(x: Exchange, context: Context, target: Target, waiting: Waiting) -> None:
@@ -75,18 +75,19 @@ async def _wait(x: Exchange, context: Context, target: Target, waiting: Waiting)
         begin(x, context)
 
 
-def begin(x: Exchange, context: Context) -> None:
-    """Start the request deadline and the first attempt."""
+def begin(x: Exchange, context: Context, is_held: bool = False) -> None:
+    """Start the request deadline and the first attempt. `is_held`: a body that a precondition reads was waited for."""
     x.stage = UPSTREAM
     policies = x.policies
-    timeouts = policies.timeouts
+    timeouts, retry = policies.timeouts, policies.retry
+    if retry is not None and retry.reads_body and not is_held and x.body is not None and x.held is None:
+        context.spawn(retries.hold(x, context, retry.limit, begin))
+        return
     if timeouts.request is not None:
         x.deadline = context.clock() + timeouts.request
         x.down.arm(x.deadline)
-    if policies.retry is None and not policies.mirrors:
+    if retry is None and not policies.mirrors:
         attempt(x, context)
-    elif policies.retry is not None and policies.retry.reads_body and x.body is not None and x.held is None:
-        context.spawn(retries.hold(x, context, policies.retry.limit, _begin_kept))
     else:
         _begin_kept(x, context)
 
@@ -179,7 +180,8 @@ def lost(x: Exchange, context: Context, cause: str, stale: bool) -> None:
     settle(x)
     x.up = None
     safe = x.method in IDEMPOTENT or cause == UNSENT
-    if stale and x.out and safe and x.attempt < MAX_STALE_RETRIES:
+    resent = x.attempt if x.retries is None else x.attempt - x.retries.tries
+    if stale and x.out and safe and resent < MAX_STALE_RETRIES:
         x.attempt += 1
         context.recorder.stale_retry()
         resend(x, context)

@@ -21,7 +21,7 @@ def finish(x: Exchange, context: Context) -> float:
     if x.retries is not None:
         retries.ended(x, context)
     if x.copy is not None:
-        x.copy.drop()
+        x.copy.drop(x.body)
     policies, listener = x.policies, x.listener
     if policies is not None and policies.chain.end:
         _end_hooks(x, policies.chain)

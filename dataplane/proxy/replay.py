@@ -6,7 +6,10 @@ bytes that it sends on anyway. What is larger than its limit is not kept at all.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from dataplane.http.body import Body
 
 
 class Waits(Protocol):
@@ -72,11 +75,15 @@ class BodyCopy:
         if self.waits is None:
             self.pieces.clear()
 
-    def drop(self) -> None:
-        """The exchange is over."""
+    def drop(self, body: Body | None) -> None:
+        """The exchange is over. `body`: what was never sent; a mirror takes it although no endpoint did."""
         waits, self.waits = self.waits, None
         self.settle()
-        if waits is not None:
+        if waits is None:
+            return
+        if body is not None and body.complete and not self.size and body.held <= self.limit:
+            waits.send(body.peek())
+        else:
             waits.skip("aborted")
 
     def _give_up(self) -> None:

@@ -177,11 +177,14 @@ def _again(x: Exchange, context: Context, cause: str, attempt: Attempt) -> bool:
     x.status, x.response, x.answer_body, x.answer_over = 0, None, None, False  # of the response that is let go
     x.down.hold_body(x)
     context.recorder.retry(cause)
-    number = x.attempt
 
     def begin() -> None:
-        if not x.ended and not x.replied and x.attempt == number:
+        if x.ended or x.replied:
+            return
+        try:
             attempt(x, context)
+        except Exception as error:  # a bug of ours must end in an answer
+            x.down.failed(x, error)
 
     context.deadlines.call_at(moment, begin)
     return True
@@ -207,7 +210,7 @@ def _let_go(up: UpstreamConnection, head: ResponseHead, context: Context) -> Non
         up.release()
 
 
-async def hold(x: Exchange, context: Context, limit: int, then: Attempt) -> None:
+async def hold(x: Exchange, context: Context, limit: int, begin: Callable[[Exchange, Context, bool], None]) -> None:
     """Wait for the body that a precondition reads, then go on; one over `limit` has no value for it."""
     try:
         x.held = await x.body.whole(limit)  # type: ignore[union-attr]  # the caller has looked
@@ -217,4 +220,4 @@ async def hold(x: Exchange, context: Context, limit: int, then: Attempt) -> None
         x.down.failed(x, error)
         return
     if not x.ended and not x.replied:
-        then(x, context)
+        begin(x, context, True)

@@ -281,6 +281,23 @@ def test_a_backend_that_fails_is_mirrored_all_the_same() -> None:
     assert run.counted == {"sent": 1}
 
 
+@pytest.mark.parametrize("request_bytes", [GET, b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"])
+def test_a_backend_that_cannot_be_reached_is_mirrored_all_the_same(request_bytes: bytes) -> None:
+    run = Mirrored()
+    run.client.send(GET)
+    run.main.answer(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+    run.mirror.answer(OK)
+    run.client.take()
+    run.mirror.take()
+    run.proxy.connector.refuse = "refused"
+    run.client.send(request_bytes)
+    assert run.client.received.startswith(b"HTTP/1.1 503 ")
+    assert run.mirror.received.endswith(request_bytes[-4:])
+    run.mirror.answer(OK)
+    assert run.counted == {"sent": 2}
+    assert run.is_at_rest()
+
+
 # --- bounds
 
 

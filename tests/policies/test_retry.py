@@ -409,14 +409,37 @@ def test_conditions(fields: str, method: bytes, tried_again: bool) -> None:
 
 
 def test_a_precondition_may_read_the_body() -> None:
-    proxy = proxy_with("{codes: [503], precondition: 'request.body == b\"again\"'}")
+    fields = "{codes: [503], precondition: 'request.body == b\"again\"'}"
+    proxy = proxy_with(fields, others=", timeouts: {request: 1s}")
     client = proxy.connect()
     client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nag")
     assert not proxy.connector.upstreams
+    proxy.advance(5)  # nothing is sent: the request's time has not begun
     client.send(b"ain")
     proxy.upstream.answer(BUSY)
-    proxy.advance(1)
+    proxy.advance(0.1)
     assert sent(proxy.upstream) == (b"1", b"again")
+
+
+def test_a_body_over_the_limit_has_no_value_for_a_precondition() -> None:
+    proxy = proxy_with("{codes: [503], precondition: 'size(request.body) > 0'}")
+    client = proxy.connect()
+    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2097153\r\n\r\n")
+    for _ in range(32):
+        client.send(bytes(0x10000))
+    client.send(b"1")
+    assert len(sent(proxy.upstream)[1]) == 0x200001
+    proxy.upstream.answer(BUSY)
+    assert client.received == BUSY
+
+
+def test_a_client_that_leaves_before_its_body_is_whole() -> None:
+    proxy = proxy_with("{codes: [503], precondition: 'size(request.body) > 0'}")
+    client = proxy.connect()
+    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nag")
+    client.lose()
+    assert not proxy.connector.upstreams
+    assert " reason=ClientGone " in proxy.log_lines()[-1]
 
 
 # --- conditions that read the body of the response
@@ -497,6 +520,15 @@ def test_an_endpoint_that_breaks_off_while_its_body_is_held() -> None:
     assert sent(proxy.upstream) == (b"1", b"body")
     proxy.upstream.answer(OK)
     assert client.received == OK
+
+
+def test_nothing_of_a_response_that_was_let_go_is_left() -> None:
+    proxy = proxy_with(AGAIN)
+    client = proxy.connect()
+    client.send(GET)
+    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nagain")
+    client.lose()
+    assert " http.status=499 " in proxy.log_lines()[-1]
 
 
 def test_a_code_is_decided_before_the_body() -> None:
@@ -620,6 +652,28 @@ def test_a_stale_connection_costs_no_try() -> None:
     proxy.upstream.answer(OK)
     assert client.received == OK
     assert counted(proxy.metrics, "upstream_retries_total") == {"status": 1}
+
+
+def test_a_try_may_meet_a_stale_connection_too() -> None:
+    proxy = proxy_with("{attempts: 2, codes: [503]}", "10.0.0.1")
+    client = proxy.connect()
+    client.send(GET)
+    for _ in range(2):
+        proxy.upstream.answer(BUSY)
+        proxy.advance(1)
+    proxy.upstream.lose()  # the last try, on the connection of the one before
+    proxy.upstream.answer(OK)
+    assert client.received == OK
+
+
+def test_a_bug_in_a_later_try_ends_in_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = proxy_with("{codes: [503]}")
+    client = proxy.connect()
+    client.send(GET)
+    proxy.upstream.answer(BUSY)
+    monkeypatch.setattr(proxy.context, "resolver", None)
+    proxy.advance(1)
+    assert client.received.startswith(b"HTTP/1.1 500 ")
 
 
 def test_a_client_cannot_claim_to_be_a_retry() -> None:
