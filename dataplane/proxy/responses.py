@@ -23,6 +23,9 @@ GATEWAY, ROUTE, TARGET, UPSTREAM = range(4)
 BODILESS = (204, 304)
 """RFC 9110 6.4.1: final answers without content, whatever their head says."""
 
+RESET_CONTENT = 205
+"""RFC 9110 15.3.6: without content too, and its head says so."""
+
 Outcome = Reply | Coroutine[Any, Any, Reply | None] | None
 """None: all steps ran; a Reply takes the place of the answer; a coroutine is the rest, to be awaited."""
 
@@ -115,6 +118,8 @@ def other(x: Exchange, was: int) -> tuple[bytes, bytes] | None:
     is what it was."""
     if x.status in BODILESS:
         return _reframed(x, None), b""
+    if x.status == RESET_CONTENT:
+        return _reframed(x, 0), b""
     if not x.answer_changed and was not in BODILESS:
         return None
     body = (x.answer_body or b"") if x.answer_changed else b""

@@ -441,3 +441,26 @@ def test_answers_of_steps_are_answers() -> None:
     x: Exchange = exchange()
     answer = made.request(x)
     assert isinstance(answer, Reply) and not made.silent
+
+
+@pytest.mark.parametrize(
+    "begun", [b"Content-Length: 4\r\n\r\nab", b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"]
+)
+def test_what_it_makes_of_a_body_is_what_is_tried_again_and_mirrored(begun: bytes) -> None:
+    text = FILE.format(fields="          request: {body: \"'new'\"}") + (
+        "        retry: {codes: [503], backoff: 10ms}\n        requestMirror: {host: '127.0.0.1:9001'}\n"
+    )
+    run = MemoryProxy(text)
+    client = run.connect()
+    client.send(b"POST / HTTP/1.1\r\nHost: a\r\n" + begun)
+    if begun.startswith(b"Content"):
+        assert not run.connector.upstreams, "it waits for a body that it may keep the connection for"
+        client.send(b"cd")
+    first = run.connector.upstreams[:]
+    assert all(each.take().endswith(b"content-length: 3\r\n\r\nnew") for each in first)
+    assert len(first) == 2
+    for each in first:
+        each.answer(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+    run.advance(1.0)
+    again = b"".join(each.take() for each in run.connector.upstreams)
+    assert again.count(b"POST / ") == 1 and again.endswith(b"\r\n\r\nnew")

@@ -205,6 +205,10 @@ class TestAnotherStatus:
         client.send(GET)
         assert client.open
 
+    def test_reset_content(self) -> None:
+        _, received = exchanged(proxy_with(reading(status(205))), OK)
+        assert received == b"HTTP/1.1 205 Reset Content\r\ncontent-length: 0\r\n\r\n"
+
     def test_with_content_where_there_was_none(self) -> None:
         _, received = exchanged(proxy_with(reading(status(200))), b"HTTP/1.1 204 No Content\r\n\r\n")
         assert received == b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
