@@ -188,17 +188,28 @@ class Claim:
 
 def claims_in(tests: Path) -> Iterator[Claim]:
     """Every claim of the test files below a folder."""
-    for file in sorted(tests.rglob("test_*.py")):
-        source = file.read_text(encoding="utf-8")
-        if "mark.claims" not in source:
-            continue
-        tree = ast.parse(source)
+    for file, tree in _trees(tests, "mark.claims"):
         helpers = set(_decorators_of_helpers(tree))
         for node in ast.walk(tree):
             if not isinstance(node, ast.Call) or node in helpers:
                 continue
             if isinstance(node.func, ast.Attribute) and node.func.attr == "claims":
                 yield from _texts(node, f"{file.relative_to(tests)}:{node.lineno}")
+
+
+def cases_in(tests: Path) -> set[str]:
+    """The cases of rows that test files compare answers with."""
+    calls = (node for _, tree in _trees(tests, "refused(") for node in ast.walk(tree) if isinstance(node, ast.Call))
+    named = (word for call in calls if ast.unparse(call.func) == "refused" for word in call.keywords)
+    return {str(word.value.value) for word in named if word.arg == "case" and isinstance(word.value, ast.Constant)}
+
+
+def _trees(tests: Path, with_text: str) -> Iterator[tuple[Path, ast.Module]]:
+    """Test files that hold a text, read."""
+    for file in sorted(tests.rglob("test_*.py")):
+        source = file.read_text(encoding="utf-8")
+        if with_text in source:
+            yield file, ast.parse(source)
 
 
 NAMED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dataplane.chain.reply import Reply
-from tests.rules.claims import ERRORS, LATER, ROWS, Claim, Refused, UnknownRow, claims_in, row_of
+from tests.rules.claims import ERRORS, LATER, ROWS, Claim, Refused, UnknownRow, cases_in, claims_in, row_of
 
 LIMIT = "errors: Local or global rate limit exceeded"
 
@@ -44,6 +44,11 @@ def test_no_row_waits_that_is_claimed(claims: list[Claim]) -> None:
 
 def test_a_row_that_can_be_claimed_says_what_is_answered() -> None:
     assert [row for row, cases in ERRORS.items() if not cases and f"errors: {row}" not in LATER] == []
+
+
+def test_every_case_of_a_row_is_compared() -> None:
+    cases = {case for row, known in ERRORS.items() if f"errors: {row}" not in LATER for case in known}
+    assert cases - {""} - cases_in(Path(__file__).parents[1]) == set()
 
 
 # The harness itself.
