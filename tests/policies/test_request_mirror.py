@@ -101,7 +101,8 @@ class Mirrored:
     def is_at_rest(self) -> bool:
         """Nothing of a copy is held any more."""
         flight = self.proxy.context.mirrors
-        return flight.count == flight.bytes == 0
+        ends: list[Any] = [upstream.protocol for upstream in self.upstreams(9001)]
+        return flight.count == flight.bytes == sum(end.endpoint.pending for end in ends) == 0
 
 
 def test_the_mirror_gets_what_the_backend_gets() -> None:
