@@ -166,6 +166,7 @@ class _Copy:
         flight = self.context.mirrors
         flight.count -= 1
         flight.bytes -= len(self.request)
+        self.request, self.sink = b"", None  # the sink knows this object: no cycle may be left
         if self.endpoint is not None:
             self.endpoint.pending -= 1
         self.context.recorder.mirrored(_OUTCOMES.get(cause, "lost"))

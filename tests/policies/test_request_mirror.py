@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters import request_mirror
 from dataplane.proxy import mirrors
+from dataplane.proxy.replay import BodyCopy
 from dataplane.table.plans import Mirror
 from gatewright.wire.v1 import policy_pb2, resource_pb2, traffic_pb2
 from tests.fakes.memory_proxy import FakeTransport, FakeUpstream, MemoryProxy
@@ -297,6 +299,23 @@ def test_a_backend_that_cannot_be_reached_is_mirrored_all_the_same(request_bytes
     run.mirror.answer(OK)
     assert run.counted == {"sent": 2}
     assert run.is_at_rest()
+
+
+def test_what_is_over_is_freed_at_once() -> None:
+    """A cycle of references would keep the copies of bodies until the garbage collector runs, which it seldom does."""
+    gc.collect()
+    gc.disable()
+    try:
+        run = Mirrored()
+        for reply in (OK, b"garbage\r\n\r\n"):
+            run.client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
+            run.main.answer(OK)
+            run.mirror.answer(reply)
+        left = {type(each).__name__ for each in gc.get_objects()} & {"_Copy", "Mirroring", "BodyCopy"}
+        assert left == {"BodyCopy"}  # one, empty, with each exchange that waits for its log line
+        assert all(not each.pieces for each in gc.get_objects() if isinstance(each, BodyCopy))
+    finally:
+        gc.enable()
 
 
 # --- bounds
