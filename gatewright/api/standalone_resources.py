@@ -108,7 +108,7 @@ class Resources:
                 policy.places.add(object=_GATEWAY_REF, section=placed.name)
                 policy.phase = _PHASES[traffic.phase]
                 policy.order = f"{index:06}"
-                yield _policy(placed.name, policy)
+                yield _policy(f"listener:{placed.name}", policy)
 
     def _frontend_policies(self) -> Iterator[resource_pb2.Resource]:
         frontend = self._content.frontend_policies
@@ -116,7 +116,7 @@ class Resources:
             policy = to_wire.access_log(frontend.access_log)
             policy.source.CopyFrom(_GATEWAY_REF)
             policy.places.add(object=_GATEWAY_REF)
-            yield _policy(GATEWAY, policy)
+            yield _policy(f"gateway:{GATEWAY}", policy)
 
     def _references(self, owner: str, path: Path) -> to_wire.References:
         return to_wire.References(self._backend, partial(self._secret, owner, path))
@@ -186,6 +186,8 @@ def _resource(key: str, **kind: Any) -> resource_pb2.Resource:  # Any: one messa
 
 
 def _policy(name: str, policy: policy_pb2.Policy) -> resource_pb2.Resource:
+    """`name` has a colon, which no object's name has: a controller beside the file cannot send a policy of the same
+    key, which would take the place of this one and leave what it guards open."""
     return _resource(f"policy/{NAMESPACE}/{name}/{policy.WhichOneof('field')}", policy=policy)
 
 

@@ -118,16 +118,16 @@ def test_settings_of_a_listener_are_policies_of_its_place(phase: str, expected: 
         file(listener=f"{{{phase}cors: {{}}, extAuthz: {{host: '10.0.0.1:80', protocol: {{http: {{}}}}}}}}")
     )
     assert {key for key in found if key.startswith("policy/")} == {
-        "policy/default/front/cors",
-        "policy/default/front/ext_auth",
+        "policy/default/listener:front/cors",
+        "policy/default/listener:front/ext_auth",
     }
     for field in ("cors", "ext_auth"):
-        policy = found[f"policy/default/front/{field}"].policy
+        policy = found[f"policy/default/listener:front/{field}"].policy
         assert policy.WhichOneof("field") == field
         assert [MessageToDict(place) for place in policy.places] == [{"object": GATEWAY, "section": "front"}]
         assert MessageToDict(policy.source) == {"kind": "Listener", "namespace": "default", "name": "front"}
         assert policy.phase == expected
-    assert found["policy/default/front/ext_auth"].policy.ext_auth.backend == HOST
+    assert found["policy/default/listener:front/ext_auth"].policy.ext_auth.backend == HOST
     assert HOST in found
 
 
@@ -135,7 +135,7 @@ def test_the_access_log_is_a_policy_of_the_gateway() -> None:
     found = resources(
         "frontendPolicies: {accessLog: {filter: 'true', add: {b: '1', a: '2'}, remove: [error]}}\nbinds: []"
     )
-    policy = found["policy/default/standalone/access_log"].policy
+    policy = found["policy/default/gateway:standalone/access_log"].policy
     assert [MessageToDict(place) for place in policy.places] == [{"object": GATEWAY}]
     assert MessageToDict(policy.access_log) == {
         "filter": "true",
@@ -158,7 +158,7 @@ def test_secrets_travel_apart_from_their_policies() -> None:
     assert list(policy.api_key_authentication.secrets) == [key]
     users = "secret/default/listener/front/basic_authentication"
     assert dict(found[users].secret.data) == {".htaccess": b"ann:$1$a\nben:$1$b"}
-    assert found["policy/default/front/basic_authentication"].policy.basic_authentication.secret == users
+    assert found["policy/default/listener:front/basic_authentication"].policy.basic_authentication.secret == users
 
 
 def test_a_route_and_a_listener_of_one_name_have_secrets_of_their_own() -> None:
