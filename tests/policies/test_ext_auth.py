@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import textwrap
 from collections.abc import Callable
@@ -9,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from dataplane.chain.calls import CallRequest
 from dataplane.chain.filter import Env, Origin, Refused
@@ -18,6 +21,7 @@ from dataplane.proxy.replies import REPLIES
 from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.calls import FakeCalls, answered, failed
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
+from tests.fakes.tokens import ISSUER, Issuer
 
 FILE = """
 binds:
@@ -179,6 +183,35 @@ def test_a_path_without_a_value_denies_whatever_the_failure_mode() -> None:
     assert run.send() is None
     assert run.client.received.startswith(b"HTTP/1.1 403 ") and not run.calls.received
     assert run.send(b"X-A: /a\r\n") is not None
+
+
+HOSTILE = Run(
+    http(
+        """
+        path: 'request.headers["x-path"]'
+        allowedRequestHeaders: [x-path]
+        addRequestHeaders:
+          ":method": 'request.headers["x-path"]'
+          ":authority": 'request.headers["x-path"]'
+          x-added: 'request.headers["x-path"]'
+        """
+    )
+)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"), min_size=1))
+@example("/a b#c")
+@example("*")
+@example("a@b:1/?\xe4")
+def test_whatever_a_client_sends_the_call_is_one_message(text: str) -> None:
+    calls = len(HOSTILE.calls.received)  # the fake checks each
+    HOSTILE.client = HOSTILE.proxy.connect()
+    HOSTILE.send(b"X-Path: " + text.encode() + b"\r\n")
+    if HOSTILE.client.received.startswith(b"HTTP/1.1 200"):
+        assert len(HOSTILE.calls.received) == calls + 1
+    else:  # no header value, or an empty path
+        assert HOSTILE.client.received.startswith((b"HTTP/1.1 400", b"HTTP/1.1 403"))
+        assert len(HOSTILE.calls.received) == calls
 
 
 # What becomes of the request.
@@ -379,6 +412,16 @@ def test_a_body_that_is_too_large(chunked: bool, refused: Callable[..., None]) -
     assert not run.calls.received and run.forwarded() is None
 
 
+def test_a_body_for_one_of_several_servers() -> None:
+    run = Run(CONDITIONAL.replace("{path: '\"/lax\"'}}", "{path: '\"/lax\"'}}\n    forwardBody: {maxSize: 5}"))
+    for target, asked in ((b"/admin", b""), (b"/shop", b"12345")):
+        sent = run.send(method=b"POST", target=target, body=b"12345")
+        assert run.calls.last.body == asked
+        assert sent is not None and sent.endswith(b"12345")
+    run.send(method=b"POST", target=b"/shop", body=b"123456")
+    assert run.client.received.startswith(b"HTTP/1.1 413 ")
+
+
 def test_an_expression_may_read_the_body() -> None:
     run = Run(http("path: '\"/\" + string(json(request.body).id)'"))
     sent = run.send(method=b"POST", body=b'{"id": 7}')
@@ -498,6 +541,29 @@ def test_keys(key: str, one: bytes, other: bytes, same: bool | None) -> None:
     assert len(run.calls.received) == (2 if same is None else 1)
     run.send(other)
     assert len(run.calls.received) == {None: 3, True: 1, False: 2}[same]
+
+
+SECRETS = {
+    "by itself": ("jwt.rawToken", 2),
+    "shown": ("jwt.rawToken.unredacted()", 2),
+    "within a text, which hides it": ('"token " + jwt.rawToken', 4),
+}
+
+
+@pytest.mark.parametrize(("key", "calls"), SECRETS.values(), ids=SECRETS)
+def test_secrets_in_keys_tell_clients_apart(key: str, calls: int) -> None:
+    issuer = Issuer()
+    jwt = json.dumps({"providers": [{"issuer": ISSUER, "jwks": {"inline": issuer.key_set()}}]})
+    text = file(cached(key=key)).replace("      backends:", f"        jwtAuthentication: {jwt}\n      backends:")
+    run = Run()
+    run.proxy = MemoryProxy(text, calls=run.calls)
+    run.client = run.proxy.connect()
+    for user in ("ann", "bob"):
+        for _ in range(2):
+            token = issuer.token(sub=user, exp=1060)  # the proxy's clock stands at 1000
+            assert run.send(f"Authorization: Bearer {token}\r\n".encode()) is not None
+    assert len(run.calls.received) == calls
+    assert "ann" not in repr(run.calls.received)
 
 
 def test_the_least_recently_used_is_dropped() -> None:
