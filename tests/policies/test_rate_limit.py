@@ -38,6 +38,8 @@ def status(answer: bytes) -> int:
 
 
 def statuses(proxy: MemoryProxy, client: FakeTransport, count: int) -> list[int]:
+    if not client.open:  # it was idle for too long
+        client = proxy.connect()
     return [status(ask(proxy, client)) for _ in range(count)]
 
 
@@ -62,13 +64,10 @@ def test_a_bucket_holds_rate_and_burst_and_fills_all_the_time(
     client = proxy.connect()
     assert statuses(proxy, client, at_once + 2) == [200] * at_once + [429] * 2
     proxy.advance(next_after * 0.9)
-    client = client if client.open else proxy.connect()
     assert statuses(proxy, client, 1) == [429]
     proxy.advance(next_after * 0.1)
-    client = client if client.open else proxy.connect()
     assert statuses(proxy, client, 2) == [200, 429]
     proxy.advance(next_after * at_once * 3)  # full, and no fuller
-    client = proxy.connect()  # the old connection was idle for too long
     assert statuses(proxy, client, at_once + 1) == [200] * at_once + [429]
 
 
@@ -159,19 +158,23 @@ class Limited:
 
     def __init__(self, *limits: traffic_pb2.LocalRateLimit, buckets: Buckets | None = None) -> None:
         self.now = 1000.0
-        env = Env(
+        self.env = Env(
             clock=lambda: self.now,
             random=lambda: 0.0,
             buckets=buckets or Buckets.local(),
             origin=Origin("GatewayPolicy default/p", "rate_limit", "HTTPRoute default/r"),
         )
-        made = rate_limit.build(traffic_pb2.RateLimit(local=limits), env)
+        if limits:
+            self.build(traffic_pb2.RateLimit(local=limits))
+
+    def build(self, config: traffic_pb2.RateLimit) -> None:
+        made = rate_limit.build(config, self.env)
         assert made is not None
         self.filter = made
 
-    def ask(self, tokens: object = None) -> Reply | None:
+    def ask(self, tokens: object = None, path: str = "/") -> Reply | None:
         """One request, from its beginning to its end; the model's backend leaves this number."""
-        x = exchange()
+        x = exchange(path=path)
         assert self.filter.request is not None
         answer = self.filter.request(x)
         assert answer is None or isinstance(answer, Reply)
@@ -217,6 +220,21 @@ def test_requests_and_tokens_in_one_list() -> None:
     assert limited.ask(300) is None
     answer = limited.ask()
     assert answer is not None and "local[0]" in answer.detail
+
+
+def test_tokens_of_the_item_that_was_chosen() -> None:
+    """Each item of `conditional` has its own bucket, and what a request came to is taken from that of its item."""
+    limited = Limited()
+    item, rest = traffic_pb2.ConditionalRateLimit(), traffic_pb2.ConditionalRateLimit()
+    item.condition = "request.path == '/a'"
+    for each in (item, rest):
+        each.policy.local.add(tokens=10, unit=traffic_pb2.UNIT_HOURS)
+    limited.build(traffic_pb2.RateLimit(conditional=[item, rest]))
+    assert limited.ask(50, "/a") is None
+    assert limited.ask(5, "/b") is None
+    assert limited.ask(50, "/a") is not None
+    assert limited.ask(50, "/b") is None
+    assert limited.ask(50, "/b") is not None
 
 
 def test_only_limits_of_tokens_have_an_end_hook() -> None:

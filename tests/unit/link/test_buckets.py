@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dataplane.link import buckets
 from dataplane.link.buckets import GROUP, Buckets, Rate
@@ -75,6 +78,41 @@ def test_what_is_spent_may_be_owed(either: Buckets) -> None:
     assert meter.take(16.0) is None
     meter.spend(400.0, 0, 10)
     assert meter.take(400.0) is not None
+
+
+def fill(level: Fraction, capacity: int, interval: Fraction, elapsed: Fraction) -> Fraction:
+    return min(Fraction(capacity), level + elapsed / interval)
+
+
+EIGHTHS = st.integers(0, 40).map(lambda eighths: Fraction(eighths, 8))
+"""Times that a double has in full, so that the model and the buckets mean the same moment."""
+
+
+@given(
+    sizes=st.lists(
+        st.tuples(st.integers(1, 5), st.sampled_from([Fraction(1, 2), Fraction(1), Fraction(4)])),
+        min_size=1,
+        max_size=3,
+    ),
+    steps=st.lists(st.tuples(EIGHTHS, st.integers(0, 3)), max_size=40),
+)
+def test_against_a_bucket_that_is_filled_step_by_step(
+    sizes: list[tuple[int, Fraction]], steps: list[tuple[Fraction, int]]
+) -> None:
+    """The model keeps numbers of tokens, in fractions; a step waits, then takes, or spends on the first bucket."""
+    found = Buckets(memoryview(bytearray(GROUP * 16)), None)
+    meter = found.meter("a", [Rate(float(interval), capacity) for capacity, interval in sizes])
+    levels, now = [Fraction(capacity) for capacity, _ in sizes], Fraction(1000)
+    for elapsed, spent in steps:
+        now += elapsed
+        levels = [fill(level, *size, elapsed) for level, size in zip(levels, sizes, strict=True)]
+        if spent:
+            meter.spend(float(now), 0, spent)
+            levels[0] -= spent
+            continue
+        passes = all(level >= 1 for level in levels)
+        assert (meter.take(float(now)) is None) is passes
+        levels = [level - passes for level in levels]
 
 
 def test_keys_do_not_meet(either: Buckets) -> None:
