@@ -15,10 +15,8 @@ from gatewright.wire.v1 import authentication_pb2
 SEVERAL = "several credentials in one request, or one that is no text"
 """Why `locations.AMBIGUOUS` is refused."""
 
-STRICT = authentication_pb2.AUTHENTICATION_MODE_STRICT
 OPTIONAL = authentication_pb2.AUTHENTICATION_MODE_OPTIONAL
 PERMISSIVE = authentication_pb2.AUTHENTICATION_MODE_PERMISSIVE
-
 
 TEXT = b"authentication failed"
 

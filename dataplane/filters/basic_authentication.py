@@ -54,8 +54,10 @@ def build(config: authentication_pb2.BasicAuthentication, env: Env) -> Filter:
     if config.mode == refusals.PERMISSIVE:
         raise Refused("mode: basic authentication has Strict and Optional only")
     place = locations.location(config.location, b"Basic")
-    check = Authentication(_users(config.secret, env), place, config.mode, _challenge(config.realm), env)
-    return Filter(NAME, request=place.hook(check.request, env.buffer_limit), may_wait=True, body=place.body)
+    users = _users(config.secret, env)
+    check = Authentication(users, place, config.mode, _challenge(config.realm), env)
+    waits = place.reads_body or not all(each.quick for each in users.values())
+    return Filter(NAME, request=place.hook(check.request, env.buffer_limit), may_wait=waits, body=place.body)
 
 
 def _users(key: str, env: Env) -> dict[bytes, htpasswd.Hash]:

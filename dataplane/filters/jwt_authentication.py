@@ -15,6 +15,7 @@ from dataplane.chain.filter import Env, Filter, Refused, RequestHook
 from dataplane.chain.reply import Reply
 from dataplane.credentials import locations, refusals
 from dataplane.credentials.key_sources import InlineKeys, RemoteKeys, Unavailable
+from dataplane.credentials.known_tokens import KnownTokens
 from gatewright.cel.values import Redacted
 from gatewright.wire.v1 import authentication_pb2
 
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
 
 NAME = "jwt_authentication"
-
-KNOWN: Final = 4096
-"""Verified tokens that a policy remembers."""
-
-KNOWN_SIZE: Final = 8192
-"""Bytes of the longest token that is remembered."""
 
 FETCH_SECONDS: Final = 10.0
 """Decisions, Callouts: JWKS."""
@@ -147,8 +142,7 @@ def _fetch(env: Env, backend: str, path: str) -> Callable[[], Any]:
 
 
 class Authentication:
-    """The steps of one policy. `_known`: what a client sent -> (valid until, its source, the keys that it was checked
-    with, claims)."""
+    """The step of one policy."""
 
     __slots__ = ("_absent", "_known", "_place", "_providers", "_replies", "_wall")
 
@@ -157,7 +151,7 @@ class Authentication:
 
         scheme = place.scheme or b"Bearer"
         self._providers, self._place, self._wall = providers, place, env.wall_clock
-        self._known: dict[bytes, tuple[float, Source, KeySet | None, dict[str, Any]]] = {}
+        self._known = KnownTokens()
         self._absent = refusals.absence(mode, "JwtMissing", scheme, env.origin)
         causes = (*jwt.CAUSES, refusals.SEVERAL)
         invalid = refusals.refusals("JwtInvalid", scheme + b' error="invalid_token"', env.origin, causes)
@@ -172,7 +166,7 @@ class Authentication:
         return self._in_header(self._place.needle) if self._place.needle else self._anywhere()
 
     def _anywhere(self) -> RequestHook:
-        find, remove, wall_clock, known = self._place.find, self._place.remove, self._wall, self._known
+        find, remove, wall_clock, known = self._place.find, self._place.remove, self._wall, self._known.entries
         absent, unknown = self._absent, self._unknown
 
         def authenticate(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
@@ -192,7 +186,7 @@ class Authentication:
 
     def _in_header(self, needle: bytes) -> RequestHook:
         """The same with `locations.in_header` written out: every request of most gateways comes by here."""
-        wall_clock, known, absent, unknown = self._wall, self._known, self._absent, self._unknown
+        wall_clock, known, absent, unknown = self._wall, self._known.entries, self._absent, self._unknown
         length = len(needle)
 
         def authenticate(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
@@ -225,7 +219,7 @@ class Authentication:
         token = self._place.read(found[0])
         if token is None:
             return self._absent
-        self._known.pop(found[0], None)
+        self._known.forget(found[0])
         outcome = self._verified(found[0], token, may_wait=True)
         if isinstance(outcome, RemoteKeys):
             return self._later(x, found, token, outcome)
@@ -268,13 +262,6 @@ class Authentication:
         if wrong:
             return wrong
         claims = {**read.claims, "rawToken": Redacted(token.decode())}
-        if len(sent) <= KNOWN_SIZE:
-            until = min(read.claims["exp"] + jwt.LEEWAY, now + source.fresh_for())
-            self._remember(sent, (until, source, keys, claims))
+        until = min(read.claims["exp"] + jwt.LEEWAY, now + source.fresh_for())
+        self._known.remember(sent, (until, source, keys, claims))
         return claims
-
-    def _remember(self, sent: bytes, entry: tuple[float, Source, KeySet | None, dict[str, Any]]) -> None:
-        """The oldest goes when there is no room."""
-        if len(self._known) >= KNOWN:
-            del self._known[next(iter(self._known))]
-        self._known[sent] = entry

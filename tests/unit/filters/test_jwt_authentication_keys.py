@@ -191,18 +191,6 @@ async def test_keys_outlive_a_swap_and_are_shared(proxy: Proxy) -> None:
     assert len(proxy.calls.received) == 1
 
 
-async def test_remembered_tokens_are_bounded(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jwt_authentication, "KNOWN", 2)
-    step = proxy.build()
-    await proxy.settle()
-    for number in range(4):
-        assert reason(ask(step, proxy.token(number=number))[1]) == "passes"
-    assert reason(ask(step, proxy.token(pad="x" * jwt_authentication.KNOWN_SIZE))[1]) == "passes"
-    known = step.request.__closure__  # type: ignore[union-attr]
-    (held,) = [cell.cell_contents for cell in known or () if isinstance(cell.cell_contents, dict)]
-    assert len(held) == 2
-
-
 def test_what_cannot_be_built() -> None:
     env = Env(clock=lambda: 0.0, random=lambda: 0.0)
     config = authentication_pb2.JwtAuthentication()
