@@ -55,6 +55,11 @@ Lines = tuple[bytes, bytes]
 
 NOT_ALLOWED: Final[Lines] = (VARY, VARY_LOW)
 
+REMEMBERED: Final = 16
+"""Origins for which a policy keeps the lines: there may be thousands of policies, and clients choose the origins."""
+MAX_HEAD: Final = 2048
+"""Bytes of a response head that a policy keeps at most, for the same reason."""
+
 IsAllowed = Callable[[bytes], bool]
 
 
@@ -98,15 +103,14 @@ def _allowed(config: traffic_pb2.Cors) -> IsAllowed:
 
 def _request_hook(key: str, allowed: IsAllowed, any_origin: bool, fixed: bytes, preflight: Preflight) -> RequestHook:
     """Answers preflights; of other requests with an allowed origin it leaves the response's lines at `key`."""
-    for_any = _line(b"allow-origin", b"*") + fixed
+    for_any = _both(VARY + _line(b"allow-origin", b"*") + fixed)
 
-    @lru_cache(256)
+    @lru_cache(REMEMBERED)
     def lines_for(origin: bytes) -> Lines:
         """Those that tell the browser that this origin may read the response."""
         if not allowed(origin.lower()):
             return NOT_ALLOWED
-        lines = VARY + (for_any if any_origin else _line(b"allow-origin", origin) + fixed)
-        return lines, lines.lower()
+        return for_any if any_origin else _both(VARY + _line(b"allow-origin", origin) + fixed)
 
     def check(x: Exchange) -> Reply | None:
         head = x.request
@@ -140,7 +144,7 @@ def _response_hook(key: str, lists_exposed: bool) -> ResponseHook:
         if low != plain:
             if lists_exposed or low.find(b"\r\naccess-control-") >= 0 or low.find(b"\r\nvary:") >= 0:
                 return _edit(head, lines, lists_exposed)
-            plain = low
+            plain = low if len(low) <= MAX_HEAD else b""
         head.block += lines
         head.low = low + low_lines
         return None
@@ -214,6 +218,10 @@ def _names(names: Iterable[str], field: str) -> bytes:
 def _line(name: bytes, value: bytes) -> bytes:
     """`access-control-<name>`, finished; an empty line would only tell what its absence tells."""
     return b"access-control-%b: %b\r\n" % (name, value) if value else b""
+
+
+def _both(lines: bytes) -> Lines:
+    return lines, lines.lower()
 
 
 def _echo(name: bytes, asked: bytes) -> bytes:
