@@ -15,7 +15,7 @@ from dataplane.chain.filter import Env, Refused
 from dataplane.filters import retry
 from dataplane.table.plans import Retry
 from dataplane.telemetry.metrics import Metrics
-from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.endpoint import INITIAL_LATENCY, Endpoint
 from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.memory_proxy import FakeTransport, FakeUpstream, MemoryProxy
 from tests.fakes.policy_run import PolicyRun, text_of
@@ -593,6 +593,14 @@ def test_a_body_over_the_limit_is_sent_once(framing: bytes) -> None:
     assert " retry.given_up=too_large " in proxy.log_lines()[-1]
 
 
+def test_nothing_is_kept_of_a_body_that_is_announced_to_be_too_large() -> None:
+    proxy = proxy_with("{codes: [503]}")
+    client = proxy.connect()
+    client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2097153\r\n\r\n" + bytes(1000))
+    client.send(bytes(1000))
+    assert client.protocol.exchange.copy.pieces == []
+
+
 def test_a_body_of_exactly_the_limit_is_sent_again() -> None:
     proxy = proxy_with("{codes: [503]}")
     client = proxy.connect()
@@ -636,6 +644,16 @@ def pour(client: FakeTransport, proxy: MemoryProxy, size: int) -> None:
 
 
 # --- beside it
+
+
+def test_waits_do_not_count_as_latency_of_an_endpoint() -> None:
+    proxy = proxy_with("{codes: [503], backoff: 5s}", "10.0.0.1")
+    proxy.connect().send(GET)
+    proxy.upstream.answer(BUSY)
+    proxy.advance(5)
+    proxy.upstream.answer(OK)
+    connection: Any = proxy.upstream.protocol
+    assert connection.endpoint.latency == INITIAL_LATENCY
 
 
 def test_a_stale_connection_costs_no_try() -> None:
