@@ -35,22 +35,24 @@ TYPES: Final[dict[type, bytes]] = {str: TEXT, Redacted: TEXT, bytes: BYTES}
 CONTENT_TYPE: Final = b"content-type"
 
 WITHOUT_CONTENT: Final = (204, 205, 304)
-"""RFC 9110 15.3.5, 15.3.6, 15.4.5."""
+"""RFC 9110 15.3.5, 15.3.6, 15.4.5: whatever body such an answer is given stays here (lint says so)."""
 
 
 def build(config: traffic_pb2.DirectResponse, env: Env) -> Filter | None:
-    """Raises `Refused` for a status without content that is given a body, and for expressions that cannot work."""
+    """Raises `Refused` for a status that no answer has, two bodies, headers that cannot be written and expressions that
+    cannot work."""
     if config.conditional:
         return conditional(NAME, config.conditional, env, build)
     if not 200 <= config.status <= 599:
         raise Refused(f"status: {config.status} is not between 200 and 599")
     if config.body and config.body_expression:
         raise Refused("bodyExpression: must be absent when body is set")
-    if config.status in WITHOUT_CONTENT and (config.body or config.body_expression):
-        raise Refused(f"status: an answer with {config.status} has no body")
     headers = [_header(header) for header in config.headers]
     body = expressions.compiled(config.body_expression, "request", "bodyExpression") if config.body_expression else None
-    answer = Answer(config.status, config.body.encode(), body, headers, str(env.origin))
+    text = config.body.encode()
+    if config.status in WITHOUT_CONTENT:
+        text, body = b"", None
+    answer = Answer(config.status, text, body, headers, str(env.origin))
     programs = [*(() if body is None else (body,)), *(header.program for header in headers)]
     reads_body = expressions.reads_request_body(programs)
     hook = answer.hook()

@@ -14,6 +14,8 @@ from gatewright.api.backend.auth import BackendAuth
 from gatewright.api.backend.mcp import BackendMCP
 from gatewright.api.gateway_policy import GatewayPolicySpec
 from gatewright.api.parts import Path, parts
+from gatewright.api.traffic.direct_response import DirectResponse, DirectResponseOrConditional
+from gatewright.api.traffic.transformation import RequestTransform, ResponseTransform
 
 
 class Advice(NamedTuple):
@@ -56,10 +58,49 @@ def _timeouts_of_grpc(spec: GatewayPolicySpec) -> Iterator[Advice]:
         yield Advice(("traffic", "timeouts"), "has no effect on a GRPCRoute: timeouts apply to HTTPRoutes only")
 
 
+def _pseudo_of_requests(transform: RequestTransform) -> Iterator[Advice]:
+    return _pseudo(transform, REQUEST_PSEUDO)
+
+
+def _pseudo_of_responses(transform: ResponseTransform) -> Iterator[Advice]:
+    return _pseudo(transform, RESPONSE_PSEUDO)
+
+
+def _pseudo(transform: RequestTransform | ResponseTransform, known: tuple[str, ...]) -> Iterator[Advice]:
+    """Names that HeaderName allows and no message of this kind can have, or have twice, or lack."""
+    for index, header in enumerate(transform.set or ()):
+        if header.name.startswith(":") and header.name.lower() not in known:
+            yield Advice(("set", index, "name"), f"is none of {', '.join(known)}: the proxy refuses the policy")
+    one = (*known, "host") if known == REQUEST_PSEUDO else known
+    for index, header in enumerate(transform.add or ()):
+        if header.name.startswith(":") or header.name.lower() in one:
+            yield Advice(("add", index, "name"), "can be set, not added: the proxy refuses the policy")
+    for index, name in enumerate(transform.remove or ()):
+        if name.startswith(":") or name.lower() in one:
+            yield Advice(("remove", index), "can be set, not removed: the proxy refuses the policy")
+
+
+REQUEST_PSEUDO: Final = (":method", ":path", ":authority", ":scheme")
+RESPONSE_PSEUDO: Final = (":status",)
+
+
+def _body_that_is_not_sent(answer: DirectResponse | DirectResponseOrConditional) -> Iterator[Advice]:
+    for name, value in (("body", answer.body), ("bodyExpression", answer.body_expression)):
+        if value is not None and answer.status in WITHOUT_CONTENT:
+            yield Advice((name,), f"is not sent: an answer with status {answer.status} has no body")
+
+
+WITHOUT_CONTENT: Final = (204, 205, 304)
+"""RFC 9110 15.3.5, 15.3.6, 15.4.5."""
+
 _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], ...]] = (
     (BackendMCP, _deprecated_authentication),
     (BackendAuth, _bearer_twice),
     (GatewayPolicySpec, _no_section),
     (GatewayPolicySpec, _timeouts_of_grpc),
+    (RequestTransform, _pseudo_of_requests),
+    (ResponseTransform, _pseudo_of_responses),
+    (DirectResponse, _body_that_is_not_sent),
+    (DirectResponseOrConditional, _body_that_is_not_sent),
 )
 """What is looked at, and how; the order is that of the warnings about one part."""

@@ -134,6 +134,27 @@ def warnings(*texts: str) -> list[str]:
             " traffic.jwtAuthentication with mcp, which runs before transformations and limits",
         ),
         (
+            f"{POLICY_HEAD}  traffic:\n    directResponse: {{status: 204, body: a}}\n",
+            "0.yaml:7: GatewayPolicy default/p: spec.traffic.directResponse.body: warning: is not sent: an answer with"
+            " status 204 has no body",
+        ),
+        (
+            f"{POLICY_HEAD}  traffic:\n    transformation:\n      request:\n"
+            "        set: [{name: ':path', value: '1'}, {name: ':status', value: '1'}]\n",
+            "0.yaml:9: GatewayPolicy default/p: spec.traffic.transformation.request.set[1].name: warning: is none of"
+            " :method, :path, :authority, :scheme: the proxy refuses the policy",
+        ),
+        (
+            f"{POLICY_HEAD}  traffic:\n    transformation: {{request: {{remove: [a, Host]}}}}\n",
+            "0.yaml:7: GatewayPolicy default/p: spec.traffic.transformation.request.remove[1]: warning: can be set, not"
+            " removed: the proxy refuses the policy",
+        ),
+        (
+            f"{POLICY_HEAD}  traffic:\n    transformation: {{response: {{add: [{{name: ':status', value: '1'}}]}}}}\n",
+            "0.yaml:7: GatewayPolicy default/p: spec.traffic.transformation.response.add[0].name: warning: can be set,"
+            " not added: the proxy refuses the policy",
+        ),
+        (
             "backends:\n  - name: a\n    host: a:1\n    policies:\n      auth: {key: bearer abc}\n",
             '0.yaml:5: backends[0].policies.auth.key: warning: begins with "Bearer ", and is written as it is after'
             " the prefix Bearer: leave it out here",
