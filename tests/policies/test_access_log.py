@@ -6,7 +6,10 @@ import json
 
 import pytest
 
+from dataplane.table.store import RESOURCE_TYPE, Change
+from gatewright.api import standalone
 from tests.fakes.memory_proxy import MemoryProxy
+from tests.fakes.table_state import TableRun
 
 FILE = """
 frontendPolicies:
@@ -91,6 +94,18 @@ def test_a_header_cannot_forge_a_field() -> None:
     add = "{user: 'request.headers[\"x-user\"]'}"
     (line,) = lines(f"{{add: {add}}}", b'/a HTTP/1.1\r\nHost: a.test\r\nx-user: ann" http.status=500 x="')
     assert line.endswith(r'ms user="ann\" http.status=500 x=\""')
+
+
+def test_a_name_that_could_forge_a_field_is_refused_and_the_log_before_stays() -> None:
+    run = TableRun()
+    for log in ('{add: {a: "1"}}', '{add: {"a b": "1"}}'):
+        loaded = standalone.load(FILE.format(log=log), "config.yaml")
+        run.apply(*(Change(RESOURCE_TYPE, each.key, each.SerializeToString()) for each in loaded.resources))
+    ((key, reason),) = run.refused.items()
+    assert key == "policy/default/gateway:standalone/access_log"
+    assert "attributes.add[0].name: 'a b' must have no space" in reason
+    (plan,) = [listener.access_log for listener in run.listeners().values()]
+    assert [item.text for item in plan.added] == [" a="]
 
 
 def test_an_edit_counts_from_the_next_request_on() -> None:
