@@ -429,6 +429,15 @@ def test_an_expression_may_read_the_body() -> None:
     assert sent is not None and sent.endswith(b'{"id": 7}')
 
 
+def test_metadata_may_read_the_body_of_the_request() -> None:
+    policy = PLAIN + "metadata: {id: json(request.body).id, size: size(response.body)}"
+    text = file(policy) + "frontendPolicies: {accessLog: {add: {all: toJson(extauthz)}}}"
+    proxy = MemoryProxy(text, calls=FakeCalls(otherwise=answered(403, b"why")))
+    proxy.connect().send(message(method=b"POST", body=b'{"id": 7}'))
+    (line,) = proxy.log_lines()
+    assert '{\\"id\\":7,\\"size\\":3}' in line and "ExtAuthDenied" in line
+
+
 # The cache.
 
 

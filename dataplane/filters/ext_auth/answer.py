@@ -64,17 +64,18 @@ class Reading:
 
     def __init__(self, config: traffic_pb2.ExtAuthHttp, origin: str) -> None:
         self.programs: list[Program] = []
-        """What is evaluated on the request (not on the answer)."""
+        """All that is evaluated."""
         self._origin = origin
         self._redirect: Callable[[Exchange], Any] | None = None
         if config.redirect:
             program = expressions.compiled(config.redirect, "request", "http.redirect")
             self.programs.append(program)
             self._redirect = program.evaluate
-        self._metadata = [
-            (name, expressions.compiled(text, "response", f"http.responseMetadata.{name}").evaluate)
-            for name, text in sorted(config.response_metadata.items())
-        ]
+        self._metadata: list[tuple[str, Callable[[Any], Any]]] = []
+        for name, text in sorted(config.response_metadata.items()):
+            program = expressions.compiled(text, "response", f"http.responseMetadata.{name}")
+            self.programs.append(program)
+            self._metadata.append((name, program.evaluate))
         where = "http.allowedResponseHeaders"
         names = dict.fromkeys(_settable(name, where) for name in config.allowed_response_headers)
         self._needles = tuple(b"\r\n" + name + b":" for name in names)
