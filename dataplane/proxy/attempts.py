@@ -113,6 +113,10 @@ def attempt(x: Exchange, context: Context) -> None:
         x.down.reply(x, made("InvalidBackend", x.target_plan.backend))
         return
     x.backend_plan = backend
+    seconds = x.policies.timeouts.backend_request
+    if seconds is not None and x.attempt_deadline == NEVER:  # else it goes on: the name is known now
+        x.attempt_deadline = context.clock() + seconds
+        x.down.arm(x.attempt_deadline)
     endpoints = backend.endpoints
     if backend.host:
         number = x.attempt
@@ -131,9 +135,6 @@ def attempt(x: Exchange, context: Context) -> None:
         endpoint = x.endpoint = endpoints[0] if len(endpoints) == 1 else balance.choose(endpoints, context.random)
     endpoint.pending += 1
     x.trying = True
-    if x.policies.timeouts.backend_request is not None:
-        x.attempt_deadline = context.clock() + x.policies.timeouts.backend_request
-        x.down.arm(x.attempt_deadline)
     idle = endpoint.idle
     if idle:
         send(x, idle.pop())
@@ -203,6 +204,7 @@ def timed_out(x: Exchange, context: Context) -> None:
 
 def failed(x: Exchange, context: Context, cause: str, reply: Reply, sent: bool) -> None:
     """An attempt ended without a response head: another try where a policy grants one, else `reply`."""
+    x.attempt_deadline = NEVER
     if x.retries is None:
         x.down.reply(x, reply)
     else:

@@ -104,7 +104,8 @@ class Mirrored:
         """Nothing of a copy is held any more."""
         flight = self.proxy.context.mirrors
         ends: list[Any] = [upstream.protocol for upstream in self.upstreams(9001)]
-        return flight.count == flight.bytes == sum(end.endpoint.pending for end in ends) == 0
+        pending = sum(int(end.endpoint.pending) for end in ends)
+        return flight.count == flight.bytes == pending == 0
 
 
 def test_the_mirror_gets_what_the_backend_gets() -> None:

@@ -219,6 +219,28 @@ def test_a_name_that_does_not_resolve() -> None:
     assert counted(proxy.metrics, "upstream_retries_total") == {"dns": 1}
 
 
+def test_a_name_that_takes_too_long_to_resolve() -> None:
+    class Slow(Names):
+        asked: list[Callable[[], None]]
+
+        def endpoints(self, host: bytes, port: int, ready: Callable[[], None]) -> tuple[Endpoint, ...]:
+            self.asked.append(ready)
+            return self.found if len(self.asked) > 1 else None  # type: ignore[return-value]  # not known yet
+
+    proxy = proxy_with("{}", others=", timeouts: {backendRequest: 1s}")
+    proxy.context.resolver = slow = Slow("10.0.0.1")  # type: ignore[assignment]
+    slow.asked = []
+    client = proxy.connect()
+    client.send(POST)
+    proxy.advance(1.05)
+    slow.asked[0]()  # too late: it is the next try's turn
+    assert not proxy.connector.upstreams
+    proxy.advance(0.1)
+    assert sent(proxy.upstream) == (b"1", b"body")
+    proxy.upstream.answer(OK)
+    assert client.received == OK
+
+
 @pytest.mark.parametrize(
     ("request_bytes", "fields", "tried_again"),
     [

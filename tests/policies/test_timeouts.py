@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from dataplane.table.plans import Timeouts
@@ -119,6 +121,21 @@ def test_a_connection_that_does_not_come_in_time() -> None:
     assert client.received.endswith(b"upstream call timeout")
     proxy.connector.release()
     assert proxy.upstream.received == b"" and proxy.upstream.open  # kept for the next request
+
+
+def test_a_name_that_is_not_resolved_in_time() -> None:
+    class Slow:
+        def endpoints(self, host: bytes, port: int, ready: Callable[[], None]) -> None:
+            self.ready = ready
+
+    proxy = MemoryProxy(text_of("policies: {timeouts: {backendRequest: 1s}}\nbackends: [{host: 'origin.test:9000'}]"))
+    proxy.context.resolver = slow = Slow()  # type: ignore[assignment]
+    client = proxy.connect()
+    client.send(GET)
+    proxy.advance(1.05)
+    assert client.received.endswith(b"upstream call timeout")
+    slow.ready()
+    assert not proxy.connector.upstreams
 
 
 def test_time_counts_from_the_start_of_sending() -> None:
