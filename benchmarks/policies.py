@@ -37,6 +37,9 @@ MOST_OF_BARE: Final = 2.2
 KEY: Final = "key-5f2a9c7d41"
 ISSUER: Final = "https://issuer.example"
 ORIGIN: Final = "https://app.example"
+PASSWORD: Final = "ann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="
+"""Of the password "password"."""
+USER: Final = "YW5uOnBhc3N3b3Jk"
 MUCH: Final = 2_000_000_000
 """A limit that no load reaches."""
 
@@ -73,8 +76,12 @@ def _text(part: Mapping[str, Any]) -> str:
     return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
 
 
-def variants(keys: str) -> dict[str, Variant]:
-    """By name, the chain of eight last. `keys`: the key set of the token."""
+def variants(keys: str, server: int) -> dict[str, Variant]:
+    """By name, the chain of eight last. `keys`: the key set of the token; `server`: port of the authorization server.
+
+    Missing are a direct response, which reaches no backend, and mirrors, which reach it twice: requests are counted
+    there.
+    """
     jwt = {"jwtAuthentication": {"providers": [{"issuer": ISSUER, "jwks": {"inline": keys}}]}}
     api_key = {
         "apiKeyAuthentication": {
@@ -107,7 +114,11 @@ def variants(keys: str) -> dict[str, Variant]:
         everything |= each.policies
     everything |= {"authorization": _rule('jwt.group == "staff" && apiKey.group == "staff"')}
     added = {"user": "jwt.sub", "group": "apiKey.group"}
+    basic = {"users": [PASSWORD], "location": {"header": {"name": "x-basic", "prefix": "Basic"}}}
+    asking = {"host": f"127.0.0.1:{server}", "protocol": {"http": {}}, "cache": {"key": ["request.path"], "ttl": "1h"}}
     others = {
+        "basic (cached)": Variant({"basicAuthentication": basic}),
+        "ext auth (cached)": Variant({"extAuthz": asking}),
         "csrf": Variant({"csrf": {}}),
         "buffer": Variant({"buffer": {"request": {}}}),
         "retry": Variant({"retry": {"codes": [503], "attempts": 2}}),
@@ -154,13 +165,13 @@ def envoy_filters() -> tuple[list[dict[str, Any]], dict[str, Any]]:
 def run(names: list[str], rounds: int, seconds: int) -> Rounds:
     """Samples of these variants (and ENVOY), round by round."""
     bearer, keys = token()
-    headers = (f"Authorization: Bearer {bearer}", f"x-api-key: {KEY}", f"Origin: {ORIGIN}")
+    headers = (f"Authorization: Bearer {bearer}", f"x-api-key: {KEY}", f"x-basic: Basic {USER}", f"Origin: {ORIGIN}")
     shape = replace(Shape(TARGET, CONNECTIONS), headers=headers)
-    known = variants(keys)
     with ExitStack() as stack:
         stack.enter_context(alone())
         backend = Backend()
         stack.callback(backend.process.stop)
+        known = variants(keys, backend.port)
         running: dict[str, tuple[Process, int]] = {}
         for name in names:
             if name == ENVOY:
@@ -210,7 +221,7 @@ def verdicts(rounds: Rounds) -> list[tuple[str, bool]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.policies", description=__doc__)
-    names = [*variants("{}"), ENVOY]
+    names = [*variants("", 0), ENVOY]
     parser.add_argument("--only", action="append", choices=names, help="run only this one (and the bare proxy)")
     parser.add_argument("--rounds", type=int, default=0, help="default 9")
     parser.add_argument("--seconds", type=int, default=0, help="of load, per proxy and round; default 2")
