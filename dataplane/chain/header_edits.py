@@ -48,9 +48,11 @@ def value_of(evaluate: Evaluate, x: Exchange) -> bytes | None:
     can have."""
     try:
         value = evaluate(x)
-        text = value.encode() if type(value) is str else expressions.header_value(value)
-    except (CelError, UnicodeEncodeError):
+    except CelError:
         return None
+    if type(value) is str and value.isascii() and value.isprintable() and value.strip(" ") == value:  # almost always
+        return value.encode()
+    text = expressions.header_value(value)
     if text is None or is_value(text) is not None:
         return text
     text = text.strip(b" \t")
@@ -73,15 +75,16 @@ def setting(name: str, low: bytes, program: Program) -> Edit:
     if fixed is not None:
         return replacing((low,), b"%b: %b\r\n" % (name.encode(), fixed))
     evaluate = program.evaluate
-    start, low_start, needle = name.encode() + b": ", low + b": ", b"\r\n" + low + b":"
+    start, needle = name.encode() + b": ", b"\r\n" + low + b":"
 
     def set_header(x: Exchange, head: Head) -> None:
         value = value_of(evaluate, x)
         if needle in head.low:
             head.remove(low)
         if value is not None:
-            head.block += start + value + b"\r\n"
-            head.low += low_start + value.lower() + b"\r\n"
+            line = start + value + b"\r\n"
+            head.block += line
+            head.low += line.lower()
 
     return set_header
 
@@ -92,15 +95,16 @@ def adding(name: str, low: bytes, program: Program) -> Edit:
     if fixed is not None:
         return replacing((), b"%b: %b\r\n" % (name.encode(), fixed))
     evaluate = program.evaluate
-    start, low_start = name.encode() + b": ", low + b": "
+    start = name.encode() + b": "
 
     def add_header(x: Exchange, head: Head) -> None:
         value = value_of(evaluate, x)
         if value is None:
             head.remove(low)
         else:
-            head.block += start + value + b"\r\n"
-            head.low += low_start + value.lower() + b"\r\n"
+            line = start + value + b"\r\n"
+            head.block += line
+            head.low += line.lower()
 
     return add_header
 
