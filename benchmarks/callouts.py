@@ -6,6 +6,9 @@ route without the policy is subtracted, is the policy: its Task, its call, two s
 the loop. CPU time of the one thread; rounds are short and interleaved. The median of their differences counts; the
 difference of the cheapest rounds says what it comes to when nothing else wants the cores.
 
+With `--clients 1` the loop sleeps before each answer, and everything, the route itself too, runs on cold caches and for
+several turns of the loop that nobody shares: it is twice as much and more.
+
 `python -m benchmarks.callouts [--requests N] [--rounds N] [--clients N] [--profile KIND]`; `measure` for others.
 """
 
