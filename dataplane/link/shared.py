@@ -14,7 +14,6 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-import tempfile
 from collections.abc import Mapping
 
 MAGIC = b"GWSHARED"
@@ -125,6 +124,8 @@ def _nameless_file(name: str) -> int:
     """A descriptor that no path leads to. memfd_create is Linux; elsewhere an unlinked temporary file does the same."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create(name, os.MFD_CLOEXEC)
+    import tempfile  # here: with what it loads half a megabyte, which no worker needs
+
     fd, path = tempfile.mkstemp(prefix=name)
     os.unlink(path)
     return fd
