@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import secrets
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -23,7 +23,7 @@ class ApiKeys:
     __slots__ = ("_known", "_salted")
 
     def __init__(self, entries: Iterable[tuple[bytes, dict[str, Any]]]) -> None:
-        self._salted = hashlib.blake2b(digest_size=32, key=secrets.token_bytes(32))
+        self._salted = hashlib.blake2b(digest_size=32, key=os.urandom(32))
         self._known: dict[bytes, dict[str, Any]] = {}
         for key, metadata in entries:
             self._known.setdefault(self._digest(key), metadata)

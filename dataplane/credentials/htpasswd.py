@@ -7,9 +7,7 @@ libpass does it in Python. Libraries are imported with the first hash that needs
 
 from __future__ import annotations
 
-import base64
 import binascii
-import ctypes
 import hashlib
 import hmac
 import logging
@@ -92,7 +90,7 @@ def _bcrypt(password: bytes, text: bytes) -> bool:
 
 
 def _sha1(password: bytes, text: bytes) -> bool:
-    digest = base64.b64encode(hashlib.sha1(password, usedforsecurity=False).digest())
+    digest = binascii.b2a_base64(hashlib.sha1(password, usedforsecurity=False).digest(), newline=False)
     return hmac.compare_digest(digest, text[len(b"{SHA}") :])
 
 
@@ -107,8 +105,10 @@ _CRYPT_DATA: Final = 256 * 1024
 
 
 @cache
-def _libcrypt() -> Any:
-    """The system's crypt_r, or None."""
+def _libcrypt() -> Callable[[bytes, bytes], bytes | None] | None:
+    """The system's crypt_r, or None where there is none."""
+    import ctypes
+
     for name in ("libcrypt.so.1", "libcrypt.so.2"):
         try:
             function = ctypes.CDLL(name).crypt_r
@@ -116,13 +116,13 @@ def _libcrypt() -> Any:
             continue
         function.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p)
         function.restype = ctypes.c_char_p
-        return function
+        return lambda password, text: function(password, text, ctypes.create_string_buffer(_CRYPT_DATA))
     return None
 
 
 def _crypt(password: bytes, text: bytes) -> bool:
     function = _libcrypt()
-    made = None if function is None else function(password, text, ctypes.create_string_buffer(_CRYPT_DATA))
+    made = None if function is None else function(password, text)
     if made is None or made.startswith(b"*"):  # there is none, or it does not know this kind
         return _crypt_in_python(password, text)
     return hmac.compare_digest(made, text)

@@ -21,8 +21,8 @@ BYTES: Final = 8 * 1024 * 1024
 """Bytes of all of them; with their claims it is some times as much."""
 
 Known = tuple[float, "InlineKeys | RemoteKeys", "KeySet", dict[str, Any]]
-"""Valid until (seconds since the epoch); whose keys; the keys that it was checked with: when there are others, it has to
-be checked again; what it leaves for expressions."""
+"""Valid until (seconds since the epoch); whose keys; the keys that it was checked with (others: it is checked
+again); what it leaves for expressions."""
 
 
 class KnownTokens:

@@ -6,10 +6,10 @@ first: `AMBIGUOUS`. Nothing here knows whether a credential is good.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import unquote_to_bytes
 
 from dataplane.chain import expressions
 from dataplane.chain.filter import WHOLE, Refused, RequestHook
@@ -159,7 +159,7 @@ def in_query(name: str) -> Location:
         start, end = spans[0]
         return target[start:end].partition(b"=")[2], start, end
 
-    return Location(find, unquote_to_bytes, _cut_parameter)
+    return Location(find, _decoded, _cut_parameter)
 
 
 def _parameters(target: bytes, at: int, wanted: bytes) -> list[tuple[int, int]]:
@@ -176,8 +176,16 @@ def _parameters(target: bytes, at: int, wanted: bytes) -> list[tuple[int, int]]:
     return spans
 
 
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+
+
+def _decoded(text: bytes) -> bytes:
+    """RFC 3986 2.1; what is no escape stays."""
+    return _ESCAPE.sub(lambda match: bytes((int(match[1], 16),)), text) if b"%" in text else text
+
+
 def _form_name(name: bytes) -> bytes:
-    return unquote_to_bytes(name.replace(b"+", b" "))
+    return _decoded(name.replace(b"+", b" "))
 
 
 def redacted(target: bytes, name: bytes) -> bytes:

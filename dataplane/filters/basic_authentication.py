@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import secrets as random_bytes
+import os
 from collections.abc import Awaitable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -90,7 +90,7 @@ class Authentication:
         causes = (WRONG, MALFORMED, refusals.SEVERAL)
         self._refused = refusals.refusals("BasicInvalid", challenge, env.origin, causes)
         self._busy = Reply(503, "AuthenticationBusy", BUSY, b"retry-after: 1\r\n", detail=str(env.origin))
-        self._salted = hashlib.blake2b(digest_size=32, key=random_bytes.token_bytes(32))
+        self._salted = hashlib.blake2b(digest_size=32, key=os.urandom(32))
         self._good: dict[bytes, dict[str, str]] = {}
         """Digest of credentials -> what they leave for expressions."""
         self._bad: dict[bytes, None] = {}
