@@ -361,6 +361,29 @@ class TestEndsOfWhatIsHeld:
         _, received = exchanged(proxy_with(reading(fail)), OK)
         assert received.startswith(b"HTTP/1.1 500 ")
 
+    @pytest.mark.parametrize("change", [lambda x: None, body(b"new"), status(204), lambda x: TEAPOT])
+    def test_the_next_request_is_taken(self, change: Callable[[Exchange], Any]) -> None:
+        proxy = proxy_with(reading(change))
+        client, received = exchanged(proxy, OK, OK, request=GET + GET)
+        assert received.count(b"HTTP/1.1 ") == 2
+        assert client.protocol.exchange is None and client.open
+
+    def test_a_client_that_sends_no_more_gets_it(self) -> None:
+        proxy = proxy_with(reading(body(b"new")))
+        client, _ = exchanged(proxy, self.HALF)
+        client.half_close()
+        proxy.upstream.answer(b"cd")
+        assert client.received.endswith(b"\r\n\r\nnew")
+        assert not client.open
+
+    def test_a_connection_that_drains_is_closed_behind_it(self) -> None:
+        proxy = proxy_with(reading())
+        client, _ = exchanged(proxy, self.HALF)
+        client.protocol.drain()
+        proxy.upstream.answer(b"cd")
+        assert client.received == b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nconnection: close\r\n\r\nabcd"
+        assert not client.open
+
 
 class TestPace:
     def test_a_slow_reader_does_not_keep_a_response_from_being_held(self) -> None:
