@@ -165,7 +165,7 @@ def send(x: Exchange, connection: UpstreamConnection) -> None:
     x.up = connection
     connection.request_done = down.request_done
     block, mode, kept = x.request.block, x.policies.host_rewrite, x.retries
-    if kept is not None or (x.backend_plan.host if mode is None else mode):
+    if (x.backend_plan.host if mode is None else mode) or (kept is not None and kept.tries):
         block = outgoing.block(x, x.backend_plan, 0 if kept is None else kept.tries)
     head = b"".join((x.method, b" ", x.target, b" HTTP/1.1", block, b"\r\n", down.take_body(x)))
     x.out = head if down.request_done and len(head) <= MAX_REPLAY else b""

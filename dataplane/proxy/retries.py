@@ -69,9 +69,9 @@ class Retries:
     def pick(self, endpoints: Sequence[Endpoint], random: Callable[[], float]) -> Endpoint:
         """An endpoint that was not tried yet; when all were, another than the last one; else the only one."""
         left: Sequence[Endpoint] = endpoints
-        if self.tried:
+        if self.tried and len(endpoints) > 1:
             left = [each for each in endpoints if each not in self.tried]
-            left = left or [each for each in endpoints if each is not self.tried[-1]] or endpoints
+            left = left or [each for each in endpoints if each is not self.tried[-1]]
         chosen = balance.choose(left, random)
         self.tried.append(chosen)
         return chosen
@@ -112,6 +112,9 @@ def refuses(x: Exchange, context: Context, up: UpstreamConnection, head: Respons
     """
     policy = x.retries.policy
     listed = head.status in policy.codes
+    if not listed and policy.condition is None:  # most responses
+        _accept(x)
+        return False
     if not listed and policy.judges_body and head.status != SWITCHING:
         return False
     if (listed or _is_true(x, head)) and _again(x, context, "status", attempt):
