@@ -104,8 +104,8 @@ class _Call:
 
     __slots__ = (
         "__weakref__",
-        "backend",
         "calls",
+        "cause",
         "data",
         "endpoint",
         "future",
@@ -131,10 +131,11 @@ class _Call:
         self.seconds = seconds
         self.max_body = max_body
         self.started = calls.clock()
-        self.backend: Backend | None = None
         self.endpoint: Endpoint | None = None
         """While it counts as pending there."""
         self.tried: tuple[Endpoint, ...] = ()
+        """Endpoints that could not be connected to; `cause`: why not the last."""
+        self.cause = ""
         self.up: UpstreamConnection | None = None
         self.data = b""
         self.sent_again = False
@@ -149,20 +150,20 @@ class _Call:
     def begin(self) -> None:
         """Choose an endpoint and send; or wait for a name or a connection."""
         calls = self.calls
-        backend = self.backend = calls.table().backends.get(self.key)
+        backend: Backend | None = calls.table().backends.get(self.key)
         if backend is None:
             self.end(CallFailed("unresolved", f"{self.key} is not known"))
             return
-        endpoints: Sequence[Endpoint] | None = backend.endpoints
+        endpoints: Sequence[Endpoint] = backend.endpoints
         if backend.host:
-            endpoints = calls.resolver.endpoints(backend.host, backend.port, self._resolved)
-            if endpoints is None:
+            resolved = calls.resolver.endpoints(backend.host, backend.port, self._resolved)
+            if resolved is None:
                 return
+            endpoints = resolved
         if self.tried:
-            endpoints = [each for each in endpoints or () if each not in self.tried]
+            endpoints = [each for each in endpoints if each not in self.tried]
         if not endpoints:
-            what = "its name cannot be resolved" if backend.host else "it has no endpoints"
-            self.end(CallFailed("unresolved", f"{self.key}: {what}"))
+            self.end(self._nowhere(backend))
             return
         endpoint = self.endpoint = endpoints[0] if len(endpoints) == 1 else balance.choose(endpoints, calls.random)
         endpoint.pending += 1
@@ -187,16 +188,21 @@ class _Call:
 
     def _connect_failed(self, cause: str) -> None:
         """Another endpoint, where there is one: a name may have an address that nobody listens on."""
-        assert self.endpoint is not None and self.backend is not None  # it was chosen to be connected to
-        tried = self.tried = (*self.tried, self.endpoint)
-        known: Sequence[Endpoint] = self.backend.endpoints
-        if self.backend.host:
-            known = self.calls.resolver.endpoints(self.backend.host, self.backend.port, _nothing) or ()
-        if len(tried) < MAX_CONNECTS and any(each not in tried for each in known):
-            self._settle()
+        assert self.endpoint is not None  # it was chosen to be connected to
+        self.tried = (*self.tried, self.endpoint)
+        self.cause = cause
+        self._settle()
+        if len(self.tried) < MAX_CONNECTS:
             self.begin()
         else:
             self.end(CallFailed("connect", cause))
+
+    def _nowhere(self, backend: Backend) -> CallFailed:
+        """Why there is no endpoint to send to."""
+        if self.tried:
+            return CallFailed("connect", self.cause)
+        what = "its name cannot be resolved" if backend.host else "it has no endpoints"
+        return CallFailed("unresolved", f"{self.key}: {what}")
 
     def _send(self, connection: UpstreamConnection) -> None:
         self.up = connection
@@ -279,10 +285,6 @@ class _Call:
 
     def __repr__(self) -> str:
         return f"_Call({self.key}, {self.outcome!r})"
-
-
-def _nothing() -> None:
-    """Nobody waits for a name that is known."""
 
 
 def _given_up(where: str) -> CallFailed:
