@@ -41,15 +41,17 @@ _MANY = ("mirrors",)
 class Built:
     """One policy, made: the filter of a step (None: it does nothing), the value of a setting, or why it is refused."""
 
-    __slots__ = ("index", "made", "refused", "row")
+    __slots__ = ("index", "made", "policy", "refused", "row")
 
-    def __init__(self, index: int, row: Row, made: Any, refused: str = "") -> None:
+    def __init__(self, index: int, row: Row, made: Any, refused: str = "", policy: str = "") -> None:
         self.index = index
         """Its place in the registry."""
         self.row = row
         self.made = made
         self.refused = refused
         """Not "": requests that it covers are answered with 503."""
+        self.policy = policy
+        """`kind namespace/name` of the object that has it; of a rule's own "". The log names it beside `refused`."""
 
     def __repr__(self) -> str:
         return f"Built({self.row.name}{': ' + self.refused if self.refused else ''})"
@@ -150,7 +152,7 @@ class Interns:
         except Refused as error:
             if not row.refuses:
                 raise
-            return Built(index, row, None, str(error))
+            return Built(index, row, None, str(error), origin.policy)
 
     def upper(self, attached: Iterable[Attached[Built]]) -> Upper | None:
         """What routes inherit, one object for equal ones; None for nothing."""
@@ -189,9 +191,9 @@ class Interns:
         for found in effective.values():
             built = [each.value for each in found]
             index, row = built[0].index, built[0].row
-            refused = next((each.refused for each in built if each.refused), "")
-            if refused:
-                steps.append((index, refusing(row.name, refused)))
+            refused = next((each for each in built if each.refused), None)
+            if refused is not None:
+                steps.append((index, refusing(row.name, f"{refused.policy} {refused.refused}".lstrip())))
             elif row.kind == SETTING:
                 many = row.plan_field in _MANY
                 settings[row.plan_field] = self.same(tuple(each.made for each in built)) if many else built[-1].made

@@ -100,7 +100,7 @@ def _record(interns: Interns, key: str, value: bytes) -> PolicyRecord:
         name = key.rpartition("/")[2]
         refused = refused or str(error)
         row = Row(name, _unknown, STEP, "unknown to this proxy", refuses=True)
-        made = Built(0, row, None, f"{name}: {refused}")
+        made = Built(0, row, None, f"{name}: {refused}", _object(message))
         built = {key_of(place): made for place in message.places}
     else:
         if refused and not row.refuses:
@@ -135,8 +135,7 @@ def _decoded(key: str, value: bytes) -> tuple[policy_pb2.Policy, str]:
 
 def _built(interns: Interns, message: policy_pb2.Policy, index: int, row: Row) -> dict[PlaceKey, Built]:
     """By place. Raises `Refused`, as `Interns.built` does."""
-    source = message.source
-    policy = f"{source.kind} {source.namespace}/{source.name}"
+    policy = _object(message)
     content = digest(getattr(message, row.name).SerializeToString(deterministic=True)).hex()
     made: Built | None = None
     built = {}
@@ -145,6 +144,11 @@ def _built(interns: Interns, message: policy_pb2.Policy, index: int, row: Row) -
             made = interns.built(message, index, row, Origin(policy, row.name, str(place), content))
         built[place] = made
     return built
+
+
+def _object(message: policy_pb2.Policy) -> str:
+    source = message.source
+    return f"{source.kind} {source.namespace}/{source.name}"
 
 
 def _enter(swap: Swap, key: str, record: PolicyRecord) -> None:
