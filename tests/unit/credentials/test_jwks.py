@@ -163,3 +163,13 @@ def test_not_base64url(text: bytes) -> None:
 @pytest.mark.parametrize("data", [b"", b"a", b"ab", b"abc", bytes(range(256))])
 def test_base64url(data: bytes) -> None:
     assert jwks.from_base64url(encoded(data).encode()) == data
+
+
+@pytest.mark.parametrize(("size", "at"), [(64, 32), (64, 0), (64, 64)])
+def test_a_signature_of_a_curve_has_one_length(size: int, at: int) -> None:
+    """RFC 7518 3.4: a zero more between the two numbers changes neither of them."""
+    (check,) = jwks.key_of(EC.key()).checks.values()
+    signature = EC.signature(b"signed")
+    assert len(signature) == size and check(signature, b"signed")
+    assert not check(signature[:at] + b"\x00" + signature[at:], b"signed")
+    assert not check(signature[:-1], b"signed") and not check(b"", b"signed") and not check(b"\x00" * size, b"signed")
