@@ -27,6 +27,9 @@ NANOSECONDS: Final = 1_000_000_000
 POD_NAME: Final = os.environ.get("POD_NAME") or os.uname().nodename
 POD_NAMESPACE: Final = os.environ.get("POD_NAMESPACE", "")
 
+_LONG_STATUS: Final = 10
+"""Digits that no status has: an endpoint may send as many as it likes, and Python converts only so many."""
+
 
 class Variables:
     """Attributes, look-ups and `whole`, as `gatewright.cel.environment` asks of a context."""
@@ -152,7 +155,7 @@ class Variables:
     @property
     def response_grpc_status(self) -> int | None:
         text = self.response_header("grpc-status")
-        return int(text) if text is not None and text.isdecimal() else None
+        return int(text) if text is not None and len(text) < _LONG_STATUS and text.isdecimal() else None
 
     # --- the connection
 

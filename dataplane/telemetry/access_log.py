@@ -98,8 +98,12 @@ class AccessLog:
                 lines.append(line(when, x, seconds))
                 continue
             x.took, x.status = seconds, x.status or CLIENT_CLOSED
-            if plan.wants is None or plan.wants(x):
-                lines.append(self._planned(plan, when, x, seconds))
+            try:
+                if plan.wants is None or plan.wants(x):
+                    lines.append(self._planned(plan, when, x, seconds))
+            except Exception as error:  # a bug must cost one request its attributes, not all of them their lines
+                log.error("attributes of the access log failed for %r", x, exc_info=error)
+                lines.append(line(when, x, seconds))
         if not lines:
             return
         self._lines.put("".join(lines).encode("utf-8", "backslashreplace"))

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from dataplane.table.store import RESOURCE_TYPE, Change
+from dataplane.variables import Variables
 from gatewright.api import standalone
 from tests.fakes.memory_proxy import MemoryProxy
 from tests.fakes.table_state import TableRun
@@ -52,6 +53,34 @@ def test_attributes_are_added_at_the_end() -> None:
 def test_one_that_fails_is_absent_and_the_others_are_there() -> None:
     (line,) = lines('{add: {no: \'request.headers["x-none"]\', no.claim: jwt.sub, yes: "1"}}', PLAIN)
     assert line.endswith("ms yes=1")
+
+
+GRPC = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\ngrpc-status: {}\r\n\r\n"
+
+
+@pytest.mark.parametrize(("status", "ending"), [("14", " code=14"), ("9" * 5000, "ms"), ("9" * 20, "ms")])
+def test_an_endpoint_cannot_take_lines_away(status: str, ending: str) -> None:
+    proxy = MemoryProxy(FILE.format(log="{add: {code: response.grpcStatus}}"))
+    client = proxy.connect()
+    for answer in (GRPC.format("0"), GRPC.format(status), GRPC.format("0")):
+        client.send(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        proxy.upstream.answer(answer.encode())
+    first, second, third = proxy.log_lines()
+    assert first.endswith(" code=0") and second.endswith(ending) and third.endswith(" code=0")
+
+
+def test_a_bug_in_an_attribute_costs_one_request_its_attributes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def bug(x: Variables) -> str:
+        if x.path == b"/b":
+            raise RuntimeError("bug")
+        return "http"
+
+    monkeypatch.setattr(Variables, "request_scheme", property(bug))
+    first, second = lines("{add: {scheme: request.scheme}}", PLAIN, b"/b HTTP/1.1\r\nHost: a.test")
+    assert first.endswith("ms scheme=http") and " http.path=/b " in second and second.endswith("ms")
+    assert "attributes of the access log failed" in caplog.text
 
 
 def test_default_fields_are_removed() -> None:
