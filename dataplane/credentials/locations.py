@@ -82,12 +82,17 @@ def whole(raw: bytes) -> bytes:
 
 # --- a header
 
+_FRAMING = frozenset((b"host", b"content-length", b"transfer-encoding", b"connection", b"upgrade", b"expect"))
+"""RFC 9112 3.2, 6; RFC 9110 7.6.1."""
+
 
 def in_header(name: str, prefix: bytes) -> Location:
     """The value of a header, after `prefix`. Raises `Refused`."""
     low_name = name.lower().encode()
     if is_name(low_name) is None:
         raise Refused(f"location.header.name: {name!r} is not a header name")
+    if low_name in _FRAMING:
+        raise Refused(f"location.header.name: {name} belongs to the message and cannot be taken out")
     needle = b"\r\n" + low_name + b":"
     length = len(needle)
 

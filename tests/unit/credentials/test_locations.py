@@ -163,6 +163,7 @@ def test_expressions(text: str, credential: Any) -> None:
     [
         {"header": authentication_pb2.HeaderLocation(name="a b")},
         {"header": authentication_pb2.HeaderLocation(name="")},
+        {"header": authentication_pb2.HeaderLocation(name="Host")},
         {"expression": "request."},
         {"expression": "response.code"},
     ],
