@@ -96,7 +96,10 @@ class HttpCalls:
         outcome: Any = call.outcome
         if type(outcome) is CallAnswer:
             return outcome
-        raise outcome
+        try:
+            raise outcome
+        finally:
+            del call, outcome  # this frame is in its traceback: it would be freed by the garbage collector only
 
 
 class _Call:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -333,3 +335,21 @@ def test_latency_counts_for_the_choice(world: World) -> None:
     world.now += 0.5
     world.up.answer(OK)
     assert world.tcp.latency > before
+
+
+def test_a_failed_call_is_freed_at_once(world: World) -> None:
+    failures: list[weakref.ref[CallFailed]] = []
+
+    async def ask() -> None:
+        try:
+            await world.calls.http("backend/static/gone", GET, 2.0)
+        except CallFailed as error:
+            failures.append(weakref.ref(error))
+
+    gc.disable()
+    try:
+        with pytest.raises(StopIteration):
+            ask().send(None)
+        assert [failure() for failure in failures] == [None]
+    finally:
+        gc.enable()
