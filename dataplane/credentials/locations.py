@@ -121,8 +121,11 @@ def _after(prefix: bytes) -> Callable[[bytes], bytes | None]:
     scheme is one only when white space follows."""
     low, length = prefix.lower(), len(prefix)
     spaced = is_name(prefix[-1:]) is not None
+    usual = b" " + prefix + (b" " if spaced else b"")
 
     def read(raw: bytes) -> bytes | None:
+        if raw.startswith(usual):
+            return raw[len(usual) :].strip(b" \t")
         value = raw.strip(b" \t")
         if value[:length].lower() != low:
             return None
