@@ -25,6 +25,9 @@ REFETCH: Final = 10.0
 BACKOFF: Final = 30.0
 """Most seconds between two tries when fetching fails; the first is after one."""
 
+LEAST: Final = 1.0
+"""Seconds that keys count at least, however short a time was asked for: a fetch for each request helps nobody."""
+
 NEVER: Final = float("inf")
 
 
@@ -51,14 +54,8 @@ class InlineKeys:
     def current(self) -> KeySet | None:
         return self.keys
 
-    def may_fetch(self, unknown: bool) -> bool:
-        return False
-
     def fresh_for(self) -> float:
         return NEVER
-
-    async def fetched(self) -> None:
-        """There is nothing to fetch."""
 
 
 class RemoteKeys:
@@ -93,7 +90,7 @@ class RemoteKeys:
     ) -> None:
         self.keys: KeySet | None = None
         """Those in force; None before the first fetch, and when nothing came for too long."""
-        self._name, self._fetch, self._seconds, self._clock = name, fetch, seconds, clock
+        self._name, self._fetch, self._seconds, self._clock = name, fetch, max(seconds, LEAST), clock
         self._spawn, self._future = spawn, future
         self._at = -NEVER
         """When `keys` came."""
@@ -125,7 +122,7 @@ class RemoteKeys:
 
     def fresh_for(self) -> float:
         """Seconds until the keys are old; some when they are."""
-        return max(self._at + self._seconds - self._clock(), REFETCH)
+        return max(self._at + self._seconds - self._clock(), min(self._seconds, REFETCH))
 
     async def fetched(self) -> None:
         """Wait for the fetch that is under way, or make one. Never raises: what came of it is in `keys`."""
@@ -133,6 +130,8 @@ class RemoteKeys:
             if self._spawn is None:
                 return await self._run()
             self._begin()
+            if not self._fetching:  # it is over already
+                return None
         future = self._future()
         self._waiting.append(future)
         await future

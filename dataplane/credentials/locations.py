@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dataplane.chain import expressions
-from dataplane.chain.filter import WHOLE, Refused, RequestHook
+from dataplane.chain.filter import WHOLE, EndHook, Refused, RequestHook
 from dataplane.chain.holding import holding
 from dataplane.chain.reply import Reply
 from dataplane.http.heads import Head, is_name, lines_of
@@ -51,6 +51,8 @@ class Location:
     scheme: bytes = b""
     """Its authentication scheme, as configured (RFC 9110 11.1), or b""."""
     reads_body: bool = False
+    end: EndHook | None = None
+    """Keeps the credential out of the log, also of requests that another step has answered."""
 
     def hook(self, hook: RequestHook, limit: int) -> RequestHook:
         """`hook` with the body held, where finding the credential reads it (`limit` bytes; above: 413)."""
@@ -74,6 +76,11 @@ def location(config: authentication_pb2.CredentialLocation, scheme: bytes) -> Lo
     if kind == "expression":
         return by_expression(config.expression)
     return in_header("Authorization", scheme)
+
+
+def hiding(config: authentication_pb2.CredentialLocation) -> EndHook | None:
+    """`Location.end` of a place that no location could be made of, or whose policy cannot be built."""
+    return _hiding(config.query_parameter.name.encode()) if config.HasField("query_parameter") else None
 
 
 def whole(raw: bytes) -> bytes:
@@ -203,6 +210,13 @@ def redacted(target: bytes, name: bytes) -> bytes:
         key = target[start:end].partition(b"=")[0]
         target = target[:start] + key + b"=" + REDACTED + target[end:]
     return target
+
+
+def _hiding(name: bytes) -> EndHook:
+    def hide(x: Exchange) -> None:
+        x.asked_target = redacted(x.asked_target, name)
+
+    return hide
 
 
 def _cut_parameter(x: Exchange, found: Found) -> None:

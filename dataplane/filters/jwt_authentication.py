@@ -28,6 +28,9 @@ NAME = "jwt_authentication"
 FETCH_SECONDS: Final = 10.0
 """Decisions, Callouts: JWKS."""
 
+MAX_KEY_SET: Final = 256 * 1024
+"""Bytes of a key set: reading keys takes the worker's time."""
+
 PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds between tries to fetch the first keys, before any request asks for them."""
 
@@ -62,7 +65,8 @@ def build(config: authentication_pb2.JwtAuthentication, env: Env) -> Filter:
         raise Refused("providers: none")
     check = Authentication(providers, place, config.mode, env)
     waits = place.reads_body or any(isinstance(each.source, RemoteKeys) for each in providers.values())
-    return Filter(NAME, request=place.hook(check.hook(), env.buffer_limit), may_wait=waits, body=place.body)
+    hook = place.hook(check.hook(), env.buffer_limit)
+    return Filter(NAME, request=hook, end=place.end, may_wait=waits, body=place.body)
 
 
 def _source(config: authentication_pb2.Jwks, where: str, env: Env) -> Source:
@@ -129,7 +133,7 @@ def _fetch(env: Env, backend: str, path: str) -> Callable[[], Any]:
 
     async def fetch() -> KeySet:
         try:
-            answer = await calls.http(backend, request, FETCH_SECONDS)
+            answer = await calls.http(backend, request, FETCH_SECONDS, MAX_KEY_SET)
             if answer.status != 200:
                 raise Unavailable(f"the server answered {answer.status}")
             return jwks.read(answer.body)
@@ -251,12 +255,12 @@ class Authentication:
             return jwt.ISSUER
         source = provider.source
         keys = source.current() if may_wait else source.keys
-        waits = may_wait and isinstance(source, RemoteKeys)
+        remote = source if may_wait and isinstance(source, RemoteKeys) else None
         if keys is None:
-            return source if waits and source.may_fetch(unknown=False) else NO_KEYS  # type: ignore[return-value]
+            return NO_KEYS if remote is None or not remote.may_fetch(unknown=False) else remote
         wrong = jwt.wrong_signature(read, keys)
-        if wrong == jwt.NO_KEY and waits and source.may_fetch(unknown=True):
-            return source  # type: ignore[return-value]  # RemoteKeys: `waits`
+        if wrong == jwt.NO_KEY and remote is not None and remote.may_fetch(unknown=True):
+            return remote
         now = self._wall()
         wrong = wrong or jwt.wrong_claims(read.claims, provider.audiences, now)
         if wrong:

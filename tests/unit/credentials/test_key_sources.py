@@ -151,10 +151,26 @@ async def test_without_anyone_to_spawn_the_one_who_asks_fetches(server: Server) 
     assert keys.current() is FIRST
 
 
-async def test_inline_keys_need_no_fetch() -> None:
-    keys = InlineKeys(FIRST)
-    assert keys.current() is FIRST and not keys.may_fetch(True) and keys.fresh_for() == float("inf")
+async def test_a_fetch_that_ends_at_once_is_not_waited_for(server: Server) -> None:
+    def at_once(work: Coroutine[Any, Any, None]) -> None:
+        with pytest.raises(StopIteration):
+            work.send(None)
+
+    keys = RemoteKeys("name", server.fetch, SECONDS, lambda: 0.0, at_once, server.future)
+    await asyncio.wait_for(keys.fetched(), 5)
+    assert keys.current() is FIRST
+
+
+async def test_keys_count_a_second_at_least(server: Server) -> None:
+    keys = RemoteKeys("name", server.fetch, 0.001, lambda: server.now, server.spawn, server.future)
     await keys.fetched()
+    server.now = 0.9
+    assert keys.current() is FIRST and server.fetches == 1 and keys.fresh_for() == 1.0
+
+
+def test_inline_keys_are_always_there() -> None:
+    keys = InlineKeys(FIRST)
+    assert keys.current() is keys.keys is FIRST and keys.fresh_for() == float("inf")
 
 
 def test_nothing_of_the_keys_is_shown(server: Server) -> None:
