@@ -141,7 +141,7 @@ class Exchange(Variables):
         self.answer_over = False
         """The response body was too large to be held for the steps that read it."""
         self.reason = ""
-        """Why we made the answer ourselves (a code of `proxy/replies`), or ""."""
+        """Why we made the answer ourselves (a code of `chain/replies`), or ""."""
         self.detail = ""
         """What the log says beside `reason`; never sent to a client."""
         self.replied = False

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 class Reply:
     """What a step answers to end the descent of a request.
 
-    `status`: 200 to 599. `reason`: the stable code for log, trace and metrics (`proxy/replies` lists them). `headers`:
+    `status`: 200 to 599. `reason`: the stable code for log, trace and metrics (`chain/replies` lists them). `headers`:
     finished lines (`b"name: value\\r\\n"`), without content-length. `body`: the whole body. `close`: the connection
     must not be used again, because what follows on it cannot be trusted.
     """

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.chain.chain import Chain, Waiting, drive
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.proxy import attempts
-from dataplane.proxy.replies import made
 from dataplane.proxy.responses import ROUTE
 from dataplane.table.router import choose
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from dataplane.chain.replies import made
 from dataplane.http.body import Gone, TooLarge
 from dataplane.http.heads import Head
-from dataplane.proxy.replies import made
 from dataplane.upstream import balance
 from dataplane.upstream.response_head import CHUNKED, LENGTH, NOTHING
 from dataplane.upstream.sink import Sink

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from dataplane.chain.replies import made
 from dataplane.exchange import Exchange
 from dataplane.http import chunked, uri
 from dataplane.http.body import Body
@@ -17,7 +18,6 @@ from dataplane.http.heads import Head
 from dataplane.http.methods import METHODS
 from dataplane.proxy import attempts, entry, request_head
 from dataplane.proxy.deadlines import NEVER, STEP
-from dataplane.proxy.replies import made
 from dataplane.proxy.request_head import NOTHING, Peer, RequestHead
 from dataplane.server.responding import (
     CLOSED,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.http import chunked
@@ -17,7 +18,7 @@ from dataplane.http.heads import Head
 from dataplane.net.writes import Gathering
 from dataplane.proxy import attempts, responses
 from dataplane.proxy.finish import finish
-from dataplane.proxy.replies import head_of, made, status_line
+from dataplane.proxy.reply_head import head_of, status_line
 from dataplane.proxy.responses import BODILESS
 from dataplane.upstream import balance
 from dataplane.upstream.response_head import CHUNKED, LENGTH, UNTIL_CLOSE

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from dataplane.proxy.replies import REPLIES
+from dataplane.chain.replies import REPLIES
 from dataplane.server.responding import LINGER
 from tests.fuzz.readers import read_answers, read_llhttp
 from tests.fuzz.rig import Rig, pieces, require, without_date

@@ -8,11 +8,11 @@ from itertools import product
 import pytest
 
 from dataplane.chain.filter import WHOLE, Env, Filter, Origin, Refused
+from dataplane.chain.replies import REPLIES
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.filters import authorization
 from dataplane.http.body import Body
-from dataplane.proxy.replies import REPLIES
 from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.memory_proxy import MemoryProxy, Pending
 from tests.fakes.policy_run import PolicyRun, text_of

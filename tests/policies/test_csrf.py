@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dataplane.chain.filter import Env, Refused
+from dataplane.chain.replies import REPLIES
 from dataplane.filters import csrf
-from dataplane.proxy.replies import REPLIES
 from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.memory_proxy import MemoryProxy
 from tests.fakes.policy_run import PolicyRun, text_of

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from dataplane.chain.calls import CallRequest
 from dataplane.chain.filter import Env, Origin, Refused
+from dataplane.chain.replies import REPLIES
 from dataplane.filters import ext_auth
 from dataplane.filters.ext_auth.reach import SOCKETS, hint
-from dataplane.proxy.replies import REPLIES
 from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.calls import FakeCalls, answered, failed
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from dataplane.chain.filter import Env, Origin, Refused
+from dataplane.chain.replies import REPLIES
 from dataplane.chain.reply import Reply
 from dataplane.filters import rate_limit
 from dataplane.link.buckets import Buckets
-from dataplane.proxy.replies import REPLIES
 from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
 from tests.fakes.policy_run import text_of

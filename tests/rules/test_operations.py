@@ -7,9 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from controlplane.cli import exits
+from dataplane.chain.replies import REPLIES
 from dataplane.exchange import Exchange
 from dataplane.http.heads import Head
-from dataplane.proxy.replies import REPLIES
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metrics import METRICS, PREFIX
 

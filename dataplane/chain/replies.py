@@ -1,15 +1,13 @@
-"""Every answer that the gateway makes itself: cause -> status, public text, stable reason code. One table.
+"""Every error that the gateway answers with itself: cause -> status, public text, stable reason code. One table.
 
-Codes appear in log, metric and trace (and as `x-gatewright-reason` where a Gateway asks for it); they do not change
-meaning. Texts go to clients: they tell what the client can act on, never an address or a name of ours.
+For the steps of policies and for the proxy alike; the table of `docs/operations.md` is this one. Codes appear in log
+and metric and do not change meaning. Texts go to clients: they tell what the client can act on, never an address or a
+name of ours.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
-from functools import lru_cache
-from http import HTTPStatus
 
 from dataplane.chain.reply import Reply
 
@@ -66,29 +64,7 @@ REPLIES = _table(
 )
 
 
-def made(reason: str, detail: str = "") -> Reply:
-    """The reply for a cause; `detail` is for the log."""
+def made(reason: str, detail: str = "", headers: bytes = b"") -> Reply:
+    """The reply for a cause. `detail` is for the log, `headers` are finished lines."""
     reply = REPLIES[reason]
-    return replace(reply, detail=detail) if detail else reply
-
-
-_PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
-
-
-@lru_cache(2)
-def _date(now: int) -> bytes:
-    """RFC 9110 5.6.7."""
-    return time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(now)).encode()
-
-
-def status_line(status: int) -> bytes:
-    """`HTTP/1.1 404 Not Found`."""
-    return b"HTTP/1.1 %d %b" % (status, _PHRASES.get(status, b""))
-
-
-def head_of(reply: Reply) -> tuple[bytes, bytes]:
-    """Status line and header block of a reply, without `connection`."""
-    content_type = b"content-type: %b\r\n" % reply.content_type if reply.body and reply.content_type else b""
-    length = b"" if reply.status in (204, 304) else b"content-length: %d\r\n" % len(reply.body)
-    date = b"date: %b\r\n" % _date(int(time.time()))
-    return status_line(reply.status), b"".join((b"\r\n", content_type, length, date, reply.headers))
+    return replace(reply, detail=detail, headers=headers) if detail or headers else reply
