@@ -138,6 +138,11 @@ def nothing(config: Any) -> Iterable[str]:
     return ()
 
 
+def nobody(config: Any) -> EndHook | None:
+    """No hook."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One policy of a registry. The place of a step in a chain is the place of its row in the registry.
@@ -161,3 +166,5 @@ class Row:
     """Makes one step of several policies that act together, the least specific first. None: each is its own step."""
     secrets: Callable[[Any], Iterable[str]] = nothing
     """Keys of the Secrets that a policy (its message) reads when it is built."""
+    hides: Callable[[Any], EndHook | None] = nobody
+    """What keeps credentials out of the log of requests that meet a policy that could not be built."""

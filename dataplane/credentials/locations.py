@@ -174,7 +174,7 @@ def in_query(name: str) -> Location:
         start, end = spans[0]
         return target[start:end].partition(b"=")[2], start, end
 
-    return Location(find, _decoded, _cut_parameter)
+    return Location(find, _decoded, _cut_parameter, end=_hiding(wanted))
 
 
 def _parameters(target: bytes, at: int, wanted: bytes) -> list[tuple[int, int]]:

@@ -39,8 +39,8 @@ def build(config: authentication_pb2.ApiKeyAuthentication, env: Env) -> Filter:
     }
     if config.mode == refusals.PERMISSIVE:
         invalid = dict.fromkeys(invalid)
-    hook = _hook(place, keys, absent, invalid)
-    return Filter(NAME, request=place.hook(hook, env.buffer_limit), may_wait=place.reads_body, body=place.body)
+    hook = place.hook(_hook(place, keys, absent, invalid), env.buffer_limit)
+    return Filter(NAME, request=hook, end=place.end, may_wait=place.reads_body, body=place.body)
 
 
 def _hook(

@@ -57,7 +57,8 @@ def build(config: authentication_pb2.BasicAuthentication, env: Env) -> Filter:
     users = _users(config.secret, env)
     check = Authentication(users, place, config.mode, _challenge(config.realm), env)
     waits = place.reads_body or not all(each.quick for each in users.values())
-    return Filter(NAME, request=place.hook(check.request, env.buffer_limit), may_wait=waits, body=place.body)
+    hook = place.hook(check.request, env.buffer_limit)
+    return Filter(NAME, request=hook, end=place.end, may_wait=waits, body=place.body)
 
 
 def _users(key: str, env: Env) -> dict[bytes, htpasswd.Hash]:

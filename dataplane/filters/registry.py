@@ -6,7 +6,10 @@ have their place between these.
 
 from __future__ import annotations
 
-from dataplane.chain.filter import FRONTEND, SETTING, STEP, Row
+from typing import Any
+
+from dataplane.chain.filter import FRONTEND, SETTING, STEP, EndHook, Row
+from dataplane.credentials import locations
 from dataplane.filters import (
     access_log,
     api_key_authentication,
@@ -29,6 +32,11 @@ from dataplane.filters import (
     url_rewrite,
 )
 
+
+def _hides(config: Any) -> EndHook | None:  # Any: a message with a credential's location
+    return locations.hiding(config.location)
+
+
 ROWS: tuple[Row, ...] = (
     Row("cors", cors.build, STEP, "first: preflights carry no credentials, and refusals get its headers too"),
     Row("csrf", csrf.build, STEP, "before anything that believes the credentials a browser adds", refuses=True),
@@ -38,6 +46,7 @@ ROWS: tuple[Row, ...] = (
         STEP,
         "who it is, before whatever asks; tokens first, because theirs is what later steps read most",
         refuses=True,
+        hides=_hides,
     ),
     Row(
         "basic_authentication",
@@ -46,6 +55,7 @@ ROWS: tuple[Row, ...] = (
         "as before; a scheme that is not its own passes on to the next",
         refuses=True,
         secrets=basic_authentication.secrets,
+        hides=_hides,
     ),
     Row(
         "api_key_authentication",
@@ -54,6 +64,7 @@ ROWS: tuple[Row, ...] = (
         "as before",
         refuses=True,
         secrets=api_key_authentication.secrets,
+        hides=_hides,
     ),
     Row(
         "ext_auth",

@@ -16,7 +16,7 @@ from weakref import WeakSet, WeakValueDictionary, finalize, ref
 from google.protobuf.message import Message
 
 from dataplane.chain.chain import EMPTY, Chain
-from dataplane.chain.filter import FRONTEND, SETTING, Env, Filter, Origin, Refused, Row, nothing
+from dataplane.chain.filter import FRONTEND, SETTING, EndHook, Env, Filter, Origin, Refused, Row, nothing
 from dataplane.chain.reply import Reply
 from dataplane.table.parted import PartedDict
 from dataplane.table.plans import RoutePolicies, Upper
@@ -49,7 +49,7 @@ class Built:
         self.row = row
         self.made = made
         self.refused = refused
-        """Not "": requests that it covers are answered with 503."""
+        """Not "": requests that it covers are answered with 503; `made` is then an end hook or None (`Row.hides`)."""
         self.policy = policy
         """`kind namespace/name` of the object that has it; of a rule's own "". The log names it beside `refused`."""
 
@@ -152,7 +152,7 @@ class Interns:
         except Refused as error:
             if not row.refuses:
                 raise
-            return Built(index, row, None, str(error), origin.policy)
+            return Built(index, row, row.hides(getattr(policy, row.name)), str(error), origin.policy)
 
     def upper(self, attached: Iterable[Attached[Built]]) -> Upper | None:
         """What routes inherit, one object for equal ones; None for nothing."""
@@ -193,7 +193,8 @@ class Interns:
             index, row = built[0].index, built[0].row
             refused = next((each for each in built if each.refused), None)
             if refused is not None:
-                steps.append((index, refusing(row.name, f"{refused.policy} {refused.refused}".lstrip())))
+                why = f"{refused.policy} {refused.refused}".lstrip()
+                steps.append((index, refusing(row.name, why, refused.made)))
             elif row.kind == SETTING:
                 many = row.plan_field in _MANY
                 settings[row.plan_field] = self.same(tuple(each.made for each in built)) if many else built[-1].made
@@ -260,10 +261,11 @@ def build(row: Row, config: Message, env: Env) -> Any:
         raise Refused(f"{row.name}: internal error: {error!r}") from error
 
 
-def refusing(name: str, why: str) -> Filter:
-    """The step that stands for a policy that cannot be applied: nothing that it covers is served without it."""
+def refusing(name: str, why: str, end: EndHook | None = None) -> Filter:
+    """The step that stands for a policy that cannot be applied: nothing that it covers is served without it. `end`:
+    what keeps its credentials out of the log."""
     reply = Reply(503, "PolicyUnusable", b"policy cannot be applied", detail=why)
-    return Filter(name, request=lambda x: reply)
+    return Filter(name, request=lambda x: reply, end=end)
 
 
 def _steps(row: Row, built: list[Built]) -> list[Filter]:

@@ -13,7 +13,9 @@ import yaml
 
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters import api_key_authentication
-from gatewright.wire.v1 import authentication_pb2
+from dataplane.filters.registry import ROWS
+from dataplane.table.intern import Interns
+from gatewright.wire.v1 import authentication_pb2, policy_pb2
 from tests.fakes.memory_proxy import MemoryProxy
 from tests.fakes.policy_run import PolicyRun, example, text_of
 from tests.fakes.table_state import exchange
@@ -24,6 +26,8 @@ KEYS = {
     "padded": " k-padded\n",
     "bare": json.dumps({"key": "{}"}),
 }
+
+USER = "ann:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M="
 
 
 def policy(keys: dict[str, str] = KEYS, **fields: Any) -> str:
@@ -205,3 +209,39 @@ def test_over_the_wire() -> None:
     first, second = proxy.log_lines()
     assert "key=<redacted>&y" in first and "k-ann" not in first
     assert "reason=ApiKeyInvalid" in second and "k-bob" not in second
+
+
+EARLIER: dict[str, tuple[dict[str, Any], bytes, bytes]] = {
+    "preflight": (
+        {"cors": {"allowOrigins": ["https://a.test"], "allowMethods": ["GET"]}},
+        b"OPTIONS /?key=k-ann HTTP/1.1\r\nHost: a\r\nOrigin: https://a.test\r\nAccess-Control-Request-Method: GET",
+        b"204",
+    ),
+    "csrf": ({"csrf": {}}, b"POST /?key=k-ann HTTP/1.1\r\nHost: a\r\nOrigin: https://b.test", b"403"),
+    "another login": ({"basicAuthentication": {"users": [USER]}}, b"GET /?key=k-ann HTTP/1.1\r\nHost: a", b"401"),
+}
+
+
+@pytest.mark.parametrize("case", EARLIER)
+def test_a_key_of_a_request_that_another_step_answers_is_not_logged(case: str) -> None:
+    others, request, status = EARLIER[case]
+    route = yaml.safe_load(policy(location={"queryParameter": {"name": "key"}}))
+    route["policies"] |= others
+    proxy = MemoryProxy(text_of(yaml.safe_dump(route)))
+    client = proxy.connect()
+    client.send(request + b"\r\n\r\n")
+    assert client.take().startswith(b"HTTP/1.1 " + status)
+    (line,) = proxy.log_lines()
+    assert "http.path=/?key=<redacted> " in line and "k-ann" not in line
+
+
+def test_a_key_of_a_request_that_an_unusable_policy_refuses_is_not_logged() -> None:
+    location = {"query_parameter": {"name": "key"}}
+    own = authentication_pb2.ApiKeyAuthentication(secrets=["secret/default/a"], location=location)
+    inline = policy_pb2.Policy(api_key_authentication=own, invalid="the Secret is not there")
+    built = Interns(ROWS, Env(clock=time.monotonic, random=lambda: 0.0)).inline([inline], "route/default/r/0")
+    x = exchange(query="key=k-ann&b")
+    assert built.chain.request is not None and built.chain.request(x) is not None
+    for hook in built.chain.end:
+        hook(x)
+    assert x.asked_target == b"/?key=<redacted>&b"
