@@ -256,7 +256,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
-    parser.add_argument("--profile", type=Path, default="", help="folder for cProfile data")
+    parser.add_argument("--profile", type=Path, default=None, help="folder for cProfile data")
     options = parser.parse_args()
     print(f"{options.clients} clients, {options.rounds} rounds of {options.requests} requests, {os.cpu_count()} cores")
     for kind in options.kinds:
