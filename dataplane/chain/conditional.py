@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dataplane.chain import expressions
 from dataplane.chain.filter import WHOLE, EndHook, Env, Filter, Origin, Refused, RequestHook, ResponseHook
 from dataplane.chain.holding import holding
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ Build = Callable[[Any, Env], Filter | None]
 Choose = Callable[["Exchange"], int]
 
 NONE = -1
-
-TOO_LARGE = Reply(413, "BodyTooLarge", b"request body is too large", close=True)
-"""For a condition that reads the body: without it, whoever sends a large one would choose which policy applies."""
 
 
 def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
@@ -40,11 +38,13 @@ def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
     if not present:
         return None
     reads_body = expressions.reads_request_body(programs)
+    # Conditions that could not read the body would let whoever sends a large one choose which policy applies.
+    too_large = made("BodyTooLarge", str(env.origin))
     key = f"?{id(choose)}"  # which lives as long as the hooks: no other filter of the chain has it
     request = _request(choose, filters, key)
     return Filter(
         name,
-        request=holding(request, env.buffer_limit, TOO_LARGE) if reads_body else request,
+        request=holding(request, env.buffer_limit, too_large) if reads_body else request,
         response=_response(filters, key) if any(each.response for each in present) else None,
         end=_end(filters, key) if any(each.end for each in present) else None,
         may_wait=reads_body or any(each.may_wait for each in present),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dataplane.chain import expressions
 from dataplane.chain.filter import WHOLE, EndHook, Refused, RequestHook
 from dataplane.chain.holding import holding
-from dataplane.chain.reply import Reply
+from dataplane.chain.replies import made
 from dataplane.http.heads import Head, is_name, lines_of
 from gatewright.cel.errors import CelError
 from gatewright.cel.values import Redacted
@@ -30,8 +30,6 @@ AMBIGUOUS: Found = (b"", -1, -1)
 """There are several, or it is no text."""
 
 REDACTED = b"<redacted>"
-
-TOO_LARGE = Reply(413, "BodyTooLarge", b"request body is too large", close=True)
 
 
 def _nothing(x: Exchange, found: Found) -> None:
@@ -56,7 +54,7 @@ class Location:
 
     def hook(self, hook: RequestHook, limit: int) -> RequestHook:
         """`hook` with the body held, where finding the credential reads it (`limit` bytes; above: 413)."""
-        return holding(hook, limit, TOO_LARGE) if self.reads_body else hook
+        return holding(hook, limit, made("BodyTooLarge")) if self.reads_body else hook
 
     @property
     def body(self) -> int:

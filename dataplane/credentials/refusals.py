@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dataplane.chain.filter import Origin
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from gatewright.wire.v1 import authentication_pb2
 
@@ -18,13 +19,11 @@ SEVERAL = "several credentials in one request, or one that is no text"
 OPTIONAL = authentication_pb2.AUTHENTICATION_MODE_OPTIONAL
 PERMISSIVE = authentication_pb2.AUTHENTICATION_MODE_PERMISSIVE
 
-TEXT = b"authentication failed"
-
 
 def refusal(reason: str, challenge: bytes, origin: Origin, why: str) -> Reply:
     """401 with a challenge (the value of WWW-Authenticate)."""
     header = b"www-authenticate: %b\r\n" % challenge
-    return Reply(401, reason, TEXT, header, detail=f"{origin}: {why}" if str(origin) else why)
+    return made(reason, f"{origin}: {why}" if str(origin) else why, header)
 
 
 def refusals(reason: str, challenge: bytes, origin: Origin, causes: Iterable[str]) -> dict[str, Reply]:

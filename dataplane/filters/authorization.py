@@ -12,7 +12,7 @@ since a Deny could not see it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dataplane.chain import expressions
 from dataplane.chain.filter import WHOLE, Env, Filter, Refused, RequestHook
 from dataplane.chain.holding import holding
-from dataplane.chain.reply import Reply
+from dataplane.chain.replies import made
 from gatewright.cel.errors import CelError
 from gatewright.wire.v1 import traffic_pb2
 
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "authorization"
 
-DENIED: Final = Reply(403, "AuthorizationDenied", b"authorization failed")
-TOO_LARGE: Final = Reply(413, "BodyTooLarge", b"request body is too large", close=True)
+DENIED: Final = "AuthorizationDenied"
 
 OWN: Final = "policies of the route itself"
 """Whose rule it is, where no policy object has it: the log line names the route."""
@@ -90,25 +89,21 @@ def _filter(rules: tuple[Rule, ...]) -> Filter:
 def _holding(decide: RequestHook, rules: tuple[Rule, ...]) -> RequestHook:
     readers = [rule for rule in rules if expressions.reads_request_body(rule.programs)]
     detail = "read by " + ", ".join(dict.fromkeys(rule.who for rule in readers))
-    return holding(decide, min(rule.limit for rule in readers), replace(TOO_LARGE, detail=detail))
+    return holding(decide, min(rule.limit for rule in readers), made("BodyTooLarge", detail))
 
 
 def _decision(rules: tuple[Rule, ...]) -> RequestHook:
     """The hook that answers None or the reply that denies."""
     by_action = {action: [rule for rule in rules if rule.action == action] for action in (DENY, REQUIRE, ALLOW)}
     shape = tuple(tuple(len(rule.programs) for rule in by_action[action]) for action in by_action)
-    replies = [_reply(f"a Deny rule matches: {rule.who}") for rule in by_action[DENY]]
-    replies += [_reply(f"a Require rule does not match: {rule.who}") for rule in by_action[REQUIRE]]
+    replies = [made(DENIED, f"a Deny rule matches: {rule.who}") for rule in by_action[DENY]]
+    replies += [made(DENIED, f"a Require rule does not match: {rule.who}") for rule in by_action[REQUIRE]]
     if by_action[ALLOW]:
         who = ", ".join(dict.fromkeys(rule.who for rule in by_action[ALLOW]))
-        replies.append(_reply(f"no Allow rule matches: {who}"))
+        replies.append(made(DENIED, f"no Allow rule matches: {who}"))
     ordered = chain.from_iterable(by_action.values())
     hook: RequestHook = _maker(shape)(CelError, *replies, *(p.evaluate for rule in ordered for p in rule.programs))
     return hook
-
-
-def _reply(detail: str) -> Reply:
-    return replace(DENIED, detail=detail)
 
 
 Shape = tuple[tuple[int, ...], ...]

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from dataplane.chain.filter import Env, Filter, Refused
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.credentials import htpasswd, locations, refusals
 from gatewright.wire.v1 import authentication_pb2
@@ -36,8 +37,6 @@ CHECKS: Final = 16
 
 WRONG: Final = "the user or password is wrong"
 MALFORMED: Final = "the credentials are malformed"
-
-BUSY: Final = b"too many logins at once"
 
 DEFAULT_REALM: Final = "Restricted"
 
@@ -90,7 +89,7 @@ class Authentication:
         self._absent = refusals.absence(mode, "BasicMissing", challenge, env.origin)
         causes = (WRONG, MALFORMED, refusals.SEVERAL)
         self._refused = refusals.refusals("BasicInvalid", challenge, env.origin, causes)
-        self._busy = Reply(503, "AuthenticationBusy", BUSY, b"retry-after: 1\r\n", detail=str(env.origin))
+        self._busy = made("AuthenticationBusy", str(env.origin), b"retry-after: 1\r\n")
         self._salted = hashlib.blake2b(digest_size=32, key=os.urandom(32))
         self._good: dict[bytes, dict[str, str]] = {}
         """Digest of credentials -> what they leave for expressions."""

@@ -7,11 +7,11 @@ measured.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dataplane.chain.filter import WHOLE, Env, Filter, RequestHook, ResponseHook
 from dataplane.chain.holding import holding
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from gatewright.wire.v1 import traffic_pb2
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
 
 NAME = "buffer"
-
-REQUEST_TOO_LARGE: Final = Reply(413, "BodyTooLarge", b"request body is too large", close=True)
-RESPONSE_TOO_LARGE: Final = Reply(502, "ResponseTooLarge", b"response body is too large")
 
 
 def build(config: traffic_pb2.Buffer, env: Env) -> Filter | None:
@@ -46,7 +43,7 @@ def _limit(config: traffic_pb2.BufferedBody, env: Env) -> int:
 
 
 def _request(limit: int, origin: str) -> RequestHook:
-    too_large = replace(REQUEST_TOO_LARGE, detail=origin)
+    too_large = made("BodyTooLarge", origin)
 
     def measure(x: Exchange) -> Reply | None:
         """A step before this one may have held more, or made another body."""
@@ -56,7 +53,7 @@ def _request(limit: int, origin: str) -> RequestHook:
 
 
 def _response(limit: int, origin: str) -> ResponseHook:
-    too_large = replace(RESPONSE_TOO_LARGE, detail=origin)
+    too_large = made("ResponseTooLarge", origin)
 
     def measure(x: Exchange) -> Reply | None:
         if x.reason:  # it is ours

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.filter import Env, Filter, Refused
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from gatewright.wire.v1 import traffic_pb2
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
 
 NAME = "csrf"
-
-FAILED: Final = Reply(403, "CsrfFailed", b"CSRF validation failed")
 
 SAFE: Final = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 OWN: Final = frozenset((b"same-origin", b"none"))
@@ -44,7 +42,7 @@ Parts = tuple[bytes, bytes, bytes]
 def build(config: traffic_pb2.Csrf, env: Env) -> Filter:
     """Raises `Refused` for an additional origin that is none."""
     additional = frozenset(_additional(config.additional_origins))
-    failed = replace(FAILED, detail=str(env.origin))
+    failed = made("CsrfFailed", str(env.origin))
 
     def check(x: Exchange) -> Reply | None:
         if x.method in SAFE:

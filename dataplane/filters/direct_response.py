@@ -6,13 +6,13 @@ expression takes part in is made when the filter is built.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dataplane.chain import expressions, header_edits
 from dataplane.chain.conditional import conditional
 from dataplane.chain.filter import WHOLE, Env, Filter, Refused, RequestHook
 from dataplane.chain.holding import holding
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from gatewright.cel.errors import CelError
 from gatewright.cel.values import Redacted
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 NAME = "direct_response"
 
 REASON: Final = "DirectResponse"
-FAILED: Final = Reply(500, "DirectResponseFailed", b"direct response failed")
-TOO_LARGE: Final = Reply(413, "BodyTooLarge", b"request body is too large", close=True)
 
 TEXT, JSON, BYTES = b"text/plain", b"application/json", b"application/octet-stream"
 TYPES: Final[dict[type, bytes]] = {str: TEXT, Redacted: TEXT, bytes: BYTES}
@@ -58,7 +56,7 @@ def build(config: traffic_pb2.DirectResponse, env: Env) -> Filter | None:
     hook = answer.hook()
     if reads_body:
         needs_it = body is not None and expressions.reads_request_body((body,))
-        hook = holding(hook, env.buffer_limit, TOO_LARGE if needs_it else None)
+        hook = holding(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)) if needs_it else None)
     return Filter(NAME, request=hook, may_wait=reads_body, body=WHOLE if reads_body else 0)
 
 
@@ -74,7 +72,7 @@ def _header(config: traffic_pb2.HeaderExpression) -> Header:
 
 
 class Answer:
-    """What is answered; `body` is a literal, or "" beside an expression."""
+    """What is answered; `text` is a literal body, b"" beside an expression (`body`)."""
 
     def __init__(self, status: int, text: bytes, body: Program | None, headers: list[Header], origin: str) -> None:
         self.status = status
@@ -84,7 +82,7 @@ class Answer:
         self.typed = any(header.low == CONTENT_TYPE for header in headers)
         """The content type is the configuration's to tell."""
         self.origin = origin
-        self.failed = replace(FAILED, detail=origin)
+        self.failed = made("DirectResponseFailed", origin)
 
     def hook(self) -> RequestHook:
         if self.body is not None or any(header_edits.constant(header.program) is None for header in self.headers):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain.conditional import conditional
 from dataplane.chain.filter import EndHook, Env, Filter, Refused, RequestHook
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.link.buckets import Meter, Rate
 from gatewright.wire.v1 import traffic_pb2
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
 
 NAME = "rate_limit"
-
-REASON: Final = "RateLimited"
-TEXT: Final = b"rate limit exceeded"
 
 TOKENS: Final = "llm.totalTokens"
 """Where the model's backend leaves what a request came to."""
@@ -108,4 +106,4 @@ def _refusal(rates: Sequence[Rate], names: Sequence[str], levels: Sequence[float
 def _reply(name: str, limit: int, remaining: int, reset: int, retry_after: int) -> Reply:
     """`reset`: seconds until the bucket is full; `retry_after`: until it has a token (RFC 9110 10.2.3)."""
     headers = b"retry-after: %d\r\nx-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d\r\n"
-    return Reply(429, REASON, TEXT, headers % (retry_after, limit, remaining, reset), detail=name)
+    return made("RateLimited", name, headers % (retry_after, limit, remaining, reset))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataplane.chain.filter import Env, Filter, Refused
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.uri import canonical_host, canonical_path
 from gatewright.wire.v1 import traffic_pb2
@@ -23,9 +24,7 @@ STATUSES = frozenset((301, 302, 303, 307, 308))
 DEFAULT_STATUS = 302
 PORTS = {b"http": 80, b"https": 443}
 
-NO_PREFIX = Reply(
-    503, "PolicyUnusable", b"policy cannot be applied", detail="request_redirect: the rule matched no prefix"
-)
+NO_PREFIX = made("PolicyUnusable", "request_redirect: the rule matched no prefix")
 """Gateway API allows a prefix to be replaced in rules that match by prefix only."""
 
 NewPath = Callable[["Exchange"], "bytes | None"]

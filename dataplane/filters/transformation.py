@@ -16,6 +16,7 @@ from dataplane.chain import expressions, header_edits, pseudo_headers
 from dataplane.chain.conditional import conditional
 from dataplane.chain.filter import WHOLE, Env, Filter, Refused, RequestHook, ResponseHook
 from dataplane.chain.holding import holding
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.body import DESCRIBING
 from dataplane.http.heads import Head
@@ -29,12 +30,11 @@ if TYPE_CHECKING:
 
 NAME = "transformation"
 
-TOO_LARGE: Final = Reply(413, "BodyTooLarge", b"request body is too large", close=True)
-
-FAILED: Final[dict[Moment, tuple[int, str, bytes]]] = {
-    "request": (500, "RequestTransformationFailed", b"request transformation failed"),
-    "response": (502, "ResponseTransformationFailed", b"response transformation failed"),
+FAILED: Final[dict[Moment, str]] = {
+    "request": "RequestTransformationFailed",
+    "response": "ResponseTransformationFailed",
 }
+"""Reason codes."""
 WRITERS: Final = {"request": pseudo_headers.REQUEST, "response": pseudo_headers.RESPONSE}
 
 Step = Callable[["Exchange", Head], bool | None]
@@ -75,7 +75,7 @@ def build(config: traffic_pb2.Transformation, env: Env) -> Filter | None:
     hook = None if request.is_empty and not holds else _request(request)
     if hook is not None and holds:
         reads_for_body = request.body is not None and expressions.reads_request_body((request.body,))
-        hook = holding(hook, env.buffer_limit, TOO_LARGE if reads_for_body else None)
+        hook = holding(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)) if reads_for_body else None)
     return Filter(
         NAME,
         request=hook,
@@ -105,7 +105,6 @@ def _side(config: traffic_pb2.Transform, moment: Moment, env: Env) -> Side:
     if config.remove:
         steps.append(header_edits.replacing(tuple(_removed(name, moment) for name in config.remove), b""))
     body = expressions.compiled(config.body, moment, f"{moment}.body") if config.body else None
-    status, reason, text = FAILED[moment]
     return Side(
         metadata,
         tuple(steps),
@@ -113,7 +112,7 @@ def _side(config: traffic_pb2.Transform, moment: Moment, env: Env) -> Side:
         body,
         header_edits.replacing(tuple(name for name in DESCRIBING if name not in written), b""),
         (*(program for _, program in metadata), *programs, *(() if body is None else (body,))),
-        Reply(status, reason, text, detail=str(env.origin)),
+        made(FAILED[moment], str(env.origin)),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.uri import canonical_host, canonical_path
 from gatewright.wire.v1 import traffic_pb2
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "url_rewrite"
 
-NO_PREFIX = Reply(503, "PolicyUnusable", b"policy cannot be applied", detail="url_rewrite: the rule matched no prefix")
+NO_PREFIX = made("PolicyUnusable", "url_rewrite: the rule matched no prefix")
 """Gateway API allows a prefix to be replaced in rules that match by prefix only."""
 
 

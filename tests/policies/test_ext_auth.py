@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from dataplane.chain.calls import CallRequest
 from dataplane.chain.filter import Env, Origin, Refused
-from dataplane.chain.replies import REPLIES
 from dataplane.filters import ext_auth
 from dataplane.filters.ext_auth.reach import SOCKETS, hint
 from gatewright.wire.v1 import traffic_pb2
@@ -691,11 +690,6 @@ def test_a_server_that_is_lost_is_told_once(caplog: pytest.LogCaptureFixture, re
 def test_the_usual_path_is_named_for_sockets(platform: str, text: str, usual: str) -> None:
     told = hint(failed("connect", text), platform)
     assert usual in told if usual else told == ""
-
-
-def test_reasons_are_those_of_the_table() -> None:
-    for reason in ("ExtAuthDenied", "ExtAuthFailed"):
-        assert (REPLIES[reason].status, REPLIES[reason].body) == (403, ext_auth.answer.TEXT)
 
 
 # What cannot be built.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import expressions
 from dataplane.chain.filter import Refused
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.filters.ext_auth.question import header_name, lines, location
 from dataplane.variables import Variables
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 ALLOWED: Final = 200
 VARIABLE: Final = "extauthz"
-TEXT: Final = b"external authorization failed"
 DENIED, REDIRECTED, FAILED = "ExtAuthDenied", "ExtAuthRedirect", "ExtAuthFailed"
 """Reason codes: the server said no; it said no, and there is a place to go to; nobody said anything."""
 
@@ -125,7 +125,7 @@ class Reading:
                 return Reply(302, REDIRECTED, headers=b"location: %b\r\n" % place, detail=self._said(status))
         known = self._denials.get(status)
         if known is None:
-            known = self._denials[status] = Reply(403, DENIED, TEXT, detail=self._said(status))
+            known = self._denials[status] = made(DENIED, self._said(status))
         return known
 
     def _said(self, status: int) -> str:

@@ -13,8 +13,9 @@ from dataplane.chain.calls import CallFailed, Calls
 from dataplane.chain.conditional import conditional
 from dataplane.chain.filter import WHOLE, Env, Filter, Refused, RequestHook
 from dataplane.chain.holding import holding
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
-from dataplane.filters.ext_auth.answer import FAILED, TEXT, Reading, Verdict
+from dataplane.filters.ext_auth.answer import FAILED, Reading, Verdict
 from dataplane.filters.ext_auth.cache import ENTRIES, KEEPABLE, Cache, Key, KeyOf, TimeToLive, key_of, time_to_live
 from dataplane.filters.ext_auth.question import NoQuestion, Question
 from dataplane.filters.ext_auth.reach import Reach
@@ -60,8 +61,7 @@ def _build(config: traffic_pb2.ExtAuth, env: Env) -> Filter:
 
 
 def _too_large(env: Env) -> Reply:
-    detail = f"{env.origin}: forwardBody.maxSize is exceeded"
-    return Reply(413, "BodyTooLarge", b"request body is too large", close=True, detail=detail)
+    return made("BodyTooLarge", f"{env.origin}: forwardBody.maxSize is exceeded")
 
 
 def _bounded(hook: RequestHook, limit: int, too_large: Reply) -> RequestHook:
@@ -113,7 +113,7 @@ class _Asking:
         if self._fails_open and isinstance(outcome, CallFailed):
             self.reading.without(x)
             return None
-        return Reply(403, FAILED, TEXT, detail=f"{self._origin}: {outcome}")
+        return made(FAILED, f"{self._origin}: {outcome}")
 
 
 def _cached(config: traffic_pb2.ExtAuthCache, env: Env, asking: _Asking) -> _Cached:
