@@ -7,7 +7,7 @@ and is told when to stop reading; steps wait for what they need; the proxy takes
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 DESCRIBING = (
     *(b"content-encoding", b"content-language", b"content-range", b"content-md5", b"content-digest", b"repr-digest"),
@@ -15,6 +15,18 @@ DESCRIBING = (
 )
 """Headers that say something of the bytes of a body (RFC 9110 8, RFC 9530): a step that makes another body takes them
 out, or sets them anew."""
+
+
+SMALL: Final = 2048
+"""Bytes of a piece that the next one is joined to: what is sent byte by byte would cost many times its size."""
+
+
+def gather(pieces: list[bytes], data: bytes) -> None:
+    """Append to pieces of a body. Their number is bounded by their bytes, whatever the sender's packets are."""
+    if pieces and len(pieces[-1]) < SMALL:
+        pieces[-1] += data
+    else:
+        pieces.append(data)
 
 
 class TooLarge(Exception):
@@ -53,7 +65,7 @@ class Body:
         return body
 
     def push(self, data: bytes) -> None:
-        self.pieces.append(data)
+        gather(self.pieces, data)
         self.held += len(data)
         self.pace()
         if self._future is not None and self.wanted <= self.held:

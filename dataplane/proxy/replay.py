@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from dataplane.http.body import gather
+
 if TYPE_CHECKING:
     from dataplane.http.body import Body
 
@@ -48,7 +50,7 @@ class BodyCopy:
             if self.size > self.limit:
                 self._give_up()
                 return
-            self.pieces.append(data)
+            gather(self.pieces, data)
         waits = self.waits
         if done and waits is not None:
             self.waits = None

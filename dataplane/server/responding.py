@@ -13,7 +13,7 @@ from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.http import chunked
-from dataplane.http.body import Gone
+from dataplane.http.body import Gone, gather
 from dataplane.http.heads import Head
 from dataplane.net.writes import Gathering
 from dataplane.proxy import attempts, responses
@@ -225,7 +225,7 @@ class Responding(Gathering):
 
     def _keep(self, late: Late, data: bytes) -> None:
         """More of a response that is not passed on yet."""
-        late.pieces.append(data)
+        gather(late.pieces, data)
         late.size += len(data)
         if 0 <= late.limit < late.size:
             self.exchange.answer_over = True

@@ -6,6 +6,7 @@ Steps here are of the test's own; everything around them is the product.
 from __future__ import annotations
 
 import re
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -666,3 +667,47 @@ def test_whatever_came_in_whatever_pieces_arrives(
             proxy.upstream.answer(piece)
     assert content_of(client.take()) == expected
     assert client.open and client.protocol.exchange is None, "it takes the next request"
+
+
+PIECES = 20_000
+DRIPPED = b"ab" * PIECES
+
+
+def _cost(peer: FakeTransport) -> int:
+    """Bytes of memory that a body costs that comes two bytes at a time."""
+    tracemalloc.start()
+    try:
+        for _ in range(PIECES):
+            peer.send(bytes(bytearray(b"ab")))  # each an object of its own, as those of a socket
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_request_body_in_tiny_pieces_costs_no_more_memory_than_its_size() -> None:
+    proxy = MemoryProxy()
+    proxy.connector.hold = True
+    client = proxy.connect()
+    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(DRIPPED))
+    assert _cost(client) < 1.5 * len(DRIPPED)
+    proxy.connector.release()
+    assert proxy.upstream.take().endswith(b"\r\n\r\n" + DRIPPED)
+
+
+def test_a_request_body_that_is_kept_costs_no_more_memory_than_its_size() -> None:
+    proxy = MemoryProxy(ROUTES.replace("      backends:", "      policies: {retry: {attempts: 1}}\n      backends:"))
+    client = proxy.connect()
+    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(DRIPPED))
+    proxy.upstream.write = lambda data: None  # type: ignore[method-assign]  # what was sent is not the proxy's memory
+    assert _cost(client) < 1.5 * len(DRIPPED)
+
+
+def test_a_response_body_that_is_held_costs_no_more_memory_than_its_size() -> None:
+    policy = "      policies: {buffer: {response: {}}}\n      backends:"
+    proxy = MemoryProxy(ROUTES.replace("      backends:", policy))
+    client = proxy.connect()
+    client.send(GET)
+    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(DRIPPED) + 3))
+    assert _cost(proxy.upstream) < 1.5 * len(DRIPPED)
+    proxy.upstream.answer(b"end")
+    assert client.take().endswith(b"\r\n\r\n" + DRIPPED + b"end")
