@@ -6,7 +6,7 @@ of clients; tests use `tests/fakes/calls`. Policies open no sockets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from dataplane.http.heads import Head
@@ -25,22 +25,22 @@ class CallFailed(Exception):
 class CallRequest:
     """A value: nobody changes it (a frozen one takes three times as long to make). `method` and `target` (path with
     query) as sent; `authority` for the Host header, b"" = that of the backend; `headers`: finished lines without host
-    and content-length; `body`: the whole of it."""
+    and content-length; `body`: the whole of it. The repr has nothing that may hold credentials."""
 
     method: bytes
-    target: bytes
+    target: bytes = field(repr=False)
     authority: bytes = b""
-    headers: bytes = b""
-    body: bytes = b""
+    headers: bytes = field(default=b"", repr=False)
+    body: bytes = field(default=b"", repr=False)
 
 
 @dataclass(slots=True)
 class CallAnswer:
-    """The final response, whole."""
+    """The final response, whole. Its body may be a token."""
 
     status: int
     head: Head
-    body: bytes
+    body: bytes = field(repr=False)
 
 
 class Calls(Protocol):

@@ -24,6 +24,9 @@ class Record(NamedTuple):
     name: str
     value: bytes | None
 
+    def __repr__(self) -> str:
+        return f"Record({self.name})"  # the value may be a Secret
+
 
 @dataclass(frozen=True, slots=True)
 class Message:

@@ -48,6 +48,9 @@ class Change(NamedTuple):
     name: str
     value: bytes | None
 
+    def __repr__(self) -> str:
+        return f"Change({self.name})"  # the value may be a Secret
+
 
 class RouteRecord:
     """A route that is in the table."""

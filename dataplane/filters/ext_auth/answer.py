@@ -7,7 +7,7 @@ any request with the same cache key.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import expressions
@@ -52,9 +52,9 @@ class Verdict:
     expressions made of it, or None."""
 
     status: int
-    lines: bytes
-    low: bytes
-    metadata: dict[str, Any] | None
+    lines: bytes = field(repr=False)
+    low: bytes = field(repr=False)
+    metadata: dict[str, Any] | None = field(repr=False)
 
 
 class Reading:

@@ -1,0 +1,38 @@
+"""What holds credentials on its way through the data plane does not show them: a repr goes to logs and tracebacks."""
+
+from __future__ import annotations
+
+import pytest
+
+from dataplane.chain.calls import CallAnswer, CallRequest
+from dataplane.credentials.api_keys import ApiKeys
+from dataplane.credentials.jwt import Token
+from dataplane.filters.ext_auth.answer import Verdict
+from dataplane.http.heads import Head
+from dataplane.link.messages import Changes, Record
+from dataplane.proxy.replay import BodyCopy
+from dataplane.table.store import Change, SecretRecord
+
+SECRET = "hunter2"
+BYTES = SECRET.encode()
+LINE = b"\r\nauthorization: hunter2\r\n"
+
+COPY = BodyCopy(100)
+COPY.sent(BYTES, True)
+
+HOLDERS = [
+    CallRequest(b"GET", b"/?key=" + BYTES, headers=LINE[2:], body=BYTES),
+    CallAnswer(200, Head(LINE), BYTES),
+    Verdict(200, LINE[2:], LINE[2:], {"token": SECRET}),
+    Changes((Record("", "secret/default/s", BYTES),)),
+    Change("", "secret/default/s", BYTES),
+    SecretRecord(b"", {"password": BYTES}),
+    ApiKeys([(BYTES, {})]),
+    Token("RS256", None, {"sub": SECRET}, BYTES, BYTES),
+    COPY,
+]
+
+
+@pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: type(holder).__name__)
+def test_no_secret_is_shown(holder: object) -> None:
+    assert SECRET not in repr(holder) and SECRET not in f"{holder}"
