@@ -2,7 +2,8 @@
 
 The rules of all levels add up to one step: any Deny that matches denies; every Require must match; any Allow that
 matches allows; where there are Allow rules and none matches, the request is denied. An expression that fails does not
-match, so a Deny that reads what is absent does not deny, and a Require that does is not met.
+match, so a Deny that reads what is absent does not deny, and a Require that does is not met. A Deny that is cut off at
+the limits of an evaluation denies: it is the client who makes it cost that much.
 
 One function is generated per shape of a set of rules (how many of each action, with how many expressions); its code
 holds nothing of a configuration. What expressions read of the body is held; a body too large to be held is refused,
@@ -21,7 +22,7 @@ from dataplane.chain import expressions
 from dataplane.chain.filter import WHOLE, Env, Filter, Refused, RequestHook
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
-from gatewright.cel.errors import CelError
+from gatewright.cel.errors import CelError, OverBudget
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
@@ -97,12 +98,14 @@ def _decision(rules: tuple[Rule, ...]) -> RequestHook:
     by_action = {action: [rule for rule in rules if rule.action == action] for action in (DENY, REQUIRE, ALLOW)}
     shape = tuple(tuple(len(rule.programs) for rule in by_action[action]) for action in by_action)
     replies = [made(DENIED, f"a Deny rule matches: {rule.who}") for rule in by_action[DENY]]
+    replies += [made(DENIED, f"a Deny rule costs too much to evaluate: {rule.who}") for rule in by_action[DENY]]
     replies += [made(DENIED, f"a Require rule does not match: {rule.who}") for rule in by_action[REQUIRE]]
     if by_action[ALLOW]:
         who = ", ".join(dict.fromkeys(rule.who for rule in by_action[ALLOW]))
         replies.append(made(DENIED, f"no Allow rule matches: {who}"))
     ordered = chain.from_iterable(by_action.values())
-    hook: RequestHook = _maker(shape)(CelError, *replies, *(p.evaluate for rule in ordered for p in rule.programs))
+    evaluations = [program.evaluate for rule in ordered for program in rule.programs]
+    hook: RequestHook = _maker(shape)(CelError, OverBudget, *replies, *evaluations)
     return hook
 
 
@@ -112,27 +115,29 @@ Shape = tuple[tuple[int, ...], ...]
 
 @cache
 def _maker(shape: Shape) -> Any:
-    """Compile the code of a shape. `make(CelError, *replies, *evaluate functions)` gives the hook."""
+    """Compile the code of a shape. `make(CelError, OverBudget, *replies, *evaluate functions)` gives the hook."""
     denies, requires, allows = shape
     lines: list[str] = []
     programs = iter(range(sum(map(sum, shape))))
-    replies = iter(range(len(denies) + len(requires) + 1))
+    count_of_replies = 2 * len(denies) + len(requires) + bool(allows)
+    replies = iter([*range(len(denies)), *range(2 * len(denies), count_of_replies)])
 
     def rule(count: int) -> str:
         return " and ".join(f"e{next(programs)}(x) is True" for _ in range(count))
 
-    for count in denies:
-        lines += ["try:", f" if {rule(count)}: return r{next(replies)}", "except CelError: pass"]
+    for number, count in enumerate(denies):  # a client must not get past one by sending what takes long to look at
+        lines += ["try:", f" if {rule(count)}: return r{next(replies)}"]
+        lines += [f"except OverBudget: return r{len(denies) + number}", "except CelError: pass"]
     for count in requires:
         reply = f"return r{next(replies)}"
         lines += ["try:", f" if not ({rule(count)}): {reply}", f"except CelError: {reply}"]
     for count in allows:
         lines += ["try:", f" if {rule(count)}: return None", "except CelError: pass"]
     lines.append(f"return r{next(replies)}" if allows else "return None")
-    names = [f"r{i}" for i in range(len(denies) + len(requires) + bool(allows))]
+    names = [f"r{i}" for i in range(count_of_replies)]
     names += [f"e{i}" for i in range(sum(map(sum, shape)))]
     body = "".join(f"  {line}\n" for line in lines)
-    source = f"def make(CelError, {', '.join(names)}):\n def authorize(x):\n{body} return authorize\n"
+    source = f"def make(CelError, OverBudget, {', '.join(names)}):\n def authorize(x):\n{body} return authorize\n"
     scope: dict[str, Any] = {}
     exec(compile(source, "<authorization>", "exec"), scope)  # the source holds only numbers of ours
     return scope["make"]

@@ -144,6 +144,30 @@ def test_the_log_names_who_decided(filters: list[Filter], detail: str) -> None:
     assert answer is not None and answer.detail == detail
 
 
+SLOW = """request.pathAndQuery.split("&").exists(p, ["a=", "b=", "c=", "d=", "e="].exists(q, p.startsWith(q)))"""
+
+
+@pytest.mark.parametrize("action", ["Deny", "Require", "Allow"])
+def test_nobody_gets_past_a_rule_that_he_makes_cost_too_much(action: str) -> None:
+    """One query that the rule can look through, one that it cannot, within what a request line may have."""
+    run = PolicyRun(f"policies: {{authorization: {{action: {action}, policy: {{matchExpressions: ['{SLOW}']}}}}}}")
+    short, long = exchange(query="x&a=1"), exchange(query="&" * 30_000 + "a=1")
+    assert (run.request(short) is None) is (action != "Deny")
+    answer = run.request(long)
+    assert answer is not None and answer.reason == "AuthorizationDenied"
+
+
+def test_the_log_tells_of_a_rule_that_costs_too_much() -> None:
+    filters = [
+        rule("Deny", "false", source="default/a"),
+        rule("Deny", SLOW, source="default/b"),
+        rule("Require", "true"),
+    ]
+    answer = decide(filters, exchange(query="&" * 30_000))
+    assert answer is not None
+    assert answer.detail == "a Deny rule costs too much to evaluate: GatewayPolicy default/b authorization"
+
+
 def test_combining_twice() -> None:
     both = authorization.combine([rule("Allow", "false"), rule("Allow", "false")])
     assert decide([both, rule("Allow", "true")]) is None
