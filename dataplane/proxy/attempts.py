@@ -8,21 +8,22 @@ from __future__ import annotations
 from bisect import bisect
 from typing import TYPE_CHECKING
 
-from dataplane.chain.chain import Waiting, drive
 from dataplane.chain.replies import made
-from dataplane.chain.reply import Reply
 from dataplane.proxy import mirrors, outgoing, retries
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.replay import BodyCopy
 from dataplane.proxy.responses import TARGET, UPSTREAM
 from dataplane.proxy.retries import IDEMPOTENT
+from dataplane.proxy.waiting import interrupted
 from dataplane.upstream import balance
 from dataplane.upstream.connection import UNSENT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.chain.reply import Reply
     from dataplane.exchange import Exchange
     from dataplane.proxy.context import Context
-    from dataplane.table.plans import Target
     from dataplane.upstream.connection import UpstreamConnection
     from dataplane.upstream.response_head import ResponseHead
 
@@ -49,30 +50,9 @@ def forward(x: Exchange, context: Context) -> None:
         x.stage = TARGET
         answer = request(x)
         if answer is not None:
-            _interrupt(x, context, target, answer)
+            interrupted(x, context, target.chain, answer, begin)
             return
     begin(x, context)
-
-
-def _interrupt(x: Exchange, context: Context, target: Target, answer: Reply | Waiting) -> None:
-    if type(answer) is Reply:
-        x.down.reply(x, answer)
-    else:
-        x.down.waiting = context.spawn(_wait(x, context, target, answer))  # type: ignore[arg-type]
-
-
-async def _wait(x: Exchange, context: Context, target: Target, waiting: Waiting) -> None:
-    try:
-        reply = await drive(x, target.chain, waiting)
-    except Exception as error:  # a step's bug must end in an answer
-        x.down.failed(x, error)
-        return
-    if x.ended or x.replied:
-        return
-    if reply is not None:
-        x.down.reply(x, reply)
-    else:
-        begin(x, context)
 
 
 def begin(x: Exchange, context: Context, is_held: bool = False) -> None:
@@ -115,8 +95,7 @@ def attempt(x: Exchange, context: Context) -> None:
     x.backend_plan = backend
     seconds = x.policies.timeouts.backend_request
     if seconds is not None and x.attempt_deadline == NEVER:  # else it goes on: the name is known now
-        x.attempt_deadline = context.clock() + seconds
-        x.down.arm(x.attempt_deadline)
+        _limit(x, context, seconds)
     endpoints = backend.endpoints
     if backend.host:
         number = x.attempt
@@ -139,11 +118,11 @@ def attempt(x: Exchange, context: Context) -> None:
     if idle:
         send(x, idle.pop())
     else:
-        connect(x, context)
+        connect(x, context, send)
 
 
-def connect(x: Exchange, context: Context) -> None:
-    """Open a connection to the chosen endpoint."""
+def connect(x: Exchange, context: Context, use: Callable[[Exchange, UpstreamConnection], None]) -> None:
+    """Open a connection to the chosen endpoint, for `use` to send on."""
     number = x.attempt
 
     def done(connection: UpstreamConnection | None, cause: str) -> None:
@@ -154,7 +133,7 @@ def connect(x: Exchange, context: Context) -> None:
             settle(x)
             failed(x, context, "connect", made("ConnectFailed", cause), sent=False)
         else:
-            send(x, connection)
+            use(x, connection)
 
     context.connector.connect(x.endpoint, done)
 
@@ -225,23 +204,21 @@ def resend(x: Exchange, context: Context) -> None:
     """The same bytes again, on a new connection: another idle one may be just as stale."""
     x.endpoint.pending += 1
     x.trying = True
-    if x.policies.timeouts.backend_request is not None:
-        x.attempt_deadline = context.clock() + x.policies.timeouts.backend_request
-        x.down.arm(x.attempt_deadline)
-    out, number = x.out, x.attempt
+    seconds = x.policies.timeouts.backend_request
+    if seconds is not None:
+        _limit(x, context, seconds)
+    connect(x, context, _send_again)
 
-    def done(connection: UpstreamConnection | None, cause: str) -> None:
-        if x.ended or x.replied or x.attempt != number:
-            if connection is not None:
-                connection.park()
-        elif connection is None:
-            settle(x)
-            failed(x, context, "connect", made("ConnectFailed", cause), sent=False)
-        else:
-            x.up = connection
-            connection.begin(x.down, out, x.method == b"HEAD")
 
-    context.connector.connect(x.endpoint, done)
+def _send_again(x: Exchange, connection: UpstreamConnection) -> None:
+    x.up = connection
+    connection.begin(x.down, x.out, x.method == b"HEAD")
+
+
+def _limit(x: Exchange, context: Context, seconds: float) -> None:
+    """Give the attempt that begins now its deadline."""
+    x.attempt_deadline = context.clock() + seconds
+    x.down.arm(x.attempt_deadline)
 
 
 def settle(x: Exchange) -> None:
