@@ -1,7 +1,8 @@
 """The conditional pattern (spec 2): of several sets of a policy's fields, the first whose condition is true acts.
 
 Used by the builders of policies that have it. The choice is made with the request and holds for the response; when no
-item matches, nothing runs.
+item matches, nothing runs. A condition that fails is not true, but one that is cut off at the limits of an evaluation
+refuses the request: otherwise clients that send much to look through would choose which policy applies.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataplane.chain.filter import WHOLE, EndHook, Env, Filter, Origin, Refused,
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
+from gatewright.cel.errors import CelError, OverBudget
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 Build = Callable[[Any, Env], Filter | None]
 Choose = Callable[["Exchange"], int]
 
-NONE = -1
+NONE, UNKNOWN = -1, -2
+"""No item applies; a condition costs too much to tell."""
 
 
 def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
@@ -41,14 +44,14 @@ def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
     # Conditions that could not read the body would let whoever sends a large one choose which policy applies.
     too_large = made("BodyTooLarge", str(env.origin))
     key = f"?{id(choose)}"  # which lives as long as the hooks: no other filter of the chain has it
-    request = _request(choose, filters, key)
+    unknown = made("PolicyUnusable", f"{env.origin} conditional: a condition costs too much to evaluate")
+    request = _request(choose, filters, key, unknown)
     return Filter(
         name,
         request=holding(request, env.buffer_limit, too_large) if reads_body else request,
         response=_response(filters, key) if any(each.response for each in present) else None,
         end=_end(filters, key) if any(each.end for each in present) else None,
         may_wait=reads_body or any(each.may_wait for each in present),
-        silent=not reads_body and all(each.silent for each in present),
         body=_most({WHOLE if reads_body else 0, *(each.body for each in present)}),
         response_body=_most({each.response_body for each in present}),
     )
@@ -68,32 +71,37 @@ def _built(index: int, item: Any, env: Env, build: Build) -> Filter | None:
 
 
 def _chooser(items: Any) -> tuple[list[Program], Choose]:
-    """The compiled conditions, and what gives the index of the first item that applies (`NONE`: there is none)."""
+    """The compiled conditions, and what gives the index of the first item that applies, `NONE` or `UNKNOWN`."""
     programs = [
         expressions.compiled(item.condition, "request", f"conditional[{index}].condition")
         for index, item in enumerate(items)
         if item.condition
     ]
-    conditions = [expressions.condition(program) for program in programs]
-    otherwise = len(conditions) if len(conditions) < len(items) else NONE  # only the last may be without one
+    evaluations = [program.evaluate for program in programs]
+    otherwise = len(programs) if len(programs) < len(items) else NONE  # only the last may be without one
 
     def choose(x: Exchange) -> int:
-        for index, holds in enumerate(conditions):
-            if holds(x):
-                return index
+        for index, evaluate in enumerate(evaluations):
+            try:
+                if evaluate(x) is True:
+                    return index
+            except OverBudget:
+                return UNKNOWN
+            except CelError:
+                continue
         return otherwise
 
     return programs, choose
 
 
-def _request(choose: Choose, filters: list[Filter | None], key: str) -> RequestHook:
+def _request(choose: Choose, filters: list[Filter | None], key: str, unknown: Reply) -> RequestHook:
     hooks = [None if each is None else each.request for each in filters]
     remembers = [each is not None and bool(each.response or each.end) for each in filters]
 
     def run(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
         index = choose(x)
-        if index == NONE:
-            return None
+        if index < 0:
+            return None if index == NONE else unknown
         if remembers[index]:
             x.leave(key, index)
         hook = hooks[index]

@@ -122,7 +122,7 @@ def test_it_says_what_its_items_need() -> None:
     assert made is not None
     assert (made.may_wait, made.body, made.response_body, made.silent) == (True, 10, 5, False)
     quiet = Toy(A, a={"silent": True, "response": None, "end": None}).filter
-    assert quiet is not None and quiet.silent and quiet.response is None and quiet.end is None
+    assert quiet is not None and not quiet.silent and quiet.response is None and quiet.end is None
 
 
 def test_a_condition_on_the_body_holds_it() -> None:
@@ -160,3 +160,18 @@ def test_refused(items: tuple[tuple[str, str], ...], reason: str) -> None:
     with pytest.raises(Refused) as refused:
         Toy(*items)
     assert reason in str(refused.value)
+
+
+SLOW = 'request.pathAndQuery.split("&").exists(p, ["a=", "b=", "c=", "d=", "e="].exists(q, p.startsWith(q)))'
+
+
+def test_a_client_does_not_choose_by_what_costs_too_much_to_look_through() -> None:
+    toy = Toy((SLOW, "first"), ("", "otherwise"))
+    assert toy.run(x=exchange(query="x&a=1"))[0] == "first" and toy.run()[0] == "otherwise"
+    assert toy.filter is not None and toy.filter.request is not None
+    toy.calls.clear()
+    x = exchange(query="&" * 30_000 + "a=1")
+    answer = toy.filter.request(x)
+    assert isinstance(answer, Reply) and (answer.status, answer.reason) == (503, "PolicyUnusable")
+    assert answer.detail == "P default/p toy conditional: a condition costs too much to evaluate"
+    assert toy.calls == [] and not toy.filter.silent
