@@ -214,9 +214,7 @@ class Tree:
             found += self._duplicates(key)
         return sorted(found, key=lambda problem: (problem.file, problem.line, problem.object, problem.message))
 
-    def _claim(
-        self, file: str, gone: Sequence[Object], come: Sequence[Object]
-    ) -> Generator[None, None, list[Change]]:
+    def _claim(self, file: str, gone: Sequence[Object], come: Sequence[Object]) -> Generator[None, None, list[Change]]:
         # Only keys touched by the edit are visited. A key defined twice in one file keeps its file order: the whole
         # list of this file is rebuilt when there is more than one.
         touched = dict.fromkeys(item.key for item in (*gone, *come))

@@ -135,8 +135,8 @@ class UpstreamConnection(Gathering):
             self.transport.resume_reading()
 
     def content(self, first: bytes) -> tuple[bytes, ChunkedReader]:
-        """From now on hand on the content of a chunked body, instead of its chunks. `first`: what came with its head, as
-        chunks. Answers its content, and the reader, which knows the trailers when the body has ended."""
+        """From now on hand on the content of a chunked body, instead of its chunks. `first`: the chunks that came with
+        its head. Answers their content, and the reader, which knows the trailers when the body has ended."""
         reader = self.reader
         assert reader is not None  # of a chunked body
         reader.decode = True
