@@ -27,7 +27,7 @@ FRAMING = frozenset(
     b"connection content-length expect http2-settings keep-alive proxy-connection te trailer transfer-encoding"
     b" upgrade".split()
 )
-"""Not editable: they tell how the message is framed or what this hop agreed on (RFC 9110 7.6.1, RFC 9112 6)."""
+"""Not for policies: they tell how the message is framed or what this hop agreed on (RFC 9110 7.6.1, RFC 9112 6)."""
 
 Edit = Callable[["Exchange", Head], None]
 
@@ -39,7 +39,7 @@ def header_name(name: str, where: str) -> bytes:
     if is_name(low) is None:
         raise Refused(f"{where}: {name!r} is not a header name")
     if low in FRAMING:
-        raise Refused(f"{where}: {name} belongs to the connection and cannot be edited")
+        raise Refused(f"{where}: {name} belongs to the connection")
     return low
 
 

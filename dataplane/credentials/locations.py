@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.chain import expressions
 from dataplane.chain.filter import WHOLE, EndHook, Refused, RequestHook
+from dataplane.chain.header_edits import header_name
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head, is_name, lines_of
@@ -87,17 +88,12 @@ def whole(raw: bytes) -> bytes:
 
 # --- a header
 
-_FRAMING = frozenset((b"host", b"content-length", b"transfer-encoding", b"connection", b"upgrade", b"expect"))
-"""RFC 9112 3.2, 6; RFC 9110 7.6.1."""
-
 
 def in_header(name: str, prefix: bytes) -> Location:
     """The value of a header, after `prefix`. Raises `Refused`."""
-    low_name = name.lower().encode()
-    if is_name(low_name) is None:
-        raise Refused(f"location.header.name: {name!r} is not a header name")
-    if low_name in _FRAMING:
-        raise Refused(f"location.header.name: {name} belongs to the message and cannot be taken out")
+    low_name = header_name(name, "location.header.name")
+    if low_name == b"host":  # RFC 9112 3.2: a request has one
+        raise Refused("location.header.name: host cannot be taken out")
     needle = b"\r\n" + low_name + b":"
     length = len(needle)
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import expressions
 from dataplane.chain.filter import Refused
+from dataplane.chain.header_edits import header_name
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
-from dataplane.filters.ext_auth.question import header_name, lines, location
+from dataplane.filters.ext_auth.question import lines, location
 from dataplane.variables import Variables
 from gatewright.cel.errors import CelError
 from gatewright.wire.v1 import traffic_pb2

@@ -7,13 +7,15 @@ come from clients: a target is escaped, a header value that could end its line i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.chain import expressions
+from dataplane.chain import expressions, header_edits
 from dataplane.chain.calls import CallRequest
+from dataplane.chain.expressions import Evaluate
 from dataplane.chain.filter import Refused
-from dataplane.http.heads import is_name, is_value
+from dataplane.chain.header_edits import header_name
+from dataplane.http.heads import is_name
 from dataplane.http.uri import canonical_host
 from gatewright.cel.errors import CelError
 from gatewright.wire.v1 import traffic_pb2
@@ -22,11 +24,6 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
     from gatewright.cel.program import Program
 
-FRAMING: Final = frozenset(
-    b"connection content-length expect http2-settings keep-alive proxy-connection te trailer transfer-encoding"
-    b" upgrade".split()
-)
-"""Headers of one hop (RFC 9110 7.6.1, RFC 9112 6): never carried from one message to another."""
 OF_A_BODY: Final = (b"content-type", b"content-encoding", b"content-language")
 """What tells how to read a body goes with it (RFC 9110 8)."""
 
@@ -35,8 +32,6 @@ PSEUDO: Final = (PATH, METHOD, AUTHORITY)
 
 _ESCAPED = re.compile(rb"[^\x21-\x7e]|#").sub
 _ESCAPED_LOCATION = re.compile(rb"[^\x21-\x7e]").sub
-
-Evaluate = Callable[["Exchange"], Any]
 
 
 class NoQuestion(Exception):
@@ -85,34 +80,24 @@ class Question:
         if self._forwards_host:
             authority = x.authority
         if self._method is not None:
-            method = _token(value_of(self._method, x)) or method
+            method = _token(bytes_of(self._method, x)) or method
         if self._authority is not None:
-            authority = _host(value_of(self._authority, x))
+            authority = _host(bytes_of(self._authority, x))
         headers = lines(x.request, self._needles)
         for prefix, evaluate in self._added:
-            value = value_of(evaluate, x)
-            if value is not None and is_value(value):
+            value = header_edits.value_of(evaluate, x)
+            if value is not None:
                 headers += b"%b%b\r\n" % (prefix, value)
         return CallRequest(method, self._target(x), authority, headers, (x.held or b"") if with_body else b"")
 
     def _target(self, x: Exchange) -> bytes:
         if self._path is None:
             return x.asked_target if x.asked_target.startswith(b"/") else b"/"  # `OPTIONS *`
-        value = value_of(self._path, x)
+        value = bytes_of(self._path, x)
         if not value:
             raise NoQuestion("the path of the call has no value")
         target = value if _is_plain(value) else _ESCAPED(_escape, value)
         return target if target.startswith(b"/") else b"/" + target
-
-
-def header_name(name: str, where: str) -> bytes:
-    """In lower case. Raises `Refused` for what is no name, or belongs to one hop."""
-    low = name.lower().encode()
-    if is_name(low) is None:
-        raise Refused(f"{where}: {name!r} is not a header name")
-    if low in FRAMING:
-        raise Refused(f"{where}: {name} belongs to the connection")
-    return low
 
 
 def lines(head: Any, needles: Iterable[bytes]) -> bytes:  # Any: a Head, or what has its block and low
@@ -127,19 +112,19 @@ def lines(head: Any, needles: Iterable[bytes]) -> bytes:  # Any: a Head, or what
     return found
 
 
-def value_of(evaluate: Evaluate, x: Exchange) -> bytes | None:
+def bytes_of(evaluate: Evaluate, x: Exchange) -> bytes | None:
     """An expression's value as bytes; None when it fails or is no text, number or truth value."""
     try:
         value = evaluate(x)
     except CelError:
         return None
-    found = value.encode() if type(value) is str else expressions.header_value(value)
+    found = expressions.header_value(value)
     return None if found is None else found.strip(b" \t")
 
 
 def location(evaluate: Evaluate, x: Exchange) -> bytes | None:
     """An expression's value as that of `Location`; None when it has none."""
-    value = value_of(evaluate, x)
+    value = bytes_of(evaluate, x)
     return _ESCAPED_LOCATION(_escape, value) if value else None
 
 
