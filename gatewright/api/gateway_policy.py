@@ -99,13 +99,20 @@ class GatewayPolicySpec(RuledModel):
         """What is wrong with one target, by the field to blame."""
         for section, kinds in TARGETS.items():
             if getattr(self, section) is not None and (target.group, target.kind) not in kinds:
-                every = ", ".join(kind for _, kind in kinds)
-                yield "kind", f"{section} policies attach to {every} only"
+                yield _elsewhere(section, target)
         if self.frontend is not None and target.section_name is not None:
             yield "sectionName", "must be absent: frontend policies attach to whole Gateways"
         early = self.traffic is not None and self.traffic.phase == "PreRouting"
         if early and (target.group, target.kind) in _ROUTES:
             yield "kind", "PreRouting policies attach to Gateways and listeners only"
+
+
+def _elsewhere(section: str, target: TargetReference | TargetSelector) -> tuple[str, str]:
+    """What is wrong with a target that no policy of the section attaches to: its group alone, or its kind."""
+    groups = {kind: group for group, kind in TARGETS[section]}
+    if target.kind in groups:
+        return "group", f'{section} policies attach to {target.kind} of group "{groups[target.kind]}"'
+    return "kind", f"{section} policies attach to {', '.join(groups)} only"
 
 
 class GatewayPolicy(KubeObject):

@@ -40,9 +40,13 @@ def targets(policy: GatewayPolicy, objects: Objects) -> Iterator[tuple[ObjectKey
 
 def selected(selector: TargetSelector, namespace: str, objects: Objects) -> Iterator[ObjectKey]:
     """What a selector of a policy in this namespace selects."""
+    return labelled(selector.kind, namespace, selector.match_labels, objects)
+
+
+def labelled(kind: str, namespace: str, labels: Mapping[str, str], objects: Objects) -> Iterator[ObjectKey]:
+    """The objects of a kind and namespace that carry all of the labels."""
     for key, item in objects.items():
-        labels = item.metadata.labels.items()
-        if (key.kind, key.namespace) == (selector.kind, namespace) and selector.match_labels.items() <= labels:
+        if (key.kind, key.namespace) == (kind, namespace) and labels.items() <= item.metadata.labels.items():
             yield key
 
 

@@ -1,11 +1,11 @@
-"""Sections of objects that policies may name: listeners, rules, ports, providers and targets; and those named in vain.
+"""What policies name or select in vain: sections of objects (listeners, rules, ports, providers, targets), and labels.
 
 Called by the checks of lint that look between objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from gatewright.api import reach
@@ -14,7 +14,9 @@ from gatewright.api.gateway_backend import GatewayBackend
 from gatewright.api.gateway_policy import GatewayPolicy
 from gatewright.api.metadata import KubeObject, ObjectKey
 from gatewright.api.near_names import did_you_mean
+from gatewright.api.parts import Path, parts
 from gatewright.api.service import Service
+from gatewright.api.traffic.api_key_authentication import SecretSelector
 
 
 def _listeners(item: Any) -> Iterator[str]:  # Any: of each kind, the caller has looked
@@ -90,12 +92,32 @@ def _missing(
 
 
 def empty_selections(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]:
-    """Selectors of policies that select nothing among these objects."""
+    """Selectors of policies, for targets and for Secrets, that select nothing among these objects."""
     for policy in objects.values():
-        for index, selector in enumerate(
-            policy.spec.target_selectors or () if isinstance(policy, GatewayPolicy) else ()
-        ):
-            if next(reach.selected(selector, policy.key.namespace, objects), None) is None:
-                labels = ", ".join(f"{name}={value}" for name, value in sorted(selector.match_labels.items()))
-                message = f"selects nothing: no {selector.kind} of namespace {policy.key.namespace} in these files has"
-                yield policy.key, Advice(("spec", "targetSelectors", index), f"{message} the labels {labels}")
+        if not isinstance(policy, GatewayPolicy):
+            continue
+        for index, selector in enumerate(policy.spec.target_selectors or ()):
+            path = ("spec", "targetSelectors", index)
+            yield from _empty(policy.key, path, selector.kind, selector.match_labels, objects)
+        for place, part in parts(policy):
+            if isinstance(part, SecretSelector):
+                yield from _no_secret(policy.key, place, part.match_labels, objects)
+
+
+def _no_secret(
+    policy: ObjectKey, path: Path, labels: Mapping[str, str], objects: reach.Objects
+) -> Iterator[tuple[ObjectKey, Advice]]:
+    if labels:
+        yield from _empty(policy, path, "Secret", labels, objects)
+    else:  # docs/conditions.md, Choices
+        yield policy, Advice(path, "selects nothing: name a label, or any Secret of the namespace would let clients in")
+
+
+def _empty(
+    policy: ObjectKey, path: Path, kind: str, labels: Mapping[str, str], objects: reach.Objects
+) -> Iterator[tuple[ObjectKey, Advice]]:
+    if next(reach.labelled(kind, policy.namespace, labels, objects), None) is None:
+        wanted = ", ".join(f"{name}={value}" for name, value in sorted(labels.items()))
+        which = f" has the labels {wanted}" if wanted else ""
+        message = f"selects nothing: no {kind} of namespace {policy.namespace} in these files{which}"
+        yield policy, Advice(path, message)

@@ -213,6 +213,53 @@ def test_a_selector_that_selects_nothing(tmp_path: Path) -> None:
     )
 
 
+KEYS = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: keys, labels: {keys: shop}}
+stringData: {ann: k-1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ("{keys: shop}", []),
+        ("{keys: ship}", ["selects nothing: no Secret of namespace default in these files has the labels keys=ship"]),
+        ("{}", ["selects nothing: name a label, or any Secret of the namespace would let clients in"]),
+    ],
+)
+def test_a_selector_of_secrets(tmp_path: Path, labels: str, expected: list[str]) -> None:
+    keys = f"traffic: {{apiKeyAuthentication: {{secretSelector: {{matchLabels: {labels}}}}}}}"
+    (tmp_path / "gateway.yaml").write_text(GATEWAY)
+    (tmp_path / "keys.yaml").write_text(KEYS)
+    (tmp_path / "policy.yaml").write_text(policy("p", EDGE, keys))
+    found = [each for each in lint_paths([tmp_path]).problems if each.object.startswith("GatewayPolicy")]
+    assert [each.message for each in found] == expected
+    assert {each.path for each in found} <= {"spec.traffic.apiKeyAuthentication.secretSelector"}
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        (
+            '{group: "", kind: Gateway, name: edge}',
+            'spec.targetRefs[0].group: traffic policies attach to Gateway of group "gateway.networking.k8s.io"',
+        ),
+        (
+            '{group: "", kind: Service, name: cart}',
+            "spec.targetRefs[0].kind: traffic policies attach to Gateway, ListenerSet, HTTPRoute, GRPCRoute only",
+        ),
+    ],
+)
+def test_a_target_of_another_group_or_kind(target: str, expected: str) -> None:
+    text = policy("p", EDGE, "traffic: {cors: {}}").replace(
+        "{group: gateway.networking.k8s.io, kind: Gateway, name: edge}", target
+    )
+    (problem,) = lint([Document("p.yaml", text)])
+    assert f"{problem.path}: {problem.message}" == expected
+
+
 def test_a_section_of_what_is_selected() -> None:
     assert told(SELECTING.replace("LABEL", "shop").replace("SECTION", ", sectionName: pay"), ROUTE) == []
     (warning,) = told(SELECTING.replace("LABEL", "shop").replace("SECTION", ", sectionName: buy"), ROUTE)
