@@ -20,6 +20,7 @@ from gatewright.api.gateway_policy import GatewayPolicy, TargetSelector
 from gatewright.api.http_route import HTTPRoute
 from gatewright.api.metadata import KubeObject
 from gatewright.api.names import GATEWAY_API_GROUP, GROUP
+from gatewright.api.problem import UNSUPPORTED
 from gatewright.attach.places import PlaceKey
 
 Label = tuple[str, str, str]
@@ -122,6 +123,9 @@ def _named(
     for reference in policy.spec.target_refs or ():
         yield Target(reference.group, reference.kind, reference.name, reference.section_name)
     for selector in policy.spec.target_selectors or ():
+        if (selector.group, selector.kind) not in KINDS:
+            missing.append(Missing(f"{UNSUPPORTED}{selector.kind} as a target"))
+            continue
         names = _selected(context, targets, namespace, selector)
         if not names:
             wanted = ", ".join(f"{name}={value}" for name, value in sorted(selector.match_labels.items()))
@@ -131,9 +135,7 @@ def _named(
 
 
 def _selected(context: Context, targets: Targets, namespace: str, selector: TargetSelector) -> list[str]:
-    index = targets.labelled.get(selector.kind)
-    if index is None:
-        return []
+    index = targets.labelled[selector.kind]
     wanted = sorted(selector.match_labels.items()) or [("", "")]
     groups = [{key.name for key in context.fetch_keys(index, (namespace, *pair))} for pair in wanted]
     return sorted(set.intersection(*groups))
@@ -149,7 +151,7 @@ class Found(NamedTuple):
 def _lookup(context: Context, targets: Targets, namespace: str, target: Target) -> Found | Missing:
     find = KINDS.get((target.group, target.kind))
     if find is None:
-        return Missing(f"{target.kind} {target.name}: policies cannot target this kind (or not yet)")
+        return Missing(f"{UNSUPPORTED}{target.kind} {namespace}/{target.name} as a target")
     return find(context, targets, ObjectKey(namespace, target.name), target)
 
 
@@ -204,6 +206,7 @@ KINDS: Mapping[tuple[str, str], Callable[[Context, Targets, ObjectKey, Target], 
     ("", "Service"): _service,
     (GROUP, "GatewayBackend"): _gateway_backend,
 }
+"""Group and kind of a target to what looks it up; the other kinds that a policy may name are not read yet."""
 
 
 def above(context: Context, targets: Targets, place: PlaceKey) -> Iterator[list[PlaceKey]]:
