@@ -1,0 +1,233 @@
+"""Policies at the edges: targets that come, go or are not ours, what several Gateways share, what is taken back."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.translate.policy_status import MAX_ANCESTORS
+from gatewright.wire.v1 import resource_pb2
+from tests.unit.translate.golden import World, line
+from tests.unit.translate.test_program import (
+    ACCEPTED,
+    CLASS,
+    FOREIGN_CLASS,
+    GATEWAY,
+    GRANT,
+    ON_GATEWAY,
+    ON_ROUTE,
+    RESOLVED,
+    ROUTE,
+    SECRET,
+    SERVICE,
+    WITH_USERS,
+    policy,
+    runs_of,
+    take_back,
+    told,
+    world,
+)
+
+ATTACHED = "Attached=True Attached (1)"
+FINE = [ACCEPTED, ATTACHED, RESOLVED]
+CSRF = "policy/default/a/csrf"
+OTHER = GATEWAY.replace("name: gw", "name: other").replace("port: 80", "port: 81")
+ON_OTHER = ON_GATEWAY.replace("name: gw", "name: other")
+WITH_KEYS = "apiKeyAuthentication: {secretSelector: {matchLabels: {keys: ours}}}"
+
+
+def keys(name: str, labels: str) -> str:
+    return (
+        f"{{apiVersion: v1, kind: Secret, metadata: {{name: {name}, labels: {labels}}}, stringData: {{k: v}}}}\n---\n"
+    )
+
+
+def entries(made: World, name: str) -> dict[str, list[str]]:
+    """Gateway to the conditions of a policy's entry for it."""
+    body = made.program.status("GatewayPolicy", "default", name)
+    assert body is not None
+    return {each["ancestorRef"]["name"]: [line(one) for one in each["conditions"]] for each in body["ancestors"]}
+
+
+def owners(made: World, resource: str) -> set[str]:
+    """The Gateways whose proxies get a resource."""
+    return {gateway for gateway, _, name in made.resources if name == resource}
+
+
+def invalid(made: World, resource: str) -> str:
+    for (_, _, name), data in made.resources.items():
+        if name == resource:
+            return resource_pb2.Resource.FromString(data).policy.invalid
+    raise AssertionError(f"{resource} is not sent")
+
+
+def test_one_of_two_targets_is_missing() -> None:
+    made = world(CLASS, GATEWAY, policy("a", f"{ON_GATEWAY}, {ON_ROUTE}", "csrf: {}"))
+    missed = "Attached=False TargetNotFound (1): HTTPRoute default/shop does not exist"
+    assert made.conditions("GatewayPolicy", "a") == [ACCEPTED, missed, RESOLVED]
+    assert entries(made, "a") == {"gw": FINE}
+    assert owners(made, CSRF) == {"default/gw"}, "it acts where it can"
+
+
+def test_a_gateway_and_a_route_below_it() -> None:
+    made = world(CLASS, GATEWAY, SERVICE, ROUTE, policy("a", f"{ON_GATEWAY}, {ON_ROUTE}", "csrf: {}"))
+    assert entries(made, "a") == {"gw": FINE}
+    places = made.messages()[CSRF]["policy"]["places"]
+    assert [each["object"]["kind"] for each in places] == ["Gateway", "HTTPRoute"]
+
+
+def test_a_policy_does_not_override_itself() -> None:
+    both = policy("a", f"{ON_GATEWAY}, {ON_ROUTE}", "csrf: {}")
+    made = world(
+        CLASS, GATEWAY, SERVICE, ROUTE, both.replace("  traffic", "  strategy: {inheritance: Override}\n  traffic")
+    )
+    assert made.conditions("GatewayPolicy", "a") == FINE
+
+
+def test_a_policy_before_its_target_and_a_gateway_made_anew() -> None:
+    made = world(CLASS, policy("a", ON_GATEWAY, "csrf: {}"))
+    missed = "Attached=False TargetNotFound (1): Gateway default/gw does not exist, or its class is not ours"
+    assert (made.conditions("GatewayPolicy", "a"), entries(made, "a")) == ([ACCEPTED, missed, RESOLVED], {})
+    for _ in range(2):
+        made.put(GATEWAY)
+        assert (made.conditions("GatewayPolicy", "a"), entries(made, "a")) == (FINE, {"gw": FINE})
+        assert CSRF in told(made)
+        take_back(made, GATEWAY)
+        assert (made.conditions("GatewayPolicy", "a")[1], entries(made, "a")) == (missed, {})
+        assert made.resources == {}
+
+
+@pytest.mark.parametrize(
+    ("target", "missed"),
+    [
+        (ON_GATEWAY, "Gateway default/gw does not exist, or its class is not ours"),
+        (ON_ROUTE, "HTTPRoute default/shop names no Gateway of ours"),
+    ],
+)
+def test_a_target_of_a_foreign_class(target: str, missed: str) -> None:
+    made = world(FOREIGN_CLASS, GATEWAY, SERVICE, ROUTE, policy("a", target, "csrf: {}"))
+    assert made.conditions("GatewayPolicy", "a")[1] == f"Attached=False TargetNotFound (1): {missed}"
+    assert (entries(made, "a"), made.resources) == ({}, {})
+
+
+def test_a_route_with_a_gateway_of_ours_and_a_foreign_one() -> None:
+    foreign = FOREIGN_CLASS.replace("name: gatewright", "name: foreign")
+    both = ROUTE.replace("{name: gw}", "{name: gw}, {name: other}")
+    others = OTHER.replace("gatewayClassName: gatewright", "gatewayClassName: foreign")
+    made = world(CLASS, foreign, GATEWAY, others, SERVICE, both, policy("a", ON_ROUTE, "csrf: {}"))
+    assert entries(made, "a") == {"gw": FINE}
+    assert owners(made, CSRF) == {"default/gw"}
+
+
+def test_a_kind_that_is_not_read_yet() -> None:
+    grpc = "{group: gateway.networking.k8s.io, kind: GRPCRoute, name: g}"
+    selects = (
+        policy("b", grpc, "csrf: {}").replace("targetRefs", "targetSelectors").replace("name: g}", "matchLabels: {}}")
+    )
+    made = world(CLASS, policy("a", grpc, "csrf: {}"), selects)
+    missed = "Attached=False TargetNotFound (1): not supported yet: GRPCRoute"
+    assert made.conditions("GatewayPolicy", "a")[1] == f"{missed} default/g as a target"
+    assert made.conditions("GatewayPolicy", "b")[1] == f"{missed} as a target"
+
+
+def test_more_gateways_than_a_status_can_name() -> None:
+    count = MAX_ANCESTORS + 2
+    gateways = [GATEWAY.replace("name: gw,", f"name: gw{number:02}, labels: {{all: mine}},") for number in range(count)]
+    selects = policy("a", "{group: gateway.networking.k8s.io, kind: Gateway, matchLabels: {all: mine}}", "csrf: {}")
+    made = world(CLASS, *gateways, selects.replace("targetRefs", "targetSelectors"))
+    assert list(entries(made, "a")) == [f"gw{number:02}" for number in range(MAX_ANCESTORS)]
+    assert len(owners(made, CSRF)) == count, "a policy acts also where no entry has room"
+    made.program.refuse(f"default/gw{count - 1}", {CSRF: "csrf: not today"})
+    assert made.conditions("GatewayPolicy", "a")[3:] == [f"Programmed=False Rejected (1): {CSRF}: csrf: not today"]
+
+
+def test_a_secret_that_policies_of_two_gateways_read() -> None:
+    made = world(
+        CLASS, GATEWAY, OTHER, policy("a", ON_GATEWAY, WITH_USERS), policy("b", ON_OTHER, WITH_USERS), SECRET % "one"
+    )
+    assert owners(made, "secret/default/users") == {"default/gw", "default/other"}
+    ran = runs_of(made, lambda: made.put(SECRET % "two"))
+    assert made.batches[-1] and set(told(made)) == {"secret/default/users"}
+    assert ran["secret messages"] == 1, "made once for both"
+    take_back(made, policy("a", ON_GATEWAY, WITH_USERS))
+    assert owners(made, "secret/default/users") == {"default/other"}
+    take_back(made, SECRET % "two")
+    assert owners(made, "secret/default/users") == set()
+    assert "SecretNotFound" in invalid(made, "policy/default/b/basic_authentication")
+
+
+def test_labels_of_secrets_that_a_selector_meets() -> None:
+    made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, WITH_KEYS), keys("one", "{keys: ours}"))
+    name = "policy/default/a/api_key_authentication"
+    assert made.messages()[name]["policy"]["api_key_authentication"]["secrets"] == ["secret/default/one"]
+    made.put(keys("two", "{keys: ours, more: x}"))
+    assert told(made) == [name, "secret/default/two"]
+    ran = runs_of(made, lambda: made.put(keys("three", "{keys: theirs}")))
+    assert "policies" not in ran, "another Secret is no business of the policy"
+    made.put(keys("one", "{keys: theirs}"))
+    assert made.messages()[name]["policy"]["api_key_authentication"]["secrets"] == ["secret/default/two"]
+    assert owners(made, "secret/default/one") == set(), "what nobody reads is nowhere"
+    made.put(keys("two", "{}"))
+    assert "no Secret with labels keys=ours" in invalid(made, name)
+    assert made.conditions("GatewayPolicy", "a")[0].startswith("Accepted=True PartiallyValid (1): ")
+
+
+def test_a_grant_of_a_policy_that_goes() -> None:
+    asks = policy("a", ON_GATEWAY, "extAuth: {backendRef: {name: shop, namespace: red, port: 80}, http: {}}")
+    grant = GRANT.replace("namespace: default", "namespace: red").replace(
+        "{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: red}",
+        "{group: gatewright.dev, kind: GatewayPolicy, namespace: default}",
+    )
+    made = world(CLASS, GATEWAY, SERVICE.replace("namespace: default", "namespace: red"), asks, grant)
+    assert made.conditions("GatewayPolicy", "a") == FINE
+    assert owners(made, "backend/service/red/shop/80") == {"default/gw"}
+    take_back(made, grant)
+    assert "RefNotPermitted" in invalid(made, "policy/default/a/ext_auth")
+    assert made.conditions("GatewayPolicy", "a")[2].startswith("ResolvedRefs=False RefNotPermitted (1): ")
+    assert owners(made, "backend/service/red/shop/80") == set()
+
+
+def test_an_edit_to_what_is_not_supported_withdraws_all_of_the_policy() -> None:
+    """As docs/conditions.md tells, Choices."""
+    made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, f"csrf: {{}}, {WITH_USERS}"), SECRET % "x")
+    later = policy("a", ON_GATEWAY, "csrf: {}, extProc: {backendRef: {name: s, port: 1}}")
+    made.put(later.replace("generation: 1", "generation: 2"))
+    assert told(made) == [
+        "policy/default/a/basic_authentication",
+        "policy/default/a/csrf",
+        "secret/default/users",
+    ]
+    assert not owners(made, CSRF) | owners(made, "secret/default/users")
+    assert made.conditions("GatewayPolicy", "a") == [
+        "Accepted=False Invalid (2): not supported yet: spec.traffic.extProc",
+        "Attached=True Attached (2)",
+        "ResolvedRefs=Unknown Pending (2): not examined, because the policy is not accepted",
+    ]
+
+
+def test_a_refused_policy_claims_nothing() -> None:
+    """One that is not accepted takes no field from a younger one."""
+    old = policy("a", ON_GATEWAY, "csrf: {}, extProc: {backendRef: {name: s, port: 1}}")
+    made = world(CLASS, GATEWAY, old, policy("b", ON_GATEWAY, "csrf: {}"))
+    assert made.conditions("GatewayPolicy", "b") == FINE
+
+
+def test_a_refusal_stands_until_it_is_taken_back() -> None:
+    made = world(CLASS, GATEWAY, OTHER, policy("a", f"{ON_GATEWAY}, {ON_OTHER}", "csrf: {}"))
+    refused = f"Programmed=False Rejected (1): {CSRF}: csrf: not today"
+    made.program.refuse("default/gw", {CSRF: "csrf: not today"})
+    assert entries(made, "a") == {"gw": [*FINE, refused], "other": FINE}
+    assert made.conditions("GatewayPolicy", "a") == [*FINE, refused]
+    assert not any("Rejected" in each for each in made.conditions("Gateway", "gw")), "said where it comes from"
+    made.program.refuse("default/gw", {})
+    assert entries(made, "a") == {"gw": FINE, "other": FINE}
+
+
+def test_an_edit_of_a_policy_above_many_routes_runs_none_of_them() -> None:
+    routes = [ROUTE.replace("name: shop,", f"name: shop-{number},", 1) for number in range(50)]
+    locking = policy("a", ON_GATEWAY, "csrf: {}").replace("  traffic", "  strategy: {inheritance: Override}\n  traffic")
+    made = world(CLASS, GATEWAY, SERVICE, *routes, locking, policy("b", ON_ROUTE.replace("shop", "shop-7"), "csrf: {}"))
+    edited = locking.replace("csrf: {}", "csrf: {additionalOrigins: ['https://a.example']}")
+    ran = runs_of(made, lambda: made.put(edited))
+    assert told(made) == [CSRF]
+    assert not set(ran) & {"attachments", "routes", "placed routes", "route statuses", "routes for policies", "losses"}
+    assert max(ran.values()) == 1
