@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain.filter import Refused
 from gatewright.cel.budget import START
-from gatewright.cel.errors import CelError, ExpressionError, Fault
+from gatewright.cel.errors import CelError, ExpressionError, Fault, OverBudget
 from gatewright.cel.functions import json_text
 from gatewright.cel.program import Program, compile_expression
 from gatewright.cel.values import NONE, Duration, Optional, Timestamp
@@ -41,13 +41,16 @@ def _compiled(text: str, moment: Moment) -> Program:
     return compile_expression(text, environment(moment))
 
 
-def condition(program: Program) -> Callable[[Exchange], bool]:
-    """Whether the expression is true. One that fails, or gives another type, is not (spec 2, Authorization 4)."""
+def condition(program: Program, cut_off: bool = False) -> Callable[[Exchange], bool]:
+    """Whether the expression is true. One that fails, or gives another type, is not (spec 2, Authorization 4);
+    `cut_off`: whether one is that exceeds the limits of an evaluation, as clients can make it do."""
     evaluate = program.evaluate
 
     def holds(x: Exchange) -> bool:
         try:
             return evaluate(x) is True
+        except OverBudget:
+            return cut_off
         except CelError:
             return False
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def build(config: frontend_pb2.AccessLog, env: Env) -> LogPlan:
     """What the policy makes of lines. Raises `Refused` for an expression or a name that cannot be."""
     programs = [compiled(config.filter, "end", "filter")] if config.filter else []
-    wants = condition(programs[0]) if programs else None
+    wants = condition(programs[0], cut_off=True) if programs else None
     added: dict[str, Added] = {}
     for index, item in enumerate(config.attributes.add):
         field = f"attributes.add[{index}]"

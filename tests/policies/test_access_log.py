@@ -105,6 +105,14 @@ def test_only_what_the_filter_wants_has_a_line(condition: str, paths: list[str])
     assert [line.partition("http.path=")[2].split()[0] for line in found] == paths
 
 
+def test_a_client_cannot_keep_itself_out_of_the_log() -> None:
+    """By making the filter look through more than an evaluation may."""
+    slow = 'request.pathAndQuery.split("&").exists(p, ["a", "b", "c", "d", "e"].exists(q, p == q))'
+    long = b"/?" + b"&" * 30_000 + b"a HTTP/1.1\r\nHost: a.test"
+    found = lines(f"{{filter: '{slow}'}}", b"/?x&a HTTP/1.1\r\nHost: a.test", PLAIN, long)
+    assert [line.partition("http.path=")[2][:3] for line in found] == ["/?x", "/?&"]
+
+
 def test_a_request_without_listener_has_the_default_line() -> None:
     (line,) = lines('{remove: [http.path], add: {x: "1"}}', b"/a HTTP/1.1\r\nHost: other.test")
     assert "http.path=/a" in line and " x=1" not in line
