@@ -77,6 +77,7 @@ def _begin_kept(x: Exchange, context: Context) -> None:
     policy = x.policies.retry
     if policy is not None:
         x.retries = retries.granted(x, policy)
+        x.request.remove(outgoing.RETRY_HEADER)  # a client's own must not pass for ours
     copies = mirrors.drawn(x, context) if x.policies.mirrors else None
     if x.has_body and (x.retries is not None or copies is not None):
         limit = policy.limit if x.retries is not None else x.policies.mirrors[0].limit

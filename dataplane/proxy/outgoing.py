@@ -26,8 +26,6 @@ def authority(x: Exchange, backend: BackendPlan) -> bytes:
 def block(x: Exchange, backend: BackendPlan, tries: int = 0) -> bytes:
     """The headers to send to `backend`; `tries`: how many tries there were before this one."""
     head = x.request
-    if tries:
-        head.remove(RETRY_HEADER)  # a client's own must not pass for ours
     host = authority(x, backend)
     lines = with_host(head.block, head.low, host) if host else head.block
     return lines + b"%b: %d\r\n" % (RETRY_HEADER, tries) if tries else lines
