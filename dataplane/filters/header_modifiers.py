@@ -10,9 +10,9 @@ authority changes with it, but neither added to nor removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHook
 from dataplane.chain.header_edits import header_name
@@ -38,6 +38,30 @@ def build(config: traffic_pb2.HeaderModifiers, env: Env) -> Filter | None:
         response=None if response == NOTHING else _response_hook(*response),
         silent=True,
     )
+
+
+def combine(filters: Sequence[Filter]) -> Filter:
+    """A policy's and those of a rule as one: the rule has the last word about the response, too, although responses go
+    through the steps the other way round."""
+    requests = [each.request for each in filters if each.request is not None]
+    responses = [each.response for each in filters if each.response is not None]
+    return Filter(
+        NAME,
+        request=_one_after_the_other(requests),
+        response=_one_after_the_other(responses),
+        silent=True,
+    )
+
+
+def _one_after_the_other(hooks: list[Callable[[Exchange], Any]]) -> Callable[[Exchange], None] | None:
+    if len(hooks) < 2:
+        return hooks[0] if hooks else None
+
+    def edit_in_turn(exchange: Exchange) -> None:
+        for hook in hooks:
+            hook(exchange)
+
+    return edit_in_turn
 
 
 NOTHING: tuple[tuple[bytes, ...], bytes, bytes] = ((), b"", b"")

@@ -75,6 +75,9 @@ def test_reader_and_filter_refuse_the_same_names() -> None:
     assert {name.encode() for name in http_filters.CONNECTION_HEADERS} == header_edits.FRAMING
 
 
+ENV = Env(clock=lambda: 0.0, random=lambda: 0.0)
+
+
 def build(side: str = "request", **lists: list[str]) -> object:
     """`name=value` in set and add, `name` in remove."""
     config = traffic_pb2.HeaderModifiers()
@@ -86,7 +89,7 @@ def build(side: str = "request", **lists: list[str]) -> object:
             for entry in entries:
                 name, _, value = entry.partition("=")
                 getattr(edit, operation).add(name=name, value=value)
-    return header_modifiers.build(config, Env(clock=lambda: 0.0, random=lambda: 0.0))
+    return header_modifiers.build(config, ENV)
 
 
 @pytest.mark.parametrize(
@@ -145,3 +148,25 @@ def test_operations(lists: dict[str, list[str]], headers: bytes, expected: list[
 
 def test_nothing_to_do_is_no_filter() -> None:
     assert build() is None
+
+
+def test_a_rule_has_the_last_word_on_both_ways() -> None:
+    def modifiers(value: str, *sides: str) -> traffic_pb2.HeaderModifiers:
+        config = traffic_pb2.HeaderModifiers()
+        for side in sides:
+            getattr(config, side).set.add(name="x-from", value=value)
+            getattr(config, side).add.add(name="x-way", value=value)
+        return config
+
+    configs = [modifiers("policy", "request", "response"), modifiers("rule", "request"), modifiers("rule", "response")]
+    filters = [built for config in configs if (built := header_modifiers.build(config, ENV)) is not None]
+    both = header_modifiers.combine(filters)
+    x = exchange()
+    assert both.request is not None and both.response is not None
+    x.response = x.request
+    for hook in (both.request, both.response):
+        x.request.remove(b"x-from")
+        x.request.remove(b"x-way")
+        hook(x)
+        assert x.request.get_all(b"x-from") == [b"rule"]
+        assert x.request.get_all(b"x-way") == [b"policy", b"rule"]
