@@ -16,13 +16,16 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dataplane.chain.reply import Reply
 
 if TYPE_CHECKING:
     from dataplane.chain.calls import Calls
     from dataplane.exchange import Exchange
+    from dataplane.link.buckets import Buckets
+
+StateT = TypeVar("StateT")
 
 RequestHook = Callable[["Exchange"], "Reply | Awaitable[Reply | None] | None"]
 ResponseHook = Callable[["Exchange"], "Reply | Awaitable[Reply | None] | None"]
@@ -83,6 +86,10 @@ def _no_secret(key: str) -> Mapping[str, bytes]:
     raise Refused(f"{key} is not known to this proxy")
 
 
+class Keeps(Protocol):
+    def kept(self, key: str, make: Callable[[], StateT]) -> StateT: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Env:
     """What a builder is given beside its configuration."""
@@ -93,8 +100,8 @@ class Env:
     """Uniform in [0, 1)."""
     calls: Calls | None = None
     """Capability to reach other services; None where there is none (a builder that needs it raises `Refused`)."""
-    carryover: Any = None
-    """State that outlives a swap (`table/carryover.Carryover`): `kept(origin.key, make)`."""
+    carryover: Keeps | None = None
+    """State that outlives a swap (`table/carryover.Carryover`). None: there is no table (tests)."""
     wall_clock: Callable[[], float] = time.time
     """Seconds since the epoch: for tokens and cookies, which are dated."""
     offload: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None
@@ -103,14 +110,19 @@ class Env:
     secret: Callable[[str], Mapping[str, bytes]] = _no_secret
     """Entries of a Secret, by its key. Raises `Refused` when it is not there; a policy is built anew when one of the
     Secrets that `Row.secrets` names changes."""
-    buckets: Any = None
-    """Token buckets shared by the workers of a proxy (`link/buckets.Buckets`)."""
+    buckets: Buckets | None = None
+    """Token buckets shared by the workers of a proxy."""
     spawn: Callable[[Coroutine[Any, Any, None]], Any] | None = None
     """Run a coroutine in the background, ended with the worker. None: there is no loop (tests)."""
     buffer_limit: int = BUFFER_LIMIT
     """Bytes of a body that are held for a policy at most (spec 2, FrontendHTTP.maxBufferSize)."""
     origin: Origin = Origin()
     """Whose policy is being built."""
+
+    def kept(self, key: str, make: Callable[[], StateT]) -> StateT:
+        """What a policy remembers over swaps: what is known by this key (`origin.key`, or one of the builder's own),
+        else what `make` gives."""
+        return make() if self.carryover is None else self.carryover.kept(key, make)
 
 
 class Refused(ValueError):

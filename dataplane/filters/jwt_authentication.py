@@ -91,7 +91,7 @@ def _source(config: authentication_pb2.Jwks, where: str, env: Env) -> Source:
     def make() -> RemoteKeys:
         return RemoteKeys(name, fetch, seconds, env.clock, env.spawn, _future)
 
-    keys = make() if env.carryover is None else env.carryover.kept(f"jwks|{name}|{seconds}", make)
+    keys = env.kept(f"jwks|{name}|{seconds}", make)
     _begin(keys, env)
     return keys
 

@@ -38,17 +38,13 @@ _SECONDS = {
 def build(config: traffic_pb2.RateLimit, env: Env) -> Filter | None:
     """Raises `Refused` for a limit without an amount or a unit, and where there is nothing to count in."""
     if config.conditional:
-        return conditional(NAME, config.conditional, env, _build)
-    return _build(config, env)
-
-
-def _build(config: traffic_pb2.RateLimit, env: Env) -> Filter | None:
+        return conditional(NAME, config.conditional, env, build)
     if not config.local:
         return None
     if env.buckets is None:
         raise Refused("there is nothing to count in")
     rates = tuple(_rate(limit, f"local[{index}]") for index, limit in enumerate(config.local))
-    meter: Meter = env.buckets.meter(env.origin.key, rates)
+    meter = env.buckets.meter(env.origin.key, rates)
     names = tuple(f"{env.origin} local[{index}]" for index in range(len(rates)))
     settled = tuple(index for index, rate in enumerate(rates) if not rate.is_charged)
     return Filter(

@@ -1,6 +1,6 @@
 """Answers that are kept (spec 2, ExtAuthCache): keys of expressions, a time to live, a bound, one refresh at a time.
 
-Kept per policy and target over swaps (`Env.carryover`). Time is monotonic; a time of expiry is turned into seconds from
+Kept per policy and target over swaps (`Env.kept`). Time is monotonic; a time of expiry is turned into seconds from
 now when the answer arrives.
 """
 

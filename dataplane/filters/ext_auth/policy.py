@@ -32,11 +32,7 @@ DEADLINE: Final = 2.0
 def build(config: traffic_pb2.ExtAuth, env: Env) -> Filter | None:
     """Raises `Refused` for a policy without server or protocol, and for names and expressions that cannot be."""
     if config.conditional:
-        return conditional(NAME, config.conditional, env, _build)
-    return _build(config, env)
-
-
-def _build(config: traffic_pb2.ExtAuth, env: Env) -> Filter:
+        return conditional(NAME, config.conditional, env, build)
     if not config.backend:
         raise Refused("backendRef: there is no authorization server")
     if not config.HasField("http"):
@@ -87,7 +83,7 @@ class _Asking:
         self._origin = str(env.origin)
         self._question = question
         self.reading = reading
-        self._reach = _kept(env, f"{NAME} reach {config.backend}", lambda: Reach(config.backend))
+        self._reach = env.kept(f"{NAME} reach {config.backend}", lambda: Reach(config.backend))
 
     async def run(self, x: Exchange) -> Reply | None:
         outcome = await self.ask(x)
@@ -121,7 +117,7 @@ def _cached(config: traffic_pb2.ExtAuthCache, env: Env, asking: _Asking) -> _Cac
         raise Refused("cache.key: is empty")
     programs = [expressions.compiled(text, "request", f"cache.key[{i}]") for i, text in enumerate(config.key)]
     most = config.max_entries or ENTRIES
-    cache = _kept(env, env.origin.key, lambda: Cache(most))
+    cache = env.kept(env.origin.key, lambda: Cache(most))
     return _Cached(asking, cache, programs, time_to_live(config.ttl, env.wall_clock), env.clock)
 
 
@@ -191,7 +187,3 @@ class _Cached:
 
 _NOT_KEPT: Final = "not kept"
 """Told to those who wait: the answer was for one request only."""
-
-
-def _kept(env: Env, key: str, make: Callable[[], Any]) -> Any:  # a Cache or a Reach
-    return make() if env.carryover is None else env.carryover.kept(key, make)
