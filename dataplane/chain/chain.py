@@ -24,7 +24,7 @@ class Waiting:
 
     __slots__ = ("awaitable", "index")
 
-    def __init__(self, index: int, awaitable: Awaitable[Any]) -> None:
+    def __init__(self, index: int, awaitable: Awaitable[Reply | None]) -> None:
         self.index = index
         self.awaitable = awaitable
 
@@ -131,11 +131,10 @@ async def drive(exchange: Exchange, chain: Chain, waiting: Waiting) -> Reply | N
             return None
         hook = hooks[index]
         if hook is not None:
-            answer = hook(exchange)
-            if answer is not None and not isinstance(answer, Reply):
-                answer = await answer
+            given = hook(exchange)
+            answer = given if given is None or isinstance(given, Reply) else await given
     exchange.stopped = index
-    return answer  # type: ignore[no-any-return]
+    return answer
 
 
 EMPTY = Chain(())

@@ -6,9 +6,10 @@ says: one between replacement and rest, and an empty outcome is "/".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dataplane.chain.filter import Env, Filter, Refused, RequestHook
+from dataplane.chain.filter import Env, Filter, Refused
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.uri import canonical_host, canonical_path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
 
 NAME = "url_rewrite"
+
+Rewrite = Callable[["Exchange"], "Reply | None"]
+"""A request hook that never waits."""
 
 NO_PREFIX = made("PolicyUnusable", "url_rewrite: the rule matched no prefix")
 """Gateway API allows a prefix to be replaced in rules that match by prefix only."""
@@ -31,15 +35,15 @@ def build(config: traffic_pb2.UrlRewrite, env: Env) -> Filter | None:
     return Filter(NAME, request=hooks[0] if len(hooks) == 1 else _both(*hooks))
 
 
-def _both(first: RequestHook, second: RequestHook) -> RequestHook:
+def _both(first: Rewrite, second: Rewrite) -> Rewrite:
     def rewrite(exchange: Exchange) -> Reply | None:
         first(exchange)
-        return second(exchange)  # type: ignore[return-value]  # neither waits
+        return second(exchange)
 
     return rewrite
 
 
-def _hostname(hostname: str) -> RequestHook | None:
+def _hostname(hostname: str) -> Rewrite | None:
     if not hostname:
         return None
     authority = hostname.encode()
@@ -56,7 +60,7 @@ def _hostname(hostname: str) -> RequestHook | None:
     return rewrite_host
 
 
-def _path(config: traffic_pb2.PathModifier) -> RequestHook | None:
+def _path(config: traffic_pb2.PathModifier) -> Rewrite | None:
     kind = config.WhichOneof("kind")
     if kind == "replace_full_path":
         return _full_path(_checked(config.replace_full_path) or b"/")
@@ -72,7 +76,7 @@ def _checked(path: str) -> bytes:
     return canonical
 
 
-def _full_path(path: bytes) -> RequestHook:
+def _full_path(path: bytes) -> Rewrite:
     def replace_path(exchange: Exchange) -> None:
         query = exchange.target.find(b"?")
         exchange.target = path if query < 0 else path + exchange.target[query:]
@@ -81,7 +85,7 @@ def _full_path(path: bytes) -> RequestHook:
     return replace_path
 
 
-def _prefix(replacement: bytes) -> RequestHook:
+def _prefix(replacement: bytes) -> Rewrite:
     alone, before = replacement or b"/", replacement.rstrip(b"/")
 
     def replace_prefix(exchange: Exchange) -> Reply | None:

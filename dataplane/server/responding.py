@@ -129,8 +129,8 @@ class Responding(Gathering):
         route, target, gateway = x.policies.chain.response, x.target_plan.chain.response, x.listener.chain.response
         undecided = x.retries is not None and not x.retries.decided
         if route is None and target is None and gateway is None and not undecided:
-            log = x.listener.access_log
-            if log is not None and log.reads_headers:
+            plan = x.listener.access_log
+            if plan is not None and plan.reads_headers:
                 x.response = Head(head.block, head.low)
             self._send_head(x, head.line, head.block, head.framing, first)
             return

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.chain.filter import FRONTEND, SETTING, EndHook, Env, Filter, Origin, Refused, Row, nothing
-from dataplane.chain.reply import Reply
+from dataplane.chain.replies import made
 from dataplane.table.parted import PartedDict
 from dataplane.table.plans import RoutePolicies, Upper
 from dataplane.table.store import digest
@@ -264,7 +264,7 @@ def build(row: Row, config: Message, env: Env) -> Any:
 def refusing(name: str, why: str, end: EndHook | None = None) -> Filter:
     """The step that stands for a policy that cannot be applied: nothing that it covers is served without it. `end`:
     what keeps its credentials out of the log."""
-    reply = Reply(503, "PolicyUnusable", b"policy cannot be applied", detail=why)
+    reply = made("PolicyUnusable", why)
     return Filter(name, request=lambda x: reply, end=end)
 
 

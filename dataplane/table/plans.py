@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataplane.chain.chain import EMPTY, Chain
+from dataplane.chain.filter import BUFFER_LIMIT
 from gatewright.attach.merge import Attached
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Retry:
     """`precondition` reads the request body: it is held first."""
     judges_body: bool = False
     """`condition` reads the response body: it is held for that."""
-    limit: int = 2 * 1024 * 1024
+    limit: int = BUFFER_LIMIT
     """Bytes of a request body that are kept for another try, and of a response body for `condition` (spec 2,
     FrontendHTTP.maxBufferSize)."""
 
@@ -64,7 +65,7 @@ class Mirror:
     backend: str
     numerator: int = 1
     denominator: int = 1
-    limit: int = 2 * 1024 * 1024
+    limit: int = BUFFER_LIMIT
     """Bytes of a request body that are kept for the copy; a larger one is not mirrored."""
 
 
@@ -130,7 +131,7 @@ class RoutePlan:
     log_json: str
     """The same as JSON: `,"route":"ns/name","route_rule":"0"`."""
     policies: RoutePolicies = NO_POLICIES
-    """Those of the route and the rule. What a request meets also depends on its listener (`policies_on`)."""
+    """Those of the route and the rule. What a request meets also depends on its listener (`RoutePolicies.under`)."""
     targets: tuple[Target, ...] = ()
     """Those with a weight; none: no valid backend, answered with 500 unless a step answers."""
     weights: tuple[int, ...] = ()
