@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = sorted((ROOT / "docs/policies").glob("*.md"))
+PAGES = [ROOT / "docs/policies.md", *sorted((ROOT / "docs/policies").glob("*.md"))]
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/gateway.yaml"))
 FILES = sorted([*(ROOT / "examples/standalone").glob("*.yaml"), *(ROOT / "examples").glob("*/config.yaml")])
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from dataplane.chain.filter import STEP
 from dataplane.filters.registry import ROWS
 from gatewright.wire.v1 import policy_pb2
 
@@ -32,6 +34,13 @@ def test_policy_has_a_page(root: Path, policy: str) -> None:
 def test_policy_has_a_test(root: Path, policy: str) -> None:
     file = root / f"tests/policies/test_{policy}.py"
     assert file.is_file() and "def test_" in file.read_text(), f"{file} is missing"
+
+
+def test_the_list_of_policies_has_them_in_their_order(root: Path) -> None:
+    listed = re.findall(r"^\| \[`\w+`\]\(policies/(\w+)\.md\)", (root / "docs/policies.md").read_text(), re.MULTILINE)
+    steps = [row.name for row in ROWS if row.kind is STEP]
+    assert [name for name in listed if name in steps] == steps
+    assert sorted(listed) == sorted(POLICIES)
 
 
 def test_every_page_is_of_a_policy(root: Path) -> None:
