@@ -7,6 +7,7 @@ import logging
 import textwrap
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from dataplane.chain.calls import CallRequest
 from dataplane.chain.filter import Env, Origin, Refused
 from dataplane.filters import ext_auth
+from dataplane.filters.ext_auth import answer, cache
 from dataplane.filters.ext_auth.reach import SOCKETS, hint
 from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.calls import FakeCalls, answered, failed
@@ -574,11 +576,40 @@ def test_secrets_in_keys_tell_clients_apart(key: str, calls: int) -> None:
     assert "ann" not in repr(run.calls.received)
 
 
+def test_the_digest_of_a_long_body_is_not_the_body() -> None:
+    run = Run("forwardBody: {maxSize: 1000}\n" + cached(key="request.body"))
+    long = b"x" * 200
+    for body in (long, blake2b(long, digest_size=32).digest()):
+        assert run.send(method=b"POST", body=body) is not None
+    assert len(run.calls.received) == 2
+
+
 def test_the_least_recently_used_is_dropped() -> None:
     run = Run(cached(entries=2))
     for name, calls in ((b"a", 1), (b"b", 2), (b"a", 2), (b"c", 3), (b"a", 3), (b"b", 4)):
         run.send(b"Authorization: %b\r\n" % name)
         assert len(run.calls.received) == calls, name
+
+
+def test_kept_answers_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients choose how many there are, the server how large they are."""
+    monkeypatch.setattr(cache, "MOST_BYTES", 2500)
+    run = Run(cached(entries=100, more="metadata: {body: string(response.body)}"), answered(body=b"x" * 1000))
+    for name, calls in ((b"a", 1), (b"b", 2), (b"a", 2), (b"c", 3), (b"a", 3), (b"b", 4)):
+        run.send(b"Authorization: %b\r\n" % name)
+        assert len(run.calls.received) == calls, name
+    run.calls.otherwise = answered(body=b"x" * 3000)
+    for calls in (5, 6):
+        assert run.send(b"Authorization: large\r\n") is not None and len(run.calls.received) == calls
+
+
+def test_what_is_kept_weighs_what_is_there() -> None:
+    kept = cache.Cache(2)
+    verdicts = [answer.Verdict(200, b"", b"", None, size) for size in (1, 10, 100, 1000)]
+    for key, verdict in (("a", 0), ("a", 1), ("b", 2), ("c", 3)):
+        kept.put(key, verdicts[verdict], 1.0)
+    assert (kept.size, len(kept.entries)) == (1100, 2)
+    assert kept.get("b", 2.0) is None and kept.size == 1000
 
 
 def test_one_asks_and_the_others_wait_for_its_answer() -> None:
@@ -633,9 +664,9 @@ def test_answers_outlive_a_swap_unless_the_policy_changed() -> None:
 
 
 def test_the_cache_does_not_show_what_it_keeps() -> None:
-    cache = ext_auth.cache.Cache(3)
-    cache.put(("token",), ext_auth.answer.Verdict(200, b"x: secret\r\n", b"", None), 1.0)
-    assert repr(cache) == "Cache(1 of 3)"
+    kept = cache.Cache(3)
+    kept.put(("token",), answer.Verdict(200, b"x: secret\r\n", b"", None), 1.0)
+    assert repr(kept) == "Cache(1 of 3)"
 
 
 # Conditions.

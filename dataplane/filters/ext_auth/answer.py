@@ -50,12 +50,13 @@ class Answered(Variables):
 @dataclass(slots=True)
 class Verdict:
     """A value. `lines`: headers of the answer for the backend, and `low` the same in lower case; `metadata`: what
-    expressions made of it, or None."""
+    expressions made of it, or None; `size`: bytes of what it was made of."""
 
     status: int
     lines: bytes = field(repr=False)
     low: bytes = field(repr=False)
     metadata: dict[str, Any] | None = field(repr=False)
+    size: int = 0
 
 
 class Reading:
@@ -84,9 +85,9 @@ class Reading:
 
     def verdict(self, x: Exchange, answer: CallAnswer) -> Verdict:
         """What counts of an answer."""
-        metadata = None
+        metadata, size = None, 0
         if self._metadata:
-            metadata = {}
+            metadata, size = {}, len(answer.head.block) + len(answer.body)
             context: Any = Answered(x, answer)
             for name, evaluate in self._metadata:
                 try:
@@ -94,9 +95,9 @@ class Reading:
                 except CelError:
                     continue  # no value: the key is absent, and whatever reads it fails in turn
         if answer.status != ALLOWED or not self._needles:
-            return Verdict(answer.status, b"", b"", metadata)
+            return Verdict(answer.status, b"", b"", metadata, size)
         given = lines(answer.head, self._needles)
-        return Verdict(ALLOWED, given, given.lower(), metadata)
+        return Verdict(ALLOWED, given, given.lower(), metadata, size + 2 * len(given))
 
     def carry_out(self, x: Exchange, verdict: Verdict) -> Reply | None:
         """Let the request go on, with what the server gave it, or end it."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 ENTRIES: Final = 10_000
 """Where a policy does not say (spec 2)."""
+MOST_BYTES: Final = 32 * 1024 * 1024
+"""Of the answers that a policy keeps: clients choose how many there are, the server how large they are."""
 KEEPABLE: Final = frozenset((200, 401, 403))
 """Answers that are decisions. Others, 404 and 5xx among them, may be an accident of the moment."""
 LONG: Final = 128
@@ -40,10 +42,12 @@ TimeToLive = Callable[["Exchange"], float]
 class Cache:
     """Verdicts with their moment of expiry, the least recently used first; and who waits for which."""
 
-    __slots__ = ("__weakref__", "entries", "flights", "most")
+    __slots__ = ("__weakref__", "entries", "flights", "most", "size")
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self.size = 0
+        """Bytes of the answers."""
         self.entries: OrderedDict[Key, tuple[Verdict, float]] = OrderedDict()
         self.flights: dict[Key, list[Any]] = {}
         """Futures of those who wait for a call that is under way, by key."""
@@ -55,16 +59,19 @@ class Cache:
             return None
         if now >= entry[1]:
             del self.entries[key]
+            self.size -= entry[0].size
             return None
         self.entries.move_to_end(key)
         return entry[0]
 
     def put(self, key: Key, verdict: Verdict, expires: float) -> None:
         entries = self.entries
+        known = entries.pop(key, None)
+        self.size += verdict.size if known is None else verdict.size - known[0].size
         entries[key] = verdict, expires
-        entries.move_to_end(key)
-        if len(entries) > self.most:
-            entries.popitem(last=False)
+        while len(entries) > self.most or self.size > MOST_BYTES:
+            _, (dropped, _) = entries.popitem(last=False)
+            self.size -= dropped.size
 
     def __repr__(self) -> str:
         return f"Cache({len(self.entries)} of {self.most})"  # keys and verdicts may be secrets
@@ -120,7 +127,7 @@ def _part(value: Any) -> Any:
     if kind is float:
         return None if math.isnan(value) else ("double", value)
     if kind is bytes:
-        return "bytes", value if len(value) <= LONG else _digest(value)
+        return ("bytes", value) if len(value) <= LONG else ("long bytes", _digest(value))
     if isinstance(value, str) and "<redacted>" not in value:
         return "string", _digest(value.encode("utf-8", "surrogatepass"))
     return None
