@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHook
 from dataplane.chain.reply import Reply
 from dataplane.http.heads import is_name, without_named
+from dataplane.http.uri import MAX_ORIGIN, SCHEME_PORTS
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
@@ -42,11 +43,7 @@ OURS: Final = {
 }
 """Response headers that are this policy's alone."""
 
-MAX_ORIGIN: Final = 512
-"""Bytes of an origin's text; nothing longer is one, or is remembered."""
-
-_PATTERN = re.compile(r"(https?)://(\*|(?:\*\.)?[a-z0-9.\-]+)(?::([0-9]{1,5}))?").fullmatch
-_PORTS = {"http": "80", "https": "443"}
+_PATTERN = re.compile(rb"(https?)://(\*|(?:\*\.)?[a-z0-9.\-]+)(?::([0-9]{1,5}))?").fullmatch
 _LIST = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z, \t]{1,4096}").fullmatch
 """RFC 9110 5.6.1: tokens and commas."""
 
@@ -86,18 +83,18 @@ def _allowed(config: traffic_pb2.Cors) -> IsAllowed:
     exact = set()
     patterns = []
     for index, text in enumerate(config.allow_origins):
-        match = _PATTERN(text.lower())
+        match = _PATTERN(text.lower().encode())
         if match is None:
             raise Refused(f"allowOrigins[{index}]: {text!r} is not an origin")
         scheme, host, port = match.groups()
-        suffix = f":{port}" if port and port != _PORTS[scheme] else ""
-        if host.startswith("*"):
-            patterns.append(rf"{scheme}://[a-z0-9_.\-]+{re.escape(host[1:] + suffix)}")
+        suffix = b":" + port if port and int(port) != SCHEME_PORTS[scheme] else b""
+        if host.startswith(b"*"):
+            patterns.append(b"%b://[a-z0-9_.\\-]+%b" % (scheme, re.escape(host[1:] + suffix)))
         else:
-            exact.add(f"{scheme}://{host}{suffix}".encode())
+            exact.add(b"%b://%b%b" % (scheme, host, suffix))
     if not patterns:
         return exact.__contains__
-    matches = re.compile("|".join(patterns).encode()).fullmatch
+    matches = re.compile(b"|".join(patterns)).fullmatch
     return lambda origin: origin in exact or matches(origin) is not None
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from dataplane.chain.filter import Env, Filter, Refused
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
+from dataplane.http.uri import MAX_ORIGIN, SCHEME_PORTS
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
@@ -31,12 +32,10 @@ OWN: Final = frozenset((b"same-origin", b"none"))
 
 SITE, ORIGIN = b"\r\nsec-fetch-site:", b"\r\norigin:"
 
-PORTS: Final = {b"http": b"80", b"https": b"443"}
-
 _ORIGIN = re.compile(rb"([a-z][a-z0-9+.\-]*)://(\[[0-9a-f:.]+\]|[^\[\]:/?#@\s]+)(?::([0-9]{1,5}))?").fullmatch
 
-Parts = tuple[bytes, bytes, bytes]
-"""Scheme, host and port, the port written out."""
+Parts = tuple[bytes, bytes, int]
+"""Scheme, host and port; 0 where nobody knows it."""
 
 
 def build(config: traffic_pb2.Csrf, env: Env) -> Filter:
@@ -86,11 +85,7 @@ def _parsed(value: bytes) -> Parts | None:
     if match is None:
         return None
     scheme, host, port = match.groups()
-    return scheme, host.removesuffix(b"."), port or PORTS.get(scheme, b"")
-
-
-MAX_ORIGIN: Final = 512
-"""Bytes of an origin's text; nothing longer is one, or is remembered."""
+    return scheme, host.removesuffix(b"."), int(port) if port else SCHEME_PORTS.get(scheme, 0)
 
 
 def _origin(value: bytes) -> Parts | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dataplane.chain.filter import Env, Filter, Refused
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
-from dataplane.http.uri import canonical_host, canonical_path
+from dataplane.http.uri import SCHEME_PORTS, canonical_host, canonical_path
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ NAME = "request_redirect"
 
 STATUSES = frozenset((301, 302, 303, 307, 308))
 DEFAULT_STATUS = 302
-PORTS = {b"http": 80, b"https": 443}
 
 NO_PREFIX = made("PolicyUnusable", "request_redirect: the rule matched no prefix")
 """Gateway API allows a prefix to be replaced in rules that match by prefix only."""
@@ -33,7 +32,7 @@ NewPath = Callable[["Exchange"], "bytes | None"]
 def build(config: traffic_pb2.RequestRedirect, env: Env) -> Filter:
     """Raises `Refused` for a part that no Location can have."""
     scheme, hostname, port = config.scheme.lower().encode(), config.hostname.encode(), config.port
-    if scheme and scheme not in PORTS:
+    if scheme and scheme not in SCHEME_PORTS:
         raise Refused(f"scheme {config.scheme!r} must be http or https")
     if hostname and canonical_host(hostname) is None:
         raise Refused(f"hostname {config.hostname!r} is not a host")
@@ -49,7 +48,9 @@ def build(config: traffic_pb2.RequestRedirect, env: Env) -> Filter:
         if path is None:
             return NO_PREFIX
         used = scheme or exchange.scheme
-        origin = _origin(used, hostname or exchange.host, port or (PORTS[scheme] if scheme else exchange.listener.port))
+        origin = _origin(
+            used, hostname or exchange.host, port or (SCHEME_PORTS[scheme] if scheme else exchange.listener.port)
+        )
         query = exchange.target.find(b"?")
         location = origin + path if query < 0 else origin + path + exchange.target[query:]
         return Reply(status, "Redirect", headers=b"location: %b\r\n" % location)
@@ -61,7 +62,7 @@ def _origin(scheme: bytes, host: bytes, port: int) -> bytes:
     """`scheme://host:port`; b"" for a request without a host (HTTP/1.0), which is redirected within its origin."""
     if not host:
         return b""
-    return b"%b://%b" % (scheme, host) if port == PORTS[scheme] else b"%b://%b:%d" % (scheme, host, port)
+    return b"%b://%b" % (scheme, host) if port == SCHEME_PORTS[scheme] else b"%b://%b:%d" % (scheme, host, port)
 
 
 def _path(config: traffic_pb2.PathModifier) -> NewPath:

@@ -75,6 +75,12 @@ def split_absolute(target: bytes) -> tuple[bytes, bytes, bytes] | None:
     return match[1].lower(), match[2], rest if rest.startswith(b"/") else b"/" + rest
 
 
+SCHEME_PORTS = {b"http": 80, b"https": 443}
+"""Ports that a URI need not name (RFC 9110 4.2.1, 4.2.2)."""
+
+MAX_ORIGIN = 512
+"""Bytes of an origin's text (RFC 6454 6.2); nothing longer is one, or is remembered."""
+
 MAX_AUTHORITY = 260
 """Bytes of the longest name, a trailing dot, and a port."""
 

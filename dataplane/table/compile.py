@@ -10,6 +10,7 @@ from itertools import accumulate
 
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import SETTING, Refused
+from dataplane.http.uri import SCHEME_PORTS
 from dataplane.table.intern import Built, Interns
 from dataplane.table.plans import BackendPlan, BindPlan, ListenerPlan, ListenerPolicies, RoutePlan, Target
 from dataplane.table.router import Router
@@ -168,10 +169,6 @@ def backend_plan(key: str, message: backend_pb2.Backend, endpoints: Iterable[End
     return BackendPlan(key, found, authority=_authority(message))
 
 
-HTTP_PORT = 80
-"""Left out of a Host header (RFC 9110 4.2.3)."""
-
-
 def _authority(message: backend_pb2.Backend) -> bytes:
     """The Host header of a backend that is asked under its own name; b"" for a Unix socket, which has none.
 
@@ -186,7 +183,7 @@ def _authority(message: backend_pb2.Backend) -> bytes:
             host = f"[{host}]"
     if not host:
         return b""
-    return host.encode() if port == HTTP_PORT else f"{host}:{port}".encode()
+    return host.encode() if port == SCHEME_PORTS[b"http"] else f"{host}:{port}".encode()
 
 
 def hostnames(message: route_pb2.Route) -> list[bytes]:
