@@ -109,7 +109,7 @@ def _no_secret(
 ) -> Iterator[tuple[ObjectKey, Advice]]:
     if labels:
         yield from _empty(policy, path, "Secret", labels, objects)
-    else:  # docs/conditions.md, Choices
+    else:  # docs/conditions.md, Policies
         yield policy, Advice(path, "selects nothing: name a label, or any Secret of the namespace would let clients in")
 
 

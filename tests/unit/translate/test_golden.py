@@ -80,3 +80,10 @@ def test_every_reason_has_a_case_and_no_other_is_given() -> None:
         for status, reason in CONDITION.findall(path.read_text()):
             found.setdefault(status, set()).add(reason)
     assert found == REASONS
+
+
+def test_every_reason_is_on_the_page_of_conditions(root: Path) -> None:
+    page = (root / "docs/conditions.md").read_text()
+    named = {(status.partition("=")[0], reason) for status, reasons in REASONS.items() for reason in reasons}
+    assert [reason for kind, reason in sorted(named) if reason != kind and f"`{reason}`" not in page] == []
+    assert all(re.fullmatch(r"([A-Z][a-z]+)+", reason) for _, reason in named)

@@ -187,7 +187,7 @@ def test_a_grant_of_a_policy_that_goes() -> None:
 
 
 def test_an_edit_to_what_is_not_supported_withdraws_all_of_the_policy() -> None:
-    """As docs/conditions.md tells, Choices."""
+    """As docs/conditions.md tells, Policies."""
     made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, f"csrf: {{}}, {WITH_USERS}"), SECRET % "x")
     later = policy("a", ON_GATEWAY, "csrf: {}, extProc: {backendRef: {name: s, port: 1}}")
     made.put(later.replace("generation: 1", "generation: 2"))
