@@ -5,6 +5,7 @@ Called by lint, for objects and for the standalone file alike (its models are th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +15,9 @@ from gatewright.api.backend.auth import BackendAuth
 from gatewright.api.backend.mcp import BackendMCP
 from gatewright.api.gateway_policy import GatewayPolicySpec
 from gatewright.api.parts import Path, parts
+from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.direct_response import DirectResponse, DirectResponseOrConditional
+from gatewright.api.traffic.jwt_authentication import JWKS
 from gatewright.api.traffic.transformation import RequestTransform, ResponseTransform
 
 
@@ -93,6 +96,32 @@ def _body_that_is_not_sent(answer: DirectResponse | DirectResponseOrConditional)
 WITHOUT_CONTENT: Final = (204, 205, 304)
 """RFC 9110 15.3.5, 15.3.6, 15.4.5."""
 
+
+def _hashes_of_no_kind(basic: BasicAuthentication) -> Iterator[Advice]:
+    """The line is not repeated: what stands where a hash should may be a password."""
+    for index, line in enumerate(basic.users or ()):
+        hashed = line.partition(":")[2]
+        if not hashed.startswith(HASHES) and len(hashed) != DES_LENGTH:
+            message = "is no user with a hash of a known kind (MD5, bcrypt, crypt, SHA-1): the proxy leaves it out"
+            yield Advice(("users", index), message)
+
+
+HASHES: Final = ("$2a$", "$2b$", "$2y$", "$apr1$", "$1$", "$5$", "$6$", "{SHA}")
+"""How hashes of an htpasswd file begin; those of DES have no beginning of their own, but always the same length."""
+DES_LENGTH: Final = 13
+
+
+def _no_key_set(jwks: JWKS) -> Iterator[Advice]:
+    if jwks.inline is None:
+        return
+    try:
+        keys = json.loads(jwks.inline)
+    except (ValueError, RecursionError):
+        keys = None
+    if not isinstance(keys, dict) or not isinstance(keys.get("keys"), list) or not keys["keys"]:
+        yield Advice(("inline",), 'is no JSON object with a list "keys" of keys: the proxy refuses the policy')
+
+
 _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], ...]] = (
     (BackendMCP, _deprecated_authentication),
     (BackendAuth, _bearer_twice),
@@ -102,5 +131,7 @@ _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], .
     (ResponseTransform, _pseudo_of_responses),
     (DirectResponse, _body_that_is_not_sent),
     (DirectResponseOrConditional, _body_that_is_not_sent),
+    (BasicAuthentication, _hashes_of_no_kind),
+    (JWKS, _no_key_set),
 )
 """What is looked at, and how; the order is that of the warnings about one part."""

@@ -16,7 +16,7 @@ kind: GatewayPolicy
 metadata: {name: p}
 spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}]
-  traffic: {jwtAuthentication: {providers: [{issuer: i, jwks: {inline: "{}"}}], mcp: {}}}
+  traffic: {jwtAuthentication: {providers: [{issuer: i, jwks: {inline: '{"keys": [{}]}'}}], mcp: {}}}
 """
 
 
@@ -153,6 +153,21 @@ def warnings(*texts: str) -> list[str]:
             f"{POLICY_HEAD}  traffic:\n    transformation: {{response: {{add: [{{name: ':status', value: '1'}}]}}}}\n",
             "0.yaml:7: GatewayPolicy default/p: spec.traffic.transformation.response.add[0].name: warning: can be set,"
             " not added: the proxy refuses the policy",
+        ),
+        (
+            f"{POLICY_HEAD}  traffic:\n    basicAuthentication:\n      users:\n"
+            "        - ann:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n        - bob:secret\n",
+            "0.yaml:10: GatewayPolicy default/p: spec.traffic.basicAuthentication.users[1]: warning: is no user with a"
+            " hash of a known kind (MD5, bcrypt, crypt, SHA-1): the proxy leaves it out",
+        ),
+        *(
+            (
+                f"{POLICY_HEAD}  traffic:\n    jwtAuthentication:\n      providers:\n"
+                f"        - {{issuer: a, jwks: {{inline: '{text}'}}}}\n",
+                "0.yaml:9: GatewayPolicy default/p: spec.traffic.jwtAuthentication.providers[0].jwks.inline: warning:"
+                ' is no JSON object with a list "keys" of keys: the proxy refuses the policy',
+            )
+            for text in ("keys", "[]", '{"keys": []}')
         ),
         (
             "backends:\n  - name: a\n    host: a:1\n    policies:\n      auth: {key: bearer abc}\n",
