@@ -147,7 +147,8 @@ def send(x: Exchange, connection: UpstreamConnection) -> None:
     block, mode, kept = x.request.block, x.policies.host_rewrite, x.retries
     if (x.backend_plan.host if mode is None else mode) or (kept is not None and kept.tries):
         block = outgoing.block(x, x.backend_plan, 0 if kept is None else kept.tries)
-    head = b"".join((x.method, b" ", x.target, b" HTTP/1.1", block, b"\r\n", down.take_body(x)))
+    body = down.take_body(x) if x.has_body else b""
+    head = b"".join((x.method, b" ", x.target, b" HTTP/1.1", block, b"\r\n", body))
     x.out = head if down.request_done and len(head) <= MAX_REPLAY else b""
     connection.begin(down, head, x.method == b"HEAD")
 
