@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from controlplane.derive import Context
 from controlplane.translate import secrets, support, wire
@@ -24,7 +24,7 @@ from gatewright.api.model import to_camel
 from gatewright.api.names import GROUP
 from gatewright.api.references import PolicyBackendReference
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
-from gatewright.api.traffic.basic_authentication import BasicAuthentication
+from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
 from gatewright.attach.outcome import Claim, Setting, order
 from gatewright.attach.places import Phase, PlaceKey
 from gatewright.wire.v1 import policy_pb2
@@ -32,8 +32,6 @@ from gatewright.wire.v1 import policy_pb2
 Credentials = BasicAuthentication | APIKeyAuthentication
 
 KIND = "GatewayPolicy"
-USERS_ENTRY = ".htaccess"
-"""Entry of a Secret that is an htpasswd file (spec 2, basicAuthentication)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +137,6 @@ def _inherits(phase: Phase) -> bool:
     return phase is not Phase.FRONTEND
 
 
-_PHASES: Final = {Phase.PRE_ROUTING: policy_pb2.PHASE_PRE_ROUTING, Phase.POST_ROUTING: policy_pb2.PHASE_POST_ROUTING}
-
-
 class _Translator:
     """One run over one policy."""
 
@@ -186,7 +181,7 @@ class _Translator:
     def _completed(self, phase: Phase, message: policy_pb2.Policy) -> policy_pb2.Policy:
         message.source.CopyFrom(policy_pb2.ObjectRef(kind=KIND, namespace=self._key.namespace, name=self._key.name))
         message.order = self._order
-        message.phase = _PHASES.get(phase, policy_pb2.PHASE_UNSPECIFIED)
+        message.phase = to_wire.PHASES.get(phase.written, policy_pb2.PHASE_UNSPECIFIED)
         if self._override and _inherits(phase):
             message.inheritance = policy_pb2.INHERITANCE_OVERRIDE
         return message

@@ -16,6 +16,7 @@ from gatewright.api.places import Path
 from gatewright.api.standalone_backends import FileBackend
 from gatewright.api.standalone_file import PlacedListener, PlacedRoute, StandaloneFile, meeting
 from gatewright.api.targets import target
+from gatewright.api.traffic.basic_authentication import USERS_ENTRY
 from gatewright.wire.v1 import (
     backend_pb2,
     bind_pb2,
@@ -37,13 +38,6 @@ Resolve = Callable[[Content], bytes]
 
 _GATEWAY_KEY: Final = f"gateway/{NAMESPACE}/{GATEWAY}"
 _GATEWAY_REF: Final = policy_pb2.ObjectRef(kind="Gateway", namespace=NAMESPACE, name=GATEWAY)
-_PHASES: Final = {
-    "PreRouting": policy_pb2.PHASE_PRE_ROUTING,
-    "PostRouting": policy_pb2.PHASE_POST_ROUTING,
-}
-
-HTPASSWD: Final = ".htaccess"
-"""The entry of a Secret that holds users (spec 2, basicAuthentication)."""
 
 
 class Resources:
@@ -106,7 +100,7 @@ class Resources:
             for policy in to_wire.policies(traffic, references):
                 policy.source.CopyFrom(policy_pb2.ObjectRef(kind="Listener", namespace=NAMESPACE, name=placed.name))
                 policy.places.add(object=_GATEWAY_REF, section=placed.name)
-                policy.phase = _PHASES[traffic.phase]
+                policy.phase = to_wire.PHASES[traffic.phase]
                 policy.order = f"{index:06}"
                 yield _policy(f"listener:{placed.name}", policy)
 
@@ -163,8 +157,8 @@ _Contents = tuple[Path, list[tuple[Path, str, Content | str]]]
 
 def _users(model: Any) -> _Contents:  # Any: the file's form of BasicAuthentication
     if model.secret_ref is None:
-        return ("basicAuthentication", "users"), [((), HTPASSWD, "\n".join(model.users))]
-    return ("basicAuthentication", "secretRef"), [((), HTPASSWD, model.secret_ref)]
+        return ("basicAuthentication", "users"), [((), USERS_ENTRY, "\n".join(model.users))]
+    return ("basicAuthentication", "secretRef"), [((), USERS_ENTRY, model.secret_ref)]
 
 
 def _keys(model: Any) -> _Contents:  # Any: the file's form of APIKeyAuthentication

@@ -17,6 +17,7 @@ from gatewright.api.references import BackendObjectReference
 from gatewright.wire.v1 import frontend_pb2, policy_pb2, route_pb2
 
 __all__ = [
+    "PHASES",
     "References",
     "Unresolved",
     "access_log",
@@ -118,6 +119,12 @@ def access_log(model: Any) -> policy_pb2.Policy:
     """`frontend.accessLog` (Any: the CRD's or the standalone file's) as a policy, without source and places."""
     return policy_pb2.Policy(access_log=lower(model, frontend_pb2.AccessLog()))
 
+
+PHASES: Final = {
+    "PreRouting": policy_pb2.PHASE_PRE_ROUTING,
+    "PostRouting": policy_pb2.PHASE_POST_ROUTING,
+}
+"""`traffic.phase` to the wire's."""
 
 _FIELDS: Final = tuple(
     field.name for field in policy_pb2.Policy.DESCRIPTOR.oneofs_by_name["field"].fields if field.name != "access_log"

@@ -50,6 +50,11 @@ class Phase(Enum):
         """Field of the policy's spec."""
         return self.value[0]
 
+    @property
+    def written(self) -> str:
+        """What the field's own `phase` says; "" where it has none."""
+        return self.value[1]
+
 
 class PlaceKey(NamedTuple):
     """A place as a key for looking up. `section` "" is the object as a whole."""

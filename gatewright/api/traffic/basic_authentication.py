@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,9 @@ from gatewright.api.fields import HTPASSWD_PATTERN
 from gatewright.api.model import Broken, RuledModel, one_of
 from gatewright.api.references import LocalSecretObjectRef
 from gatewright.api.traffic.extraction import AuthorizationExtractionLocation
+
+USERS_ENTRY: Final = ".htaccess"
+"""The entry of a Secret that is a whole htpasswd file."""
 
 _User = Annotated[str, Field(pattern=HTPASSWD_PATTERN)]
 
