@@ -28,7 +28,7 @@ FORBIDDEN_TRAILERS = frozenset(
         *(b"content-encoding", b"content-type", b"content-range", b"expect", b"max-forwards", b"cache-control"),
         *(b"authorization", b"proxy-authorization", b"www-authenticate", b"proxy-authenticate", b"cookie"),
         *(b"set-cookie", b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-request-id"),
-        *(b"forwarded", b"location", b"keep-alive"),
+        *(b"forwarded", b"location", b"keep-alive", b"x-forwarded-client-cert"),
     )
 )
 """RFC 9110 6.5.1: framing, routing, request modifiers, authentication; and the fields that we vouch for."""
@@ -157,7 +157,7 @@ class ChunkedReader:
         if not colon or is_name(name) is None or is_value(value) is None:
             raise BadChunk("malformed trailer field")
         self.fields += 1
-        if name.lower() not in FORBIDDEN_TRAILERS:
+        if name.lower().replace(b"_", b"-") not in FORBIDDEN_TRAILERS:  # an origin may read the one as the other
             self.trailers += name + b": " + value + b"\r\n"
         if self.fields > MAX_TRAILER_FIELDS or len(self.trailers) > MAX_TRAILERS:
             raise TooManyTrailers("too many trailer fields")

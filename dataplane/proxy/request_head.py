@@ -17,14 +17,14 @@ from dataplane.http import uri
 from dataplane.http.heads import without, without_named
 
 _SPECIAL = re.compile(
-    rb"\r\n(?=[cefhkptux])(host|connection|content-length|transfer-encoding|expect|upgrade|te|keep-alive|proxy-connection"
+    rb"\r\n(?=[cefhkptux])(host|connection|content[-_]length|transfer[-_]encoding|expect|upgrade|te|keep-alive|proxy-connection"
     rb"|http2-settings|forwarded|x[-_]forwarded[-_](?:for|proto|host|client[-_]cert)|x[-_]request[-_]id)"
     rb"[ \t]*:[ \t]*([^\r]*)"
 ).finditer
 
 _STAYS = frozenset((b"host", b"content-length", b"transfer-encoding", b"x-request-id"))
 """Of these, what goes on; the rest ends at this hop (RFC 9110 7.6.1), or says who the client is, which is ours to say
-(an origin may read `x_forwarded_for` as `x-forwarded-for`)."""
+(an origin may read `x_forwarded_for` as `x-forwarded-for`, and `content_length` as what it is not)."""
 
 _NOT_REMOVABLE = frozenset((*_STAYS, b"close", b"keep-alive", b"upgrade", b"te"))
 """Options of `Connection` that are no header to take out, or not the client's to take out."""

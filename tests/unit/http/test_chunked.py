@@ -97,6 +97,13 @@ def test_what_is_not_chunked_is_refused(data: bytes, step: int) -> None:
         feed(ChunkedReader(), data, [step] * len(data))
 
 
+@pytest.mark.parametrize(
+    "name", [b"X_Forwarded_For", b"x-forwarded_for", b"Proxy_Authorization", b"X-Forwarded-Client-Cert"]
+)
+def test_trailers_that_an_origin_may_read_as_what_we_vouch_for_are_dropped(name: bytes) -> None:
+    assert ChunkedReader().feed(b"0\r\n%b: 1\r\nx_sum: 2\r\n\r\n" % name)[0] == b"0\r\nx_sum: 2\r\n\r\n"
+
+
 def test_trailers_are_counted() -> None:
     with pytest.raises(TooManyTrailers):
         ChunkedReader().feed(b"0\r\n" + b"X: 1\r\n" * 101)
