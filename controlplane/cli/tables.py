@@ -54,11 +54,17 @@ def objects(rows: Sequence[Json]) -> str:
             continue
         name = f"{row['namespace']}/{row['name']}" if row["namespace"] else row["name"]
         lines.append((row["kind"], name, _state(found)))
-        below[len(lines) - 1] = [str(each) for each in found if not each.is_well]
+        below[len(lines) - 1] = list(map(str, _told([each for each in found if not each.is_well])))
     others = len(rows) - len(lines) + 1
     more = f"{others} more {'object has' if others == 1 else 'objects have'} no conditions (Services and the like)"
     table = _table(lines, below) if len(lines) > 1 else ""
     return "\n".join(part for part in (table, more if others else "") if part) or "no objects"
+
+
+def _told(bad: Sequence[verdicts.Condition]) -> Iterator[verdicts.Condition]:
+    """On top of a policy stands the worst of its ancestors: what one of these says is told there, with its Gateway."""
+    below = {(each.type, each.reason, each.message) for each in bad if each.place.startswith("ancestor ")}
+    return (each for each in bad if each.place or (each.type, each.reason, each.message) not in below)
 
 
 def _state(found: Sequence[verdicts.Condition]) -> str:

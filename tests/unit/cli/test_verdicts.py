@@ -147,3 +147,14 @@ HTTPRoute  default/cart  Problem
 
 error a.yaml:7: HTTPRoute x/y: spec: m"""
     )
+
+
+def test_what_a_policys_gateway_says_is_told_once() -> None:
+    lost = condition("Conflicted", "True", reason="Conflicted", message="cors")
+    missed = condition("Attached", "False", reason="TargetNotFound", message="no x")
+    entry = {"ancestorRef": {"name": "web", "namespace": "default"}, "conditions": [condition("Attached"), lost]}
+    policy = row("GatewayPolicy", {"conditions": [missed, lost], "ancestors": [entry]}, "p")
+    assert tables.objects([policy]).splitlines()[2:] == [
+        "    Attached=False TargetNotFound: no x",
+        "    ancestor default/web: Conflicted=True Conflicted: cors",
+    ]
