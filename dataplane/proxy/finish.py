@@ -22,7 +22,9 @@ def finish(x: Exchange, context: Context) -> float:
         retries.ended(x, context)
     if x.copy is not None:
         x.copy.drop(x.body)
-    policies, listener = x.policies, x.listener
+    target, policies, listener = x.target_plan, x.policies, x.listener
+    if target is not None and target.chain.end:
+        _end_hooks(x, target.chain)
     if policies is not None and policies.chain.end:
         _end_hooks(x, policies.chain)
     if listener is not None and listener.chain.end:
