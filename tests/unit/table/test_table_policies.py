@@ -14,6 +14,8 @@ from dataplane.exchange import Exchange
 from dataplane.filters.registry import ROWS
 from dataplane.table.store import RESOURCE_TYPE, WIRE_REVISION, Change
 from gatewright.wire.v1 import policy_pb2, resource_pb2
+from tests.fakes.calls import FakeCalls, answered
+from tests.fakes.memory_proxy import ROUTES, MemoryProxy
 from tests.fakes.policy_run import policies_of
 from tests.fakes.table_state import TableRun, bind, change, exchange, gone, header, listener, route
 
@@ -370,3 +372,29 @@ def test_secrets_are_not_shown() -> None:
     table, guarding = reading(inline=False)
     table.apply(guarding, secret("users", entry=b"hunter2"))
     assert "hunter2" not in f"{table.applier.store!r} {table.applier.store.secrets!r} {table.applier!r}"
+
+
+def test_a_request_that_waits_in_the_gateway_phase_finds_its_policies_after_many_swaps() -> None:
+    calls = FakeCalls(otherwise=answered())
+    calls.hold = True
+    proxy = MemoryProxy(calls=calls)
+    gateway = [place("Gateway", "standalone")]
+
+    def asks(message: policy_pb2.Policy) -> None:
+        message.ext_auth.backend = "backend/service/default/auth/80"
+        message.ext_auth.http.SetInParent()
+
+    def swap(*changes: Change) -> None:
+        list(proxy.applier.apply(changes))
+        assert proxy.applier.outcome.refused == {}
+        gc.collect()
+
+    swap(policy("asks", gateway, asks, early=True), policy("p", gateway, sets("first")))
+    client = proxy.connect()
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    for value in ("second", "third"):
+        swap(policy("p", gateway, sets(value)))
+    swap(gone("policy/default/p/header_modifiers"), gone("policy/default/asks/ext_auth"))
+    proxy.load(ROUTES.replace("9000", "9009"))
+    calls.release()
+    assert b"\r\nx-who: first\r\n" in proxy.upstream.received and not client.received
