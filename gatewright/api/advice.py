@@ -6,6 +6,7 @@ Called by lint, for objects and for the standalone file alike (its models are th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -13,11 +14,15 @@ from pydantic import BaseModel
 
 from gatewright.api.backend.auth import BackendAuth
 from gatewright.api.backend.mcp import BackendMCP
+from gatewright.api.fields import HEADER_NAME_PATTERN
 from gatewright.api.gateway_policy import GatewayPolicySpec
+from gatewright.api.http_filters import CONNECTION_HEADERS
 from gatewright.api.parts import Path, parts
 from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.direct_response import DirectResponse, DirectResponseOrConditional
-from gatewright.api.traffic.jwt_authentication import JWKS
+from gatewright.api.traffic.ext_auth import AgentExtAuthHTTP
+from gatewright.api.traffic.extraction import HeaderLocation
+from gatewright.api.traffic.jwt_authentication import JWKS, JWTAuthentication
 from gatewright.api.traffic.transformation import RequestTransform, ResponseTransform
 
 
@@ -122,6 +127,48 @@ def _no_key_set(jwks: JWKS) -> Iterator[Advice]:
         yield Advice(("inline",), 'is no JSON object with a list "keys" of keys: the proxy refuses the policy')
 
 
+def _issuer_twice(jwt: JWTAuthentication) -> Iterator[Advice]:
+    seen: set[str] = set()
+    for index, provider in enumerate(jwt.providers):
+        if provider.issuer in seen:
+            yield Advice(("providers", index, "issuer"), f"has been named before: {REFUSED}")
+        seen.add(provider.issuer)
+
+
+def _header_that_stays(location: HeaderLocation) -> Iterator[Advice]:
+    if location.name.lower() in (*CONNECTION_HEADERS, "host"):
+        yield Advice(("name",), f"cannot be taken out of a request: {REFUSED}")
+
+
+def _headers_of_authorization(http: AgentExtAuthHTTP) -> Iterator[Advice]:
+    """Names of lists and keys of a map, which the CRDs take for any text."""
+    for field, names in (
+        ("allowedRequestHeaders", http.allowed_request_headers),
+        ("allowedResponseHeaders", http.allowed_response_headers),
+    ):
+        for index, name in enumerate(names or ()):
+            if why := _no_header(name):
+                yield Advice((field, index), f"{why}: {REFUSED}")
+            elif name.lower() == "host" and field == "allowedResponseHeaders":
+                yield Advice((field, index), f"is not the authorization server's to set: {REFUSED}")
+    for name in http.add_request_headers or ():
+        if name not in CALL_PSEUDO and (why := "is written :authority" if name.lower() == "host" else _no_header(name)):
+            yield Advice(("addRequestHeaders", name), f"{why}: {REFUSED}")
+
+
+def _no_header(name: str) -> str:
+    """Why a header cannot be called so; "" when it can."""
+    if name.startswith(":"):
+        return f"is none of {', '.join(CALL_PSEUDO)}"
+    if not _is_header_name(name):
+        return "is no header name"
+    return "belongs to the connection" if name.lower() in CONNECTION_HEADERS else ""
+
+
+REFUSED: Final = "the proxy refuses the policy"
+CALL_PSEUDO: Final = (":authority", ":method", ":path")
+_is_header_name = re.compile(HEADER_NAME_PATTERN).fullmatch
+
 _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], ...]] = (
     (BackendMCP, _deprecated_authentication),
     (BackendAuth, _bearer_twice),
@@ -133,5 +180,8 @@ _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], .
     (DirectResponseOrConditional, _body_that_is_not_sent),
     (BasicAuthentication, _hashes_of_no_kind),
     (JWKS, _no_key_set),
+    (JWTAuthentication, _issuer_twice),
+    (HeaderLocation, _header_that_stays),
+    (AgentExtAuthHTTP, _headers_of_authorization),
 )
 """What is looked at, and how; the order is that of the warnings about one part."""

@@ -170,6 +170,43 @@ def warnings(*texts: str) -> list[str]:
             for text in ("keys", "[]", '{"keys": []}')
         ),
         (
+            f"{POLICY_HEAD}  traffic:\n    jwtAuthentication:\n      providers:\n"
+            + "        - {issuer: a, jwks: {inline: '{\"keys\": [{}]}'}}\n" * 2,
+            "0.yaml:10: GatewayPolicy default/p: spec.traffic.jwtAuthentication.providers[1].issuer: warning: has been"
+            " named before: the proxy refuses the policy",
+        ),
+        (
+            f"{POLICY_HEAD}  traffic:\n    apiKeyAuthentication:\n      secretRef: {{name: a}}\n"
+            "      location: {header: {name: Host}}\n",
+            "0.yaml:9: GatewayPolicy default/p: spec.traffic.apiKeyAuthentication.location.header.name: warning: cannot"
+            " be taken out of a request: the proxy refuses the policy",
+        ),
+        *(
+            (
+                f"{POLICY_HEAD}  traffic:\n    extAuth:\n      backendRef: {{name: a, port: 1}}\n"
+                f"      http: {{{field}: {value}}}\n",
+                f"0.yaml:9: GatewayPolicy default/p: spec.traffic.extAuth.http.{path}: warning: {why}: the proxy"
+                " refuses the policy",
+            )
+            for field, value, path, why in (
+                ("allowedRequestHeaders", "[a, b c]", "allowedRequestHeaders[1]", "is no header name"),
+                ("allowedRequestHeaders", "[host, TE]", "allowedRequestHeaders[1]", "belongs to the connection"),
+                (
+                    "allowedResponseHeaders",
+                    "[Host]",
+                    "allowedResponseHeaders[0]",
+                    "is not the authorization server's to set",
+                ),
+                (
+                    "addRequestHeaders",
+                    "{':path': '\"/\"', ':status': '\"1\"'}",
+                    'addRequestHeaders[":status"]',
+                    "is none of :authority, :method, :path",
+                ),
+                ("addRequestHeaders", "{Host: '\"a\"'}", "addRequestHeaders.Host", "is written :authority"),
+            )
+        ),
+        (
             "backends:\n  - name: a\n    host: a:1\n    policies:\n      auth: {key: bearer abc}\n",
             '0.yaml:5: backends[0].policies.auth.key: warning: begins with "Bearer ", and is written as it is after'
             " the prefix Bearer: leave it out here",
