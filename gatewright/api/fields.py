@@ -32,6 +32,7 @@ PATH_TEXT_PATTERN: Final = r"^[^\x00-\x20\x7f]*$"
 # The hash is checked where it is used; a line break would add users that nobody sees.
 HTPASSWD_PATTERN: Final = r"^[^:\x00-\x1f\x7f]+:[^\x00-\x1f\x7f]+$"
 GATEWAY_NAME_PATTERN: Final = r"^[^/]+/[^/]+$"
+CORS_ORIGIN_PATTERN: Final = r"(^\*$)|(^(http(s)?):\/\/(((\*\.)?([a-zA-Z0-9\-]+\.)*[a-zA-Z0-9-]+|\*)(:([0-9]{1,5}))?)$)"
 SESSION_KEY_PATTERN: Final = r"^[0-9a-fA-F]{64}$"
 
 PATTERN_WORDS: Final[dict[str, str]] = {
@@ -46,6 +47,7 @@ PATTERN_WORDS: Final[dict[str, str]] = {
     PATH_TEXT_PATTERN: "must not contain spaces or control characters",
     HTPASSWD_PATTERN: "must be a line of an htpasswd file, USER:HASH",
     GATEWAY_NAME_PATTERN: "must be NAMESPACE/NAME",
+    CORS_ORIGIN_PATTERN: "must be an origin such as https://shop.example.com or https://*.example.com, or * for any",
     SESSION_KEY_PATTERN: "must be 64 hexadecimal digits",
     duration.PATTERN: "must be a duration such as 500ms, 3s, 5m or 1h30m",
 }

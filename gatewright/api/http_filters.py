@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, Protocol
 from pydantic import Field
 
 from gatewright.api.fields import (
+    CORS_ORIGIN_PATTERN,
     HEADER_NAME_PATTERN,
     PATH_TEXT_PATTERN,
     Boolean,
@@ -27,7 +28,6 @@ from gatewright.api.references import BackendObjectReference, LocalObjectReferen
 PathText = Annotated[str, Field(max_length=1024, pattern=PATH_TEXT_PATTERN)]
 _Names = Annotated[tuple[str, ...], Field(max_length=64), unique(lambda name: name, field=None)]
 _CorsHeaders = Annotated[tuple[HeaderName, ...], Field(max_length=64), unique(lambda name: name, field=None)]
-_ORIGIN: Final = r"(^\*$)|(^(http(s)?):\/\/(((\*\.)?([a-zA-Z0-9\-]+\.)*[a-zA-Z0-9-]+|\*)(:([0-9]{1,5}))?)$)"
 _FORWARD_PATH: Final = r"^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})+$"
 _Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "*"]
 
@@ -151,7 +151,7 @@ class HTTPCORSFilter(RuledModel):
     """Gateway API HTTPCORSFilter; maxAge in seconds."""
 
     allow_origins: Annotated[
-        tuple[Annotated[str, Field(min_length=1, max_length=253, pattern=_ORIGIN)], ...],
+        tuple[Annotated[str, Field(min_length=1, max_length=253, pattern=CORS_ORIGIN_PATTERN)], ...],
         Field(max_length=64),
         unique(lambda origin: origin, field=None),
     ] = ()
