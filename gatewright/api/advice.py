@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from gatewright.api.backend.auth import BackendAuth
 from gatewright.api.backend.mcp import BackendMCP
 from gatewright.api.fields import HEADER_NAME_PATTERN
+from gatewright.api.frontend.telemetry import AccessLog
 from gatewright.api.gateway_policy import GatewayPolicySpec
 from gatewright.api.http_filters import CONNECTION_HEADERS
 from gatewright.api.parts import Path, parts
@@ -165,6 +166,22 @@ def _no_header(name: str) -> str:
     return "belongs to the connection" if name.lower() in CONNECTION_HEADERS else ""
 
 
+def _names_in_the_log(log: AccessLog) -> Iterator[Advice]:
+    seen: set[str] = set()
+    for index, attribute in enumerate((log.attributes and log.attributes.add) or ()):
+        name = attribute.name
+        why = next((why for holds, why in _NO_LOG_NAMES if holds(name)), "stands there twice" if name in seen else "")
+        if why:
+            yield Advice(("attributes", "add", index, "name"), f"{why}: {REFUSED}")
+        seen.add(name)
+
+
+_NO_LOG_NAMES: Final[tuple[tuple[Callable[[str], object], str], ...]] = (
+    (re.compile(r'[\s\x00-\x20"=\\\x7f]').search, 'has a space, quote, "=", backslash or control character'),
+    (lambda name: name in ("level", "time", "scope"), "is what each line has already"),
+)
+
+
 REFUSED: Final = "the proxy refuses the policy"
 CALL_PSEUDO: Final = (":authority", ":method", ":path")
 _is_header_name = re.compile(HEADER_NAME_PATTERN).fullmatch
@@ -183,5 +200,6 @@ _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], .
     (JWTAuthentication, _issuer_twice),
     (HeaderLocation, _header_that_stays),
     (AgentExtAuthHTTP, _headers_of_authorization),
+    (AccessLog, _names_in_the_log),
 )
 """What is looked at, and how; the order is that of the warnings about one part."""

@@ -206,6 +206,19 @@ def warnings(*texts: str) -> list[str]:
                 ("addRequestHeaders", "{Host: '\"a\"'}", "addRequestHeaders.Host", "is written :authority"),
             )
         ),
+        *(
+            (
+                f"{POLICY_HEAD}  frontend:\n    accessLog:\n      attributes:\n        add:\n"
+                f"          - {{name: a, expression: '1'}}\n          - {{name: {name}, expression: '1'}}\n",
+                f"0.yaml:11: GatewayPolicy default/p: spec.frontend.accessLog.attributes.add[1].name: warning: {why}:"
+                " the proxy refuses the policy",
+            )
+            for name, why in (
+                ("a", "stands there twice"),
+                ("b c", 'has a space, quote, "=", backslash or control character'),
+                ("time", "is what each line has already"),
+            )
+        ),
         (
             "backends:\n  - name: a\n    host: a:1\n    policies:\n      auth: {key: bearer abc}\n",
             '0.yaml:5: backends[0].policies.auth.key: warning: begins with "Bearer ", and is written as it is after'
