@@ -14,6 +14,7 @@ from dataplane.chain.filter import WHOLE, Env, Filter, Refused, RequestHook
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
+from dataplane.http.statuses import BODILESS, RESET_CONTENT
 from gatewright.cel.errors import CelError
 from gatewright.cel.values import Redacted
 from gatewright.wire.v1 import traffic_pb2
@@ -32,8 +33,8 @@ TYPES: Final[dict[type, bytes]] = {str: TEXT, Redacted: TEXT, bytes: BYTES}
 
 CONTENT_TYPE: Final = b"content-type"
 
-WITHOUT_CONTENT: Final = (204, 205, 304)
-"""RFC 9110 15.3.5, 15.3.6, 15.4.5: whatever body such an answer is given stays here (lint says so)."""
+WITHOUT_CONTENT: Final = (*BODILESS, RESET_CONTENT)
+"""Whatever body such an answer is given stays here (lint says so)."""
 
 
 def build(config: traffic_pb2.DirectResponse, env: Env) -> Filter | None:

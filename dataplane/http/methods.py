@@ -1,4 +1,4 @@
-"""The methods that requests may have: registered ones, as llhttp reads them (RFC 9110 16.1.1)."""
+"""The methods that requests may have, as llhttp reads them (RFC 9110 16.1.1), and what they allow."""
 
 from __future__ import annotations
 
@@ -11,3 +11,6 @@ METHODS = frozenset(
     )
 )
 """Others are answered with 501."""
+
+IDEMPOTENT = frozenset((b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"PUT", b"DELETE"))
+"""RFC 9110 9.2.2: what may be sent again although the endpoint might have acted on it."""

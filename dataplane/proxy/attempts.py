@@ -9,11 +9,11 @@ from bisect import bisect
 from typing import TYPE_CHECKING
 
 from dataplane.chain.replies import made
+from dataplane.http.methods import IDEMPOTENT
 from dataplane.proxy import mirrors, outgoing, retries
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.replay import BodyCopy
 from dataplane.proxy.responses import TARGET, UPSTREAM
-from dataplane.proxy.retries import IDEMPOTENT
 from dataplane.proxy.waiting import interrupted
 from dataplane.upstream import balance
 from dataplane.upstream.connection import UNSENT

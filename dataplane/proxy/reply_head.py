@@ -10,6 +10,7 @@ from functools import lru_cache
 from http import HTTPStatus
 
 from dataplane.chain.reply import Reply
+from dataplane.http.statuses import BODILESS
 
 _PHRASES = {status.value: status.phrase.encode() for status in HTTPStatus}
 
@@ -28,6 +29,6 @@ def status_line(status: int) -> bytes:
 def head_of(reply: Reply) -> tuple[bytes, bytes]:
     """Status line and header block of a reply, without `connection`."""
     content_type = b"content-type: %b\r\n" % reply.content_type if reply.body and reply.content_type else b""
-    length = b"" if reply.status in (204, 304) else b"content-length: %d\r\n" % len(reply.body)
+    length = b"" if reply.status in BODILESS else b"content-length: %d\r\n" % len(reply.body)
     date = b"date: %b\r\n" % _date(int(time.time()))
     return status_line(reply.status), b"".join((b"\r\n", content_type, length, date, reply.headers))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dataplane.chain.chain import Waiting
 from dataplane.chain.reply import Reply
 from dataplane.http.heads import Head
+from dataplane.http.statuses import BODILESS, RESET_CONTENT
 
 if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
 
 GATEWAY, ROUTE, TARGET, UPSTREAM = range(4)
 """`Exchange.stage`: how far the descent came."""
-
-BODILESS = (204, 304)
-"""RFC 9110 6.4.1: final answers without content, whatever their head says."""
-
-RESET_CONTENT = 205
-"""RFC 9110 15.3.6: without content too, and its head says so."""
 
 Outcome = Reply | Coroutine[Any, Any, Reply | None] | None
 """None: all steps ran; a Reply takes the place of the answer; a coroutine is the rest, to be awaited."""

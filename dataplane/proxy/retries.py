@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from dataplane.chain.replies import made
 from dataplane.http.body import Gone, TooLarge
 from dataplane.http.heads import Head
+from dataplane.http.methods import IDEMPOTENT
+from dataplane.http.statuses import SWITCHING
 from dataplane.upstream import balance
 from dataplane.upstream.response_head import CHUNKED, LENGTH, NOTHING
 from dataplane.upstream.sink import Sink
@@ -25,14 +27,8 @@ if TYPE_CHECKING:
     from dataplane.upstream.endpoint import Endpoint
     from dataplane.upstream.response_head import ResponseHead
 
-IDEMPOTENT = frozenset((b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"PUT", b"DELETE"))
-"""RFC 9110 9.2.2: what may be sent again although the endpoint might have acted on it."""
-
 FAILURES = frozenset(("connect", "dns", "reset", "timeout"))
 """Causes that are tried again whatever `codes` says (decisions, Retry); others only when their status is a code."""
-
-SWITCHING = 101
-"""Status of a response that ends HTTP on its connection: nothing judges it."""
 
 EXHAUSTED = "exhausted"
 """`Retries.given_up`: all attempts are used up."""
@@ -158,7 +154,7 @@ _OUTCOMES = {"": "success", "RequestDeadline": "deadline"}
 def _is_true(x: Exchange, head: ResponseHead) -> bool:
     """The policy's condition on this response."""
     condition = x.retries.policy.condition
-    if condition is None or head.status == SWITCHING:
+    if condition is None or head.status == SWITCHING:  # nothing judges a tunnel
         return False
     x.status, x.response = head.status, Head(head.block, head.low)
     holds: bool = condition(x)

@@ -15,11 +15,11 @@ from dataplane.exchange import Exchange
 from dataplane.http import chunked
 from dataplane.http.body import Gone, gather
 from dataplane.http.heads import Head
+from dataplane.http.statuses import BODILESS, SWITCHING
 from dataplane.net.writes import Gathering
 from dataplane.proxy import attempts, responses
 from dataplane.proxy.finish import finish
 from dataplane.proxy.reply_head import head_of, status_line
-from dataplane.proxy.responses import BODILESS
 from dataplane.upstream import balance
 from dataplane.upstream.response_head import CHUNKED, LENGTH, UNTIL_CLOSE
 
@@ -123,7 +123,7 @@ class Responding(Gathering):
         x.out = b""
         if self.write_paused:
             up.pause()
-        if status == 101:
+        if status == SWITCHING:
             self._switch(x, up, head, first)
             return
         route, target, gateway = x.policies.chain.response, x.target_plan.chain.response, x.listener.chain.response

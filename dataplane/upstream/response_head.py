@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import httptools
 
 from dataplane.http.heads import without, without_named
+from dataplane.http.statuses import SWITCHING
 
 LENGTH, CHUNKED, UNTIL_CLOSE, TUNNEL = range(4)
 """How the body is delimited."""
@@ -97,7 +98,7 @@ def _frame(lengths: list[bytes], codings: list[bytes], status: int, to_head: boo
     """(framing, length); framing -1 when there is no one right answer."""
     if len(lengths) > 1 or (lengths and (_DIGITS(lengths[0]) is None or codings)):
         return -1, 0
-    if status == 101:
+    if status == SWITCHING:
         return TUNNEL, 0
     if status < 200 or status == 204:
         return LENGTH, 0
