@@ -7,25 +7,20 @@ together: sharing saves memory, nothing depends on it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakSet, WeakValueDictionary, finalize, ref
 
-from google.protobuf.message import Message
-
 from dataplane.chain.chain import EMPTY, Chain
-from dataplane.chain.filter import FRONTEND, SETTING, EndHook, Env, Filter, Origin, Refused, Row, nothing
-from dataplane.chain.replies import made
+from dataplane.chain.filter import FRONTEND, SETTING, Env, Filter, Origin, Refused, Row, nothing
+from dataplane.table.built import Built, build, refusing, steps_of
 from dataplane.table.parted import PartedDict
 from dataplane.table.plans import RoutePolicies, Upper
 from dataplane.table.store import digest
 from gatewright.attach.merge import Attached, merge
 from gatewright.attach.places import Level
 from gatewright.wire.v1 import policy_pb2
-
-log = logging.getLogger("dataplane.table")
 
 T = TypeVar("T")
 
@@ -36,25 +31,6 @@ _SAME = "same"
 
 _MANY = ("mirrors",)
 """Plan fields that take a value of each policy; of the others the last written holds."""
-
-
-class Built:
-    """One policy, made: the filter of a step (None: it does nothing), the value of a setting, or why it is refused."""
-
-    __slots__ = ("index", "made", "policy", "refused", "row")
-
-    def __init__(self, index: int, row: Row, made: Any, refused: str = "", policy: str = "") -> None:
-        self.index = index
-        """Its place in the registry."""
-        self.row = row
-        self.made = made
-        self.refused = refused
-        """Not "": requests that it covers are answered with 503; `made` is then an end hook or None (`Row.hides`)."""
-        self.policy = policy
-        """`kind namespace/name` of the object that has it; of a rule's own "". The log names it beside `refused`."""
-
-    def __repr__(self) -> str:
-        return f"Built({self.row.name}{': ' + self.refused if self.refused else ''})"
 
 
 class _Known(ref[RoutePolicies]):
@@ -152,7 +128,7 @@ class Interns:
         except Refused as error:
             if not row.refuses:
                 raise
-            return Built(index, row, row.hides(getattr(policy, row.name)), str(error), origin.policy)
+            return Built(index, row, None, str(error), origin.policy, row.hides(getattr(policy, row.name)))
 
     def upper(self, attached: Iterable[Attached[Built]]) -> Upper | None:
         """What routes inherit, one object for equal ones; None for nothing."""
@@ -194,12 +170,12 @@ class Interns:
             refused = next((each for each in built if each.refused), None)
             if refused is not None:
                 why = f"{refused.policy} {refused.refused}".lstrip()
-                steps.append((index, refusing(row.name, why, refused.made)))
+                steps.append((index, refusing(row.name, why, refused.hides)))
             elif row.kind == SETTING:
                 many = row.plan_field in _MANY
                 settings[row.plan_field] = self.same(tuple(each.made for each in built)) if many else built[-1].made
             elif row.kind != FRONTEND:
-                steps += [(index, step) for step in _steps(row, built)]
+                steps += [(index, step) for step in steps_of(row, built)]
         steps.sort(key=_place)
         return Chain([step for _, step in steps]) if steps else EMPTY, settings
 
@@ -245,32 +221,6 @@ class Interns:
 
     def __repr__(self) -> str:
         return f"Interns({len(self._known)} sets of policies, {len(self._values)} values)"
-
-
-def build(row: Row, config: Message, env: Env) -> Any:
-    """What the builder of a row makes of a policy: a filter or None, of a setting its value. Raises `Refused`.
-
-    A builder with a bug must cost the proxy one policy, not the process: that is refused as well, and logged in full.
-    """
-    try:
-        return row.build(config, env)
-    except Refused as error:
-        raise Refused(f"{row.name}: {error}") from None
-    except Exception as error:
-        log.exception("building %s failed", row.name)
-        raise Refused(f"{row.name}: internal error: {error!r}") from error
-
-
-def refusing(name: str, why: str, end: EndHook | None = None) -> Filter:
-    """The step that stands for a policy that cannot be applied: nothing that it covers is served without it. `end`:
-    what keeps its credentials out of the log."""
-    reply = made("PolicyUnusable", why)
-    return Filter(name, request=lambda x: reply, end=end)
-
-
-def _steps(row: Row, built: list[Built]) -> list[Filter]:
-    filters = [each.made for each in built if each.made is not None]
-    return [row.combine(filters)] if row.combine is not None and len(filters) > 1 else filters
 
 
 def _no_digest(key: str) -> bytes:

@@ -84,7 +84,7 @@ class RoutePolicies:
     host_rewrite: bool | None = None
     """Whether the Host header becomes the backend's; None: as the kind of backend has it (spec 2, hostRewrite)."""
     inline: tuple[Any, ...] = ()
-    """Of what it was made: the rule's own filters and fields (`intern.Built`)."""
+    """Of what it was made: the rule's own filters and fields (`table/built.Built`)."""
     attached: tuple[Attached[Any], ...] = ()
     """Of what it was made: policies that are attached to the route or the rule."""
     under: dict[int, RoutePolicies] | None = None

@@ -15,7 +15,8 @@ from google.protobuf.message import DecodeError
 
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import FRONTEND, STEP, Origin, Refused, Row
-from dataplane.table.intern import Built, Interns
+from dataplane.table.built import Built
+from dataplane.table.intern import Interns
 from dataplane.table.plans import NO_LISTENER_POLICIES, ListenerPolicies
 from dataplane.table.store import (
     WIRE_REVISION,

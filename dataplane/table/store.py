@@ -21,7 +21,7 @@ from gatewright.attach.places import Phase, PlaceKey
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, resource_pb2, route_pb2
 
 if TYPE_CHECKING:
-    from dataplane.table.intern import Built
+    from dataplane.table.built import Built
 
 WIRE_REVISION = 2
 """The newest wire revision whose fields this proxy reads."""
