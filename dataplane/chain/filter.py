@@ -169,6 +169,8 @@ class Row:
     kind: str
     reason: str
     plan_field: str = ""
+    many: bool = False
+    """A setting of which several hold at once: the field takes a tuple of them. Of others the last written holds."""
     refuses: bool = False
     """A policy of this kind that cannot be built refuses what it covers; others keep their last good version
     (architecture, A bad resource)."""

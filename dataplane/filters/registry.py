@@ -1,7 +1,7 @@
 """Which policies there are and in which order they act. The order is that of this table, with a reason per row.
 
-The worker hands `ROWS` to the table's compiler. See decisions, "Order, route phase": policies that are not built yet
-have their place between these.
+The worker hands `ROWS` to the table's compiler. The steps are in the order of the route phase (decisions, "Order"), and
+that of the gateway phase is the same with fewer; policies that are not built yet have their place between these.
 """
 
 from __future__ import annotations
@@ -110,7 +110,14 @@ ROWS: tuple[Row, ...] = (
     Row("direct_response", direct_response.build, STEP, "last: an answer for whom no step has one", refuses=True),
     Row("timeouts", timeouts.build, SETTING, "kept by the proxy over all attempts", "timeouts"),
     Row("retry", retry.build, SETTING, "a matter of attempts, which come after all steps", "retry"),
-    Row("request_mirror", request_mirror.build, SETTING, "copies what the steps made of the request", "mirrors"),
+    Row(
+        "request_mirror",
+        request_mirror.build,
+        SETTING,
+        "copies what the steps made of the request",
+        "mirrors",
+        many=True,
+    ),
     Row("host_rewrite", host_rewrite.build, SETTING, "the destination is known with the attempt", "host_rewrite"),
     Row("access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "access_log"),
 )

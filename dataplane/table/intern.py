@@ -29,9 +29,6 @@ LIMIT = 8192
 
 _SAME = "same"
 
-_MANY = ("mirrors",)
-"""Plan fields that take a value of each policy; of the others the last written holds."""
-
 
 class _Known(ref[RoutePolicies]):
     """What equal inline policies came to, by a digest of their bytes, as long as a plan holds it."""
@@ -172,8 +169,8 @@ class Interns:
                 why = f"{refused.policy} {refused.refused}".lstrip()
                 steps.append((index, refusing(row.name, why, refused.hides)))
             elif row.kind == SETTING:
-                many = row.plan_field in _MANY
-                settings[row.plan_field] = self.same(tuple(each.made for each in built)) if many else built[-1].made
+                values = tuple(each.made for each in built)
+                settings[row.plan_field] = self.same(values) if row.many else values[-1]
             elif row.kind != FRONTEND:
                 steps += [(index, step) for step in steps_of(row, built)]
         steps.sort(key=_place)
