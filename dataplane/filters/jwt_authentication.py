@@ -85,6 +85,8 @@ def _source(config: authentication_pb2.Jwks, where: str, env: Env) -> Source:
     remote = config.remote
     seconds = (remote.cache_duration_ms or DEFAULT_CACHE_MS) / 1000
     path = "/" + remote.jwks_path.lstrip("/")
+    if not _is_path(path):
+        raise Refused(f"{where}.remote.jwksPath: {remote.jwks_path!r} is not a path")
     fetch = _fetch(env, remote.backend, path)
     name = f"{remote.backend} {path}"
 
@@ -121,12 +123,15 @@ def _future() -> asyncio.Future[None]:
     return asyncio.get_running_loop().create_future()
 
 
+def _is_path(path: str) -> bool:
+    """Whether a request can have it."""
+    return path.isascii() and path.isprintable() and " " not in path and "#" not in path
+
+
 def _fetch(env: Env, backend: str, path: str) -> Callable[[], Any]:
-    """What fetches a key set. Raises `Refused` for a path that no request can have."""
+    """What fetches a key set."""
     from dataplane.credentials import jwks
 
-    if not path.isascii() or not path.isprintable() or " " in path or "#" in path:
-        raise Refused("jwks.remote.jwks_path: not a path")
     request = CallRequest(b"GET", path.encode(), headers=b"accept: application/json\r\n")
     calls = env.calls
     assert calls is not None  # the caller has looked

@@ -210,5 +210,5 @@ def test_what_cannot_be_built() -> None:
 
 @pytest.mark.parametrize("path", ["a b", "a#b", "a\r\nb", "\u00e4"])
 def test_paths_that_cannot_be_asked_for(path: str) -> None:
-    with pytest.raises(Refused, match="jwks_path"):
+    with pytest.raises(Refused, match=r"providers\[0\]\.jwks\.remote\.jwksPath: .* is not a path"):
         Proxy().build(path=path)
