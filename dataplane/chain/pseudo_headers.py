@@ -1,7 +1,7 @@
 """Pseudo-headers (RFC 9113 8.3) of the request and the response, as a step may write them: one function for each.
 
-Each takes a value that is a header value already, and answers whether it is one of this pseudo-header too; then the
-exchange has changed in all places that say the same thing. A value that does not fit changes nothing.
+Each `write_` takes a value that is a header value already, and answers whether it is one of this pseudo-header too;
+then the exchange has changed in all places that say the same thing. A value that does not fit changes nothing.
 """
 
 from __future__ import annotations
@@ -48,9 +48,14 @@ def write_authority(x: Exchange, value: bytes) -> bool:
     host = uri.canonical_host(value)
     if not host:
         return False
-    x.authority, x.host, x.host_set = value, host, True
-    x.request.set(b"host", value)
+    set_authority(x, value, host)
     return True
+
+
+def set_authority(x: Exchange, authority: bytes, host: bytes) -> None:
+    """Change all that says whom the request is for; `host`: the authority's, canonical. hostRewrite leaves it then."""
+    x.authority, x.host, x.host_set = authority, host, True
+    x.request.set(b"host", authority)
 
 
 def write_scheme(x: Exchange, value: bytes) -> bool:

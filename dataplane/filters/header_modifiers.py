@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHook
 from dataplane.chain.header_edits import header_name
+from dataplane.chain.pseudo_headers import set_authority
 from dataplane.http.heads import is_value
 from dataplane.http.uri import canonical_host
 from gatewright.wire.v1 import traffic_pb2
@@ -34,8 +35,8 @@ def build(config: traffic_pb2.HeaderModifiers, env: Env) -> Filter | None:
         return None
     return Filter(
         NAME,
-        request=None if request == NOTHING else _request_hook(*request),
-        response=None if response == NOTHING else _response_hook(*response),
+        request=None if request == NOTHING else _request_hook(request),
+        response=None if response == NOTHING else _response_hook(response),
         silent=True,
     )
 
@@ -64,12 +65,21 @@ def _one_after_the_other(hooks: list[Callable[[Exchange], Any]]) -> Callable[[Ex
     return edit_in_turn
 
 
-NOTHING: tuple[tuple[bytes, ...], bytes, bytes] = ((), b"", b"")
-"""The edit that changes no header."""
+class Edit(NamedTuple):
+    """What is done to a head."""
+
+    names: tuple[bytes, ...]
+    """To take out, in lower case."""
+    lines: bytes
+    """To append."""
+    host: bytes
+    """To set; b"": it stays."""
 
 
-def _edit(config: traffic_pb2.HeaderFilter, side: str) -> tuple[tuple[bytes, ...], bytes, bytes]:
-    """(names to take out, lines to append, host to set)."""
+NOTHING = Edit((), b"", b"")
+
+
+def _edit(config: traffic_pb2.HeaderFilter, side: str) -> Edit:
     added = _values(config.add, side, "add")
     replaced = _values(config.set, side, "set")
     removed = {header_name(name, f"{side}.remove"): None for name in config.remove}
@@ -89,7 +99,7 @@ def _edit(config: traffic_pb2.HeaderFilter, side: str) -> tuple[tuple[bytes, ...
         if name not in removed:
             lines += line
             names.append(name)
-    return (*names, *removed), lines, host
+    return Edit((*names, *removed), lines, host)
 
 
 def _values(entries: Iterable[traffic_pb2.HeaderValue], side: str, part: str) -> dict[bytes, bytes]:
@@ -105,10 +115,10 @@ def _values(entries: Iterable[traffic_pb2.HeaderValue], side: str, part: str) ->
     return values
 
 
-def _request_hook(names: tuple[bytes, ...], lines: bytes, host: bytes) -> RequestHook:
-    if host:
-        return _with_host(names, lines, host)
-    needles, low_lines = _needles(names), _lower(lines)
+def _request_hook(edit: Edit) -> RequestHook:
+    if edit.host:
+        return _with_host(*edit)
+    lines, needles, low_lines = edit.lines, _needles(edit.names), _lower(edit.lines)
 
     def edit_request(exchange: Exchange) -> None:
         head = exchange.request
@@ -129,16 +139,13 @@ def _with_host(names: tuple[bytes, ...], lines: bytes, authority: bytes) -> Requ
         for name in names:
             head.remove(name)
         head.append(lines)
-        head.set(b"host", authority)
-        exchange.authority = authority
-        exchange.host_set = True
-        exchange.host = host
+        set_authority(exchange, authority, host)
 
     return edit_request_and_host
 
 
-def _response_hook(names: tuple[bytes, ...], lines: bytes, _: bytes) -> ResponseHook:
-    needles, low_lines = _needles(names), _lower(lines)
+def _response_hook(edit: Edit) -> ResponseHook:
+    lines, needles, low_lines = edit.lines, _needles(edit.names), _lower(edit.lines)
 
     def edit_response(exchange: Exchange) -> None:
         head = exchange.response

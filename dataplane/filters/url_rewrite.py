@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataplane.chain.filter import Env, Filter, Refused
+from dataplane.chain.pseudo_headers import set_authority
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.uri import canonical_host, canonical_path
@@ -52,10 +53,7 @@ def _hostname(hostname: str) -> Rewrite | None:
         raise Refused(f"hostname {hostname!r} is not a host")
 
     def rewrite_host(exchange: Exchange) -> None:
-        exchange.authority = authority
-        exchange.host_set = True
-        exchange.host = host
-        exchange.request.set(b"host", authority)
+        set_authority(exchange, authority, host)
 
     return rewrite_host
 
