@@ -173,6 +173,17 @@ def test_what_the_server_is_asked(fields: str, head: bytes, asked: CallRequest) 
     assert run.calls.received[0].seconds == 2
 
 
+def test_a_credential_of_the_query_is_taken_out_before_the_path_is_told() -> None:
+    run = Run()
+    keys = "{secretRef: {a: {value: k1}}, mode: Permissive, location: {queryParameter: {name: k}}}"
+    text = file(PLAIN).replace("      backends:", f"        apiKeyAuthentication: {keys}\n      backends:")
+    run.proxy = MemoryProxy(text, calls=run.calls)
+    run.client = run.proxy.connect()
+    for target in (b"/a?x=1&k=k1&y=2", b"/a?k=other&x=1"):  # one that is not known stays where it is
+        assert run.send(target=target) is not None
+    assert run.calls.targets == [b"/a?x=1&y=2", b"/a?k=other&x=1"]
+
+
 def test_the_method_of_the_call() -> None:
     run = Run(http('addRequestHeaders: {":method": request.method}'))
     run.send(method=b"DELETE")

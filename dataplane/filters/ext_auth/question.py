@@ -15,6 +15,7 @@ from dataplane.chain.calls import CallRequest
 from dataplane.chain.expressions import Evaluate
 from dataplane.chain.filter import Refused
 from dataplane.chain.header_edits import header_name
+from dataplane.credentials.locations import REDACTED
 from dataplane.http.heads import is_name
 from dataplane.http.uri import canonical_host
 from gatewright.cel.errors import CelError
@@ -92,7 +93,9 @@ class Question:
 
     def _target(self, x: Exchange) -> bytes:
         if self._path is None:
-            return x.asked_target if x.asked_target.startswith(b"/") else b"/"  # `OPTIONS *`
+            # Where a credential of the query was taken out of what the log shows, what is shown is no target any more.
+            target = x.target if REDACTED in x.asked_target else x.asked_target
+            return target if target.startswith(b"/") else b"/"  # `OPTIONS *`
         value = bytes_of(self._path, x)
         if not value:
             raise NoQuestion("the path of the call has no value")
