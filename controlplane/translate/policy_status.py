@@ -15,7 +15,7 @@ from controlplane.translate.keys import ObjectKey, policy_resource, secret_resou
 from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
 from controlplane.translate.policy_targets import Attachment
 from gatewright.api.names import CONTROLLER_NAME, GATEWAY_API_GROUP
-from gatewright.attach.outcome import Outcome
+from gatewright.attach.outcome import Outcome, Setting
 from gatewright.attach.places import PlaceKey
 
 ACCEPTED: Final = Condition("Accepted", True, "Accepted", "")
@@ -108,12 +108,20 @@ class PolicyReport:
         if self._placed is None or gateway not in self._placed.gateways:
             return None
         made = self._translation
+        settings = {policy_resource(self._key, each.field): each for each, _ in made.fields}
         said = {policy_resource(self._key, field) for field in made.refusing}
         names = [name for owner, name, _ in self._placed.resources if owner == gateway and name not in said]
         names += map(secret_resource, made.secrets)
         names += [backend.resource for backend in made.backends if backend.kind == "service"]
-        texts = [f"{name}: {text}" for name in names if (text := self._refusals(gateway, name)) is not None]
+        refused = [(name, text) for name in names if (text := self._refusals(gateway, name)) is not None]
+        texts = [_of_setting(settings[name], text) if name in settings else f"{name}: {text}" for name, text in refused]
         return rejected(texts) if texts else None
+
+
+def _of_setting(setting: Setting, text: str) -> str:
+    """What proxies said of a field, under the name that its author knows; theirs is in front of each reason."""
+    reasons = [reason.removeprefix(f"{setting.field}: ") for reason in text.split("; ")]
+    return f"{setting}: {'; '.join(reasons)}"
 
 
 def _attached(missing: Sequence[str]) -> Condition:

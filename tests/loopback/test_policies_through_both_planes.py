@@ -375,7 +375,7 @@ async def test_what_cannot_be_checked_is_refused_and_named_until_it_is_cured(bot
     await soon(lambda: status_is(both, "/", 200, authorization=LOGIN), "it alone")
 
     both.write(USERS, bad)
-    await soon(lambda: says(both, "Programmed", FIELD), "the refusal in the status", REPORTED)
+    await soon(lambda: says(both, "Programmed", "traffic.basicAuthentication: "), "the refusal in the status", REPORTED)
     assert FIELD in await both.refusals()
     refused = await both.ask_often(10, "/", authorization=LOGIN)
     assert {(answer.status, answer.body) for answer in refused} == {(503, "policy cannot be applied")}

@@ -137,7 +137,7 @@ def test_more_gateways_than_a_status_can_name() -> None:
     assert list(entries(made, "a")) == [f"gw{number:02}" for number in range(MAX_ANCESTORS)]
     assert len(owners(made, CSRF)) == count, "a policy acts also where no entry has room"
     made.program.refuse(f"default/gw{count - 1}", {CSRF: "csrf: not today"})
-    assert made.conditions("GatewayPolicy", "a")[3:] == [f"Programmed=False Rejected (1): {CSRF}: csrf: not today"]
+    assert made.conditions("GatewayPolicy", "a")[3:] == ["Programmed=False Rejected (1): traffic.csrf: not today"]
 
 
 def test_a_secret_that_policies_of_two_gateways_read() -> None:
@@ -213,7 +213,7 @@ def test_a_refused_policy_claims_nothing() -> None:
 
 def test_a_refusal_stands_until_it_is_taken_back() -> None:
     made = world(CLASS, GATEWAY, OTHER, policy("a", f"{ON_GATEWAY}, {ON_OTHER}", "csrf: {}"))
-    refused = f"Programmed=False Rejected (1): {CSRF}: csrf: not today"
+    refused = "Programmed=False Rejected (1): traffic.csrf: not today"
     made.program.refuse("default/gw", {CSRF: "csrf: not today"})
     assert entries(made, "a") == {"gw": [*FINE, refused], "other": FINE}
     assert made.conditions("GatewayPolicy", "a") == [*FINE, refused]
