@@ -38,6 +38,7 @@ class Exchange(Variables):
         "bind",
         "body",
         "body_bytes",
+        "copies",
         "copy",
         "deadline",
         "detail",
@@ -76,6 +77,10 @@ class Exchange(Variables):
         "up",
         "version",
     )
+
+    copies: Any
+    """What mirrors get (`proxy/mirrors.Mirroring`), when it was drawn before the steps of a backend reference; set only
+    where there are both."""
 
     def __init__(self, down: Any, method: bytes, target: bytes, request: Head, started: float) -> None:
         self.down = down

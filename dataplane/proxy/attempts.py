@@ -48,6 +48,8 @@ def forward(x: Exchange, context: Context) -> None:
     request = target.chain.request
     if request is not None:
         x.stage = TARGET
+        if x.policies.mirrors:  # what is added for this backend (credentials, it may be) is not for others
+            x.copies = mirrors.drawn(x, context)
         answer = request(x)
         if answer is not None:
             interrupted(x, context, target.chain, answer, begin)
@@ -78,7 +80,9 @@ def _begin_kept(x: Exchange, context: Context) -> None:
     if policy is not None:
         x.retries = retries.granted(x, policy)
         x.request.remove(outgoing.RETRY_HEADER)  # a client's own must not pass for ours
-    copies = mirrors.drawn(x, context) if x.policies.mirrors else None
+    copies = None
+    if x.policies.mirrors:
+        copies = mirrors.drawn(x, context) if x.target_plan.chain.request is None else x.copies
     if x.has_body and (x.retries is not None or copies is not None):
         limit = policy.limit if x.retries is not None else x.policies.mirrors[0].limit
         x.copy = BodyCopy(limit, outgoing.length(x), copies, x.retries is not None)

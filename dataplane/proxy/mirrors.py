@@ -60,20 +60,20 @@ def drawn(x: Exchange, context: Context) -> Mirroring | None:
 class Mirroring:
     """One request on its way to one or more mirrors; the head is as the steps left it when this was made."""
 
-    __slots__ = ("backends", "chunked", "context", "heads", "method")
+    __slots__ = ("backends", "chunked", "context", "heads", "length", "line", "method")
 
     def __init__(self, x: Exchange, context: Context, backends: Sequence[BackendPlan | None]) -> None:
         self.context = context
         self.method = x.method
         self.chunked = b"\r\ntransfer-encoding:" in x.request.low
         self.backends = backends
-        self.heads = [
-            b"" if backend is None else b"%b %b HTTP/1.1%b\r\n" % (x.method, x.target, outgoing.block(x, backend))
-            for backend in backends
-        ]
+        self.length = max(outgoing.length(x), 0)
+        self.line = b"%b %b HTTP/1.1" % (x.method, x.target)
+        self.heads = [b"" if backend is None else outgoing.block(x, backend) for backend in backends]
 
     def send(self, body: bytes) -> None:
         """The body is whole: send the copies."""
+        is_other = not self.chunked and len(body) != self.length  # a step of the backend reference made it
         if self.chunked:
             body = (chunked.encode(body) if body else b"") + chunked.LAST
         for backend, head in zip(self.backends, self.heads, strict=True):
@@ -82,7 +82,9 @@ class Mirroring:
             elif not self.context.mirrors.has_room(len(body)):
                 self.context.recorder.mirrored("busy")
             else:
-                _Copy(self.context, backend, head + body, self.method == b"HEAD").start()
+                block = outgoing.with_length(head, len(body)) if is_other else head
+                request = b"%b%b\r\n%b" % (self.line, block, body)
+                _Copy(self.context, backend, request, self.method == b"HEAD").start()
 
     def skip(self, outcome: str) -> None:
         """There is nothing to send."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.http.heads import Head
+
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
     from dataplane.table.plans import BackendPlan
@@ -35,6 +37,13 @@ def length(x: Exchange) -> int:
     """Bytes of the body as its header announces them; -1 when it does not."""
     value = x.request.get(b"content-length")
     return -1 if value is None else int(value)
+
+
+def with_length(lines: bytes, size: int) -> bytes:
+    """A block for a body of `size` bytes."""
+    head = Head(lines)
+    head.set(b"content-length", b"%d" % size)
+    return head.block
 
 
 def with_host(lines: bytes, low: bytes, host: bytes) -> bytes:

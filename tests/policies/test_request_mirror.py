@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from dataplane.filters import request_mirror
 from dataplane.proxy import mirrors
 from dataplane.proxy.replay import BodyCopy
 from dataplane.table.plans import Mirror
+from gatewright.api import standalone
 from gatewright.wire.v1 import policy_pb2, resource_pb2, traffic_pb2
 from tests.fakes.memory_proxy import FakeTransport, FakeUpstream, MemoryProxy
 from tests.fakes.policy_run import PolicyRun, text_of
@@ -77,6 +79,7 @@ class Mirrored:
         mirror = f"{{host: '127.0.0.1:9001'{fields}}}"
         text = text_of(f"policies: {{requestMirror: {mirror}{others}}}\nbackends: [{{host: '127.0.0.1:9000'}}]")
         self.proxy = MemoryProxy(text)
+        self.resources = standalone.load(text, "config.yaml").resources
         self.client = self.proxy.connect()
 
     def upstreams(self, port: int) -> list[FakeUpstream]:
@@ -194,6 +197,47 @@ def test_each_retry_is_not_another_copy() -> None:
     assert run.client.received == OK
     assert len(run.upstreams(9001)) == 1 and run.mirror.received.count(b"POST /") == 1
     assert b"x-retry-attempt" not in run.mirror.received
+
+
+def own_step(run: Mirrored, fill: Callable[[policy_pb2.Policy], object]) -> None:
+    """Give the reference to the backend a policy of its own."""
+    (resource,) = [each for each in run.resources if each.key.startswith("route/")]
+    fill(resource.route.backends[0].policies.add())
+    list(run.proxy.applier.apply([change(resource)]))
+    assert run.proxy.applier.outcome.refused == {}
+
+
+def test_what_is_added_for_the_backend_is_not_for_the_mirror() -> None:
+    """Credentials, it may be."""
+    run = Mirrored()
+    own_step(run, lambda made: made.header_modifiers.request.set.add(name="authorization", value="of-the-backend"))
+    run.client.send(GET)
+    assert b"\r\nauthorization: of-the-backend\r\n" in run.main.received
+    assert run.mirror.received.startswith(b"GET /a?b=1 HTTP/1.1\r\n") and b"authorization" not in run.mirror.received
+    run.mirror.answer(OK)
+    run.main.answer(OK)
+    assert run.client.received == OK and run.counted == {"sent": 1} and run.is_at_rest()
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"Content-Length: 4\r\n\r\nbody", b"Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n"]
+)
+def test_a_copy_is_framed_for_the_body_that_it_has(sent: bytes) -> None:
+    """A body that a step of the backend reference made."""
+    run = Mirrored()
+
+    def fill(made: policy_pb2.Policy) -> None:
+        made.transformation.request.body = "'something longer'"
+
+    own_step(run, fill)
+    run.client.send(b"POST / HTTP/1.1\r\nHost: a\r\n" + (sent or b"\r\n"))
+    head, _, body = run.mirror.received.partition(b"\r\n\r\n")
+    if b"chunked" in sent:
+        assert b"transfer-encoding: chunked" in head.lower() and b"content-length" not in head.lower()
+        assert body == b"10\r\nsomething longer\r\n0\r\n\r\n"
+    else:
+        assert head.lower().count(b"\r\ncontent-length: 16") == head.lower().count(b"content-length") == 1
+        assert body == b"something longer"
 
 
 # --- what goes wrong with it is nobody's trouble
