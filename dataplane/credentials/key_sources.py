@@ -166,7 +166,8 @@ class RemoteKeys:
         if why.unresolved and self._clock() < self._made + SETTLING:
             return
         if not self._failures:  # once per change of state
-            log.warning("keys of %s: %s; those known stay in force", self._name, why)
+            meanwhile = "none are known yet" if self.keys is None else "those known stay in force"
+            log.warning("keys of %s: %s; %s", self._name, why, meanwhile)
         self._next = self._clock() + min(2.0**self._failures, BACKOFF)
         self._failures = min(self._failures + 1, 10)
 
