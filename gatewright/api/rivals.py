@@ -56,8 +56,9 @@ class _World:
     def earlier(self, winner: ObjectKey, loser: GatewayPolicy) -> str:
         """Why the one comes before the other."""
         age = self._objects[winner].metadata.creation_timestamp
-        older = age is not None and age != loser.metadata.creation_timestamp
-        return "is older" if older else "comes first by name"
+        if age == loser.metadata.creation_timestamp:
+            return "comes first by name"
+        return "is older" if age is not None else "has no creationTimestamp, which comes first"
 
     def above(self, place: PlaceKey) -> Iterator[list[PlaceKey]]:
         """The ways to a place from the Gateways above it."""

@@ -93,6 +93,9 @@ FIRST = "GatewayPolicy default/a sets it there, too, and comes first by name"
           policy("b", EDGE, CORS, ", creationTimestamp: '2026-01-01T00:00:00Z'")],
          [f"GatewayPolicy default/a: spec.traffic.cors: has no effect {ON_EDGE}: GatewayPolicy default/b sets it there,"
           " too, and is older"]),
+        ([policy("a", EDGE, CORS, ", creationTimestamp: '2026-02-01T00:00:00Z'"), policy("b", EDGE, CORS)],
+         [f"GatewayPolicy default/a: spec.traffic.cors: has no effect {ON_EDGE}: GatewayPolicy default/b sets it there,"
+          " too, and has no creationTimestamp, which comes first"]),
         ([policy("a", EDGE, CORS), policy("b", CART, CORS), GATEWAY, ROUTE], []),  # more specific
         ([policy("a", EDGE, CORS), policy("b", EDGE, TIMEOUTS)], []),
         ([policy("a", EDGE, CORS), policy("b", f"{EDGE} admin", CORS), GATEWAY], []),
