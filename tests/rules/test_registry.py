@@ -43,5 +43,12 @@ def test_the_list_of_policies_has_them_in_their_order(root: Path) -> None:
     assert sorted(listed) == sorted(POLICIES)
 
 
+def test_the_architecture_names_those_that_refuse_what_they_cover(root: Path) -> None:
+    _, _, after = (root / "docs/architecture.md").read_text().partition("A policy that guards something")
+    assert re.findall(r"`([a-z_]+)`", after.partition("`PolicyUnusable`")[0]) == [
+        row.name for row in ROWS if row.refuses
+    ]
+
+
 def test_every_page_is_of_a_policy(root: Path) -> None:
     assert {path.stem for path in (root / "docs/policies").glob("*.md")} <= set(POLICIES)
