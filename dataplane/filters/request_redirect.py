@@ -51,6 +51,8 @@ def build(config: traffic_pb2.RequestRedirect, env: Env) -> Filter:
         origin = _origin(
             used, hostname or exchange.host, port or (SCHEME_PORTS[scheme] if scheme else exchange.listener.port)
         )
+        if not origin and path.startswith(b"//"):  # that would name another host (RFC 3986 4.2)
+            path = b"/" + path.lstrip(b"/")
         query = exchange.target.find(b"?")
         location = origin + path if query < 0 else origin + path + exchange.target[query:]
         return Reply(status, "Redirect", headers=b"location: %b\r\n" % location)

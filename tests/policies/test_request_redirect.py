@@ -70,6 +70,23 @@ def test_path(modifier: str, path: str, query: str, expected: str) -> None:
     assert reply.headers == f"location: http://a.example{expected}\r\n".encode()
 
 
+@pytest.mark.parametrize("path", ["//evil.example/x", "///evil.example/x", "/p//evil.example/x"])
+def test_a_path_does_not_name_another_host(path: str) -> None:
+    """Of a request that has none itself (HTTP/1.0)."""
+    shortened = "{path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}"
+    fields = shortened if path.startswith("/p") else "{statusCode: 302}"
+    run = PolicyRun(
+        f"""
+        matches: [{{path: {{type: PathPrefix, value: {"/p" if path.startswith("/p") else "/"}}}}}]
+        policies: {{requestRedirect: {fields}}}
+        """,
+        80,
+    )
+    x = exchange(host="", path=path)
+    reply = run.request(x)
+    assert reply is not None and reply.headers == b"location: /evil.example/x\r\n"
+
+
 @pytest.mark.parametrize(
     ("fields", "status"), [("{scheme: https}", 302), *((f"{{statusCode: {code}}}", code) for code in (301, 302))]
 )
