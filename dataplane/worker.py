@@ -11,7 +11,6 @@ import asyncio
 import gc
 import logging
 import os
-import random
 import signal
 import socket
 import sys
@@ -193,32 +192,11 @@ class Serving:
         )
         recorder = Recorder(metrics)
         writes = Writes(loop.call_soon)
-        deadlines = Deadlines(time.monotonic, loop.call_at)
-        connector, resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
-        calls = HttpCalls(
-            table=lambda: self._current.table,
-            connector=connector,
-            resolver=resolver,
-            wake_at=deadlines.wake_at,
-            make_future=loop.create_future,
-            clock=time.monotonic,
-            random=random.random,
-        )
-        env = Env(
-            clock=time.monotonic,
-            random=random.random,
-            calls=calls,
-            offload=lambda work: loop.run_in_executor(None, work),
-            buckets=Buckets.of(common),
-            spawn=self._tasks.spawn,
-        )
-        self._applier = Applier(rows, env, self._current)
-        self._applier.remains.wake = self._tidy_soon
         self._context = Context(
             current=self._current,
-            deadlines=deadlines,
-            connector=connector,
-            resolver=resolver,
+            deadlines=Deadlines(time.monotonic, loop.call_at),
+            connector=Connector(loop, writes, recorder),
+            resolver=Resolver(loop, Endpoint),
             access_log=self._access_log,
             recorder=recorder,
             writes=writes,
@@ -226,6 +204,8 @@ class Serving:
             make_future=loop.create_future,
         )
         self._acceptor = Acceptor(self._context, loop)
+        self._applier = Applier(rows, _env(self._context, Buckets.of(common), loop), self._current)
+        self._applier.remains.wake = self._tidy_soon
         self._records: deque[Record] = deque()
         self._is_tidying = False
         self.state = 0
@@ -349,6 +329,27 @@ _IN_ORDER: dict[type[Message], Callable[[Serving, Any, int], Coroutine[Any, Any,
     messages.OpenBind: Serving.open_bind,
     messages.CloseBind: Serving.close_bind,
 }
+
+
+def _env(context: Context, buckets: Buckets, loop: asyncio.AbstractEventLoop) -> Env:
+    """What builders of policies are given: the capabilities that requests have, and threads."""
+    calls = HttpCalls(
+        table=lambda: context.current.table,
+        connector=context.connector,
+        resolver=context.resolver,
+        wake_at=context.deadlines.wake_at,
+        make_future=context.make_future,
+        clock=context.clock,
+        random=context.random,
+    )
+    return Env(
+        clock=context.clock,
+        random=context.random,
+        calls=calls,
+        offload=lambda work: loop.run_in_executor(None, work),
+        buckets=buckets,
+        spawn=context.spawn,
+    )
 
 
 def _taken(records: deque[Record]) -> Iterator[Change]:
