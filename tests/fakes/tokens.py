@@ -19,6 +19,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa,
 
 ISSUER = "https://issuer.example"
 
+DAY = 86_400
+"""Seconds that a token is good for: longer than the longest run of tests."""
+
 HASHES: dict[str, hashes.HashAlgorithm] = {"256": hashes.SHA256(), "384": hashes.SHA384(), "512": hashes.SHA512()}
 CURVES: dict[str, tuple[str, ec.EllipticCurve]] = {
     "ES256": ("P-256", ec.SECP256R1()),
@@ -72,7 +75,7 @@ class Issuer:
 
     def token(self, header: dict[str, Any] | None = None, **claims: Any) -> str:
         """A token that is valid for a minute, unless claims or header say otherwise; None leaves one out."""
-        claims = {"iss": self.issuer, "exp": int(time.time()) + 60, **claims}
+        claims = {"iss": self.issuer, "exp": int(time.time()) + DAY, **claims}
         return self.signed(json.dumps({name: value for name, value in claims.items() if value is not None}), header)
 
     def signed(self, payload: str, header: dict[str, Any] | None = None) -> str:

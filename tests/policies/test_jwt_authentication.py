@@ -113,17 +113,17 @@ def test_a_valid_token_is_one_in_every_mode(mode: str) -> None:
 NOW = int(time.time())
 RSA = Issuer("RS256")
 RSA_KEY = RSA.key_set(alg="RS256")
-CLAIMS = json.dumps({"iss": ISSUER, "exp": NOW + 600})
+CLAIMS = json.dumps({"iss": ISSUER, "exp": NOW + 86_400})
 
 REFUSED = [
     ("expired", ANN.token(exp=NOW - 31), "the token has expired, or does not say when it will"),
     ("no exp", ANN.token(exp=None), "the token has expired, or does not say when it will"),
-    ("exp is text", ANN.token(exp=str(NOW + 60)), "the token has expired, or does not say when it will"),
+    ("exp is text", ANN.token(exp=str(NOW + 86_400)), "the token has expired, or does not say when it will"),
     ("exp is true", ANN.token(exp=True), "the token has expired, or does not say when it will"),
     ("exp is infinite", ANN.signed(f'{{"iss": "{ISSUER}", "exp": 1e999}}'),
      "the token has expired, or does not say when it will"),
     ("exp is no number", ANN.signed(f'{{"iss": "{ISSUER}", "exp": NaN}}'), "the token is malformed"),
-    ("not yet", ANN.token(nbf=NOW + 300), "the token is not valid yet"),
+    ("not yet", ANN.token(nbf=NOW + 80_000), "the token is not valid yet"),
     ("nbf is text", ANN.token(nbf="0"), "the token is not valid yet"),
     ("other issuer", ANN.token(iss="https://other.example"), "the token is of an issuer that is not configured"),
     ("no issuer", ANN.token(iss=None), "the token is of an issuer that is not configured"),
@@ -138,12 +138,12 @@ REFUSED = [
     ("crit", ANN.token({"crit": ["exp"], "exp": 1}),
      "the token has critical header parameters, none of which are known"),
     ("crit, empty", ANN.token({"crit": []}), "the token has critical header parameters, none of which are known"),
-    ("a name twice", ANN.signed(f'{{"iss": "{ISSUER}", "exp": {NOW + 60}, "sub": "a", "sub": "b"}}'),
+    ("a name twice", ANN.signed(f'{{"iss": "{ISSUER}", "exp": {NOW + 86_400}, "sub": "a", "sub": "b"}}'),
      "the token is malformed"),
     ("claims in a list", ANN.signed("[]"), "the token is malformed"),
     ("claims are deep", ANN.signed("[" * 9000), "the token is malformed"),
     ("half a character", ANN.token().replace("ey", "e", 1), "the token is malformed"),
-    ("half a surrogate", ANN.signed(f'{{"iss": "{ISSUER}", "exp": {NOW + 60}, "sub": "\\ud800"}}'),
+    ("half a surrogate", ANN.signed(f'{{"iss": "{ISSUER}", "exp": {NOW + 86_400}, "sub": "\\ud800"}}'),
      "the token is malformed"),
     ("four parts", ANN.token() + ".", "the token is malformed"),
     ("two parts", ANN.token().rpartition(".")[0], "the token is malformed"),
