@@ -1,4 +1,5 @@
-"""Between the objects of a folder: references that lead nowhere in it, and dynamic forward proxies that nobody guards.
+"""Between the objects of a folder: references that lead nowhere in it, or to what lacks a port or entry, and dynamic
+forward proxies that nobody guards.
 
 Called by lint. It knows only the objects it is given: what lives elsewhere cannot be seen, so all of this are warnings.
 """
@@ -6,7 +7,7 @@ Called by lint. It knows only the objects it is given: what lives elsewhere cann
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from gatewright.api import reach
 from gatewright.api.advice import Advice
@@ -26,7 +27,10 @@ from gatewright.api.references import (
     ParentReference,
     SecretObjectReference,
 )
+from gatewright.api.secret import Secret
+from gatewright.api.service import Service
 from gatewright.api.standalone_file import StandaloneFile
+from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
 
 _REFERENCES: Final = (
     ParentReference,
@@ -54,6 +58,37 @@ def dangling(objects: reach.Objects, known: Collection[ObjectKey]) -> Iterator[t
             key = reach.named(part, owner.namespace) if isinstance(part, _REFERENCES) else None
             if key is not None and key not in known and key.namespace in namespaces:
                 yield owner, Advice(path, f"leads nowhere: no {key} in these files")
+
+
+def lacking(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]:
+    """References to objects that are there, and have not the port or the entry that is meant."""
+    for owner, item in objects.items():
+        for path, part in parts(item):
+            if isinstance(part, BackendObjectReference):
+                found = _without_port(part, _named(part, owner, objects))
+            elif isinstance(part, BasicAuthentication) and part.secret_ref is not None:
+                found = _without_users(_named(part.secret_ref, owner, objects))
+            else:
+                continue
+            yield from ((owner, Advice((*path, *each.path), each.message)) for each in found)
+
+
+def _named(reference: BackendObjectReference | LocalSecretObjectRef, owner: ObjectKey, objects: reach.Objects) -> Any:
+    """What a reference leads to, if it is there (Any: callers look at its kind)."""
+    key = reach.named(reference, owner.namespace)
+    return objects.get(key) if key is not None else None
+
+
+def _without_port(reference: BackendObjectReference, target: Any) -> Iterator[Advice]:
+    ports = [each.port for each in target.spec.ports] if isinstance(target, Service) else [reference.port]
+    if reference.port not in ports:
+        has = f"it has {', '.join(map(str, ports))}" if ports else "it has none"
+        yield Advice(("port",), f"{target.key} has no port {reference.port}; {has}")
+
+
+def _without_users(target: Any) -> Iterator[Advice]:
+    if isinstance(target, Secret) and USERS_ENTRY not in {*target.data, *target.string_data}:
+        yield Advice(("secretRef",), f"{target.key} has no entry {USERS_ENTRY}, in which the users would be")
 
 
 def open_forwards(objects: Mapping[ObjectKey, KubeObject]) -> Iterator[tuple[ObjectKey, Advice]]:

@@ -146,7 +146,8 @@ class _Seen:
     def look_between(self, together: bool) -> None:
         """Warnings about objects that need a look at others."""
         items = {key: decoded.item for key, (_, decoded, _) in self._first.items() if decoded.item is not None}
-        found = [*links.open_forwards(items), *dropped_guards(items), *sections.unknown_sections(items), *rivals(items)]
+        found = [*links.open_forwards(items), *links.lacking(items), *dropped_guards(items)]
+        found += [*sections.unknown_sections(items), *rivals(items)]
         if together:
             found += [*links.dangling(items, self._first.keys()), *sections.empty_selections(items)]
         for key, each in found:

@@ -243,6 +243,29 @@ def test_a_selector_of_secrets(tmp_path: Path, labels: str, expected: list[str])
 
 
 @pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("extAuth: {backendRef: {name: cart, port: 80}, http: {}}", []),
+        (
+            "extAuth: {backendRef: {name: cart, port: 81}, http: {}}",
+            ["spec.traffic.extAuth.backendRef.port: Service default/cart has no port 81; it has 80"],
+        ),
+        (
+            "basicAuthentication: {secretRef: {name: keys}}",
+            [
+                "spec.traffic.basicAuthentication.secretRef: Secret default/keys has no entry .htaccess, in which the"
+                " users would be"
+            ],
+        ),
+        ("basicAuthentication: {secretRef: {name: elsewhere}}", []),
+    ],
+)
+def test_what_lacks_a_port_or_an_entry(setting: str, expected: list[str]) -> None:
+    found = told(GATEWAY, SERVICE, KEYS, policy("p", EDGE, f"traffic: {{{setting}}}"))
+    assert found == [f"GatewayPolicy default/p: {each}" for each in expected]
+
+
+@pytest.mark.parametrize(
     ("target", "expected"),
     [
         (
