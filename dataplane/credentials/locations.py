@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dataplane.chain import expressions
-from dataplane.chain.filter import WHOLE, EndHook, Refused, RequestHook
+from dataplane.chain.filter import WHOLE, EndHook, Env, Filter, Refused, RequestHook
 from dataplane.chain.header_edits import header_name
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
@@ -53,14 +53,12 @@ class Location:
     end: EndHook | None = None
     """Keeps the credential out of the log, also of requests that another step has answered."""
 
-    def hook(self, hook: RequestHook, limit: int) -> RequestHook:
-        """`hook` with the body held, where finding the credential reads it (`limit` bytes; above: 413)."""
-        return holding(hook, limit, made("BodyTooLarge")) if self.reads_body else hook
-
-    @property
-    def body(self) -> int:
-        """As `Filter.body`."""
-        return WHOLE if self.reads_body else 0
+    def step(self, name: str, hook: RequestHook, env: Env, may_wait: bool = False) -> Filter:
+        """The filter `name` of a hook that looks here; with the body held, where finding the credential reads it."""
+        if not self.reads_body:
+            return Filter(name, request=hook, end=self.end, may_wait=may_wait)
+        held = holding(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)))
+        return Filter(name, request=held, end=self.end, may_wait=True, body=WHOLE)
 
 
 def location(config: authentication_pb2.CredentialLocation, scheme: bytes) -> Location:

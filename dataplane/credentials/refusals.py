@@ -26,9 +26,11 @@ def refusal(reason: str, challenge: bytes, origin: Origin, why: str) -> Reply:
     return made(reason, f"{origin}: {why}" if str(origin) else why, header)
 
 
-def refusals(reason: str, challenge: bytes, origin: Origin, causes: Iterable[str]) -> dict[str, Reply]:
-    """One answer for each cause."""
-    return {why: refusal(reason, challenge, origin, why) for why in causes}
+def refusals(
+    mode: int, reason: str, challenge: bytes, origin: Origin, causes: Iterable[str]
+) -> dict[str, Reply | None]:
+    """One answer to an invalid credential for each cause; None: the request may pass with it (spec 2, modes)."""
+    return {why: None if mode == PERMISSIVE else refusal(reason, challenge, origin, why) for why in causes}
 
 
 def absence(mode: int, reason: str, challenge: bytes, origin: Origin) -> Reply | None:

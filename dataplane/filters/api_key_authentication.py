@@ -34,13 +34,8 @@ def build(config: authentication_pb2.ApiKeyAuthentication, env: Env) -> Filter:
     scheme = place.scheme or b"Bearer"
     absent = refusals.absence(config.mode, "ApiKeyMissing", scheme, env.origin)
     challenge = scheme + b' error="invalid_token"'
-    invalid: dict[str, Reply | None] = {
-        **refusals.refusals("ApiKeyInvalid", challenge, env.origin, (UNKNOWN, refusals.SEVERAL))
-    }
-    if config.mode == refusals.PERMISSIVE:
-        invalid = dict.fromkeys(invalid)
-    hook = place.hook(_hook(place, keys, absent, invalid), env.buffer_limit)
-    return Filter(NAME, request=hook, end=place.end, may_wait=place.reads_body, body=place.body)
+    invalid = refusals.refusals(config.mode, "ApiKeyInvalid", challenge, env.origin, (UNKNOWN, refusals.SEVERAL))
+    return place.step(NAME, _hook(place, keys, absent, invalid), env)
 
 
 def _hook(

@@ -55,9 +55,7 @@ def build(config: authentication_pb2.BasicAuthentication, env: Env) -> Filter:
     place = locations.location(config.location, b"Basic")
     users = _users(config.secret, env)
     check = Authentication(users, place, config.mode, _challenge(config.realm), env)
-    waits = place.reads_body or not all(each.quick for each in users.values())
-    hook = place.hook(check.request, env.buffer_limit)
-    return Filter(NAME, request=hook, end=place.end, may_wait=waits, body=place.body)
+    return place.step(NAME, check.request, env, may_wait=not all(each.quick for each in users.values()))
 
 
 def _users(key: str, env: Env) -> dict[bytes, htpasswd.Hash]:
@@ -88,7 +86,7 @@ class Authentication:
         self._offload, self._spawn = env.offload, env.spawn
         self._absent = refusals.absence(mode, "BasicMissing", challenge, env.origin)
         causes = (WRONG, MALFORMED, refusals.SEVERAL)
-        self._refused = refusals.refusals("BasicInvalid", challenge, env.origin, causes)
+        self._refused = refusals.refusals(mode, "BasicInvalid", challenge, env.origin, causes)
         self._busy = made("AuthenticationBusy", str(env.origin), b"retry-after: 1\r\n")
         self._salted = hashlib.blake2b(digest_size=32, key=os.urandom(32))
         self._good: dict[bytes, dict[str, str]] = {}

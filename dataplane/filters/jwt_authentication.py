@@ -64,9 +64,8 @@ def build(config: authentication_pb2.JwtAuthentication, env: Env) -> Filter:
     if not providers:
         raise Refused("providers: none")
     check = Authentication(providers, place, config.mode, env)
-    waits = place.reads_body or any(isinstance(each.source, RemoteKeys) for each in providers.values())
-    hook = place.hook(check.hook(), env.buffer_limit)
-    return Filter(NAME, request=hook, end=place.end, may_wait=waits, body=place.body)
+    waits = any(isinstance(each.source, RemoteKeys) for each in providers.values())
+    return place.step(NAME, check.hook(), env, may_wait=waits)
 
 
 def _source(config: authentication_pb2.Jwks, where: str, env: Env) -> Source:
@@ -163,13 +162,10 @@ class Authentication:
         self._known = KnownTokens()
         self._absent = refusals.absence(mode, "JwtMissing", scheme, env.origin)
         causes = (*jwt.CAUSES, refusals.SEVERAL)
-        invalid = refusals.refusals("JwtInvalid", scheme + b' error="invalid_token"', env.origin, causes)
-        self._replies: dict[str, Reply | None] = {
-            **invalid,
-            NO_KEYS: refusals.refusal("JwtKeysUnavailable", scheme, env.origin, NO_KEYS),
+        self._replies = {
+            **refusals.refusals(mode, "JwtInvalid", scheme + b' error="invalid_token"', env.origin, causes),
+            **refusals.refusals(mode, "JwtKeysUnavailable", scheme, env.origin, (NO_KEYS,)),
         }
-        if mode == refusals.PERMISSIVE:
-            self._replies = dict.fromkeys(self._replies)
 
     def hook(self) -> RequestHook:
         return self._in_header(self._place.needle) if self._place.needle else self._anywhere()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.chain.filter import Refused
+from dataplane.chain.filter import WHOLE, Env, Refused
 from dataplane.credentials import locations
 from dataplane.credentials.locations import AMBIGUOUS, Location
 from dataplane.exchange import Exchange
@@ -174,8 +174,11 @@ def test_places_that_cannot_be(kind: dict[str, Any]) -> None:
 
 
 def test_an_expression_that_reads_the_body_has_it_held() -> None:
-    place = locations.by_expression("json(request.body).key")
-    assert place.reads_body and place.body == -1 and not BEARER.body
+    env = Env(clock=lambda: 0.0, random=lambda: 0.0)
+    step = locations.by_expression("json(request.body).key").step("toy", lambda x: None, env)
+    assert step.body == WHOLE and step.may_wait
+    step = BEARER.step("toy", lambda x: None, env)
+    assert not step.body and not step.may_wait
 
 
 # Whatever else is in the request stays, whatever the credential is.
