@@ -23,7 +23,7 @@ from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.direct_response import DirectResponse, DirectResponseOrConditional
 from gatewright.api.traffic.ext_auth import AgentExtAuthHTTP
 from gatewright.api.traffic.extraction import HeaderLocation
-from gatewright.api.traffic.jwt_authentication import JWKS, JWTAuthentication
+from gatewright.api.traffic.jwt_authentication import JWKS, JWTAuthentication, RemoteJWKS
 from gatewright.api.traffic.transformation import RequestTransform, ResponseTransform
 
 
@@ -128,6 +128,17 @@ def _no_key_set(jwks: JWKS) -> Iterator[Advice]:
         yield Advice(("inline",), 'is no JSON object with a list "keys" of keys: the proxy refuses the policy')
 
 
+def _no_realm(basic: BasicAuthentication) -> Iterator[Advice]:
+    if re.search(r"[\x00-\x1f\x7f]", basic.realm):
+        yield Advice(("realm",), f"has a control character: {REFUSED}")
+
+
+def _no_path(jwks: RemoteJWKS) -> Iterator[Advice]:
+    path = jwks.jwks_path
+    if not path.isascii() or not path.isprintable() or " " in path or "#" in path:
+        yield Advice(("jwksPath",), f"is no path that can be asked for: {REFUSED}")
+
+
 def _issuer_twice(jwt: JWTAuthentication) -> Iterator[Advice]:
     seen: set[str] = set()
     for index, provider in enumerate(jwt.providers):
@@ -196,7 +207,9 @@ _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], .
     (DirectResponse, _body_that_is_not_sent),
     (DirectResponseOrConditional, _body_that_is_not_sent),
     (BasicAuthentication, _hashes_of_no_kind),
+    (BasicAuthentication, _no_realm),
     (JWKS, _no_key_set),
+    (RemoteJWKS, _no_path),
     (JWTAuthentication, _issuer_twice),
     (HeaderLocation, _header_that_stays),
     (AgentExtAuthHTTP, _headers_of_authorization),

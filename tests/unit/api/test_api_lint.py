@@ -160,6 +160,18 @@ def warnings(*texts: str) -> list[str]:
             "0.yaml:10: GatewayPolicy default/p: spec.traffic.basicAuthentication.users[1]: warning: is no user with a"
             " hash of a known kind (MD5, bcrypt, crypt, SHA-1): the proxy leaves it out",
         ),
+        (
+            f"{POLICY_HEAD}  traffic:\n    basicAuthentication:\n      users: ['ann:{{SHA}}x']\n"
+            '      realm: "staff\\nonly"\n',
+            "0.yaml:9: GatewayPolicy default/p: spec.traffic.basicAuthentication.realm: warning: has a control"
+            " character: the proxy refuses the policy",
+        ),
+        (
+            f"{POLICY_HEAD}  traffic:\n    jwtAuthentication:\n      providers:\n"
+            "        - {issuer: a, jwks: {remote: {jwksPath: my keys, backendRef: {name: k, port: 80}}}}\n",
+            "0.yaml:9: GatewayPolicy default/p: spec.traffic.jwtAuthentication.providers[0].jwks.remote.jwksPath:"
+            " warning: is no path that can be asked for: the proxy refuses the policy",
+        ),
         *(
             (
                 f"{POLICY_HEAD}  traffic:\n    jwtAuthentication:\n      providers:\n"
