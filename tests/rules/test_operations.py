@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,8 @@ from dataplane.http.heads import Head
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metrics import METRICS, PREFIX
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/operations.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/operations.md"
 
 
 def table(heading: str) -> list[tuple[str, ...]]:
@@ -31,6 +33,20 @@ def test_metrics() -> None:
 def test_reason_codes() -> None:
     rows = [(code, status, text) for code, status, text, *_ in table("Reason codes")]
     assert rows == [(code, str(reply.status), reply.body.decode()) for code, reply in REPLIES.items()]
+
+
+def test_errors_are_made_of_the_table_and_all_of_it_is_used() -> None:
+    sources = {path: path.read_text() for path in (ROOT / "dataplane").rglob("*.py") if path.name != "replies.py"}
+    text = "\n".join(sources.values())
+    assert [code for code in REPLIES if f'"{code}"' not in text] == []
+    elsewhere = [
+        (path.name, node.lineno)
+        for path, source in sources.items()
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Reply" and node.args
+        if isinstance(node.args[0], ast.Constant) and node.args[0].value >= 400
+    ]
+    assert elsewhere == []
 
 
 def test_log_fields() -> None:
