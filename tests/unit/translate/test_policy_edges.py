@@ -186,17 +186,13 @@ def test_a_grant_of_a_policy_that_goes() -> None:
     assert owners(made, "backend/service/red/shop/80") == set()
 
 
-def test_an_edit_to_what_is_not_supported_withdraws_all_of_the_policy() -> None:
+def test_an_edit_to_what_is_not_supported_withdraws_what_guards_nothing() -> None:
     """As docs/conditions.md tells, Policies."""
-    made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, f"csrf: {{}}, {WITH_USERS}"), SECRET % "x")
-    later = policy("a", ON_GATEWAY, "csrf: {}, extProc: {backendRef: {name: s, port: 1}}")
+    made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, "buffer: {}, timeouts: {request: 1s}"))
+    later = policy("a", ON_GATEWAY, "timeouts: {request: 1s}, extProc: {backendRef: {name: s, port: 1}}")
     made.put(later.replace("generation: 1", "generation: 2"))
-    assert told(made) == [
-        "policy/default/a/basic_authentication",
-        "policy/default/a/csrf",
-        "secret/default/users",
-    ]
-    assert not owners(made, CSRF) | owners(made, "secret/default/users")
+    assert told(made) == ["policy/default/a/buffer", "policy/default/a/timeouts"]
+    assert not owners(made, "policy/default/a/buffer") | owners(made, "policy/default/a/timeouts")
     assert made.conditions("GatewayPolicy", "a") == [
         "Accepted=False Invalid (2): not supported yet: spec.traffic.extProc",
         "Attached=True Attached (2)",
@@ -204,10 +200,9 @@ def test_an_edit_to_what_is_not_supported_withdraws_all_of_the_policy() -> None:
     ]
 
 
-def test_a_refused_policy_claims_nothing() -> None:
-    """One that is not accepted takes no field from a younger one."""
-    old = policy("a", ON_GATEWAY, "csrf: {}, extProc: {backendRef: {name: s, port: 1}}")
-    made = world(CLASS, GATEWAY, old, policy("b", ON_GATEWAY, "csrf: {}"))
+def test_what_is_withdrawn_takes_no_field_from_others() -> None:
+    old = policy("a", ON_GATEWAY, "timeouts: {request: 1s}, extProc: {backendRef: {name: s, port: 1}}")
+    made = world(CLASS, GATEWAY, old, policy("b", ON_GATEWAY, "timeouts: {request: 2s}"))
     assert made.conditions("GatewayPolicy", "b") == FINE
 
 
