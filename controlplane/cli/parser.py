@@ -154,8 +154,8 @@ def _wait(parser: argparse.ArgumentParser) -> None:
         "--for",
         dest="condition",
         metavar="CONDITION",
-        help="condition that must be True (default: Accepted and, as the kind has them, Programmed of a Gateway, Attached "
-        "of a GatewayPolicy, ResolvedRefs)",
+        help="condition that must be True (default: Accepted and, as the kind has them, Programmed of a Gateway, "
+        "Attached of a GatewayPolicy, ResolvedRefs)",
     )
     parser.add_argument(
         "--timeout", metavar="DURATION", type=duration, default=30.0, help="give up after this long (default: 30s)"
