@@ -26,6 +26,7 @@ def _gathered(decoded: Iterable[documents.Decoded]) -> Decoded:
     objects: list[Object] = []
     problems: list[Problem] = []
     named: list[ObjectKey] = []
+    remains: list[Object] = []
     is_broken = False
     for each in decoded:
         problems += each.problems
@@ -33,9 +34,11 @@ def _gathered(decoded: Iterable[documents.Decoded]) -> Decoded:
             objects.append(Object(each.item.key, each.item, each.item))
         elif each.verdict == "invalid" and each.key is not None:
             named.append(each.key)
+            if each.remains is not None:
+                remains.append(Object(each.key, each.remains, each.remains))
         elif each.verdict == "invalid":
             is_broken = True
-    return Decoded(tuple(objects), tuple(problems), tuple(named), is_broken)
+    return Decoded(tuple(objects), tuple(problems), tuple(named), is_broken, tuple(remains))
 
 
 def with_generation(model: KubeObject, generation: int) -> KubeObject:

@@ -41,6 +41,8 @@ class Decoded:
     problems: tuple[Problem, ...] = ()  # lines counted in the piece, file empty
     named: tuple[ObjectKey, ...] = ()
     is_broken: bool = False  # in error, and too broken to name what it was about
+    remains: tuple[Object, ...] = ()
+    """What stands for some of `named` until they had a good state."""
 
     @property
     def is_in_error(self) -> bool:
@@ -291,7 +293,9 @@ def _kept(old: _File, staged: Staged) -> tuple[Object, ...]:
     named = {key for piece in staged.decoded for key in piece.named}
     is_broken = any(piece.is_broken for piece in staged.decoded)
     new = {item.key for item in _objects(staged.decoded)}
-    candidates = {item.key: item for item in old.objects()}
+    stood = {id(item) for piece in old.decoded for item in piece.remains}
+    candidates = {item.key: item for piece in staged.decoded for item in piece.remains}
+    candidates |= {item.key: item for item in old.objects() if id(item) not in stood}
     return tuple(item for key, item in candidates.items() if key not in new and (is_broken or key in named))
 
 

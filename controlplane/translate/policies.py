@@ -7,7 +7,7 @@ policy, and when what one of its references leads to changes. `placed` joins tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from gatewright.api.names import GROUP
 from gatewright.api.references import PolicyBackendReference
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
+from gatewright.attach.guards import GUARDS
 from gatewright.attach.outcome import Claim, Setting, order
 from gatewright.attach.places import Phase, PlaceKey
 from gatewright.wire.v1 import policy_pb2
@@ -49,7 +50,7 @@ class PolicyTranslation:
     written: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
     """Secret resources of values that the policy holds itself, by name."""
     refused: Condition | None = None
-    """`Accepted` False: nothing of it is sent."""
+    """`Accepted` False: nothing of it is sent but guards, which refuse what they cover."""
     invalid: Condition | None = None
     """`Accepted` True, but fields refuse what they cover."""
     refusing: frozenset[str] = frozenset()
@@ -72,11 +73,14 @@ def translate(
     context: Context, backends: Backends, known: Secrets, key: ObjectKey, policy: GatewayPolicy
 ) -> PolicyTranslation:
     """The fields of a policy, and the verdicts over them."""
+    translator = _Translator(context, backends, known, key, policy)
+    if policy.unread is not None:
+        return translator.refused(f"not valid: {policy.unread.message}", policy.unread.guards)
     paths = support.unsupported_fields(policy)
     if paths:
-        # Reason as in GEP-713.
-        return PolicyTranslation(refused=Condition("Accepted", False, "Invalid", support.message(paths)))
-    return _Translator(context, backends, known, key, policy).translation()
+        traffic = policy.spec.traffic
+        return translator.refused(support.message(paths), traffic.model_fields_set if traffic is not None else ())
+    return translator.translation()
 
 
 def placed(key: ObjectKey, translation: PolicyTranslation, attachment: Attachment) -> PlacedPolicy | None:
@@ -167,6 +171,27 @@ class _Translator:
             invalid=_partially_valid(invalid),
             refusing=frozenset(invalid),
             unresolved=_summary(found.unresolved),
+        )
+
+    def refused(self, why: str, written: Collection[str]) -> PolicyTranslation:
+        """Nothing of the policy is sent but its guards, of the attributes that are `written`; these refuse what they
+        cover, because nobody must pass where the policy stands open. Reason as in GEP-713."""
+        traffic = self._policy.spec.traffic
+        guards = [name for name in GUARDS if name in written]
+        closed = f"; what {', '.join(map(to_camel, guards))} would guard is refused" if guards else ""
+        fields = []
+        for name in guards:
+            message = policy_pb2.Policy(invalid=why)
+            getattr(message, name).SetInParent()
+            phase = Phase(("traffic", traffic.phase if traffic is not None else "PostRouting"))
+            self._completed(phase, message)
+            fields.append((Setting(phase, name), message.SerializeToString(deterministic=True)))
+        return PolicyTranslation(
+            fields=tuple(fields),
+            order=self._order,
+            override=self._override,
+            refused=Condition("Accepted", False, "Invalid", why + closed),
+            refusing=frozenset(guards),
         )
 
     def _lowered(self) -> Iterator[tuple[Phase, policy_pb2.Policy]]:

@@ -90,13 +90,12 @@ ROWS: tuple[Row, ...] = (
         refuses=True,
         per_target=True,
     ),
-    Row("buffer", buffer.build, STEP, "bodies of requests that are refused anyway are not waited for", refuses=True),
+    Row("buffer", buffer.build, STEP, "bodies of requests that are refused anyway are not waited for"),
     Row(
         "transformation",
         transformation.build,
         STEP,
         "after who refuses by what the client sent, before what edits the outcome",
-        refuses=True,
     ),
     Row(
         "header_modifiers",
@@ -107,7 +106,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row("url_rewrite", url_rewrite.build, STEP, "after whatever reads the path and host that the client asked for"),
     Row("request_redirect", request_redirect.build, STEP, "it answers, so nothing may be left to do"),
-    Row("direct_response", direct_response.build, STEP, "last: an answer for whom no step has one", refuses=True),
+    Row("direct_response", direct_response.build, STEP, "last: an answer for whom no step has one"),
     Row("timeouts", timeouts.build, SETTING, "kept by the proxy over all attempts", "timeouts"),
     Row("retry", retry.build, SETTING, "a matter of attempts, which come after all steps", "retry"),
     Row(

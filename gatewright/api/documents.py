@@ -22,6 +22,7 @@ from gatewright.api.near_names import did_you_mean
 from gatewright.api.nulls import without_nulls
 from gatewright.api.places import Place, Subject
 from gatewright.api.problem import UNSUPPORTED, Problem, Severity, Verdict, path_text
+from gatewright.api.unread import unread
 from gatewright.api.unsupported import LISTENER_PROTOCOLS, unsupported
 from gatewright.api.yaml_text import TextError
 
@@ -44,6 +45,8 @@ class Decoded:
     line: int
     path: Path = ()
     """Where the object is in its document: an item of a List is not the document itself."""
+    remains: KubeObject | None = None
+    """What an invalid object must still do (`unread`): a GatewayPolicy whose guards refuse."""
 
 
 Cache = MutableMapping[str, tuple[Decoded, ...]]
@@ -167,7 +170,8 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
         problems.append(subject.problem(finding.path, finding.message, severity))
     problems.sort(key=lambda problem: (problem.line, problem.column))
     if item is None or any(problem.severity == "error" for problem in problems):
-        return _decoded(key, None, "invalid", problems, subject)
+        remains = unread(_with_namespace(document, info), problems) if info.kind == names.GATEWAY_POLICY else None
+        return replace(_decoded(key, None, "invalid", problems, subject), remains=remains)
     if not info.served:
         problems.append(subject.problem(("kind",), f"{UNSUPPORTED}{info.kind}", unsupported=True))
         return _decoded(key, None, "unsupported", problems, subject)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from gatewright.api.backend.backend import BackendFull
 from gatewright.api.fields import Group, Kind, ObjectName, SectionName
@@ -115,8 +115,24 @@ def _elsewhere(section: str, target: TargetReference | TargetSelector) -> tuple[
     return "kind", f"{section} policies attach to {', '.join(groups)} only"
 
 
+class Unread(NamedTuple):
+    """Stands for the settings of a policy that is not valid."""
+
+    message: str
+    """What is wrong with it."""
+    guards: frozenset[str]
+    """Attributes of `traffic` that it has for security: what they cover is refused."""
+
+
 class GatewayPolicy(KubeObject):
     """Policies for connections, requests and backends, and the objects that they attach to."""
+
+    _unread: Unread | None = PrivateAttr(default=None)
+
+    @property
+    def unread(self) -> Unread | None:
+        """Not None for what is left of a policy that is not valid (`unread.unread`)."""
+        return self._unread
 
     spec: GatewayPolicySpec
     """Policies, and the objects that they attach to."""

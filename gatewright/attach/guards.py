@@ -1,0 +1,20 @@
+"""Which policies guard: one that cannot be honoured refuses what it covers, instead of leaving it unguarded.
+
+The proxy's registry marks the same ones (a rules test compares); the control plane asks when it cannot send a policy as
+written (architecture, A bad resource).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+GUARDS: Final = (
+    "jwt_authentication",
+    "basic_authentication",
+    "api_key_authentication",
+    "ext_auth",
+    "authorization",
+    "csrf",
+    "rate_limit",
+)
+"""Fields of `traffic`, and of the wire's Policy."""
