@@ -302,6 +302,7 @@ class Serving:
             "store": repr(self._applier.store),
             "binds": binds,
             "backends": sorted(table.backends),
+            "policies": {key: policy.summary() for key, policy in self._applier.store.policies.items()},
             "refused": dict(outcome.standing),
             "waiting": sorted(outcome.waiting),
             "connections": len(self._context.connections),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -123,6 +123,15 @@ class PolicyRecord(NamedTuple):
     built: Mapping[PlaceKey, Built]
     refused: str
     """Why it refuses what it covers, or ""."""
+
+    def summary(self) -> dict[str, Any]:
+        """For the dump: where it acts and how, nothing of what it says."""
+        return {
+            "places": [str(place) for place in self.built],
+            "phase": self.phase.written,
+            "override": self.override,
+            "refused": self.refused,
+        }
 
 
 class Store:

@@ -368,6 +368,17 @@ def test_a_policy_is_built_anew_when_its_secret_changes(inline: bool) -> None:
     assert table.applier.store.secret_users.of("secret/default/users") == []
 
 
+def test_a_policy_is_summed_up_without_its_content(run: TableRun) -> None:
+    run.apply(policy("p", [GATEWAY, place("HTTPRoute", "shop", "main")], sets("quiet"), override=True))
+    summary = run.applier.store.policies["policy/default/p/header_modifiers"].summary()
+    assert summary == {
+        "places": ["Gateway default/gw", "HTTPRoute default/shop main"],
+        "phase": "PostRouting",
+        "override": True,
+        "refused": "",
+    }
+
+
 def test_secrets_are_not_shown() -> None:
     table, guarding = reading(inline=False)
     table.apply(guarding, secret("users", entry=b"hunter2"))
