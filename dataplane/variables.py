@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gatewright.cel.budget import START
 from gatewright.cel.errors import Fault
-from gatewright.cel.functions import json_text
 from gatewright.cel.values import HeaderMap, Timestamp
 from gatewright.variables.table import BY_PATH, CHILDREN, VARIABLES
 from gatewright.variables.variable import CLOSED, FREE, OPEN
@@ -325,6 +324,8 @@ def _text(value: bytes) -> str:
 def _json(body: bytes | None, path: str) -> Any:
     if body is None:
         raise Fault(f"no such value: {path}")
+    from gatewright.cel.functions import json_text  # with the language: not before an expression asks for it
+
     return json_text.parse(list(START), body)
 
 

@@ -1,7 +1,8 @@
 """Expressions of policies: compiled by a builder, once; evaluated on the exchange.
 
 An `Exchange` is itself the context of evaluation (`dataplane/variables`), so `program.evaluate(exchange)` is one call.
-Nothing here decides what a failing expression means: each policy does.
+Nothing here decides what a failing expression means: each policy does. The language is loaded with the first expression
+(3 MB that a worker without any does without).
 """
 
 from __future__ import annotations
@@ -13,14 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from dataplane.chain.filter import Refused
 from gatewright.cel.budget import START
 from gatewright.cel.errors import CelError, ExpressionError, Fault, OverBudget
-from gatewright.cel.functions import json_text
-from gatewright.cel.program import Program, compile_expression
 from gatewright.cel.values import NONE, Duration, Optional, Timestamp
-from gatewright.variables.environments import environment
-from gatewright.variables.moments import Moment
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
+    from gatewright.cel.program import Program
+    from gatewright.variables.moments import Moment
 
 KNOWN: Final = 4096
 """Compiled expressions that are kept: many policies have the same ones."""
@@ -38,6 +37,9 @@ def compiled(text: str, moment: Moment, where: str) -> Program:
 
 @lru_cache(KNOWN)
 def _compiled(text: str, moment: Moment) -> Program:
+    from gatewright.cel.program import compile_expression
+    from gatewright.variables.environments import environment
+
     return compile_expression(text, environment(moment))
 
 
@@ -84,7 +86,7 @@ def header_value(value: Any) -> bytes | None:
     if type(value) is Optional:
         return None if value is NONE else header_value(value.value)
     if isinstance(value, Timestamp | Duration):
-        return json_text.write(list(START), value).strip('"').encode()
+        return _json(value).strip('"').encode()
     return b"%d" % value if isinstance(value, int) else None
 
 
@@ -100,8 +102,14 @@ def body_value(value: Any) -> bytes:
     """A value as a body: text and bytes as they are, all others as JSON (spec 2, bodyExpression). Raises CelError."""
     if type(value) is bytes:
         return value
-    text = value if isinstance(value, str) else json_text.write(list(START), value)
+    text = value if isinstance(value, str) else _json(value)
     try:
         return text.encode()
     except UnicodeEncodeError:
         raise Fault("no text: half of a surrogate pair") from None
+
+
+def _json(value: Any) -> str:
+    from gatewright.cel.functions import json_text
+
+    return json_text.write(list(START), value)

@@ -15,9 +15,7 @@ from dataplane.chain import expressions
 from dataplane.chain.expressions import Evaluate
 from dataplane.chain.filter import Refused
 from dataplane.http.heads import Head, is_name, is_value
-from gatewright.cel import tree
 from gatewright.cel.errors import CelError
-from gatewright.cel.parser import parse
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -61,6 +59,9 @@ def value_of(evaluate: Evaluate, x: Exchange) -> bytes | None:
 
 def constant(program: Program) -> bytes | None:
     """The header value of an expression that is a literal; None of all others."""
+    from gatewright.cel import tree
+    from gatewright.cel.parser import parse
+
     node = parse(program.text)
     return value_of(lambda x: node.value, _NOBODY) if isinstance(node, tree.Literal) else None
 

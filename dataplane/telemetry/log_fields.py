@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from gatewright.cel.budget import START
-from gatewright.cel.functions import json_text
 from gatewright.cel.values import NONE, Uint
 
 if TYPE_CHECKING:
@@ -197,6 +196,8 @@ def json_of(value: Any) -> str | None:
         return None
     if kind is float and not math.isfinite(value):
         return f'"{value}"'
+    from gatewright.cel.functions import json_text  # with the language: not before an attribute asks for it
+
     return json_text.write(list(START), value)
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import expressions
 from gatewright.cel.errors import CelError
-from gatewright.cel.functions.times import timestamp_from_string
 from gatewright.cel.values import Duration, Redacted, Timestamp, Uint
 
 if TYPE_CHECKING:
@@ -173,6 +172,8 @@ def _seconds(value: Any, wall_clock: Callable[[], float]) -> float:
         fixed = _duration(value)
         if fixed is not None:
             return fixed
+        from gatewright.cel.functions.times import timestamp_from_string  # with the language
+
         value, kind = timestamp_from_string(value), Timestamp
     if kind is Timestamp:
         return int(value) / NANOSECONDS - wall_clock()
