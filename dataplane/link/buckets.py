@@ -78,6 +78,19 @@ class Meter:
     spend: Spend
 
 
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """Something that is so or is not, for all workers alike. Both functions take the moment and answer whether that
+    changed anything: so of all workers that notice the same, one tells."""
+
+    put: Callable[[float], bool]
+    take_down: Callable[[float], bool]
+
+
+STANDS: Final = 3600.0
+"""Seconds after which a sign falls that nobody has put up again: its policy may be gone."""
+
+
 class _Lock(Protocol):
     """Of `locks.Lock`."""
 
@@ -124,6 +137,12 @@ class Buckets:
         entries = [_Entry(self, group, f"{key}|{index}", rate) for index, rate in enumerate(rates)]
         take = _take_one(lock, entries[0]) if len(entries) == 1 else _take_all(lock, entries)
         return Meter(take, _spend(lock, entries))
+
+    def sign(self, key: str) -> Sign:
+        """The sign of this key: a bucket that has long to go until it is full."""
+        group = int.from_bytes(_digest(key), "little") % self._groups
+        lock = _NoLock() if self._locks is None else self._locks[group % len(self._locks)]
+        return _sign(lock, _Entry(self, group, f"{key}|sign", Rate(1.0, 1)))
 
     def entry(self, group: int, digest: int, now: float) -> int:
         """Word of the entry with this digest; where there is none, the one that has been full for longest becomes it.
@@ -240,6 +259,23 @@ def _spend(lock: _Lock, entries: Sequence[_Entry]) -> Spend:
             _unlock(lock)
 
     return spend
+
+
+def _sign(lock: _Lock, entry: _Entry) -> Sign:
+    me = os.getpid()
+
+    def write(now: float, full: float) -> bool:
+        """Answers whether it stood."""
+        _lock(lock, me)
+        try:
+            at = entry.find(now) + 1
+            stood = entry.fulls[at] > now
+            entry.fulls[at] = full
+            return stood
+        finally:
+            _unlock(lock)
+
+    return Sign(lambda now: not write(now, now + STANDS), lambda now: write(now, 0.0))
 
 
 def _lock(lock: _Lock, me: int) -> None:

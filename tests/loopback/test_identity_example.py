@@ -107,12 +107,12 @@ def config(port: int, server: int, socket: Path) -> str:
 
 
 @asynccontextmanager
-async def example(folder: Path) -> AsyncIterator[Example]:
+async def example(folder: Path, workers: int = 1) -> AsyncIterator[Example]:
     """Proxy and server, without daemon."""
     port, server, socket = free_port(), free_port(), folder / "whois.sock"
     file = folder / "config.yaml"
     file.write_text(config(port, server, socket))
-    async with script("backend.py", str(server)), running("-f", str(file), workers=1) as proxy:
+    async with script("backend.py", str(server)), running("-f", str(file), workers=workers) as proxy:
         await proxy.ready()
         await proxy.logged("bind opened")
         yield Example(port, proxy, socket)
@@ -160,7 +160,7 @@ async def test_a_known_client_is_let_in_and_named_in_the_log_and_a_stranger_is_n
 
 @pytest.mark.claims("errors: Socket of the daemon missing")
 async def test_without_its_socket_nobody_is_let_in_and_the_log_says_so_once(tmp_path: Path, refused: Any) -> None:
-    async with example(tmp_path) as run:
+    async with example(tmp_path, workers=2) as run:
         for _ in range(3):
             for source in (KNOWN, STRANGER):
                 answer = await ask(run.port, source, headers=EVENTS)

@@ -69,6 +69,10 @@ def _bounded(hook: RequestHook, limit: int, too_large: Reply) -> RequestHook:
     return holding(run, limit, too_large)
 
 
+def _reach(backend: str, env: Env) -> Reach:
+    return Reach(backend, env.clock, None if env.buckets is None else env.buckets.sign(f"{NAME} lost {backend}"))
+
+
 class _Asking:
     """Asks the server about each request."""
 
@@ -83,7 +87,7 @@ class _Asking:
         self._origin = str(env.origin)
         self._question = question
         self.reading = reading
-        self._reach = env.kept(f"{NAME} reach {config.backend}", lambda: Reach(config.backend))
+        self._reach = env.kept(f"{NAME} reach {config.backend}", lambda: _reach(config.backend, env))
 
     async def run(self, x: Exchange) -> Reply | None:
         outcome = await self.ask(x)

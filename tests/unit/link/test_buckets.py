@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.link import buckets
-from dataplane.link.buckets import GROUP, Buckets, Rate
+from dataplane.link.buckets import GROUP, STANDS, Buckets, Rate
 from dataplane.link.shared import CommitWord, Region
 from tests.fakes import shared_buckets
 
@@ -151,6 +151,16 @@ def test_two_mappings_are_one_count(region: Region) -> None:
     first, second = Buckets.of(region), Buckets.of(Region.attach(region.fd))
     assert taken(first, "a", Rate(NEVER, 5), 1.0, 3) == 3
     assert taken(second, "a", Rate(NEVER, 5), 1.0, 5) == 2
+
+
+def test_of_all_who_put_up_a_sign_one_has_changed_something(region: Region) -> None:
+    one, other = Buckets.of(region).sign("lost"), Buckets.of(region).sign("lost")
+    assert not one.take_down(1.0)
+    assert (one.put(1.0), other.put(1.1), one.put(1.2)) == (True, False, False)
+    assert not Buckets.of(region).sign("another").take_down(1.3)
+    assert (other.take_down(2.0), one.take_down(2.1)) == (True, False)
+    assert one.put(3.0)
+    assert other.put(3.0 + STANDS + 1), "nobody has put it up for long"
 
 
 @pytest.mark.parametrize("sections", [{}, buckets.SECTIONS])
