@@ -3,7 +3,7 @@
 `tool` finds a program that a test needs; where it is absent the test is skipped. Under `scripts/test --all`
 (GATEWRIGHT_ALL=1) nothing may be skipped: there any skip is a failure. A run ends with one line per reason for a skip.
 `refused` compares an answer with the table of errors (tests/rules/claims); a test that claims a row of it and compares
-no answer fails.
+no answer fails. Expressions may take long, but where a test asks for `seconds_of_an_evaluation`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any
 
 import hypothesis
 import pytest
+
+from gatewright.cel import budget
 
 ROOT = Path(__file__).resolve().parent.parent
 ALL = os.environ.get("GATEWRIGHT_ALL") == "1"
@@ -55,6 +57,19 @@ def tool() -> Callable[[str], str]:
 def root() -> Path:
     """The repository."""
     return ROOT
+
+
+# A machine that is busy, or collects the garbage of thousands of tests, makes no expression wrong; steps and bytes are
+# counted as ever.
+SECONDS = budget.MAX_SECONDS
+budget.MAX_SECONDS = 60.0
+
+
+@pytest.fixture
+def seconds_of_an_evaluation(monkeypatch: pytest.MonkeyPatch) -> float:
+    """The product's own limit, in force for this test."""
+    monkeypatch.setattr(budget, "MAX_SECONDS", SECONDS)
+    return SECONDS
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
