@@ -1,7 +1,6 @@
-"""The graph of the control plane, as a table of contents: which collection is made from which, by which room.
+"""What the composition root calls: objects, fleet news and refusals in; resources and statuses out.
 
-`Graph` below declares it in reading order. `Program` is what the composition root calls: objects, fleet news and
-refusals in; resources and statuses out. No event loop, no I/O; time comes from the clock that is passed in.
+`Program` runs the collections of `graph`. No event loop, no I/O; time comes from the clock that is passed in.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class Program:
 
     def steps(self, changes: Iterable[tuple[str, tuple[str, str], KubeObject | None]]) -> Iterator[None]:
         """`apply`, a piece at a time."""
-        sources = self._collections.sources
+        sources = self._collections.inputs.by_kind
         return self._steps((sources[kind], ObjectKey(*key), model) for kind, key, model in changes if kind in sources)
 
     def news(self, gateway: str, view: FleetView | None, refusals: Mapping[str, str]) -> Iterator[None]:
@@ -99,13 +98,12 @@ class Program:
         return self._collections.graph.dump()
 
     def _fleet(self, gateway: str, view: FleetView | None) -> list[AnyChange]:
-        return [(self._collections.fleet, _gateway(gateway), view)]
+        return [(self._collections.inputs.fleet, _gateway(gateway), view)]
 
     def _refusals(self, gateway: str, refusals: Mapping[str, str]) -> list[AnyChange]:
-        key = _gateway(gateway)
-        known = {refusal.resource for refusal, _ in self._collections.refusals_by_gateway.members(key)}
-        source = self._collections.refusals
-        return [(source, RefusalKey(key, name), refusals.get(name)) for name in known | set(refusals)]
+        key, inputs = _gateway(gateway), self._collections.inputs
+        known = {refusal.resource for refusal, _ in inputs.refusals_by_gateway.members(key)}
+        return [(inputs.refusals, RefusalKey(key, name), refusals.get(name)) for name in known | set(refusals)]
 
     def _steps(self, changes: Iterable[AnyChange]) -> Iterator[None]:
         failed: TransformError | None = None

@@ -413,7 +413,7 @@ def test_no_value_of_a_secret_is_in_a_status_or_dump() -> None:
     users = policy("a", ON_ROUTE, "basicAuthentication: {users: ['ann:HASH']}")
     made = world(CLASS, GATEWAY, SERVICE, ROUTE, users, policy("b", ON_GATEWAY, "csrf: {}"), SECRET % "HASH")
     made.program.refuse("default/gw", {"policy/default/a/basic_authentication": "no"})
-    shown = f"{made.program.statuses()} {made.program.dump()} {made.program._collections.placed_policies.items()}"
+    shown = f"{made.program.statuses()} {made.program.dump()} {made.program._collections.policies.placed.items()}"
     assert "HASH" not in shown
     assert "HASH" in str(made.resources.values())
 

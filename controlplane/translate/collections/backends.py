@@ -1,0 +1,62 @@
+"""Backends: only those that routes and policies use, each computed once and sent to the Gateways of these."""
+
+from __future__ import annotations
+
+from controlplane.derive import Context, Graph
+from controlplane.translate import backends, endpoints
+from controlplane.translate.collections.policies import Policies
+from controlplane.translate.collections.routes import Routes
+from controlplane.translate.collections.views import Views
+from controlplane.translate.endpoints import Address
+from controlplane.translate.keys import ENDPOINT_TYPE, RESOURCE_TYPE, BackendKey, BackendUse, ResourceKey
+
+
+class UsedBackends:
+    """Ports of Services with their endpoints, and GatewayBackends."""
+
+    def __init__(self, graph: Graph, views: Views, routes: Routes, policies: Policies) -> None:
+        self._views = views
+        self.uses = graph.groups("uses", routes.uses, policies.uses)
+        self.uses_by_backend = self.uses.index("backend", lambda use, _: [use.backend])
+        self.used = graph.groups("used backends", self.uses_by_backend)
+        self.addresses = graph.map("addresses", self.used, self._addresses)
+        self.messages = graph.map("backends", self.used, self._message)
+        self.endpoint_messages = graph.map(
+            "endpoints", self.addresses, lambda _, key, found: endpoints.endpoint_resources(key, found)
+        )
+        self.resources = graph.derive("backend resources", self.uses, self._resources)
+        self.endpoint_resources = graph.derive("endpoint resources", self.uses, self._endpoint_resources)
+
+    def _addresses(self, context: Context, key: BackendKey, _: bool) -> tuple[Address, ...] | None:
+        if key.kind != "service":
+            return None
+        service = context.fetch(self._views.services, key.object)
+        port = service.port(key.port) if service is not None else None
+        if port is None:
+            return None
+        slices = (view for _, view in context.fetch_index(self._views.slices_by_service, key.object))
+        return endpoints.addresses(slices, port)
+
+    def _message(self, context: Context, key: BackendKey, _: bool) -> bytes | None:
+        return MESSAGES[key.kind](self, context, key)
+
+    def _service_message(self, context: Context, key: BackendKey) -> bytes | None:
+        service = context.fetch(self._views.services, key.object)
+        port = service.port(key.port) if service is not None else None
+        empty = not context.fetch(self.addresses, key)
+        return backends.service_resource(key, port, empty=empty) if port is not None else None
+
+    def _static_message(self, context: Context, key: BackendKey) -> bytes | None:
+        view = context.fetch(self._views.gateway_backends, key.object)
+        return backends.static_resource(key, view) if view is not None else None
+
+    def _resources(self, context: Context, use: BackendUse, _: bool) -> dict[ResourceKey, bytes]:
+        data = context.fetch(self.messages, use.backend)
+        return {ResourceKey(use.gateway, RESOURCE_TYPE, use.backend.resource): data} if data is not None else {}
+
+    def _endpoint_resources(self, context: Context, use: BackendUse, _: bool) -> dict[ResourceKey, bytes]:
+        found = context.fetch(self.endpoint_messages, use.backend) or ()
+        return {ResourceKey(use.gateway, ENDPOINT_TYPE, name): data for name, data in found}
+
+
+MESSAGES = {"service": UsedBackends._service_message, "gatewaybackend": UsedBackends._static_message}

@@ -1,0 +1,49 @@
+"""What comes from outside: objects as decoded, and what is known of the proxies. Filled by `Program` alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.derive import Graph, Source
+from controlplane.translate.fleet import FleetView, RefusalKey
+from controlplane.translate.keys import ObjectKey
+from gatewright.api.endpoint_slice import EndpointSlice
+from gatewright.api.gateway import Gateway
+from gatewright.api.gateway_backend import GatewayBackend
+from gatewright.api.gateway_class import GatewayClass
+from gatewright.api.gateway_parameters import GatewayParameters
+from gatewright.api.gateway_policy import GatewayPolicy
+from gatewright.api.http_route import HTTPRoute
+from gatewright.api.namespace import Namespace
+from gatewright.api.reference_grant import ReferenceGrant
+from gatewright.api.secret import Secret
+from gatewright.api.service import Service
+
+
+class Inputs:
+    """The sources."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.by_kind: dict[str, Source[ObjectKey, Any]] = {}
+        """Those of objects; Any: each kind has a model of its own."""
+        self.gateway_classes: Source[ObjectKey, GatewayClass] = self._objects("GatewayClass")
+        self.gateways: Source[ObjectKey, Gateway] = self._objects("Gateway")
+        self.http_routes: Source[ObjectKey, HTTPRoute] = self._objects("HTTPRoute")
+        self.grants: Source[ObjectKey, ReferenceGrant] = self._objects("ReferenceGrant")
+        self.namespaces: Source[ObjectKey, Namespace] = self._objects("Namespace")
+        self.services: Source[ObjectKey, Service] = self._objects("Service")
+        self.slices: Source[ObjectKey, EndpointSlice] = self._objects("EndpointSlice")
+        self.gateway_backends: Source[ObjectKey, GatewayBackend] = self._objects("GatewayBackend")
+        self.gateway_policies: Source[ObjectKey, GatewayPolicy] = self._objects("GatewayPolicy")
+        self.gateway_parameters: Source[ObjectKey, GatewayParameters] = self._objects("GatewayParameters")
+        self.secrets: Source[ObjectKey, Secret] = self._objects("Secret")
+
+        self.fleet: Source[ObjectKey, FleetView] = graph.source("fleet")
+        self.refusals: Source[RefusalKey, str] = graph.source("refusals")
+        self.refusals_by_gateway = self.refusals.index("gateway", lambda key, _: [key.gateway])
+        self.refusals_by_resource = self.refusals.index("resource", lambda key, _: [key.resource])
+
+    def _objects(self, kind: str) -> Source[ObjectKey, Any]:
+        self.by_kind[kind] = source = self._graph.source(kind)
+        return source

@@ -1,0 +1,74 @@
+"""Policies, as routes: where they attach, what they say, and both together. Who wins is asked in `outcomes`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controlplane.derive import Context, Graph
+from controlplane.translate import policies, policy_targets
+from controlplane.translate.collections.gateways import Gateways
+from controlplane.translate.collections.inputs import Inputs
+from controlplane.translate.collections.routes import Routes
+from controlplane.translate.collections.views import Views
+from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, ResourceKey, SecretUse
+from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
+from controlplane.translate.policy_targets import Attachment, RouteView, Targets
+from gatewright.api.gateway_policy import GatewayPolicy
+from gatewright.api.http_route import HTTPRoute
+
+
+class Policies:
+    """GatewayPolicies."""
+
+    def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways, views: Views, routes: Routes) -> None:
+        self._views = views
+        self._routes = routes
+        self.route_views = graph.map("routes for policies", inputs.http_routes, self._route_view)
+        self.route_uses = graph.groups("route uses", routes.uses)
+        self.targets = self._targets(inputs, gateways)
+        self.attachments = graph.map("policy attachments", inputs.gateway_policies, self._attach)
+        self.translations = graph.map("policies", inputs.gateway_policies, self._translate)
+        self.placed = graph.map("placed policies", self.attachments, self._place)
+        self.uses = self.placed.index("uses", lambda _, policy: _uses(policy))
+        """Of backends."""
+        self.secret_uses = graph.groups(
+            "secret uses", self.placed.index("secrets", lambda _, policy: _secret_uses(policy))
+        )
+        self.resources = graph.derive("policy resources", self.placed, lambda _, __, policy: _resources(policy))
+
+    def _targets(self, inputs: Inputs, gateways: Gateways) -> Targets:
+        labelled = (inputs.gateways, inputs.http_routes, inputs.services, inputs.gateway_backends)
+        return Targets(
+            gateways.plans,
+            self.route_views,
+            self._views.services,
+            self._views.gateway_backends,
+            self.route_uses.index("object", lambda use, _: [(use.backend.kind, use.backend.object)]),
+            {source.name: source.index("labels", policy_targets.labels) for source in labelled},
+        )
+
+    def _route_view(self, context: Context, key: ObjectKey, route: HTTPRoute) -> RouteView:
+        parents = context.fetch(self._routes.attachments, key)
+        return policy_targets.route_view(route, parents or ())
+
+    def _attach(self, context: Context, key: ObjectKey, policy: GatewayPolicy) -> Attachment:
+        return policy_targets.attachment(context, self.targets, key, policy)
+
+    def _translate(self, context: Context, key: ObjectKey, policy: GatewayPolicy) -> PolicyTranslation:
+        return policies.translate(context, self._views.backends, self._views.secrets, key, policy)
+
+    def _place(self, context: Context, key: ObjectKey, where: Attachment) -> PlacedPolicy | None:
+        translation = context.fetch(self.translations, key)
+        return policies.placed(key, translation, where) if translation is not None else None
+
+
+def _uses(policy: PlacedPolicy) -> Iterator[BackendUse]:
+    return (BackendUse(gateway, backend) for gateway in policy.gateways for backend in policy.translation.backends)
+
+
+def _secret_uses(policy: PlacedPolicy) -> Iterator[SecretUse]:
+    return (SecretUse(gateway, secret) for gateway in policy.gateways for secret in policy.translation.secrets)
+
+
+def _resources(policy: PlacedPolicy) -> dict[ResourceKey, bytes]:
+    return {ResourceKey(gateway, RESOURCE_TYPE, name): data for gateway, name, data in policy.resources}

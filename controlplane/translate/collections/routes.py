@@ -1,0 +1,69 @@
+"""Routes: where they attach, what they say, and both together. Only those with a parent of ours get as far as that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controlplane.derive import Context, Graph
+from controlplane.translate import attachment, routes
+from controlplane.translate.attachment import Candidate, Parent
+from controlplane.translate.collections.gateways import Gateways
+from controlplane.translate.collections.inputs import Inputs
+from controlplane.translate.collections.views import Views
+from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, ResourceKey
+from controlplane.translate.listeners import GatewayPlan
+from controlplane.translate.namespaces import Labels
+from controlplane.translate.routes import PlacedRoute, RouteTranslation
+from gatewright.api.http_route import HTTPRoute
+
+
+class Routes:
+    """HTTPRoutes."""
+
+    def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways, views: Views) -> None:
+        self._inputs = inputs
+        self._gateways = gateways
+        self._views = views
+        self.attachments = graph.map("attachments", inputs.http_routes, self._attach)
+        self.attached = graph.groups("attached", self.attachments.index("route", lambda key, _: [key]))
+        self.translations = graph.map("routes", self.attached, self._translate)
+        self.placed = graph.map("placed routes", self.attachments, self._place)
+        self.admitted = self.placed.index("admitted by", lambda _, route: route.admitted_by)
+        self.uses = self.placed.index("uses", lambda _, route: _uses(route))
+        """Of backends."""
+        self.resources = graph.derive("route resources", self.placed, lambda _, __, route: _resources(route))
+
+    def _attach(self, context: Context, key: ObjectKey, route: HTTPRoute) -> tuple[Parent, ...] | None:
+        def labels() -> Labels | None:
+            return context.fetch(self._views.labels, ObjectKey("", key.namespace))
+
+        candidate = Candidate(routes.KIND, key.namespace, route.spec.hostnames, labels)
+        parents = []
+        for position, reference in enumerate(route.spec.parent_refs):
+            gateway = attachment.gateway_of(reference, key.namespace)
+            plan = self._parent(context, gateway, reference.section_name) if gateway is not None else None
+            if plan is not None:
+                parents.append(attachment.attach(position, reference, plan, candidate))
+        return tuple(parents) or None
+
+    def _parent(self, context: Context, gateway: ObjectKey, section: str | None) -> GatewayPlan | None:
+        """As much of the Gateway as the reference can mean."""
+        if section is not None and (plan := context.fetch(self._gateways.sections, (gateway, section))) is not None:
+            return plan
+        return context.fetch(self._gateways.plans, gateway)
+
+    def _translate(self, context: Context, key: ObjectKey, _: bool) -> RouteTranslation | None:
+        route = context.fetch(self._inputs.http_routes, key)
+        return routes.translate(context, self._views.backends, key, route) if route is not None else None
+
+    def _place(self, context: Context, key: ObjectKey, parents: tuple[Parent, ...]) -> PlacedRoute | None:
+        translation = context.fetch(self.translations, key)
+        return routes.placed(key, translation, parents) if translation is not None else None
+
+
+def _uses(route: PlacedRoute) -> Iterator[BackendUse]:
+    return (BackendUse(gateway, backend) for gateway in route.gateways for backend in route.translation.backends)
+
+
+def _resources(route: PlacedRoute) -> dict[ResourceKey, bytes]:
+    return {ResourceKey(gateway, RESOURCE_TYPE, name): data for gateway, name, data in route.resources}

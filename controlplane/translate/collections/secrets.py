@@ -1,0 +1,27 @@
+"""Secrets: only those that policies read, each computed once and sent to the Gateways of these."""
+
+from __future__ import annotations
+
+from controlplane.derive import Context, Graph
+from controlplane.translate import secrets
+from controlplane.translate.collections.inputs import Inputs
+from controlplane.translate.collections.policies import Policies
+from controlplane.translate.keys import RESOURCE_TYPE, ObjectKey, ResourceKey, SecretUse, secret_resource
+
+
+class UsedSecrets:
+    """Secrets with their values."""
+
+    def __init__(self, graph: Graph, inputs: Inputs, policies: Policies) -> None:
+        self._secrets = inputs.secrets
+        used = graph.groups("used secrets", policies.secret_uses.index("secret", lambda use, _: [use.secret]))
+        self.messages = graph.map("secret messages", used, self._message)
+        self.resources = graph.derive("secret resources", policies.secret_uses, self._resources)
+
+    def _message(self, context: Context, key: ObjectKey, _: bool) -> bytes | None:
+        secret = context.fetch(self._secrets, key)
+        return secrets.resource(key, secret.values()) if secret is not None else None
+
+    def _resources(self, context: Context, use: SecretUse, _: bool) -> dict[ResourceKey, bytes]:
+        data = context.fetch(self.messages, use.secret)
+        return {ResourceKey(use.gateway, RESOURCE_TYPE, secret_resource(use.secret)): data} if data is not None else {}

@@ -1,0 +1,114 @@
+"""Statuses: what is known of each object, handed to the room that has the words for it.
+
+They depend on the whole object, not on a view, because each carries its `generation`.
+"""
+
+from __future__ import annotations
+
+from controlplane.derive import Context, Graph
+from controlplane.translate import gateway_status, own_kinds, route_status
+from controlplane.translate.backends import GatewayBackendView
+from controlplane.translate.collections.backends import UsedBackends
+from controlplane.translate.collections.gateways import Gateways
+from controlplane.translate.collections.inputs import Inputs
+from controlplane.translate.collections.outcomes import Outcomes
+from controlplane.translate.collections.policies import Policies
+from controlplane.translate.collections.routes import Routes
+from controlplane.translate.collections.views import Views
+from controlplane.translate.conditions import StatusBody
+from controlplane.translate.fleet import RefusalKey
+from controlplane.translate.gateways import ClassView
+from controlplane.translate.keys import BackendKey, ObjectKey
+from controlplane.translate.listeners import GatewayPlan
+from controlplane.translate.policy_status import PolicyReport
+from controlplane.translate.policy_targets import Attachment
+from controlplane.translate.routes import PlacedRoute
+
+
+class GatewayStatuses:
+    """Of GatewayClasses and Gateways."""
+
+    def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways, routes: Routes) -> None:
+        self._inputs = inputs
+        self._routes = routes
+        self.of_classes = graph.map("class statuses", gateways.classes, self._class_status)
+        self.of_gateways = graph.map("gateway statuses", gateways.plans, self._gateway_status)
+
+    def _class_status(self, context: Context, key: ObjectKey, view: ClassView) -> StatusBody | None:
+        item = context.fetch(self._inputs.gateway_classes, key)
+        return gateway_status.class_status(view, item.metadata.generation) if item is not None else None
+
+    def _gateway_status(self, context: Context, key: ObjectKey, plan: GatewayPlan) -> StatusBody | None:
+        item = context.fetch(self._inputs.gateways, key)
+        if item is None:
+            return None
+        refusals = {name.resource: text for name, text in context.fetch_index(self._inputs.refusals_by_gateway, key)}
+        report = gateway_status.GatewayReport(
+            plan,
+            context.fetch(self._inputs.fleet, key),
+            refusals,
+            lambda listener: context.count(self._routes.admitted, (key, listener)),
+        )
+        return report.status(item.metadata.generation)
+
+
+class RouteStatuses:
+    """Of HTTPRoutes."""
+
+    def __init__(self, graph: Graph, inputs: Inputs, routes: Routes) -> None:
+        self._inputs = inputs
+        self._routes = routes
+        self.of_routes = graph.map("route statuses", routes.placed, self._status)
+
+    def _status(self, context: Context, key: ObjectKey, route: PlacedRoute) -> StatusBody | None:
+        item = context.fetch(self._inputs.http_routes, key)
+        parents = context.fetch(self._routes.attachments, key)
+        if item is None or parents is None:
+            return None
+        return route_status.status(
+            item, parents, route, lambda gateway, name: context.fetch(self._inputs.refusals, RefusalKey(gateway, name))
+        )
+
+
+class BackendStatuses:
+    """Of GatewayBackends."""
+
+    def __init__(self, graph: Graph, inputs: Inputs, views: Views, used: UsedBackends) -> None:
+        self._inputs = inputs
+        self._used = used
+        self.of_backends = graph.map("backend statuses", views.gateway_backends, self._status)
+
+    def _status(self, context: Context, key: ObjectKey, view: GatewayBackendView) -> StatusBody | None:
+        item = context.fetch(self._inputs.gateway_backends, key)
+        if item is None:
+            return None
+        backend = BackendKey("gatewaybackend", key.namespace, key.name)
+        uses = context.fetch_index(self._used.uses_by_backend, backend)
+        fleets = [context.fetch(self._inputs.fleet, use.gateway) for use, _ in uses]
+        refusals = [text for _, text in context.fetch_index(self._inputs.refusals_by_resource, backend.resource)]
+        return own_kinds.backend_status(view, fleets, refusals, item.metadata.generation)
+
+
+class PolicyStatuses:
+    """Of GatewayPolicies."""
+
+    def __init__(self, graph: Graph, inputs: Inputs, policies: Policies, outcomes: Outcomes) -> None:
+        self._inputs = inputs
+        self._policies = policies
+        self._outcomes = outcomes
+        self.of_policies = graph.map("policy statuses", policies.attachments, self._status)
+
+    def _status(self, context: Context, key: ObjectKey, where: Attachment) -> StatusBody | None:
+        item = context.fetch(self._inputs.gateway_policies, key)
+        translation = context.fetch(self._policies.translations, key)
+        if item is None or translation is None:
+            return None
+        report = PolicyReport(
+            key,
+            translation,
+            where,
+            context.fetch(self._policies.placed, key),
+            [loss for _, loss in context.fetch_index(self._outcomes.losses_of, key)],
+            lambda gateway, name: context.fetch(self._inputs.refusals, RefusalKey(gateway, name)),
+        )
+        return report.status(item.metadata.generation)

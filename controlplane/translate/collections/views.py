@@ -1,0 +1,34 @@
+"""What routes and policies refer to, without what changes nothing for them (metadata, status, fields nobody reads)."""
+
+from __future__ import annotations
+
+from controlplane.derive import Graph
+from controlplane.translate import backends, endpoints, own_kinds, references, secrets
+from controlplane.translate.backends import Backends
+from controlplane.translate.collections.inputs import Inputs
+from controlplane.translate.namespaces import Labels
+from controlplane.translate.secrets import Secrets
+from gatewright.api.namespace import Namespace
+
+
+class Views:
+    """Namespaces, grants, Services with their endpoints, GatewayBackends and Secrets."""
+
+    def __init__(self, graph: Graph, inputs: Inputs) -> None:
+        self.labels = graph.map("labels", inputs.namespaces, lambda _, __, namespace: _labels(namespace))
+        self.granted = graph.groups("granted", inputs.grants.index("permissions", references.permissions))
+
+        self.services = graph.map("services", inputs.services, lambda _, __, service: backends.service_view(service))
+        self.slices = graph.map("slices", inputs.slices, lambda _, key, each: endpoints.slice_view(key, each))
+        self.slices_by_service = self.slices.index("service", lambda _, view: [view.service])
+        self.gateway_backends = graph.map(
+            "gateway backends", inputs.gateway_backends, lambda _, __, backend: own_kinds.backend_view(backend)
+        )
+        self.backends = Backends(self.services, self.gateway_backends, self.granted)
+
+        self.secret_views = graph.map("secrets", inputs.secrets, lambda _, __, secret: secrets.view(secret))
+        self.secrets = Secrets(self.secret_views, self.secret_views.index("labels", secrets.labels))
+
+
+def _labels(namespace: Namespace) -> Labels:
+    return tuple(sorted(namespace.metadata.labels.items()))
