@@ -613,55 +613,6 @@ class TestEnds:
         assert [endpoint.pending for endpoint in plan.endpoints] == [0]
 
 
-class TestUpgrades:
-    REQUEST = b"GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-
-    def test_bytes_pass_both_ways(self) -> None:
-        proxy = MemoryProxy()
-        client = proxy.connect()
-        client.send(self.REQUEST)
-        sent = headers(proxy.upstream.take())
-        assert sent["upgrade"] == "websocket"
-        assert sent["connection"] == "upgrade"
-        proxy.upstream.answer(self.SWITCH + b"\x81\x00")
-        assert client.take() == (
-            b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n\x81\x00"
-        )
-        client.send(b"\x81\x85abc")
-        assert proxy.upstream.take() == b"\x81\x85abc"
-        proxy.upstream.answer(b"\x88\x00")
-        assert client.take() == b"\x88\x00"
-
-    def test_each_side_may_end_first(self) -> None:
-        proxy = MemoryProxy()
-        client = proxy.connect()
-        client.send(self.REQUEST)
-        proxy.upstream.answer(self.SWITCH)
-        client.half_close()
-        assert proxy.upstream.eof
-        proxy.upstream.answer(b"late")
-        assert client.received.endswith(b"late")
-        proxy.upstream.half_close()
-        assert not client.open
-        assert not client.aborted
-
-    def test_a_switch_that_nobody_asked_for_is_502(self) -> None:
-        proxy = MemoryProxy()
-        client = proxy.connect()
-        client.send(GET)
-        proxy.upstream.answer(self.SWITCH)
-        assert client.received.startswith(b"HTTP/1.1 502 ")
-        assert not proxy.upstream.open
-
-    def test_an_upstream_may_decline(self) -> None:
-        proxy = MemoryProxy()
-        client = proxy.connect()
-        client.send(self.REQUEST)
-        proxy.upstream.answer(OK)
-        assert client.received == OK
-
-
 def waiting_rows(build: object) -> tuple[Row, ...]:
     """The product's rows, with a step of the test's own in place of header modifiers."""
     return tuple(Row("header_modifiers", build, STEP, "test") if r.name == "header_modifiers" else r for r in ROWS)  # type: ignore[arg-type]

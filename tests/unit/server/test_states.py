@@ -14,7 +14,7 @@ from dataplane.http import uri
 from dataplane.http.heads import without_named
 from dataplane.table.router import _prefixes_of
 from dataplane.upstream.connector import IDLE_TIMEOUT, Connector
-from tests.fakes.memory_proxy import ROUTES, FakeTransport, MemoryProxy, Pending
+from tests.fakes.memory_proxy import ROUTES, MemoryProxy, Pending
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -53,32 +53,6 @@ class Waits:
 
     def release(self, number: int) -> None:
         self.calls[number].set_result(None)
-
-
-class TestTunnelsEnd:
-    @pytest.fixture
-    def tunnel(self) -> tuple[MemoryProxy, FakeTransport]:
-        proxy = MemoryProxy()
-        client = proxy.connect()
-        client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-        proxy.upstream.answer(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-        return proxy, client
-
-    @pytest.mark.parametrize("client_first", [True, False])
-    def test_when_both_sides_have_ended(self, tunnel: tuple[MemoryProxy, FakeTransport], client_first: bool) -> None:
-        proxy, client = tunnel
-        first, second = (client, proxy.upstream) if client_first else (proxy.upstream, client)
-        first.half_close()
-        assert second.open
-        assert second.eof
-        second.send(b"last words")
-        assert first.received.endswith(b"last words")
-        second.half_close()
-        assert not client.open
-        assert not proxy.upstream.open
-        assert not client.aborted
-        assert not proxy.upstream.aborted
-        assert proxy.context.recorder.active == 0
 
 
 class TestAnswersThatOvertake:

@@ -1,0 +1,143 @@
+"""When bytes of a client are not read, are kept, or are for nobody; and how idle connections end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dataplane.chain.filter import STEP, Filter, Row
+from dataplane.filters.registry import ROWS
+from tests.fakes.memory_proxy import ROUTES, FakeTransport, MemoryProxy
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: "
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class TestIdleConnections:
+    def test_end_when_the_client_sends_no_more(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(OK)
+        client.half_close()
+        assert client.received == OK
+        assert not client.open and not client.aborted
+
+    def test_end_when_they_are_drained(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.protocol.drain()
+        assert not client.open
+
+    def test_are_not_ended_in_the_middle_of_a_head(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET[:10])
+        client.protocol.drain()
+        client.send(GET[10:])
+        proxy.upstream.answer(OK)
+        assert client.received == OK
+
+
+class TestPipelining:
+    def test_a_request_that_comes_meanwhile_is_kept(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        client.send(GET)
+        assert proxy.upstream.take().count(b"GET / ") == 1
+        proxy.upstream.answer(OK)
+        assert proxy.upstream.take().count(b"GET / ") == 1
+
+    def test_a_head_that_is_not_whole_is_kept(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET + GET[:10])
+        proxy.upstream.answer(OK)
+        client.send(GET[10:])
+        proxy.upstream.answer(OK)
+        assert client.received == OK * 2
+
+    def test_too_much_of_it_is_not_read(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        client.send(GET + b"x" * 70_000)
+        assert not client.reading
+        proxy.upstream.answer(OK)
+        assert not client.reading
+        proxy.upstream.answer(OK)
+        assert client.received.startswith(OK * 2 + b"HTTP/1.1 414 ")
+
+
+class TestReasonsNotToRead:
+    def test_all_have_to_go(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(POST + b"4\r\n\r\nabcd")
+        proxy.upstream.protocol.pause_writing()
+        client.send(b"x" * 70_000)
+        proxy.upstream.protocol.resume_writing()
+        assert not client.reading
+        assert proxy.upstream.open
+
+    def test_end_with_the_request(self) -> None:
+        proxy = MemoryProxy()
+        proxy.connector.hold = True
+        client = proxy.connect()
+        client.send(POST + b"70000\r\n\r\n" + b"x" * 70_000)
+        assert not client.reading
+        proxy.connector.refuse = "refused"
+        proxy.connector.release()
+        assert client.take().startswith(b"HTTP/1.1 503 ")
+        assert client.reading
+        client.send(GET)
+        proxy.connector.release()
+        assert client.received.startswith(b"HTTP/1.1 503 ")
+
+
+def holding() -> MemoryProxy:
+    """A proxy whose responses are held until they are whole."""
+    rows = [row for row in ROWS if row.name != "header_modifiers"]
+    step = Filter("test", response=lambda x: None, response_body=100)
+    rows.append(Row("header_modifiers", lambda config, env: step, STEP, "test"))
+    policy = "      policies: {headerModifiers: {request: {set: [{name: x-gw, value: '1'}]}}}\n      backends:"
+    return MemoryProxy(ROUTES.replace("      backends:", policy), rows)
+
+
+def test_a_client_that_reads_again_does_not_hurry_a_response_that_is_held() -> None:
+    proxy = holding()
+    client = proxy.connect()
+    client.send(GET)
+    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")
+    client.protocol.pause_writing()
+    client.protocol.resume_writing()
+    assert proxy.upstream.reading
+    assert client.received == b""
+    proxy.upstream.answer(b"cd")
+    assert client.received.endswith(b"\r\n\r\nabcd")
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeTransport], None]:
+    """From now on a close waits until the client has read what was written to it, as that of a socket does."""
+    return lambda client: monkeypatch.setattr(client, "close", lambda: None)
+
+
+def test_a_client_that_does_not_read_its_last_answer_is_cut(later: Callable[[FakeTransport], None]) -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    client.protocol.pause_writing()
+    later(client)
+    cut: list[bool] = []
+    client.abort = lambda: cut.append(True)  # type: ignore[method-assign]
+    proxy.upstream.answer(OK)
+    client.send(GET)
+    assert len(proxy.connector.upstreams) == 1 and proxy.upstream.received.count(b"GET /") == 1
+    proxy.advance(599)
+    assert not cut
+    proxy.advance(2)
+    assert cut
