@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dataplane.chain import expressions
@@ -16,7 +17,7 @@ from dataplane.chain.filter import WHOLE, EndHook, Env, Filter, Refused, Request
 from dataplane.chain.header_edits import header_name
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
-from dataplane.http.heads import Head, is_name, lines_of
+from dataplane.http.heads import is_name, lines_of
 from gatewright.cel.errors import CelError
 from gatewright.cel.values import Redacted
 from gatewright.wire.v1 import authentication_pb2
@@ -173,14 +174,21 @@ def _parameters(target: bytes, at: int, wanted: bytes) -> list[tuple[int, int]]:
     """Where the parameters called `wanted` stand in a target whose query begins at `at`."""
     if target.find(wanted, at) < 0 and target.find(b"%", at) < 0 and target.find(b"+", at) < 0:
         return []
-    spans, start = [], at
-    for piece in target[at:].split(b"&"):
-        end = start + len(piece)
-        name = piece.partition(b"=")[0]
-        if name == wanted or ((b"%" in name or b"+" in name) and _form_name(name) == wanted):
-            spans.append((start, end))
-        start = end + 1
-    return spans
+    mark = at - 1
+    return [(at + match.start(), mark + match.end()) for match in _parameter(wanted).finditer(target[mark:])]
+
+
+@lru_cache(512)
+def _parameter(name: bytes) -> re.Pattern[bytes]:
+    """The parameters of this name in a query with its "?", however the name is escaped; its group is the sign before
+    the name, and that. One search: it is clients who say how many parameters there are."""
+    return re.compile(rb"((?:\A\?|&)%b)(?:=[^&]*)?(?=&|\Z)" % b"".join(map(_letter, name)))
+
+
+def _letter(octet: int) -> bytes:
+    """An octet of a form's name as it may be written (WHATWG URL, application/x-www-form-urlencoded)."""
+    plus = b"|\\+" if octet == ord(" ") else b""
+    return b"(?:%b%b|(?i:%%%02x))" % (re.escape(bytes((octet,))), plus, octet)
 
 
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -191,17 +199,16 @@ def _decoded(text: bytes) -> bytes:
     return _ESCAPE.sub(lambda match: bytes((int(match[1], 16),)), text) if b"%" in text else text
 
 
-def _form_name(name: bytes) -> bytes:
-    return _decoded(name.replace(b"+", b" "))
-
-
 def redacted(target: bytes, name: bytes) -> bytes:
     """A target in which the values of a parameter cannot be read."""
-    at = target.find(b"?") + 1
-    for start, end in reversed(_parameters(target, at, name) if at else []):
-        key = target[start:end].partition(b"=")[0]
-        target = target[:start] + key + b"=" + REDACTED + target[end:]
-    return target
+    mark = target.find(b"?")
+    if mark < 0:
+        return target
+    pieces = _parameter(name).split(target[mark:])
+    if len(pieces) == 1:
+        return target
+    pieces[1::2] = [start + b"=" + REDACTED for start in pieces[1::2]]
+    return target[:mark] + b"".join(pieces)
 
 
 def _hiding(name: bytes) -> EndHook:
@@ -230,7 +237,7 @@ _COOKIE = b"\r\ncookie:"
 
 def in_cookie(name: str) -> Location:
     """The value of a cookie (RFC 6265 4.2.1), without the quotation marks that it may stand in."""
-    wanted = name.encode()
+    pairs = re.compile(rb"(?:\A|;)([ \t]*%b[ \t]*=[^;]*)" % re.escape(name.encode())).finditer
 
     def find(x: Exchange) -> Found | None:
         head = x.request
@@ -238,25 +245,16 @@ def in_cookie(name: str) -> Location:
             return None
         found: Found | None = None
         for line, end in lines_of(head.low, b"cookie"):
-            for start, stop in _pairs(head, line + len(_COOKIE), end, wanted):
+            at = line + len(_COOKIE)
+            for match in pairs(head.block[at:end]):  # one search: it is clients who say how many cookies there are
+                start, stop = match.span(1)
                 if found is not None:
                     return AMBIGUOUS
-                value = head.block[start:stop].partition(b"=")[2].strip(b" \t")
-                found = (value, *_cookie_span(head.block, line, end, start, stop))
+                value = match[1].partition(b"=")[2].strip(b" \t")
+                found = (value, *_cookie_span(head.block, line, end, at + start, at + stop))
         return found
 
     return Location(find, _unquoted, _cut)
-
-
-def _pairs(head: Head, at: int, end: int, wanted: bytes) -> list[tuple[int, int]]:
-    """Where the cookies called `wanted` stand in the value between `at` and `end`: from after ";" to before ";"."""
-    spans, start = [], at
-    for piece in head.block[at:end].split(b";"):
-        name, sign, _ = piece.partition(b"=")
-        if sign and name.strip(b" \t") == wanted:
-            spans.append((start, start + len(piece)))
-        start += len(piece) + 1
-    return spans
 
 
 def _cookie_span(block: bytes, line: int, end: int, start: int, stop: int) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -111,6 +113,41 @@ def test_the_log_shows_that_there_was_a_parameter() -> None:
     x = with_target(b"/?a=1&key=secret&%6Bey=other&b")
     assert KEY.find(x) is AMBIGUOUS
     assert x.asked_target == b"/?a=1&key=<redacted>&%6Bey=<redacted>&b"
+
+
+def calls_made(work: Callable[[], object]) -> int:
+    """Calls of functions, Python's own among them, that some work takes."""
+    count = 0
+
+    def counted(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("piece", [b"&", b"a&", b"%41=&", b"+=+&"])
+def test_looking_for_a_parameter_takes_no_longer_for_more_of_others(piece: bytes) -> None:
+    """Clients choose how many there are."""
+    few, many = (with_target(b"/?" + piece * count) for count in (2, 2000))
+    assert calls_made(lambda: KEY.find(many)) == calls_made(lambda: KEY.find(few))
+
+
+def test_values_of_a_parameter_that_is_there_very_often_are_hidden_in_one_go() -> None:
+    x = with_target(b"/?" + b"key=s&" * 2000)
+    assert calls_made(lambda: KEY.find(x)) < 10 * 2000
+    assert x.asked_target == b"/?" + b"key=<redacted>&" * 2000
+
+
+def test_looking_for_a_cookie_takes_no_longer_for_more_of_others() -> None:
+    place = locations.in_cookie("key")
+    few, many = (with_headers(b"Cookie: " + b" ; a=b;" * count) for count in (2, 2000))
+    assert calls_made(lambda: place.find(many)) == calls_made(lambda: place.find(few))
 
 
 @pytest.mark.parametrize(
