@@ -6,7 +6,7 @@ there which leaves the attachment as it was does not translate the route again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from controlplane.translate.conditions import Condition
@@ -32,6 +32,11 @@ class Parent:
     hostnames: tuple[str, ...] = ()
     """The route's own hostnames that meet those of its served listeners; () for any host."""
     refused: Condition | None = None
+
+    @property
+    def listener_names(self) -> Iterator[str]:
+        """Of the served ones."""
+        return (key.rpartition("/")[2] for key in self.listeners)
 
 
 def gateway_of(reference: ParentReference, namespace: str) -> ObjectKey | None:

@@ -6,7 +6,7 @@ changed, keeping those of conditions whose status stayed (Kubernetes API convent
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +15,9 @@ StatusBody = dict[str, Any]  # Any: the JSON of a Kubernetes status
 
 # Lists of entries with conditions of their own, and the field that says which entry is which.
 ENTRY_IDENTITIES = {"listeners": "name", "parents": "parentRef", "ancestors": "ancestorRef"}
+
+MOST_NAMED = 8
+"""Losses that one message names: a policy on all routes of a folder can lose everywhere."""
 
 STATUS_TEXT = {True: "True", False: "False", None: "Unknown"}
 
@@ -41,6 +44,12 @@ class Condition:
 def rendered(conditions: Iterable[Condition | None], generation: int) -> list[dict[str, Any]]:
     """The JSON of the conditions that are there, in the order given."""
     return [condition.rendered(generation) for condition in conditions if condition is not None]
+
+
+def joined(texts: Sequence[str]) -> str:
+    """One message of several, the first ones in full."""
+    over = len(texts) - MOST_NAMED
+    return "; ".join(texts[:MOST_NAMED]) + (f"; and {over} more" if over > 0 else "")
 
 
 def timestamp(seconds: float) -> str:

@@ -53,7 +53,7 @@ class Collections:
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {
             "GatewayClass": of_gateways.of_classes,
             "Gateway": of_gateways.of_gateways,
-            "HTTPRoute": RouteStatuses(graph, inputs, routes).of_routes,
+            "HTTPRoute": RouteStatuses(graph, inputs, routes, outcomes).of_routes,
             "GatewayBackend": BackendStatuses(graph, inputs, views, backends).of_backends,
             "GatewayPolicy": PolicyStatuses(graph, inputs, policies, outcomes).of_policies,
             "GatewayParameters": graph.map(

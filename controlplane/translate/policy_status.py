@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from controlplane.translate.conditions import Condition, StatusBody, rendered
+from controlplane.translate.conditions import Condition, StatusBody, joined, rendered
 from controlplane.translate.fleet import rejected
 from controlplane.translate.keys import ObjectKey, policy_resource, secret_resource
 from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
@@ -25,8 +25,6 @@ ATTACHED: Final = Condition("Attached", True, "Attached", "")
 
 MAX_ANCESTORS: Final = 16
 """As the CRD says."""
-MOST_NAMED: Final = 8
-"""Conflicts that one message names: a policy on all routes of a folder can lose everywhere."""
 
 Refusals = Callable[[ObjectKey, str], str | None]
 """What the proxies of a Gateway said against a resource, if anything."""
@@ -89,7 +87,7 @@ class PolicyReport:
             for each in loss.conflicts
             if each.place in self._places.get(gateway, ())
         ]
-        return Condition("Conflicted", True, "Conflicted", _joined(texts)) if texts else None
+        return Condition("Conflicted", True, "Conflicted", joined(texts)) if texts else None
 
     def _overridden(self, gateway: ObjectKey) -> Condition | None:
         """Present only when True."""
@@ -99,7 +97,7 @@ class PolicyReport:
             for each in loss.overridden
             if each.place in self._places.get(gateway, ()) and _is_of(each.lock, gateway)
         ]
-        return Condition("Overridden", True, "Overridden", _joined(texts)) if texts else None
+        return Condition("Overridden", True, "Overridden", joined(texts)) if texts else None
 
     def _rejected(self, gateway: ObjectKey) -> Condition | None:
         """What the proxies refused of the policy: its fields, and what has no status of ours to write, Secrets and
@@ -131,11 +129,6 @@ def _attached(missing: Sequence[str]) -> Condition:
 def _is_of(lock: PlaceKey, gateway: ObjectKey) -> bool:
     """Whether an override acts on this Gateway; one on a route acts wherever the route is."""
     return lock.kind != "Gateway" or (lock.namespace, lock.name) == gateway
-
-
-def _joined(texts: Sequence[str]) -> str:
-    over = len(texts) - MOST_NAMED
-    return "; ".join(texts[:MOST_NAMED]) + (f"; and {over} more" if over > 0 else "")
 
 
 # Conditions of which True is the bad news.

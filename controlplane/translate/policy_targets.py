@@ -49,7 +49,7 @@ def route_view(route: HTTPRoute, parents: Sequence[Parent]) -> RouteView:
     return RouteView(
         frozenset(rule.name for rule in route.spec.rules if rule.name),
         tuple(parent.gateway for parent in parents),
-        tuple((parent.gateway, listener.rpartition("/")[2]) for parent in parents for listener in parent.listeners),
+        tuple((parent.gateway, name) for parent in parents for name in parent.listener_names),
     )
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from controlplane.translate.attachment import Parent
-from controlplane.translate.conditions import Condition, StatusBody, rendered
+from controlplane.translate.conditions import Condition, StatusBody, joined, rendered
 from controlplane.translate.fleet import rejected
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.routes import PlacedRoute
+from controlplane.translate.routes import PlacedRoute, RouteTranslation
 from gatewright.api.http_route import HTTPRoute
 from gatewright.api.names import CONTROLLER_NAME
+from gatewright.api.own_fields import own_fields
+from gatewright.api.problem import path_text
 from gatewright.api.references import ParentReference
+from gatewright.attach.outcome import Setting, Winners, lock_on
+from gatewright.attach.places import ListenerPosition, PlaceKey, rule_places
 
 ACCEPTED = Condition("Accepted", True, "Accepted", "")
 RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")
@@ -21,39 +25,93 @@ NOT_EXAMINED = Condition("ResolvedRefs", None, "Pending", "not examined, because
 Refusals = Callable[[ObjectKey, str], str | None]
 """What the proxies of a Gateway said against a resource, if anything."""
 
+Locks = Callable[[PlaceKey], Winners[ObjectKey]]
+"""The policies that lock a setting at a place."""
 
-def status(route: HTTPRoute, parents: Sequence[Parent], placed: PlacedRoute, refusals: Refusals) -> StatusBody:
-    """The status, with the entries in the order of the parentRefs. Other controllers' entries are theirs."""
-    generation = route.metadata.generation
-    return {
-        "parents": [
-            {
-                "parentRef": as_written(route.spec.parent_refs[parent.position]),
-                "controllerName": CONTROLLER_NAME,
-                "conditions": rendered(_conditions(parent, placed, refusals), generation),
-            }
-            for parent in parents
-        ]
-    }
+
+class RouteReport:
+    """What is known of one HTTPRoute when its status is written."""
+
+    def __init__(
+        self, route: HTTPRoute, parents: Sequence[Parent], placed: PlacedRoute, refusals: Refusals, locks: Locks
+    ) -> None:
+        self._route = route
+        self._parents = parents
+        self._placed = placed
+        self._refusals = refusals
+        self._locks = locks
+        self._own_fields = list(_own_fields(route, placed.translation))
+
+    def status(self) -> StatusBody:
+        """The status, with the entries in the order of the parentRefs. Other controllers' entries are theirs."""
+        generation = self._route.metadata.generation
+        return {
+            "parents": [
+                {
+                    "parentRef": as_written(self._route.spec.parent_refs[parent.position]),
+                    "controllerName": CONTROLLER_NAME,
+                    "conditions": rendered(self._conditions(parent), generation),
+                }
+                for parent in self._parents
+            ]
+        }
+
+    def _conditions(self, parent: Parent) -> list[Condition | None]:
+        translation = self._placed.translation
+        accepted = parent.refused or translation.refused or ACCEPTED
+        resolved = NOT_EXAMINED if translation.refused else translation.unresolved or RESOLVED
+        losses = (self._overridden(parent), self._rejected(parent.gateway))
+        return [accepted, resolved, translation.partially_invalid, *losses]
+
+    def _overridden(self, parent: Parent) -> Condition | None:
+        """Fields of rules that a policy locks, on one of the parent's listeners at least. Present only when True, as
+        for policies."""
+        texts = dict.fromkeys(
+            f"{own.setting} of GatewayPolicy {lock.policy} on {lock.place} overrides {own.path} of rule {own.position}"
+            for own in self._own_fields
+            for listener in parent.listener_names
+            if (lock := lock_on(own.setting, _way(parent.gateway, listener, own.places), self._locks)) is not None
+        )
+        return Condition("Overridden", True, "Overridden", joined([*texts])) if texts else None
+
+    def _rejected(self, gateway: ObjectKey) -> Condition | None:
+        """What the proxies refused of the route: its rules, and Services, which have no status that is ours to
+        write."""
+        placed = self._placed
+        if gateway not in placed.gateways:
+            return None
+        names = [name for owner, name, _ in placed.resources if owner == gateway]
+        names += [backend.resource for backend in placed.translation.backends if backend.kind == "service"]
+        texts = [f"{name}: {text}" for name in names if (text := self._refusals(gateway, name)) is not None]
+        return rejected(texts) if texts else None
+
+
+class OwnField(NamedTuple):
+    """What a rule says itself, and a policy may lock."""
+
+    position: int
+    """Of the rule."""
+    path: str
+    setting: Setting
+    places: tuple[PlaceKey, ...]
+    """Route and rule."""
+
+
+def _own_fields(route: HTTPRoute, translation: RouteTranslation) -> Iterator[OwnField]:
+    """Of the rules that are served."""
+    served = {position for position, _ in translation.rules}
+    for position, rule in enumerate(route.spec.rules):
+        for path, setting in own_fields(rule) if position in served else ():
+            places = tuple(place for _, place in rule_places(*route.key, rule.name or ""))
+            yield OwnField(position, path_text(path), setting, places)
+
+
+def _way(gateway: ObjectKey, listener: str, places: Sequence[PlaceKey]) -> Iterator[PlaceKey]:
+    """All places above a rule's own fields on one listener, the least specific first."""
+    yield from (place for _, place in ListenerPosition(gateway, listener).places())
+    yield from places
 
 
 def as_written(reference: ParentReference) -> dict[str, Any]:
     """The parentRef in API names, without defaults that the user left out: entries are found again by equality."""
     return reference.model_dump(by_alias=True, exclude_unset=True)
-
-
-def _conditions(parent: Parent, placed: PlacedRoute, refusals: Refusals) -> list[Condition | None]:
-    translation = placed.translation
-    accepted = parent.refused or translation.refused or ACCEPTED
-    resolved = NOT_EXAMINED if translation.refused else translation.unresolved or RESOLVED
-    return [accepted, resolved, translation.partially_invalid, _rejected(parent.gateway, placed, refusals)]
-
-
-def _rejected(gateway: ObjectKey, placed: PlacedRoute, refusals: Refusals) -> Condition | None:
-    """What the proxies refused of the route: its rules, and Services, which have no status that is ours to write."""
-    if gateway not in placed.gateways:
-        return None
-    names = [name for owner, name, _ in placed.resources if owner == gateway]
-    names += [backend.resource for backend in placed.translation.backends if backend.kind == "service"]
-    texts = [f"{name}: {text}" for name in names if (text := refusals(gateway, name)) is not None]
-    return rejected(texts) if texts else None

@@ -13,10 +13,10 @@ from typing import Any, Final
 from gatewright.api import reach
 from gatewright.api.advice import Advice
 from gatewright.api.gateway_policy import GatewayPolicy, GatewayPolicySpec
-from gatewright.api.http_route import HTTPRoute, HTTPRouteRule
+from gatewright.api.http_route import HTTPRoute
 from gatewright.api.listener_set import ListenerSet
 from gatewright.api.metadata import ObjectKey
-from gatewright.api.parts import Path
+from gatewright.api.own_fields import own_fields
 from gatewright.api.references import ParentReference
 from gatewright.api.sections import port_number, sections
 from gatewright.attach.outcome import Claim, Setting, lock_on, order, outcome, winners
@@ -157,7 +157,7 @@ def _lost_by_rules(route: HTTPRoute, world: _World) -> Iterator[Advice]:
     """What stands in a rule itself is the most specific, and lost to any override above."""
     place = PlaceKey(*route.key)
     for index, rule in enumerate(route.spec.rules):
-        for path, setting in _own_fields(rule):
+        for path, setting in own_fields(rule):
             for way in world.above(place):
                 here = [*way, place, place._replace(section=rule.name)] if rule.name else [*way, place]
                 lock = lock_on(setting, here, world.winners_at)
@@ -165,14 +165,3 @@ def _lost_by_rules(route: HTTPRoute, world: _World) -> Iterator[Advice]:
                     message = f"has no effect: {lock.policy} on {lock.place} overrides it"
                     yield Advice(("spec", "rules", index, *path), message)
                     break
-
-
-def _own_fields(rule: HTTPRouteRule) -> Iterator[tuple[Path, Setting]]:
-    """Fields and filters of a rule that policies have, too (decisions, HTTPRoute's own filter or field)."""
-    if rule.timeouts is not None:
-        yield ("timeouts",), Setting(Phase.POST_ROUTING, "timeouts")
-    if rule.retry is not None:
-        yield ("retry",), Setting(Phase.POST_ROUTING, "retry")
-    for index, each in enumerate(rule.filters):
-        if each.cors is not None:
-            yield ("filters", index), Setting(Phase.POST_ROUTING, "cors")

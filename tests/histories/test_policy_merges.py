@@ -30,7 +30,9 @@ SPOTS = [
     ]
 ]
 PORTS = {"web": 8080, "admin": 8081}
-PATHS = {("cart", "pay"): "/cart/pay", ("cart", ""): "/cart", ("pages", "all"): "/pages"}
+PATHS = {("cart", "pay"): "/cart/pay", ("cart", ""): "/cart", ("pages", "all"): "/pages", ("own", ""): "/own"}
+OWN = [Spot(EDGE, listener, None, ("HTTPRoute", "default", "own"), "") for listener in PORTS]
+"""The rule with timeouts of its own, in the order of its route's parents; no policy names it."""
 TARGETS: list[Target] = [
     *(("Gateway", *EDGE, section) for section in ("", "web", "admin")),
     *(("HTTPRoute", "default", "cart", section) for section in ("", "pay")),
@@ -67,6 +69,13 @@ metadata: {name: pages}
 spec:
   parentRefs: [{name: edge, sectionName: admin}]
   rules: [{name: all, matches: [{path: {value: /pages}}]}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: own}
+spec:
+  parentRefs: [{name: edge, sectionName: web}, {name: edge, sectionName: admin}]
+  rules: [{timeouts: {request: 99s}, matches: [{path: {value: /own}}]}]
 """
 
 
@@ -156,6 +165,15 @@ class Planes:
             "transformation": [value.decode() for value in x.request.get_all(b"x-met")],
         }
 
+    def locked_out(self) -> list[bool]:
+        """Whether the rule with timeouts of its own runs with those of a policy, by parent."""
+        return [self.sent(spot)[0].policies.timeouts.request != 99 for spot in OWN]
+
+    def told_locked_out(self) -> list[bool]:
+        """The same as the route's status has it."""
+        entries = [self.world.conditions("HTTPRoute", "own", entry=entry) for entry in range(len(OWN))]
+        return [any(line.startswith("Overridden=True ") for line in lines) for lines in entries]
+
     def troubles(self, name: str) -> set[str]:
         """What the status of a policy complains of."""
         lines = [line.partition("=")[0] for line in self.world.conditions("GatewayPolicy", name)]
@@ -193,5 +211,6 @@ def test_requests_and_statuses_are_what_the_naive_merge_says(seed: int) -> None:
             planes.put(text_of(document))
         for spot in SPOTS:
             assert planes.met(spot) == expected(list(known.values()), spot), (spot, known)
+        assert planes.told_locked_out() == planes.locked_out(), known
         told = {name: planes.troubles(name) for name in known}
         assert told == {name: expected_troubles(list(known.values()), name) for name in known}, known

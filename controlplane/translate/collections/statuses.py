@@ -6,7 +6,7 @@ They depend on the whole object, not on a view, because each carries its `genera
 from __future__ import annotations
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import gateway_status, own_kinds, route_status
+from controlplane.translate import gateway_status, own_kinds
 from controlplane.translate.backends import GatewayBackendView
 from controlplane.translate.collections.backends import UsedBackends
 from controlplane.translate.collections.gateways import Gateways
@@ -22,6 +22,7 @@ from controlplane.translate.keys import BackendKey, ObjectKey
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.policy_status import PolicyReport
 from controlplane.translate.policy_targets import Attachment
+from controlplane.translate.route_status import RouteReport
 from controlplane.translate.routes import PlacedRoute
 
 
@@ -55,9 +56,10 @@ class GatewayStatuses:
 class RouteStatuses:
     """Of HTTPRoutes."""
 
-    def __init__(self, graph: Graph, inputs: Inputs, routes: Routes) -> None:
+    def __init__(self, graph: Graph, inputs: Inputs, routes: Routes, outcomes: Outcomes) -> None:
         self._inputs = inputs
         self._routes = routes
+        self._outcomes = outcomes
         self.of_routes = graph.map("route statuses", routes.placed, self._status)
 
     def _status(self, context: Context, key: ObjectKey, route: PlacedRoute) -> StatusBody | None:
@@ -65,9 +67,14 @@ class RouteStatuses:
         parents = context.fetch(self._routes.attachments, key)
         if item is None or parents is None:
             return None
-        return route_status.status(
-            item, parents, route, lambda gateway, name: context.fetch(self._inputs.refusals, RefusalKey(gateway, name))
+        report = RouteReport(
+            item,
+            parents,
+            route,
+            lambda gateway, name: context.fetch(self._inputs.refusals, RefusalKey(gateway, name)),
+            lambda place: context.fetch(self._outcomes.locks, place) or {},
         )
+        return report.status()
 
 
 class BackendStatuses:
