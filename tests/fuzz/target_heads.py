@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from dataplane.chain.replies import REPLIES
-from dataplane.server.responding import LINGER
+from dataplane.server.states import LINGER
 from tests.fuzz.readers import read_answers, read_llhttp
 from tests.fuzz.rig import Rig, pieces, require, without_date
 from tests.fuzz.target_uri import naive_host, naive_target

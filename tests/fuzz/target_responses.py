@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from dataplane.http.chunked import FORBIDDEN_TRAILERS
-from dataplane.server.responding import LINGER
+from dataplane.server.states import LINGER
 from tests.fuzz.readers import first_end, read_answers
 from tests.fuzz.rig import Rig, Violation, pieces, require
 from tests.raw.parsers import read_h11, read_h11_responses

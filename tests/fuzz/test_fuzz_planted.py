@@ -92,7 +92,7 @@ def first_host(patch: pytest.MonkeyPatch) -> None:
 
 
 def pieces_matter(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Connection, "_refuse_head", lambda self, reason, data, end: self._refuse(reason))
+    patch.setattr(Connection, "_refuse_head", lambda self, reason, data, end: self.refuse(reason, data))
 
 
 def a_step_that_fails(patch: pytest.MonkeyPatch) -> None:
