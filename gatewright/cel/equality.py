@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gatewright.cel.budget import Budget, steps
-from gatewright.cel.errors import Fault
+from gatewright.cel.errors import OverBudget
 from gatewright.cel.operators import no_overload
 from gatewright.cel.values import LISTS, NONE, Optional, as_key, equals
 
@@ -23,7 +23,7 @@ def equal(budget: Budget, left: Any, right: Any) -> bool:
     try:
         return _equal_containers(budget, left, right)
     except RecursionError:
-        raise Fault("values nested too deeply to compare") from None
+        raise OverBudget("values nested too deeply to compare") from None
 
 
 def unequal(budget: Budget, left: Any, right: Any) -> bool:

@@ -66,7 +66,8 @@ class Fault(CelError):
 
 
 class OverBudget(CelError):
-    """The evaluation did or built more than allowed. Never absorbed: the expression is over."""
+    """The evaluation did or built more than allowed, or met values nested deeper. Never absorbed: the expression is
+    over."""
 
 
 # What generated code may raise for a wrong value: its own faults, and what Python says of `map[key]` and `list[index]`.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gatewright.cel.errors import Fault
+from gatewright.cel.errors import Fault, OverBudget
 
 MAX_INT = (1 << 63) - 1
 MIN_INT = -(1 << 63)
@@ -182,7 +182,7 @@ def equals(left: Any, right: Any) -> bool:
         if one is two:
             return bool(left == right)
     except RecursionError:
-        raise Fault("values nested too deeply to compare") from None
+        raise OverBudget("values nested too deeply to compare") from None
     return isinstance(left, str) and isinstance(right, str) and left == right
 
 

@@ -157,6 +157,21 @@ def test_nobody_gets_past_a_rule_that_he_makes_cost_too_much(action: str) -> Non
     assert answer is not None and answer.reason == "AuthorizationDenied"
 
 
+@pytest.mark.parametrize(
+    "padding",
+    ["[" * 5000 + "]" * 5000, f"[{'1,' * 300_000}1]"],
+    ids=["nested too deeply for us", "too many values"],
+)
+@pytest.mark.parametrize("read", ["json(request.body).role == 'admin'", "toJson(json(request.body)).contains('admin')"])
+def test_nobody_gets_past_a_deny_by_json_that_servers_read_and_we_do_not(read: str, padding: str) -> None:
+    rules = f'policies: {{authorization: {{action: Deny, policy: {{matchExpressions: ["{read}"]}}}}}}'
+    proxy = MemoryProxy(text_of(rules + "\nbackends: [{host: 127.0.0.1:9000}]"))
+    for body in ('{"role": "admin"}', f'{{"role": "admin", "x": {padding}}}'):
+        client = proxy.connect()
+        client.send(f"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        assert client.received.startswith(b"HTTP/1.1 403 ")
+
+
 def test_the_log_tells_of_a_rule_that_costs_too_much() -> None:
     filters = [
         rule("Deny", "false", source="default/a"),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gatewright.cel.budget import Budget, built
-from gatewright.cel.errors import Fault
+from gatewright.cel.errors import Fault, OverBudget
 from gatewright.cel.functions import times
 from gatewright.cel.values import Duration, Timestamp, TypeValue, Uint, entries, type_name
 
@@ -49,7 +49,7 @@ def _text(budget: Budget, value: Any, precision: int) -> str:
     try:
         return shown(budget, value)
     except RecursionError:
-        raise Fault("format: nested too deeply") from None
+        raise OverBudget("format: nested too deeply") from None
 
 
 def shown(budget: Budget, value: Any) -> str:

@@ -11,8 +11,8 @@ import json
 import math
 from typing import Any
 
-from gatewright.cel.budget import Budget, built
-from gatewright.cel.errors import Fault
+from gatewright.cel.budget import LARGE, Budget, built, steps
+from gatewright.cel.errors import Fault, OverBudget
 from gatewright.cel.functions import encoders, times
 from gatewright.cel.functions.table import A, both, function
 from gatewright.cel.functions.text import as_text
@@ -31,6 +31,7 @@ from gatewright.cel.values import (
 )
 
 COST = 4  # bytes built for each byte of JSON text, about
+VALUES_PER_STEP = 2  # of a long text; a comma stands for a value
 
 
 def _constant(word: str) -> Any:
@@ -51,8 +52,11 @@ DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=_constant)
 
 
 def parse(budget: Budget, value: str | bytes) -> Any:
-    """JSON text as a value. Text nested deeper than Python's own limit is an error, as is a repeated end."""
+    """JSON text as a value. Text nested deeper than Python's own limit is over the budget, like one of too many values:
+    an ordinary error would be a way for clients to have an expression not hold."""
     built(budget, COST * len(value))
+    if len(value) > LARGE:
+        steps(budget, (value.count(b",") if isinstance(value, bytes) else value.count(",")) / VALUES_PER_STEP)
     try:
         text = as_text(value)
         decoded = DECODER.decode(text)
@@ -64,7 +68,7 @@ def parse(budget: Budget, value: str | bytes) -> Any:
     except ValueError as error:
         raise Fault(f"not JSON: {str(error)[:80]}") from None
     except RecursionError:
-        raise Fault("not JSON: nested too deeply") from None
+        raise OverBudget("JSON nested too deeply") from None
 
 
 def write(budget: Budget, value: Any) -> str:
@@ -81,7 +85,7 @@ MAX_LEVELS = 100
 def _plain(budget: Budget, value: Any, level: int) -> Any:
     """The value in types that JSON has."""
     if level > MAX_LEVELS:
-        raise Fault("toJson: nested too deeply")
+        raise OverBudget("toJson: nested too deeply")
     kind = type(value)
     if kind is float and not math.isfinite(value):
         return None

@@ -10,8 +10,16 @@ from gatewright.cel.errors import OverBudget
 from gatewright.cel.program import compile_expression
 from gatewright.cel.types import DYN, STRING, list_of
 
-ENVIRONMENT = Environment([Field("l", list_of(DYN)), Field("s", STRING), Field("big", STRING)])
-CONTEXT = Values({"l": list(range(300)), "s": "ab", "big": "ab" * 1_000_000})
+ENVIRONMENT = Environment([Field("l", list_of(DYN)), *(Field(name, STRING) for name in ("s", "big", "deep", "many"))])
+CONTEXT = Values(
+    {
+        "l": list(range(300)),
+        "s": "ab",
+        "big": "ab" * 1_000_000,
+        "deep": "[" * 2000 + "]" * 2000,
+        "many": f"[{'1,' * 300_000}1]",
+    }
+)
 
 
 def shared(result: str) -> str:
@@ -40,6 +48,10 @@ def shared(result: str) -> str:
         ("l.map(a, [big].join())", "bytes built"),
         ("l.map(a, toJson(big))", "bytes built"),
         ("l.map(a, base64.encode(bytes(big)))", "bytes built"),
+        ("json(many)", "steps"),
+        ("json(bytes(many))", "steps"),
+        ("json(deep) == 1 || true", "nested too deeply"),
+        ("toJson(json(deep.substring(0, 102) + deep.substring(3898))) != ''", "nested too deeply"),
         ("l.map(a, '%s'.format([big]))", "bytes built"),
         ("l.map(a, big.split(','))", "bytes built"),
         ("sets.contains(l, lists.range(5000))", "steps"),

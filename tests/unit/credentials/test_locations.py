@@ -140,7 +140,7 @@ def test_looking_for_a_parameter_takes_no_longer_for_more_of_others(piece: bytes
 
 def test_values_of_a_parameter_that_is_there_very_often_are_hidden_in_one_go() -> None:
     x = with_target(b"/?" + b"key=s&" * 2000)
-    assert calls_made(lambda: KEY.find(x)) < 10 * 2000
+    assert calls_made(lambda: KEY.find(x)) < 4 * 2000
     assert x.asked_target == b"/?" + b"key=<redacted>&" * 2000
 
 
