@@ -78,91 +78,129 @@ class Exchange(Variables):
         "version",
     )
 
+    # --- whose it is
+
+    down: Any
+    """Who carries this exchange downstream: a `server/connection.Connection`, later also an HTTP/2 stream."""
+    started: float
+    """Monotonic seconds at the last byte of the request head."""
+    peer: str
+    """The client's IP address, IPv4 written plainly."""
+    bind: str
+    """Key of the bind that it came in on."""
+
+    # --- the request
+
+    method: bytes
+    target: bytes
+    asked_target: bytes
+    """`asked_target` and `asked_host` stay as the client sent them; steps may change the others."""
+    path: bytes
+    query: bytes
+    host: bytes
+    asked_host: bytes
+    authority: bytes
+    scheme: bytes
+    version: bytes
+    request: Head
+    has_body: bool
+    """The request came with a body (of any length, if it is chunked), or a step made one."""
+    body: Body | None
+    """The request body, when it is held for a step or for an upstream that is not connected yet."""
+    held: bytes | None
+    """The whole request body, when a step asked for it or made it. It stays here after it was sent."""
+    body_bytes: int
+    """Request body bytes received."""
+
+    # --- what was decided about it
+
+    table: Any
+    """The pinned table (`table.table.Table`)."""
+    listener: Any
+    """ListenerPlan that took the request, or None."""
+    plan: Any
+    """RoutePlan, or None when no route matched."""
+    prefix: bytes
+    """The path prefix that the rule matched; b"" when it matched otherwise."""
+    policies: Any
+    """What the policies of `plan` come to on `listener` (`plans.RoutePolicies`), once the route is known."""
+    target_plan: Any
+    """The chosen Target of `plan`."""
+    stage: int
+    """How far the descent came (`proxy/responses`)."""
+    stopped: int
+    """Index of the step that ended the descent, -1 when none did."""
+    host_set: bool
+    """A step chose the host to send (URLRewrite, a header modifier): hostRewrite leaves it."""
+    attributes: dict[str, Any] | None
+    """What policies leave for later expressions, by path of the variable ("jwt", "extauthz", "metadata", ...)."""
+
+    # --- its tries upstream
+
+    backend_plan: Any
+    """BackendPlan of the chosen backend."""
+    endpoint: Any
+    """upstream.endpoint.Endpoint in use or last used."""
+    up: Any
+    """The upstream connection that carries this exchange now."""
+    attempt: int
+    """Number of this try upstream, from 0."""
+    trying: bool
+    """An attempt is under way and counted at its endpoint."""
+    deadline: float
+    attempt_deadline: float
+    """Monotonic seconds at which the request, or the present attempt up to its response head, has to be done."""
+    out: bytes
+    """What was written upstream so far, while it can still be sent again."""
+    retries: Any
+    """How often it may be tried again (`proxy/retries.Retries`); None: no policy says so."""
+    copy: Any
+    """The request body as it went upstream (`proxy/replay.BodyCopy`), while another try or a mirror may need it."""
     copies: Any
     """What mirrors get (`proxy/mirrors.Mirroring`), when it was drawn before the steps of a backend reference; set only
     where there are both."""
 
+    # --- the response
+
+    status: int
+    response: Head | None
+    """Response headers, once there are any that a response step may edit."""
+    answer_body: bytes | None
+    """The whole response body while response steps run, when one of them reads it and it could be held. A step that
+    makes another one sets it, and `answer_changed`."""
+    answer_changed: bool
+    answer_over: bool
+    """The response body was too large to be held for the steps that read it."""
+    response_bytes: int
+    """Response body bytes sent to the client."""
+    reason: str
+    """Why we made the answer ourselves (a code of `chain/replies`), or ""."""
+    detail: str
+    """What the log says beside `reason`; never sent to a client."""
+    replied: bool
+    """An answer is decided: a response head went to the client, or is about to."""
+    ended: bool
+    took: float
+    """Seconds from `started` to the last byte. Set when its log line is made, for expressions."""
+
     def __init__(self, down: Any, method: bytes, target: bytes, request: Head, started: float) -> None:
         self.down = down
-        """Who carries this exchange downstream: a `server/connection.Connection`, later also an HTTP/2 stream."""
         self.method = method
         self.target = self.asked_target = target
-        """`asked_target` and `asked_host` stay as the client sent them; steps may change the others."""
         self.request = request
         self.started = started
-        """Monotonic seconds at the last byte of the request head."""
-        self.path = self.query = self.host = self.asked_host = self.authority = b""
+        self.path = self.query = self.host = self.asked_host = self.authority = self.prefix = self.out = b""
         self.scheme = b"http"
         self.version = b"HTTP/1.1"
-        self.peer = ""
-        """The client's IP address, IPv4 written plainly."""
-        self.table: Any = None
-        """The pinned table (`table.table.Table`)."""
-        self.bind = ""
-        """Key of the bind that it came in on."""
-        self.listener: Any = None
-        """ListenerPlan that took the request, or None."""
-        self.plan: Any = None
-        """RoutePlan, or None when no route matched."""
-        self.prefix = b""
-        """The path prefix that the rule matched; b"" when it matched otherwise."""
-        self.policies: Any = None
-        """What the policies of `plan` come to on `listener` (`plans.RoutePolicies`), once the route is known."""
-        self.backend_plan: Any = None
-        """BackendPlan of the chosen backend."""
-        self.endpoint: Any = None
-        """upstream.endpoint.Endpoint in use or last used."""
-        self.up: Any = None
-        """The upstream connection that carries this exchange now."""
-        self.attempt = 0
-        """Number of this try upstream, from 0."""
-        self.target_plan: Any = None
-        """The chosen Target of `plan`."""
-        self.trying = False
-        """An attempt is under way and counted at its endpoint."""
-        self.deadline = self.attempt_deadline = _NEVER
-        """Monotonic seconds at which the request, or the present attempt up to its response head, has to be done."""
-        self.has_body = False
-        """The request came with a body (of any length, if it is chunked)."""
-        self.held: bytes | None = None
-        """The whole request body, when a step asked for it or made it. It stays here after it was sent."""
-        self.body: Body | None = None
-        """The request body, when it is held for a step or for an upstream that is not connected yet."""
-        self.out = b""
-        """What was written upstream so far, while it can still be sent again."""
-        self.host_set = False
-        """A step chose the host to send (URLRewrite, a header modifier): hostRewrite leaves it."""
-        self.retries: Any = None
-        """How often it may be tried again (`proxy/retries.Retries`); None: no policy says so."""
-        self.copy: Any = None
-        """The request body as it went upstream (`proxy/replay.BodyCopy`), while another try or a mirror may need it."""
-        self.status = 0
-        self.response: Head | None = None
-        """Response headers, once there are any that a response step may edit."""
-        self.answer_body: bytes | None = None
-        """The whole response body while response steps run, when one of them reads it and it could be held. A step that
-        makes another one sets it, and `answer_changed`."""
-        self.answer_changed = False
-        self.answer_over = False
-        """The response body was too large to be held for the steps that read it."""
-        self.reason = ""
-        """Why we made the answer ourselves (a code of `chain/replies`), or ""."""
-        self.detail = ""
-        """What the log says beside `reason`; never sent to a client."""
-        self.replied = False
-        """An answer is decided: a response head went to the client, or is about to."""
-        self.ended = False
-        # `took`: seconds from `started` to the last byte; there once its log line is being made, for expressions.
-        self.stage = 0
-        """How far the descent came (`proxy/responses`)."""
+        self.peer = self.bind = self.reason = self.detail = ""
+        self.table = self.listener = self.plan = self.policies = self.target_plan = None
+        self.backend_plan = self.endpoint = self.up = self.retries = self.copy = None
+        self.body = self.held = self.response = self.answer_body = self.attributes = None
+        self.has_body = self.host_set = self.trying = self.replied = self.ended = False
+        self.answer_changed = self.answer_over = False
+        self.attempt = self.status = self.stage = self.body_bytes = self.response_bytes = 0
         self.stopped = -1
-        """Index of the step that ended the descent, -1 when none did."""
-        self.body_bytes = 0
-        """Request body bytes received."""
-        self.response_bytes = 0
-        """Response body bytes sent to the client."""
-        self.attributes: dict[str, Any] | None = None
-        """What policies leave for later expressions, by path of the variable ("jwt", "extauthz", "metadata", ...)."""
+        self.deadline = self.attempt_deadline = _NEVER
 
     def __repr__(self) -> str:
         route = self.plan.key if self.plan is not None else "-"
