@@ -16,15 +16,15 @@ from gatewright.api.names import GATEWAY_API_GROUP, GATEWAY_BACKEND, GROUP
 from gatewright.api.status import PolicyStatus
 from gatewright.api.traffic.traffic import Traffic
 
-_ROUTES: Final = tuple((GATEWAY_API_GROUP, kind) for kind in ("HTTPRoute", "GRPCRoute"))
+ROUTES: Final = tuple((GATEWAY_API_GROUP, kind) for kind in ("HTTPRoute", "GRPCRoute"))
 _STREAM_ROUTES: Final = tuple((GATEWAY_API_GROUP, kind) for kind in ("TCPRoute", "TLSRoute", "UDPRoute"))
 _GATEWAY: Final = (GATEWAY_API_GROUP, "Gateway")
 _LISTENERS: Final = (_GATEWAY, (GATEWAY_API_GROUP, "ListenerSet"))
 
 TARGETS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "frontend": (_GATEWAY,),
-    "traffic": (*_LISTENERS, *_ROUTES),
-    "backend": (*_LISTENERS, *_ROUTES, *_STREAM_ROUTES, ("", "Service"), (GROUP, GATEWAY_BACKEND)),
+    "traffic": (*_LISTENERS, *ROUTES),
+    "backend": (*_LISTENERS, *ROUTES, *_STREAM_ROUTES, ("", "Service"), (GROUP, GATEWAY_BACKEND)),
 }
 """Section of the spec to (group, kind) of its targets (spec 1, Attachment and merge rules)."""
 
@@ -103,7 +103,7 @@ class GatewayPolicySpec(RuledModel):
         if self.frontend is not None and target.section_name is not None:
             yield "sectionName", "must be absent: frontend policies attach to whole Gateways"
         early = self.traffic is not None and self.traffic.phase == "PreRouting"
-        if early and (target.group, target.kind) in _ROUTES:
+        if early and (target.group, target.kind) in ROUTES:
             yield "kind", "PreRouting policies attach to Gateways and listeners only"
 
 

@@ -87,6 +87,46 @@ def test_a_target_that_cannot_be_read_is_left_out() -> None:
     assert not sent(read(policy("a", "{kind: 7}", "csrf: {}")))
 
 
+ON_ROUTE = "{group: gateway.networking.k8s.io, kind: HTTPRoute, name: r}"
+ON_SERVICE = "{group: '', kind: Service, name: s}"
+SELECTED = """  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: gw}]
+  targetSelectors: [{group: gateway.networking.k8s.io, kind: Gateway, matchLabels: {}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("targets", "traffic"),
+    [
+        (f"{ON_GATEWAY}, {ON_SERVICE}", "csrf: {}"),  # not one of traffic's targets
+        (", ".join([ON_GATEWAY] * 17), "csrf: {}"),  # one too many
+        (f"{ON_GATEWAY}, {ON_ROUTE}", "phase: PreRouting, csrf: {}"),  # routes have no such phase
+    ],
+)
+def test_targets_that_make_a_policy_invalid_do_not_open_the_others(targets: str, traffic: str) -> None:
+    guard = sent(read(policy("a", targets, traffic)))["csrf"]
+    assert guard.invalid and "gw" in {place.object.name for place in guard.places}
+    assert guard.phase != policy_pb2.PHASE_PRE_ROUTING
+
+
+def test_both_lists_of_targets_count_where_there_may_be_one() -> None:
+    text = policy("a", ON_GATEWAY, "csrf: {}").replace(f"  targetRefs: [{ON_GATEWAY}]\n", SELECTED)
+    assert SELECTED in text
+    assert [place.object.name for place in sent(read(text))["csrf"].places] == ["gw"]
+
+
+@pytest.mark.parametrize("strategy", ["{inheritance: Overide}", "{inheritence: Override}", "Override", "[]"])
+def test_inheritance_that_cannot_be_read_opens_nothing_for_more_specific_policies(strategy: str) -> None:
+    text = policy("a", ON_GATEWAY, "csrf: {}").replace("spec:\n", f"spec:\n  strategy: {strategy}\n")
+    guard = sent(read(text))["csrf"]
+    assert guard.invalid and guard.inheritance == policy_pb2.INHERITANCE_OVERRIDE
+
+
+@pytest.mark.parametrize("strategy", ["{}", "{inheritance: Default}", "null"])
+def test_inheritance_that_can_be_read_is_kept(strategy: str) -> None:
+    text = policy("a", ON_GATEWAY, "csrf: 1").replace("spec:\n", f"spec:\n  strategy: {strategy}\n")
+    assert sent(read(text))["csrf"].inheritance != policy_pb2.INHERITANCE_OVERRIDE
+
+
 def test_the_last_good_version_counts_and_a_mend_ends_the_refusal() -> None:
     good, bad = policy("a", ON_GATEWAY, "csrf: {}"), policy("a", ON_GATEWAY, "csrf: {additionalOrigins: []}")
     assert sent(read(good, bad))["csrf"].invalid == ""
