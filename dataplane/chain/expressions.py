@@ -59,17 +59,18 @@ def condition(program: Program, cut_off: bool = False) -> Callable[[Exchange], b
     return holds
 
 
-def reads(programs: Iterable[Program], path: str) -> bool:
-    """Whether one of the expressions reads a variable, a part of it, or an object that contains it: `request.body`."""
-    return any(program.references.reads(path) for program in programs)
+def reads(programs: Iterable[Program], *paths: str) -> bool:
+    """Whether one of the expressions reads one of these variables, a part of it, or an object that contains it:
+    `request.body`. Goes over them once: they may come from a generator."""
+    return any(program.references.reads(path) for program in programs for path in paths)
 
 
 def reads_request_body(programs: Iterable[Program]) -> bool:
-    return reads(programs, "request.body") or reads(programs, "request.bodyPrefix")
+    return reads(programs, "request.body", "request.bodyPrefix")
 
 
 def reads_response_body(programs: Iterable[Program]) -> bool:
-    return reads(programs, "response.body") or reads(programs, "response.bodyPrefix")
+    return reads(programs, "response.body", "response.bodyPrefix")
 
 
 def header_value(value: Any) -> bytes | None:

@@ -214,6 +214,23 @@ def test_expressions_that_read_the_body_wait_for_it() -> None:
     assert refused.detail == "read by GatewayPolicy default/p authorization"
 
 
+BAD_BODIES = """
+policies:
+  authorization: {{action: Deny, policy: {{matchExpressions: ["string({variable}).startsWith('bad')"]}}}}
+backends: [{{host: "127.0.0.1:9000"}}]
+"""
+
+
+@pytest.mark.parametrize("variable", ["request.body", "request.bodyPrefix"])
+def test_nobody_gets_past_a_deny_by_sending_the_body_behind_the_head(variable: str) -> None:
+    proxy = MemoryProxy(text_of(BAD_BODIES.format(variable=variable)))
+    client = proxy.connect()
+    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n")
+    client.send(b"bad")
+    assert client.take().startswith(b"HTTP/1.1 403 ")
+    assert proxy.connector.upstreams == []
+
+
 def test_others_do_not() -> None:
     step = rule("Allow", "request.path == '/'")
     assert (step.may_wait, step.body) == (False, 0)

@@ -64,3 +64,20 @@ def test_secrets_stay_hidden() -> None:
 def test_a_field_is_named() -> None:
     with pytest.raises(Refused, match=r"^policy\.field: "):
         expressions.compiled("nothing", "request", "policy.field")
+
+
+@pytest.mark.parametrize(
+    ("text", "request_body", "response_body"),
+    [
+        ("request.body", True, False),
+        ("request.bodyPrefix", True, False),
+        ("json(request.body).a", True, False),
+        ("variables()", True, True),
+        ("response.bodyPrefix", False, True),
+        ("response.code", False, False),
+    ],
+)
+def test_which_expressions_read_bodies(text: str, request_body: bool, response_body: bool) -> None:
+    program = expressions.compiled(text, "response", "here")
+    assert expressions.reads_request_body(each for each in [program]) is request_body
+    assert expressions.reads_response_body(each for each in [program]) is response_body
