@@ -21,7 +21,7 @@ from gatewright.api.http_filters import CONNECTION_HEADERS
 from gatewright.api.parts import Path, parts
 from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.direct_response import DirectResponse, DirectResponseOrConditional
-from gatewright.api.traffic.ext_auth import AgentExtAuthHTTP
+from gatewright.api.traffic.ext_auth import AgentExtAuthHTTP, ExtAuthCache
 from gatewright.api.traffic.extraction import HeaderLocation
 from gatewright.api.traffic.jwt_authentication import JWKS, JWTAuthentication, RemoteJWKS
 from gatewright.api.traffic.transformation import RequestTransform, ResponseTransform
@@ -125,7 +125,9 @@ def _no_key_set(jwks: JWKS) -> Iterator[Advice]:
     except (ValueError, RecursionError):
         keys = None
     if not isinstance(keys, dict) or not isinstance(keys.get("keys"), list) or not keys["keys"]:
-        yield Advice(("inline",), 'is no JSON object with a list "keys" of keys: the proxy refuses the policy')
+        yield Advice(("inline",), f'is no JSON object with a list "keys" of keys: {REFUSED}')
+    elif all(isinstance(key, dict) and key.get("kty") == "oct" for key in keys["keys"]):
+        yield Advice(("inline",), f"has secret keys (oct) alone, and HS256 to HS512 are never valid: {REFUSED}")
 
 
 def _no_realm(basic: BasicAuthentication) -> Iterator[Advice]:
@@ -177,13 +179,25 @@ def _no_header(name: str) -> str:
     return "belongs to the connection" if name.lower() in CONNECTION_HEADERS else ""
 
 
+def _moment_long_over(cache: ExtAuthCache) -> Iterator[Advice]:
+    """A number is a time of expiry, in seconds since the epoch, and not how long."""
+    if cache.ttl.isdecimal() and int(cache.ttl) < MANY_SECONDS:
+        message = f"is a time, {cache.ttl} seconds after 1970, so nothing is kept: for a duration write {cache.ttl}s"
+        yield Advice(("ttl",), message)
+
+
+MANY_SECONDS: Final = 1_000_000_000
+"""In the year 2001."""
+
+
 def _names_in_the_log(log: AccessLog) -> Iterator[Advice]:
+    in_file = getattr(log, "add", None) is not None  # a map of names there (`file_parts`), a list of objects here
     seen: set[str] = set()
     for index, attribute in enumerate((log.attributes and log.attributes.add) or ()):
         name = attribute.name
         why = next((why for holds, why in _NO_LOG_NAMES if holds(name)), "stands there twice" if name in seen else "")
         if why:
-            yield Advice(("attributes", "add", index, "name"), f"{why}: {REFUSED}")
+            yield Advice(("add", name) if in_file else ("attributes", "add", index, "name"), f"{why}: {REFUSED}")
         seen.add(name)
 
 
@@ -213,6 +227,7 @@ _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], .
     (JWTAuthentication, _issuer_twice),
     (HeaderLocation, _header_that_stays),
     (AgentExtAuthHTTP, _headers_of_authorization),
+    (ExtAuthCache, _moment_long_over),
     (AccessLog, _names_in_the_log),
 )
 """What is looked at, and how; the order is that of the warnings about one part."""

@@ -61,6 +61,8 @@ def _at_least_a_millisecond(text: str) -> str:
 
 
 def _is_byte_size(value: Any) -> int | str:
+    if isinstance(value, float) and value.is_integer():  # YAML's 2e6 without quotes, which Kubernetes makes an integer
+        value = int(value)
     if isinstance(value, int | str) and not isinstance(value, bool) and byte_size.is_byte_size(value):
         return value
     raise PydanticCustomError("byte_size", "must be a size of at most 4294967295 bytes such as 16384, 16Ki, 2M or 2mb")

@@ -353,6 +353,12 @@ def test_lint_has_nothing_to_say_of_a_good_file() -> None:
     assert lint.lint([lint.Document("gw.yaml", GOOD)]) == []
 
 
+def test_warnings_name_fields_as_the_file_writes_them() -> None:
+    text = "binds: []\nfrontendPolicies:\n  accessLog:\n    add:\n      a b: request.path\n"
+    (warning,) = lint.lint([lint.Document("gw.yaml", text)])
+    assert str(warning).startswith('gw.yaml:5: frontendPolicies.accessLog.add["a b"]: warning: has a space, ')
+
+
 def test_log_modules_are_those_of_the_caller() -> None:
     loaded = standalone.load(GOOD, "f", ("dataplane.http2",))
     assert 'unknown module "dataplane.http"; did you mean "dataplane.http2"?' in str(loaded.problems[0])

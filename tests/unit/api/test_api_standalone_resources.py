@@ -59,6 +59,7 @@ HOST = "backend/gatewaybackend/default/10.0.0.1:80"
         ("{retry: {precondition: 'true'}}", "retry", {"attempts": 1, "precondition": "true"}),
         ("{hostRewrite: {mode: None}}", "host_rewrite", {"mode": "HOST_REWRITE_MODE_NONE"}),
         ("{buffer: {request: {maxBytes: 1Ki}}}", "buffer", {"request": {"maxBytes": 1024}}),
+        ("{buffer: {request: {maxBytes: 2e6}}}", "buffer", {"request": {"maxBytes": 2000000}}),
         ("{csrf: {}}", "csrf", {}),
         (
             "{requestMirror: {host: '10.0.0.1:80', percent: 5}}",
