@@ -7,6 +7,7 @@ repr, are never shown.
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Union, get_args, get_origin
@@ -43,13 +44,46 @@ def findings(failure: ValidationError, model: type[BaseModel], document: Any, *,
         elif error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
             continue  # pydantic counts only the valid items; the invalid ones have errors of their own
         elif error["type"] == "extra_forbidden":
-            parent = _model_at(model, path[:-1])
-            names = _names(parent) if parent else []
-            found.append(Finding(path, "unknown field" + did_you_mean(str(path[-1]), names, label="fields here"), True))
+            found.append(Finding(path, f"unknown field{_meant(model, path)}", True))
         else:
             found.append(Finding(_shown(path), _message(error, model, secret)))
     found += [Finding(rule.path, rule.message) for rule in broken_rules(model, document)]
     return list(dict.fromkeys(found))
+
+
+def _meant(model: type[BaseModel], path: Path) -> str:
+    """The ending of "unknown field": a slip's cure; where a field of that name stands, one level below or above."""
+    parent, name = _model_at(model, path[:-1]), str(path[-1])
+    if parent is None:
+        return ""
+    slip = near_name(name, _names(parent), likeness=SLIP)
+    below = sorted(beneath for field in _names(parent) if (beneath := _below(parent, field, name)))
+    if slip is None and 0 < len(below) <= 3:
+        return f"; did you mean {' or '.join(map(_in_quotes, below))}?"
+    around = max((index for index, part in enumerate(path[:-1]) if isinstance(part, str)), default=None)
+    above = None if around is None else _model_at(model, path[:around])
+    if slip is None and above is not None and name in _names(above):
+        return f'; it belongs one level higher, beside "{path[around or 0]}"'
+    return did_you_mean(name, _names(parent), label="fields here", likeness=NEAR_FIELD)
+
+
+def _in_quotes(text: str) -> str:
+    return f'"{text}"'
+
+
+def _below(parent: type[BaseModel], field: str, name: str) -> str:
+    """`traffic.timeouts`, `local[].unit`: the path to a field of that name within another one; "" when it has none."""
+    child = _model_at(parent, (field,))
+    if child is None or name not in _names(child):
+        return ""
+    found = _field(parent, field)
+    is_list = found is not None and get_origin(_bare(found.annotation, ())[0]) in (tuple, list)
+    return f"{field}[].{name}" if is_list else f"{field}.{name}"
+
+
+SLIP: Final = 0.9
+NEAR_FIELD: Final = 0.68
+"""How like a field an unknown one is, to be taken for it at once, or for want of better: `namespace` is no `name`."""
 
 
 def _message(error: Any, model: type[BaseModel], secret: bool) -> str:
@@ -59,13 +93,17 @@ def _message(error: Any, model: type[BaseModel], secret: bool) -> str:
     field = _field_at(model, path[: len(path) - items])
     limits = _Limits(field, items=items)
     text = words(error.get("ctx", {}), limits) if words else str(error["msg"])
+    quoted = True
+    if error["type"] == "string_type" and (pattern := limits.pattern) in PATTERN_WORDS:
+        quoted = re.search(pattern, str(error["input"])) is not None
+        text = text if quoted else PATTERN_WORDS[pattern]
     if error["type"] == "missing" or secret or _hidden(model, path):
         return text
     near = ""
     if error["type"] == "literal_error" and isinstance(error["input"], str):
         meant = near_name(error["input"], _expected(error["ctx"]))
         near = f'; did you mean "{meant}"?' if meant else ""
-    return f"{text}, got {_given(error['input'], error['type'])}{near}"
+    return f"{text}, got {_given(error['input'], error['type'] if quoted else '')}{near}"
 
 
 class _Limits:
@@ -77,6 +115,11 @@ class _Limits:
 
     def of(self, kind: type[Any], name: str) -> Any:
         return next((getattr(item, name) for item in self._metadata if isinstance(item, kind)), None)
+
+    @property
+    def pattern(self) -> Any:
+        """The pattern that a text must match; None without one."""
+        return next((item.pattern for item in self._metadata if getattr(item, "pattern", None)), None)
 
 
 def _constraints(field: FieldInfo, items: int) -> Iterator[Any]:

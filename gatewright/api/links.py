@@ -13,7 +13,9 @@ from gatewright.api import reach
 from gatewright.api.advice import Advice
 from gatewright.api.gateway_backend import GatewayBackend
 from gatewright.api.gateway_policy import GatewayPolicy, TargetReference
+from gatewright.api.kinds import KINDS
 from gatewright.api.metadata import KubeObject, ObjectKey
+from gatewright.api.near_names import near_name
 from gatewright.api.parts import parts
 from gatewright.api.references import (
     BackendObjectReference,
@@ -47,17 +49,34 @@ _REFERENCES: Final = (
 )
 """Models that name an object; all have group, kind and name, some a namespace."""
 
+BACKEND_KINDS: Final = ("Service", "GatewayBackend")
+"""What a reference to a backend can name; without a kind it is a Service."""
+
 REACHES_ALL: Final = "can reach anything that the gateway can"
 
 
 def dangling(objects: reach.Objects, known: Collection[ObjectKey]) -> Iterator[tuple[ObjectKey, Advice]]:
     """References to objects that are not among `known`, in namespaces that are. What is broken is known, too."""
     namespaces = {key.namespace for key in known}
+    cures: dict[ObjectKey, str] = {}  # a folder may name one missing object ten thousand times
     for owner, item in objects.items():
         for path, part in parts(item):
             key = reach.named(part, owner.namespace) if isinstance(part, _REFERENCES) else None
             if key is not None and key not in known and key.namespace in namespaces:
-                yield owner, Advice(path, f"leads nowhere: no {key} in these files")
+                if key not in cures:
+                    cures[key] = _meant(key, part, known)
+                yield owner, Advice(path, f"leads nowhere: no {key} in these files{cures[key]}")
+
+
+def _meant(key: ObjectKey, reference: Any, known: Collection[ObjectKey]) -> str:
+    """What was probably meant: a backend of that name and the other kind, or one of the kind with a near name."""
+    if isinstance(reference, BackendObjectReference):
+        for kind in BACKEND_KINDS:
+            other = key._replace(kind=kind)
+            if other in known:
+                return f'; there is a {other}: write group: "{KINDS[kind].group}", kind: {kind}'
+    near = near_name(key.name, [each.name for each in known if each[:2] == key[:2]], likeness=0.75)
+    return f'; did you mean "{near}"?' if near else ""
 
 
 def lacking(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]:

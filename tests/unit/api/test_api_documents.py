@@ -60,6 +60,32 @@ def lines(decoded: list[Decoded] | tuple[Decoded, ...]) -> list[str]:
     return [str(problem) for each in decoded for problem in each.problems]
 
 
+@pytest.mark.parametrize(
+    ("spec", "path", "ending"),
+    [
+        ("{timeouts: {request: 1s}}", "timeouts", '; did you mean "traffic.timeouts"?'),
+        ("{traffic: {rateLimit: {unit: Hours}}}", "traffic.rateLimit.unit", '; did you mean "local[].unit"?'),
+        (
+            "{traffic: {basicAuthentication: {users: ['a:{SHA}b'], location: {name: a}}}}",
+            "traffic.basicAuthentication.location.name",
+            '; did you mean "cookie.name" or "header.name" or "queryParameter.name"?',
+        ),
+        (
+            "{traffic: {cors: {allowOrigins: ['*'], timeouts: {request: 1s}}}}",
+            "traffic.cors.timeouts",
+            '; it belongs one level higher, beside "cors"',
+        ),
+        ("{traffic: {timeout: {request: 1s}}}", "traffic.timeout", '; did you mean "timeouts"?'),
+        ("{targetRefs: [{namespace: a}]}", "targetRefs[0].namespace", "; fields here: group, kind, name, sectionName"),
+    ],
+)
+def test_where_an_unknown_field_belongs(spec: str, path: str, ending: str) -> None:
+    text = f"apiVersion: gatewright.dev/v1alpha1\nkind: GatewayPolicy\nmetadata: {{name: p}}\nspec: {spec}\n"
+    (found,) = decode(text, "p.yaml")
+    unknown = [problem for problem in found.problems if problem.message.startswith("unknown field")]
+    assert [(problem.path, problem.message) for problem in unknown] == [(f"spec.{path}", f"unknown field{ending}")]
+
+
 def test_every_error_of_an_object_with_its_line() -> None:
     (decoded,) = decode("# header\n---\n" + BAD, "routes.yaml")
     assert decoded.verdict == "invalid"
@@ -74,7 +100,7 @@ def test_every_error_of_an_object_with_its_line() -> None:
         ' *.example.com, got "Shop.example.com"',
         f"routes.yaml:14: {prefix}rules[0].backendRefs[0].port: must be between 1 and 65535, got 0",
         f'routes.yaml:16: {prefix}rules[0].backendRefs[1].port: must be an integer, got "80": remove the quotes',
-        f"routes.yaml:17: {prefix}rules[0].timeouts.request: must be a string, got 10: put it in quotes",
+        f"routes.yaml:17: {prefix}rules[0].timeouts.request: must be a duration such as 500ms, 3s, 5m or 1h30m, got 10",
     ]
     assert [problem.column for problem in decoded.problems] == [7, 7, 15, 11, 11, 18]
 

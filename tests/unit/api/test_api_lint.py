@@ -183,6 +183,18 @@ def warnings(*texts: str) -> list[str]:
         ),
         (
             f"{POLICY_HEAD}  traffic:\n    jwtAuthentication:\n      providers:\n"
+            '        - {issuer: a, jwks: {inline: \'{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}\'}}\n',
+            "0.yaml:9: GatewayPolicy default/p: spec.traffic.jwtAuthentication.providers[0].jwks.inline: warning:"
+            " has secret keys (oct) alone, and HS256 to HS512 are never valid: the proxy refuses the policy",
+        ),
+        (
+            f"{POLICY_HEAD}  traffic:\n    extAuth:\n      backendRef: {{name: a, port: 1}}\n      http: {{}}\n"
+            "      cache: {key: [request.path], ttl: '60'}\n",
+            "0.yaml:10: GatewayPolicy default/p: spec.traffic.extAuth.cache.ttl: warning: is a time, 60 seconds after"
+            " 1970, so nothing is kept: for a duration write 60s",
+        ),
+        (
+            f"{POLICY_HEAD}  traffic:\n    jwtAuthentication:\n      providers:\n"
             + "        - {issuer: a, jwks: {inline: '{\"keys\": [{}]}'}}\n" * 2,
             "0.yaml:10: GatewayPolicy default/p: spec.traffic.jwtAuthentication.providers[1].issuer: warning: has been"
             " named before: the proxy refuses the policy",
@@ -349,6 +361,24 @@ def test_references_within_a_folder(tmp_path: Path) -> None:
     ]
     (tmp_path / "backend.yaml").write_text(FORWARD)
     assert "anywhere in these files" not in lint_paths([tmp_path]).text()
+
+
+def test_references_that_mean_something_else(tmp_path: Path) -> None:
+    (tmp_path / "auth.yaml").write_text(FORWARD.replace("anywhere", "auth"))
+    (tmp_path / "policy.yaml").write_text(
+        f"{POLICY_HEAD.replace('name: edge', 'name: edges')}"
+        "  traffic:\n    extAuth: {http: {}, backendRef: {name: auth, port: 80}}\n"
+    )
+    (tmp_path / "gateway.yaml").write_text(
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: edge}\nspec: {gatewayClassName:"
+        " gatewright, listeners: [{name: a, port: 80, protocol: HTTP}]}\n"
+    )
+    messages = [problem.message for problem in lint_paths([tmp_path]).problems if "leads nowhere" in problem.message]
+    assert messages == [
+        'leads nowhere: no Gateway default/edges in these files; did you mean "edge"?',
+        "leads nowhere: no Service default/auth in these files; there is a GatewayBackend default/auth: write group:"
+        ' "gatewright.dev", kind: GatewayBackend',
+    ]
 
 
 def test_references_are_not_followed_outside_folders_and_known_namespaces(tmp_path: Path) -> None:

@@ -248,8 +248,7 @@ NAME_ONE = "exactly one of host, backend must be set"
             "policies.extAuthz.metadata: is valid only with protocol.http"
         ]),
         ("{extAuthz: {backend: auth, http: {}, protocol: {http: {responseMetadata: {a: response.code}}}}}", [
-            "policies.extAuthz.http: unknown field; fields here: backend, cache, conditional, failureMode, forwardBody,"
-            " host, metadata, policies, protocol",
+            'policies.extAuthz.http: unknown field; did you mean "policies.http" or "protocol.http"?',
             "policies.extAuthz.protocol.http.responseMetadata: unknown field; fields here: addRequestHeaders,"
             " allowedRequestHeaders, allowedResponseHeaders, path, redirect",
         ]),
@@ -266,7 +265,7 @@ NAME_ONE = "exactly one of host, backend must be set"
         ]),
         ("{apiKeyAuthentication: {secretSelector: {matchLabels: {a: b}}}}", [
             "policies.apiKeyAuthentication.secretRef: is required",
-            'policies.apiKeyAuthentication.secretSelector: unknown field; did you mean "secretRef"?',
+            "policies.apiKeyAuthentication.secretSelector: unknown field; fields here: location, mode, secretRef",
         ]),
         ("{apiKeyAuthentication: {secretRef: {alice: {fiel: a}}}}", [
             'policies.apiKeyAuthentication.secretRef.alice.fiel: unknown field; did you mean "file"?',
