@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from dataplane.credentials.jwks import KeySet
+    from dataplane.link.buckets import Sign
 
 log = logging.getLogger("dataplane.credentials")
 
@@ -59,7 +60,8 @@ class InlineKeys:
 
 
 class RemoteKeys:
-    """Keys of a server. `fetch` gives its key set or raises `Unavailable`; `seconds`: how long fetched keys count."""
+    """Keys of a server. `fetch` gives its key set or raises `Unavailable`; `seconds`: how long fetched keys count.
+    `sign`: what the workers of a proxy share of whether the server is lost, so that one tells; None: each does."""
 
     __slots__ = (
         "__weakref__",
@@ -69,10 +71,12 @@ class RemoteKeys:
         "_fetch",
         "_fetching",
         "_future",
+        "_is_lost",
         "_made",
         "_name",
         "_next",
         "_seconds",
+        "_sign",
         "_spawn",
         "_started",
         "_waiting",
@@ -87,11 +91,12 @@ class RemoteKeys:
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], Any] | None,
         future: Callable[[], Any],
+        sign: Sign | None = None,
     ) -> None:
         self.keys: KeySet | None = None
         """Those in force; None before the first fetch, and when nothing came for too long."""
         self._name, self._fetch, self._seconds, self._clock = name, fetch, max(seconds, LEAST), clock
-        self._spawn, self._future = spawn, future
+        self._spawn, self._future, self._sign = spawn, future, sign
         self._at = -NEVER
         """When `keys` came."""
         self._started = -NEVER
@@ -99,6 +104,8 @@ class RemoteKeys:
         self._next = -NEVER
         """When a fetch may begin, after failures."""
         self._failures = 0
+        self._is_lost = sign is not None
+        """Whether the server is, or may be: a worker before this one may have put up the sign."""
         self._made = clock()
         self._fetching = False
         self._waiting: list[Any] = []
@@ -156,7 +163,8 @@ class RemoteKeys:
                     future.set_result(None)
 
     def _came(self, keys: KeySet) -> None:
-        if self._failures:
+        was_lost, self._is_lost = self._is_lost, False
+        if was_lost if self._sign is None else was_lost and self._sign.take_down(self._clock()):
             log.info("keys of %s: fetched again", self._name)
         self._failures, self._at, self._next = 0, self._clock(), -NEVER
         if self.keys is None or self.keys.text != keys.text:  # the same keys stay the same object: tokens stay known
@@ -165,7 +173,8 @@ class RemoteKeys:
     def _failed(self, why: Unavailable) -> None:
         if why.unresolved and self._clock() < self._made + SETTLING:
             return
-        if not self._failures:  # once per change of state
+        was_lost, self._is_lost = self._is_lost, True
+        if not was_lost if self._sign is None else self._sign.put(self._clock()):  # once per change of state
             meanwhile = "none are known yet" if self.keys is None else "those known stay in force"
             log.warning("keys of %s: %s; %s", self._name, why, meanwhile)
         self._next = self._clock() + min(2.0**self._failures, BACKOFF)

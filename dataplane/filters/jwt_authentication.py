@@ -90,7 +90,8 @@ def _source(config: authentication_pb2.Jwks, where: str, env: Env) -> Source:
     name = f"{remote.backend} {path}"
 
     def make() -> RemoteKeys:
-        return RemoteKeys(name, fetch, seconds, env.clock, env.spawn, _future)
+        sign = None if env.buckets is None else env.buckets.sign(f"keys lost {name}")
+        return RemoteKeys(name, fetch, seconds, env.clock, env.spawn, _future, sign)
 
     keys = env.kept(f"jwks|{name}|{seconds}", make)
     _begin(keys, env)

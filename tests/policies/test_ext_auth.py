@@ -18,7 +18,8 @@ from dataplane.chain.calls import CallRequest
 from dataplane.chain.filter import Env, Origin, Refused
 from dataplane.filters import ext_auth
 from dataplane.filters.ext_auth import answer, cache
-from dataplane.filters.ext_auth.reach import SOCKETS, hint
+from dataplane.filters.ext_auth.reach import SOCKETS, Reach, hint
+from dataplane.link.buckets import Buckets
 from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.calls import FakeCalls, answered, failed
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
@@ -457,16 +458,13 @@ def cached(ttl: str = "1m", key: str = 'request.headers["authorization"]', more:
     return f"{PLAIN.strip()}\ncache:\n  key: ['{key}']\n  ttl: '{ttl}'\n  maxEntries: {entries}\n{more}"
 
 
-def test_an_answer_is_kept_for_its_time_and_given_at_once() -> None:
+def test_an_answer_is_kept_for_its_time() -> None:
     run = Run(cached())
-    spawned: list[Any] = []
-    spawn = run.proxy.context.spawn
-    run.proxy.context.spawn = lambda work: spawned.append(work) or spawn(work)  # type: ignore[func-returns-value]
-    assert run.send(BEARER) is not None and len(run.calls.received) == len(spawned) == 1
+    assert run.send(BEARER) is not None and len(run.calls.received) == 1
     run.proxy.advance(59)
-    assert run.send(BEARER) is not None and len(run.calls.received) == len(spawned) == 1
+    assert run.send(BEARER) is not None and len(run.calls.received) == 1
     run.proxy.advance(2)
-    assert run.send(BEARER) is not None and len(run.calls.received) == len(spawned) == 2
+    assert run.send(BEARER) is not None and len(run.calls.received) == 2
 
 
 KEPT = {200: True, 401: True, 403: True, 204: False, 302: False, 404: False, 500: False, 503: False}
@@ -719,6 +717,19 @@ def test_a_server_that_is_lost_is_told_once(caplog: pytest.LogCaptureFixture, re
         for _ in range(3):
             run.send()
         assert len(caplog.messages) == 2 and "answers again" in caplog.messages[1]
+
+
+def test_a_worker_that_takes_the_place_of_one_that_told_tells_that_the_server_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sign = Buckets.local().sign("lost")
+    for _ in range(2):
+        Reach("backend", lambda: 1.0, sign).failed("policy", failed("timeout"))
+    for _ in range(2):
+        next_one = Reach("backend", lambda: 2.0, sign)
+        assert next_one.lost
+        next_one.answered("policy")
+    assert [message.partition("server ")[2][:7] for message in caplog.messages] == ["gives n", "answers"]
 
 
 @pytest.mark.parametrize(

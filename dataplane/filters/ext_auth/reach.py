@@ -30,7 +30,8 @@ class Reach:
         self.backend = backend
         self.clock = clock
         self.sign = sign
-        self.lost = False
+        self.lost = sign is not None
+        """Whether it is, or may be: a worker before this one may have put up the sign."""
 
     def failed(self, origin: str, error: CallFailed) -> None:
         """A call had no answer."""

@@ -10,6 +10,7 @@ import pytest
 
 from dataplane.credentials import jwks
 from dataplane.credentials.key_sources import BACKOFF, REFETCH, STALE, InlineKeys, RemoteKeys, Unavailable
+from dataplane.link.buckets import Buckets, Sign
 from tests.fakes.tokens import Issuer
 
 FIRST, SECOND = jwks.read(Issuer().key_set()), jwks.read(Issuer(kid="k2").key_set())
@@ -19,12 +20,13 @@ SECONDS = 300.0
 class Server:
     """What `RemoteKeys` asks, with a clock: `answer` is what it says, or why it says nothing; `hold` makes it slow."""
 
-    def __init__(self) -> None:
+    def __init__(self, sign: Sign | None = None) -> None:
         self.now, self.fetches = 0.0, 0
         self.answer: jwks.KeySet | str = FIRST
         self.hold: asyncio.Event | None = None
         self.tasks: set[asyncio.Task[None]] = set()
-        self.keys = RemoteKeys("backend/keys /jwks", self.fetch, SECONDS, lambda: self.now, self.spawn, self.future)
+        name = "backend/keys /jwks"
+        self.keys = RemoteKeys(name, self.fetch, SECONDS, lambda: self.now, self.spawn, self.future, sign)
 
     async def fetch(self) -> jwks.KeySet:
         self.fetches += 1
@@ -110,6 +112,30 @@ async def test_known_keys_stay_while_fetching_fails_for_a_day(server: Server, ca
     server.answer, server.now = SECOND, server.now + BACKOFF
     await server.keys.fetched()
     assert server.keys.current() is SECOND and "fetched again" not in caplog.text  # a line of level info
+
+
+async def test_of_workers_that_share_a_sign_one_tells(caplog: pytest.LogCaptureFixture) -> None:
+    sign = Buckets.local().sign("keys lost")
+    workers = [Server(sign), Server(sign)]
+    caplog.set_level("INFO", "dataplane.credentials")
+
+    async def told(answer: jwks.KeySet | str, now: float) -> list[str]:
+        """What is told when both fetch, one after the other."""
+        caplog.clear()
+        for worker in workers:
+            worker.answer, worker.now = answer, now
+            await worker.keys.fetched()
+        return [message.rpartition("/jwks: ")[2] for message in caplog.messages]
+
+    assert await told(FIRST, 1) == []
+    lost = "the server answered 500; those known stay in force"
+    assert await told("the server answered 500", 2) == [lost]
+    assert await told("the server answered 500", 3) == []
+    assert await told(SECOND, 4) == ["fetched again"]
+    assert await told("the server answered 500", 5) == [lost]
+    workers[:] = [Server(sign)]  # the ones before were killed
+    assert await told(FIRST, 6) == ["fetched again"]
+    assert await told("the server answered 500", 7) == [lost]
 
 
 async def test_tries_are_further_and_further_apart(server: Server) -> None:
