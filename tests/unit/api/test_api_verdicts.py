@@ -286,7 +286,7 @@ HTTP_ROUTE: list[tuple[str, Any, str | None]] = [
     (f"{RULE}.timeouts", {"request": "10s", "backendRequest": "10001ms"}, "must not be longer than request (10s)"),
     (f"{RULE}.timeouts", {"request": "1ms"}, None),
     (f"{RULE}.timeouts", {"request": "10"}, "must be a duration"),
-    (f"{RULE}.timeouts", {"request": 10}, "must be a string, got 10: put it in quotes"),
+    (f"{RULE}.timeouts", {"request": 10}, "must be a duration such as 500ms, 3s, 5m or 1h30m, got 10"),
     (f"{RULE}.timeouts", {"requst": "1s"}, 'unknown field; did you mean "request"?'),
     (f"{RULE}.retry", {}, None),
     (f"{RULE}.retry", {"attempts": 0, "codes": [400, 599], "backoff": "10ms"}, None),
