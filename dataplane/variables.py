@@ -118,9 +118,9 @@ class Variables:
         return self.timestamp(self.started)
 
     @property
-    def request_end_time(self) -> Timestamp:
-        took: float | None = getattr(self, "took", None)
-        return self.timestamp(self.down.context.clock() if took is None else self.started + took)
+    def request_end_time(self) -> Timestamp | None:
+        took: float | None = getattr(self, "took", None)  # which is set at the end
+        return None if took is None else self.timestamp(self.started + took)
 
     def timestamp(self, moment: float) -> Timestamp:
         """A moment of the monotonic clock as a time of day."""
@@ -129,8 +129,8 @@ class Variables:
     # --- the response
 
     @property
-    def response_code(self) -> int:
-        return self.status
+    def response_code(self) -> int | None:
+        return self.status or None  # 0: there is no response yet
 
     @property
     def response_headers(self) -> HeaderMap:

@@ -57,6 +57,10 @@ def answered(policies: str, request: bytes = GET) -> bytes:
             "{status: 200, bodyExpression: \"{'path': request.path, 'n': 1}\"}",
             b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 19\r\n\r\n{"path":"/a","n":1}',
         ),
+        (  # of what comes later nothing is there
+            '{status: 200, bodyExpression: "[has(variables().response), has(variables().request.endTime)]"}',
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n[false,false]",
+        ),
         (
             "{status: 200, bodyExpression: \"b'\\\\x00\\\\xff'\"}",
             b"HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\ncontent-length: 2\r\n\r\n\x00\xff",
