@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gatewright.cel import tree
 from gatewright.cel.environment import LOCAL, Access, Entry
+from gatewright.cel.names import dashed
 from gatewright.cel.types import (
     BOOL,
     BYTES,
@@ -50,9 +51,9 @@ def ident(checker: Checker, node: tree.Ident) -> Type:
 
 def _unknown(checker: Checker, node: tree.Ident) -> Type:
     known = [*checker.environment.variables, *checker.scope]
-    near = checker.near(node.name, known)
+    near = dashed(checker.text, node.offset) or checker.near(node.name, known)
     if not near and known and len(known) <= 24:
-        near = f"; known: {', '.join(sorted(known))}"
+        near = f"; text stands in quotes: '{node.name}'; known: {', '.join(sorted(known))}"
     return checker.problem(node, f'unknown variable "{node.name}"', hint=near, length=len(node.name))
 
 

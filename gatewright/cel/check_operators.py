@@ -26,13 +26,17 @@ KEY_KINDS = frozenset(("bool", "int", "uint", "string", "dyn", "param"))
 
 def chain(checker: Checker, node: tree.Chain) -> Type:
     """The type after each operator; the planner wants them all, so they are kept in `resolved`."""
+    told = len(checker.problems)
     left = checker.visit(node.first)
     steps: list[Type] = []
     for operator, offset, term in zip(node.operators, node.offsets, node.terms, strict=True):
         right = checker.visit(term)
         if operator == "in" and term is node.terms[0]:
             _entry_asked_for(node.first, term)
+        told_of_terms = len(checker.problems)
         left = _operator(checker, node, operator, offset, left, right)
+        if told_of_terms > told:
+            del checker.problems[told_of_terms:]  # a consequence of what is wrong with a term
         steps.append(left)
     node.resolved = steps
     return left

@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from gatewright.cel.errors import CelSyntaxError, problem_at
+from gatewright.cel.names import OTHER_LANGUAGES
 from gatewright.cel.values import MAX_INT, MAX_UINT, Uint
 
 MAX_TEXT = 16 * 1024
@@ -84,12 +85,12 @@ def tokens(text: str) -> list[Token]:
         offset = match.end()
 
 
-def _refused(text: str, offset: int, message: str) -> CelSyntaxError:
-    return CelSyntaxError((problem_at(text, offset, message),))
+def _refused(text: str, offset: int, message: str, hint: str = "") -> CelSyntaxError:
+    return CelSyntaxError((problem_at(text, offset, message, hint=hint),))
 
 
 def _other(text: str, offset: int, word: str) -> Token:
-    raise _refused(text, offset, f"unexpected character {word!r}")
+    raise _refused(text, offset, f"unexpected character {word!r}", OTHER_LANGUAGES.get(word, ""))
 
 
 def _ident(text: str, offset: int, name: str) -> Token:

@@ -12,6 +12,7 @@ from typing import NoReturn
 from gatewright.cel import macros, tree
 from gatewright.cel.errors import CelSyntaxError, problem_at
 from gatewright.cel.lexer import Token, tokens
+from gatewright.cel.names import OTHER_LANGUAGES
 from gatewright.cel.values import MAX_INT
 
 MAX_DEPTH = 200
@@ -56,7 +57,7 @@ class Parser:
     def whole(self) -> tree.Node:
         node = self.expression(0)
         if self.current.kind != "end":
-            self.refuse(self.current.offset, f"unexpected {self._shown()}")
+            self.refuse(self.current.offset, f"unexpected {self._shown()}", self._meant())
         return node
 
     # Cursor
@@ -88,6 +89,9 @@ class Parser:
 
     def _shown(self) -> str:
         return self.current.text if self.current.kind == "end" else f'"{self.current.text}"'
+
+    def _meant(self) -> str:
+        return OTHER_LANGUAGES.get(self.current.text, "")
 
     # Grammar
 
@@ -150,7 +154,7 @@ class Parser:
         else:
             reader = PRIMARIES.get(token.text) if token.kind != "end" else None
             if reader is None:
-                self.refuse(token.offset, f"expected a value before {self._shown()}")
+                self.refuse(token.offset, f"expected a value before {self._shown()}", self._meant())
             self.advance()
             node = reader(self, token)
         while self.current.kind == "op":

@@ -35,6 +35,9 @@ ENVIRONMENT = Environment(
     ("text", "column", "part"),
     [
         ("requst.path == 'a'", 1, 'unknown variable "requst"; did you mean "request"?'),
+        ("request.path == blue", 17, "unknown variable \"blue\"; text stands in quotes: 'blue'; known: "),
+        ("request.headers.x-team == 'a'", 19, 'in brackets: ["x-team"]'),
+        ("jwt.user-id == 'a'", 10, 'unknown variable "id"; a name with - stands in brackets: ["user-id"]'),
         ("request.pth == 'a'", 9, 'request has no field "pth"; did you mean "path"?'),
         ("request.client.nam", 16, 'client has no field "nam"'),
         ("request['pth']", 8, 'no field "pth"'),

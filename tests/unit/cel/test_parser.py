@@ -78,7 +78,12 @@ def test_the_value_of_a_literal(text: str, value: object) -> None:
         ("f(1", 1, 4, 'expected ","'),
         ("f(1,)", 1, 5, "expected a value"),
         ("'abc", 1, 1, "does not end"),
-        ("a @ b", 1, 3, "unexpected character"),
+        ("a @ b", 1, 3, "unexpected character '@'"),
+        ("a = b", 1, 3, "unexpected character '='; equal is =="),
+        ("a and b", 1, 3, 'unexpected "and"; and is &&'),
+        ("a & b", 1, 3, "; and is &&"),
+        ("not a", 1, 5, 'unexpected "a"'),
+        ("/check", 1, 1, 'expected a value before "/"; text stands in quotes'),
         ("9223372036854775808", 1, 1, "out of range"),
         ("1e999", 1, 1, "out of range"),
         ("'\\q'", 1, 2, "unknown escape"),
@@ -97,7 +102,7 @@ def test_a_refusal_says_where_and_why(text: str, line: int, column: int, part: s
         parse(text)
     (problem,) = caught.value.problems
     assert (problem.line, problem.column) == (line, column)
-    assert part in problem.message
+    assert part in problem.message + problem.hint
 
 
 @pytest.mark.parametrize("joint", ["+", "||", "&&", "<", "==", "*"])
