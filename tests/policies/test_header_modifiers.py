@@ -9,6 +9,7 @@ from dataplane.chain.filter import Env, Refused
 from dataplane.filters import header_modifiers
 from gatewright.api import http_filters
 from gatewright.wire.v1 import traffic_pb2
+from tests.fakes.memory_proxy import MemoryProxy
 from tests.fakes.policy_run import PolicyRun, problems
 from tests.fakes.table_state import exchange
 
@@ -170,3 +171,20 @@ def test_a_rule_has_the_last_word_on_both_ways() -> None:
         hook(x)
         assert x.request.get_all(b"x-from") == [b"rule"]
         assert x.request.get_all(b"x-way") == [b"policy", b"rule"]
+
+
+def test_those_of_a_listener_of_the_file_act_first() -> None:
+    proxy = MemoryProxy("""
+binds:
+- port: 8080
+  listeners:
+  - policies: {headerModifiers: {response: {set: [{name: x-from, value: listener}], add: [{name: x-way, value: a}]}}}
+    routes:
+    - policies:
+        directResponse: {status: 204}
+        headerModifiers: {response: {set: [{name: x-from, value: route}], add: [{name: x-way, value: b}]}}
+""")
+    client = proxy.connect()
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    lines = client.take().split(b"\r\n")
+    assert [line for line in lines if line.startswith(b"x-")] == [b"x-way: a", b"x-way: b", b"x-from: route"]
