@@ -106,13 +106,19 @@ class PolicyReport:
         if self._placed is None or gateway not in self._placed.gateways:
             return None
         made = self._translation
-        settings = {policy_resource(self._key, each.field): each for each, _ in made.fields}
-        said = {policy_resource(self._key, field) for field in made.refusing}
-        names = [name for owner, name, _ in self._placed.resources if owner == gateway and name not in said]
+        names = [name for owner, name, _ in self._placed.resources if owner == gateway]
         names += map(secret_resource, made.secrets)
         names += [backend.resource for backend in made.backends if backend.kind == "service"]
-        refused = [(name, text) for name in names if (text := self._refusals(gateway, name)) is not None]
-        texts = [_of_setting(settings[name], text) if name in settings else f"{name}: {text}" for name, text in refused]
+        refused = {name: text for name in names if (text := self._refusals(gateway, name)) is not None}
+        if not refused:
+            return None
+        settings = {policy_resource(self._key, each.field): each for each, _ in made.fields}
+        said = {policy_resource(self._key, field) for field in made.refusing}
+        texts = [
+            _of_setting(settings[name], text) if name in settings else f"{name}: {text}"
+            for name, text in refused.items()
+            if name not in said
+        ]
         return rejected(texts) if texts else None
 
 
@@ -140,8 +146,8 @@ def _worst(entries: Iterable[Sequence[Condition]]) -> list[Condition]:
     """Of each type the worst that anybody says, and the first of equal ones; in the order in which types are met."""
     found: dict[str, Condition] = {}
     for condition in chain.from_iterable(entries):
-        known = found.setdefault(condition.type, condition)
-        if _rank(condition) < _rank(known):
+        known = found.get(condition.type)
+        if known is None or _rank(condition) < _rank(known):
             found[condition.type] = condition
     return [*found.values()]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Generic, NamedTuple, TypeVar
 
 from gatewright.attach.merge import ACCUMULATING, ALL
@@ -101,6 +102,7 @@ def outcome(
     `winners_at`: the `winners` of a place. `above`: for each position that a place has, the less specific places there,
     the least specific first; those of a route are the ways to its Gateways, those of a Gateway nothing.
     """
+    winners_at, ways = cache(winners_at), cache(lambda place: [*above(place)])  # once for each place
     acts: dict[tuple[PlaceKey, Setting], None] = {}
     conflicts: dict[Conflict[PolicyT], None] = {}
     overridden: dict[Overridden[PolicyT], None] = {}
@@ -108,7 +110,7 @@ def outcome(
         winner = claim if _accumulates(claim) else winners_at(claim.place).get(claim.setting, claim)
         if winner.policy != claim.policy:
             conflicts[Conflict(claim.setting, claim.place, winner.policy)] = None
-        locks = [] if _accumulates(claim) else [lock_on(claim.setting, way, winners_at) for way in above(claim.place)]
+        locks = [] if _accumulates(claim) else [lock_on(claim.setting, way, winners_at) for way in ways(claim.place)]
         for lock in locks:
             if lock is not None and lock.policy != claim.policy:
                 overridden[Overridden(claim.setting, claim.place, lock.place, lock.policy)] = None
