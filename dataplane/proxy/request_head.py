@@ -9,7 +9,7 @@ with us on where the message ends.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import httptools
 
@@ -50,13 +50,13 @@ class Framing:
 
 @dataclass(slots=True, eq=False)
 class RequestHead:
-    """A header block and what it says."""
+    """A header block and what it says. The repr has nothing that may hold credentials."""
 
-    block: bytes
+    block: bytes = field(repr=False)
     """As received."""
-    headers: bytes
+    headers: bytes = field(repr=False)
     """As it goes on: hop-by-hop headers out, forwarding headers in."""
-    low: bytes
+    low: bytes = field(repr=False)
     """`headers` in lower case."""
     host: bytes
     authority: bytes

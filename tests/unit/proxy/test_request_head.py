@@ -90,6 +90,10 @@ def test_an_old_client_without_host_gets_one() -> None:
     assert b"\r\nhost: a.test\r\n" in good(version=b"HTTP/1.0", absolute=b"a.test").headers
 
 
+def test_what_is_shown_of_a_head_has_no_credentials() -> None:
+    assert "secret" not in repr(good(b"Host: a", b"Authorization: Bearer secret"))
+
+
 def test_framing() -> None:
     assert good(b"Host: a", b"Content-Length: 5").framing.length == 5
     assert good(b"Host: a", b"Transfer-Encoding: Chunked").framing.chunked
