@@ -15,6 +15,7 @@ from dataplane.http.body import Gone
 from dataplane.http.heads import Head
 from dataplane.proxy import responses
 from dataplane.proxy.reply_head import head_of, status_line
+from dataplane.upstream.response_head import LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -72,13 +73,7 @@ def _send(down: Responding, x: Exchange, reply: Reply, line: bytes) -> None:
     if x.status != reply.status or x.answer_changed:
         line = status_line(x.status)
         block, body = responses.other(x, reply.status) or (block, body)
-    x.response_bytes = len(body)
-    if down.context.draining or not down.request_done:
-        down.keep = False
-    connection = b"" if down.keep else b"connection: close\r\n"
-    if down.keep and not down.raw_chunks:
-        connection = b"connection: keep-alive\r\n"
-    down.write(b"".join((line, block, connection, b"\r\n", body)))
+    down.send_head(x, line, block, LENGTH, body)
     down.complete(x)
 
 
