@@ -384,53 +384,62 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=Version, nargs=0, help="show program's version number and exit")
-    source = parser.add_argument_group("configuration")
-    source.add_argument("-f", "--file", type=Path, metavar="FILE", help="YAML or JSON file, reloaded when it changes")
-    source.add_argument(
+    _add_configuration(parser.add_argument_group("configuration"))
+    _add_process(parser.add_argument_group("process"))
+    _add_pages(parser.add_argument_group("pages, each IP:PORT, localhost:PORT, unix:/path or off"))
+    return parser
+
+
+def _add_configuration(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("-f", "--file", type=Path, metavar="FILE", help="YAML or JSON file, reloaded when it changes")
+    group.add_argument(
         "--xds", type=_argument(_remote), metavar="ADDRESS", help="control plane: unix:/path or HOST:PORT"
     )
-    source.add_argument(
+    group.add_argument(
         "--gateway", type=_argument(_gateway), metavar="NAMESPACE/NAME", help="the Gateway that this proxy serves"
     )
-    source.add_argument(
+    group.add_argument(
         "--instance",
         type=_argument(_instance),
         metavar="NAME",
         help="name of this proxy among those of its Gateway (default: host name and process id)",
     )
-    process = parser.add_argument_group("process")
-    process.add_argument(
+
+
+def _add_process(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
         "--workers",
         type=_argument(_number(1, MAX_WORKERS)),
         metavar="N",
         help="serving processes (default: one per core)",
     )
-    process.add_argument(
+    group.add_argument(
         "--port-offset",
         type=_argument(_number(0, 40000)),
         default=0,
         metavar="N",
         help="add N to every port of a listener, and to the default ports below (default: 0)",
     )
-    process.add_argument(
+    group.add_argument(
         "--parent-fd",
         type=_argument(_number(0, 2**20)),
         metavar="FD",
         help="reading end of a pipe; the proxy ends when its writing end is closed",
     )
-    process.add_argument("--log-level", metavar="LEVEL", help="for example info,dataplane.http=debug (default: info)")
-    process.add_argument("--log-format", choices=("text", "json"), help="of process and access log (default: text)")
-    pages = parser.add_argument_group("pages, each IP:PORT, localhost:PORT, unix:/path or off")
+    group.add_argument("--log-level", metavar="LEVEL", help="for example info,dataplane.http=debug (default: info)")
+    group.add_argument("--log-format", choices=("text", "json"), help="of process and access log (default: text)")
+
+
+def _add_pages(group: argparse._ArgumentGroup) -> None:
     for name, what in (
         ("admin", "/config_dump and /logging"),
         ("stats", "/metrics"),
         ("readiness", "/healthz/ready"),
     ):
         host, port = DEFAULT_PORTS[name]
-        pages.add_argument(
+        group.add_argument(
             f"--{name}",
             type=_argument(_local),
             metavar="ADDRESS",
             help=f"{what} (default: {Address(host, port)})",
         )
-    return parser
