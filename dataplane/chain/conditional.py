@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dataplane.chain import expressions
-from dataplane.chain.filter import WHOLE, EndHook, Env, Filter, Origin, Refused, RequestHook, ResponseHook
+from dataplane.chain.filter import WHOLE, EndHook, Env, Filter, Refused, RequestHook, ResponseHook
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
@@ -62,12 +62,12 @@ def _most(sizes: set[int]) -> int:
 
 
 def _built(index: int, item: Any, env: Env, build: Build) -> Filter | None:
-    origin = env.origin
-    target = f"{origin.target}?{index}"
+    which = f"conditional[{index}]"
+    origin = replace(env.origin, target=f"{env.origin.target}?{index}", item=which)
     try:
-        return build(item.policy, replace(env, origin=Origin(origin.policy, origin.field, target, origin.digest)))
+        return build(item.policy, replace(env, origin=origin))
     except Refused as error:
-        raise Refused(f"conditional[{index}].policy: {error}") from None
+        raise Refused(f"{which}.policy: {error}") from None
 
 
 def _chooser(items: Any) -> tuple[list[Program], Choose]:

@@ -60,6 +60,12 @@ class Filter:
     """What `Row.combine` makes one filter of, of those of several policies."""
 
 
+def as_written(name: str) -> str:
+    """The name of a policy as its author writes it: `jwtAuthentication` of `jwt_authentication`."""
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Whose policy is being built: for what is counted per policy and target, and for the words of the log."""
@@ -72,6 +78,8 @@ class Origin:
     """The place that it is attached to, as text: one for each target."""
     digest: str = ""
     """Of the policy's content: state of an edited policy begins anew, that of one sent again does not."""
+    item: str = ""
+    """Of a conditional policy, which item: `conditional[0]`."""
 
     @property
     def key(self) -> str:
@@ -79,7 +87,8 @@ class Origin:
         return f"{self.policy}|{self.field}|{self.target}|{self.digest}"
 
     def __str__(self) -> str:
-        return f"{self.policy} {self.field}".strip()
+        field = f"{as_written(self.field)}.{self.item}" if self.item else as_written(self.field)
+        return f"{self.policy} {field}".strip()
 
 
 def _no_secret(key: str) -> Mapping[str, bytes]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from dataplane.chain.filter import EndHook, Env, Filter, Refused, Row
+from dataplane.chain.filter import EndHook, Env, Filter, Refused, Row, as_written
 from dataplane.chain.replies import made
 
 log = logging.getLogger("dataplane.table")
@@ -34,6 +34,11 @@ class Built:
         """`kind namespace/name` of the object that has it; of a rule's own "". The log names it beside `refused`."""
         self.hides = hides
         """Where it is refused: what keeps its credentials out of the log (`Row.hides`)."""
+
+    @property
+    def why(self) -> str:
+        """For the log of requests: whose it is, and what is wrong, under the name that its author knows."""
+        return f"{self.policy} {self.refused.replace(self.row.name, as_written(self.row.name), 1)}".lstrip()
 
     def __repr__(self) -> str:
         return f"Built({self.row.name}{': ' + self.refused if self.refused else ''})"

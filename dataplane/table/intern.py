@@ -166,8 +166,7 @@ class Interns:
             index, row = built[0].index, built[0].row
             refused = next((each for each in built if each.refused), None)
             if refused is not None:
-                why = f"{refused.policy} {refused.refused}".lstrip()
-                steps.append((index, refusing(row.name, why, refused.hides)))
+                steps.append((index, refusing(row.name, refused.why, refused.hides)))
             elif row.kind == SETTING:
                 values = tuple(each.made for each in built)
                 settings[row.plan_field] = self.same(values) if row.many else values[-1]

@@ -380,7 +380,7 @@ async def test_what_cannot_be_checked_is_refused_and_named_until_it_is_cured(bot
     refused = await both.ask_often(10, "/", authorization=LOGIN)
     assert {(answer.status, answer.body) for answer in refused} == {(503, "policy cannot be applied")}
     assert (await both.ask("/plain")).status == 200  # which it does not cover
-    assert "GatewayPolicy default/users basic_authentication" in await both.proxy.logged("PolicyUnusable")
+    assert "GatewayPolicy default/users basicAuthentication" in await both.proxy.logged("PolicyUnusable")
 
     both.write(USERS)
     await soon(lambda: says(both, "ResolvedRefs", "default/users"), "the missing Secret in the status", REPORTED)

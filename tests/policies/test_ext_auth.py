@@ -244,7 +244,7 @@ def test_any_other_answer_denies(status: int, refused: Callable[..., None]) -> N
     assert run.send() is None
     refused(run.client.received)
     (line,) = run.proxy.log_lines()
-    assert f'error="ext_auth: the authorization server answered {status}" reason=ExtAuthDenied' in line
+    assert f'error="extAuth: the authorization server answered {status}" reason=ExtAuthDenied' in line
 
 
 @pytest.mark.claims("errors: Daemon answers that it has no match")
@@ -264,7 +264,7 @@ def test_no_answer(cause: str, refused: Callable[..., None]) -> None:
     assert run.send() is None
     refused(run.client.received)
     (line,) = run.proxy.log_lines()
-    assert 'error="ext_auth: 10.0.0.1:9: it hangs" reason=ExtAuthFailed' in line
+    assert 'error="extAuth: 10.0.0.1:9: it hangs" reason=ExtAuthFailed' in line
 
 
 @pytest.mark.parametrize("cause", CAUSES)

@@ -81,7 +81,7 @@ def test_what_the_client_gets(refused: Callable[..., None]) -> None:
     refused(answer)
     for line in (b"retry-after: 9", b"x-ratelimit-limit: 8", b"x-ratelimit-remaining: 0", b"x-ratelimit-reset: 79"):
         assert b"\r\n" + line + b"\r\n" in answer
-    assert "RateLimited" in proxy.log_lines()[-1] and "rate_limit local[0]" in proxy.log_lines()[-1]
+    assert "RateLimited" in proxy.log_lines()[-1] and 'error="rateLimit local[0]"' in proxy.log_lines()[-1]
 
 
 def test_the_wait_is_at_least_a_second() -> None:

@@ -113,7 +113,10 @@ def test_each_item_is_a_policy_of_its_own() -> None:
     toy = Toy(A, B)
     assert [origin.target for origin in toy.origins] == ["T default/t?0", "T default/t?1"]
     assert len({origin.key for origin in toy.origins}) == 2
-    assert {str(origin) for origin in toy.origins} == {"P default/p toy"}
+    assert {str(origin) for origin in toy.origins} == {
+        "P default/p toy.conditional[0]",
+        "P default/p toy.conditional[1]",
+    }
 
 
 def test_it_says_what_its_items_need() -> None:

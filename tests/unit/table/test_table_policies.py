@@ -239,7 +239,7 @@ def test_a_security_policy_that_cannot_be_built_refuses_what_it_covers_and_is_na
     table.apply(policy("g", [place("HTTPRoute", "shop")], guard("bad")))
     answer = ran(table)[1]
     assert answer is not None and (answer.status, answer.reason) == (503, "PolicyUnusable")
-    assert answer.detail == "GatewayPolicy default/g basic_authentication: realm: is bad"
+    assert answer.detail == "GatewayPolicy default/g basicAuthentication: realm: is bad"
     assert table.refused == {"policy/default/g/basic_authentication": "basic_authentication: realm: is bad"}
     assert ran(table, "/named")[1] is None
     table.apply(route("more", prefix="/more"))
