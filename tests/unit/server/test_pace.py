@@ -2,17 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pytest
-
 from dataplane.chain.filter import STEP, Filter, Row
 from dataplane.filters.registry import ROWS
-from tests.fakes.memory_proxy import ROUTES, FakeTransport, MemoryProxy
+from tests.fakes.memory_proxy import ROUTES, MemoryProxy
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: "
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class TestSlowPeers:
+    def test_a_slow_client_stops_the_upstream(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
+        client.protocol.pause_writing()
+        assert not proxy.upstream.reading
+        client.protocol.resume_writing()
+        assert proxy.upstream.reading
+
+    def test_an_upstream_returns_to_the_pool_reading(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        client.protocol.pause_writing()
+        proxy.upstream.answer(OK)
+        assert proxy.upstream.reading
+
+    def test_a_client_that_reads_nothing_gets_no_further_requests_served(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        client.protocol.pause_writing()
+        proxy.upstream.answer(OK)
+        client.send(GET)
+        client.send(b"G" * 70_000)
+        assert client.received == OK
+        assert not client.reading
+        client.protocol.resume_writing()
+        assert proxy.upstream.received.count(b"GET /") == 2
+
+    def test_a_slow_upstream_stops_the_client(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc")
+        proxy.upstream.protocol.pause_writing()
+        assert not client.reading
+        proxy.upstream.protocol.resume_writing()
+        assert client.reading
 
 
 class TestIdleConnections:
@@ -118,26 +156,3 @@ def test_a_client_that_reads_again_does_not_hurry_a_response_that_is_held() -> N
     assert client.received == b""
     proxy.upstream.answer(b"cd")
     assert client.received.endswith(b"\r\n\r\nabcd")
-
-
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeTransport], None]:
-    """From now on a close waits until the client has read what was written to it, as that of a socket does."""
-    return lambda client: monkeypatch.setattr(client, "close", lambda: None)
-
-
-def test_a_client_that_does_not_read_its_last_answer_is_cut(later: Callable[[FakeTransport], None]) -> None:
-    proxy = MemoryProxy()
-    client = proxy.connect()
-    client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-    client.protocol.pause_writing()
-    later(client)
-    cut: list[bool] = []
-    client.abort = lambda: cut.append(True)  # type: ignore[method-assign]
-    proxy.upstream.answer(OK)
-    client.send(GET)
-    assert len(proxy.connector.upstreams) == 1 and proxy.upstream.received.count(b"GET /") == 1
-    proxy.advance(599)
-    assert not cut
-    proxy.advance(2)
-    assert cut

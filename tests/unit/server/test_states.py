@@ -207,61 +207,6 @@ class TestClosingConnections:
         assert len(proxy.connector.upstreams) == 2
 
 
-class TestPeersThatStandStill:
-    def test_a_client_that_stops_reading(self) -> None:
-        proxy = MemoryProxy()
-        client = proxy.connect()
-        client.send(GET)
-        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
-        client.protocol.pause_writing()
-        for _ in range(3):
-            proxy.advance(601)
-        assert client.aborted
-        assert not proxy.upstream.open
-
-    def test_a_client_that_reads_slowly_is_served(self) -> None:
-        proxy = MemoryProxy()
-        client = proxy.connect()
-        client.send(GET)
-        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
-        for _ in range(5):
-            client.protocol.pause_writing()
-            proxy.advance(590)
-            client.protocol.resume_writing()
-            proxy.upstream.answer(b"x")
-        assert client.open
-
-    def test_an_idle_connection_with_unread_bytes_is_cut(self) -> None:
-        proxy = MemoryProxy()
-        client = proxy.connect()
-        client.send(GET)
-        client.protocol.pause_writing()
-        proxy.upstream.answer(OK)
-        for _ in range(3):
-            proxy.advance(601)
-        assert client.aborted
-
-    def test_an_upstream_that_takes_no_more(self) -> None:
-        proxy = MemoryProxy()
-        client = proxy.connect()
-        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc")
-        proxy.upstream.protocol.pause_writing()
-        for _ in range(3):
-            proxy.advance(601)
-        assert client.received.startswith(b"HTTP/1.1 504 ")
-        assert "reason=UpstreamTimeout" in proxy.log_lines()[0]
-
-    def test_a_refused_client_has_its_whole_moment_to_read(self) -> None:
-        proxy = MemoryProxy()
-        client = proxy.connect()
-        proxy.advance(9.9)  # just before the connection is looked at for another reason
-        client.send(b"nonsense\r\n\r\n")
-        proxy.advance(0.2)
-        assert client.open
-        proxy.advance(1)
-        assert not client.open
-
-
 def test_an_old_client_is_told_one_thing_about_its_connection() -> None:
     proxy = MemoryProxy()
     client = proxy.connect()
