@@ -70,7 +70,7 @@ class RouteReport:
             f"{own.setting} of GatewayPolicy {lock.policy} on {lock.place} overrides {own.path} of rule {own.position}"
             for own in self._own_fields
             for listener in parent.listener_names
-            if (lock := lock_on(own.setting, _way(parent.gateway, listener, own.places), self._locks)) is not None
+            if (lock := lock_on(own.setting, map(self._locks, _way(parent.gateway, listener, own.places)))) is not None
         )
         return Condition("Overridden", True, "Overridden", joined([*texts])) if texts else None
 

@@ -160,7 +160,7 @@ def _lost_by_rules(route: HTTPRoute, world: _World) -> Iterator[Advice]:
         for path, setting in own_fields(rule):
             for way in world.above(place):
                 here = [*way, place, place._replace(section=rule.name)] if rule.name else [*way, place]
-                lock = lock_on(setting, here, world.winners_at)
+                lock = lock_on(setting, map(world.winners_at, here))
                 if lock is not None:
                     message = f"has no effect: {lock.policy} on {lock.place} overrides it"
                     yield Advice(("spec", "rules", index, *path), message)

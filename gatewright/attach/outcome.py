@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from itertools import groupby
+from operator import attrgetter
 from typing import Generic, NamedTuple, TypeVar
 
 from gatewright.attach.merge import ACCUMULATING, ALL
@@ -97,25 +98,28 @@ def outcome(
     winners_at: Callable[[PlaceKey], Winners[PolicyT]],
     above: Callable[[PlaceKey], Iterable[Sequence[PlaceKey]]],
 ) -> Outcome[PolicyT]:
-    """What became of the policy that has these claims.
+    """What became of the policy that has these claims; those of one place together, so that it is asked about once.
 
     `winners_at`: the `winners` of a place. `above`: for each position that a place has, the less specific places there,
     the least specific first; those of a route are the ways to its Gateways, those of a Gateway nothing.
     """
-    winners_at, ways = cache(winners_at), cache(lambda place: [*above(place)])  # once for each place
-    acts: dict[tuple[PlaceKey, Setting], None] = {}
+    claims = list(own)
+    acts = {(claim.place, claim.setting): None for claim in claims if _accumulates(claim)}
     conflicts: dict[Conflict[PolicyT], None] = {}
     overridden: dict[Overridden[PolicyT], None] = {}
-    for claim in own:
-        winner = claim if _accumulates(claim) else winners_at(claim.place).get(claim.setting, claim)
-        if winner.policy != claim.policy:
-            conflicts[Conflict(claim.setting, claim.place, winner.policy)] = None
-        locks = [] if _accumulates(claim) else [lock_on(claim.setting, way, winners_at) for way in ways(claim.place)]
-        for lock in locks:
-            if lock is not None and lock.policy != claim.policy:
-                overridden[Overridden(claim.setting, claim.place, lock.place, lock.policy)] = None
-        if winner.policy == claim.policy and (not locks or any(_opens(claim, lock) for lock in locks)):
-            acts[claim.place, claim.setting] = None
+    rivals = (claim for claim in claims if not _accumulates(claim))
+    for place, there in groupby(rivals, attrgetter("place")):
+        first, ways = winners_at(place), [[winners_at(each) for each in way] for way in above(place)]
+        for claim in there:
+            winner = first.get(claim.setting, claim)
+            if winner.policy != claim.policy:
+                conflicts[Conflict(claim.setting, place, winner.policy)] = None
+            locks = [lock_on(claim.setting, way) for way in ways]
+            for lock in locks:
+                if lock is not None and lock.policy != claim.policy:
+                    overridden[Overridden(claim.setting, place, lock.place, lock.policy)] = None
+            if winner.policy == claim.policy and (not locks or any(_opens(claim, lock) for lock in locks)):
+                acts[place, claim.setting] = None
     return Outcome(tuple(acts), tuple(conflicts), tuple(overridden))
 
 
@@ -127,12 +131,10 @@ def _opens(claim: Claim[PolicyT], lock: Claim[PolicyT] | None) -> bool:
     return lock is None or lock.policy == claim.policy
 
 
-def lock_on(
-    setting: Setting, way: Iterable[PlaceKey], winners_at: Callable[[PlaceKey], Winners[PolicyT]]
-) -> Claim[PolicyT] | None:
-    """The least specific override of a setting among places that are given the least specific first."""
-    for place in way:
-        winner = winners_at(place).get(setting)
+def lock_on(setting: Setting, way: Iterable[Winners[PolicyT]]) -> Claim[PolicyT] | None:
+    """The least specific override of a setting. `way`: the winners of places, the least specific first."""
+    for winners_there in way:
+        winner = winners_there.get(setting)
         if winner is not None and winner.override:
             return winner
     return None
