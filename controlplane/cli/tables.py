@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from controlplane.cli import verdicts
@@ -11,15 +11,17 @@ Json = dict[str, Any]  # Any: JSON
 
 GAP = "  "
 VERSION_DIGITS = 12
+OLD = "its file has an error, told below: what acts is its last good version"
 
 
 def status(body: Json) -> str:
     """Everything a person wants to see first; the sections that have nothing to say are left out."""
+    broken = {row["object"] for row in body["problems"] if row["severity"] == "error" and not row.get("unsupported")}
     sections = [
         _header(body["controller"]),
         "\n".join(f"note: {note}" for note in body["notes"]),
         proxies(body["proxies"]),
-        objects(body["objects"]),
+        objects(body["objects"], broken),
         problems(body["problems"]),
     ]
     return "\n\n".join(section for section in sections if section)
@@ -45,16 +47,19 @@ def proxies(rows: Sequence[Json]) -> str:
     return _table(lines, below)
 
 
-def objects(rows: Sequence[Json]) -> str:
-    """One line for each object that has conditions; below it the conditions that are not as they should be."""
+def objects(rows: Sequence[Json], broken: Collection[str] = ()) -> str:
+    """One line for each object that has conditions; below it the conditions that are not as they should be. `broken`:
+    `kind namespace/name` of those whose file has an error, so that their conditions speak of what was there before."""
     lines, below = [("KIND", "OBJECT", "STATE")], {}
     for row in rows:
         found = list(verdicts.conditions(row))
         if not found:
             continue
         name = f"{row['namespace']}/{row['name']}" if row["namespace"] else row["name"]
-        lines.append((row["kind"], name, _state(found)))
-        below[len(lines) - 1] = list(map(str, _told([each for each in found if not each.is_well])))
+        bad = [each for each in found if not each.is_well]
+        is_old = not bad and f"{row['kind']} {name}" in broken
+        lines.append((row["kind"], name, "Problem" if is_old else _state(found)))
+        below[len(lines) - 1] = [OLD] if is_old else list(map(str, _told(bad)))
     others = len(rows) - len(lines) + 1
     more = f"{others} more {'object has' if others == 1 else 'objects have'} no conditions (Services and the like)"
     table = _table(lines, below) if len(lines) > 1 else ""

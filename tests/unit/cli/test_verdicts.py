@@ -100,6 +100,15 @@ def test_wait_is_not_content_with_what_a_bad_file_said_before() -> None:
     assert wait.unread(problems, ["gateway/shop"]) == []
 
 
+def test_an_object_whose_file_has_an_error_is_not_shown_as_well() -> None:
+    assert tables.objects([GOOD_ROUTE], {"HTTPRoute default/shop"}).splitlines()[1:] == [
+        "HTTPRoute  default/shop  Problem",
+        "    its file has an error, told below: what acts is its last good version",
+    ]
+    bad = tables.objects([BAD_ROUTE])
+    assert tables.objects([BAD_ROUTE], {"HTTPRoute default/cart"}) == bad
+
+
 def test_the_status_table() -> None:
     proxy = {"gateway": "default/web", "wanted": "aa", "lag_seconds": 1.25}
     body = {
