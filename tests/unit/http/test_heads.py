@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.http.heads import Head, is_name, is_value
+from dataplane.http.heads import Head, is_name, is_value, without_named
 
 NAMES = st.sampled_from([b"a", b"ab", b"b", b"x-a", b"x-long-name"])
 VALUES = st.sampled_from([b"", b"1", b"two words", b"A: b", b"Mixed"])
@@ -54,3 +54,17 @@ def test_what_may_stand_in_a_header() -> None:
     assert not is_name(b"a:")
     assert is_value(b"") and is_value(b"a\tb c") and is_value(b"caf\xe9")
     assert not is_value(b" a") and not is_value(b"a\r\nb") and not is_value(b"a\x00") and not is_value(b"\x7f")
+
+
+def test_headers_named_by_connection_are_looked_for_once_each() -> None:
+    class Counting(bytes):
+        looks = 0
+
+        def find(self, *args: int) -> int:
+            Counting.looks += 1
+            return super().find(*args)
+
+    block = Counting(b"\r\na: 1\r\nx-hop: 2\r\nx-hop: 3\r\nb: 4\r\n")
+    names = {b"%d" % number for number in range(10_000)} | {b"x-hop", b""}
+    assert without_named(block, block, names) == (b"\r\na: 1\r\nb: 4\r\n",) * 2
+    assert Counting.looks < 10

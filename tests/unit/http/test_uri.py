@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.http import uri
+from tests.fakes.memory_proxy import MemoryProxy
 
 
 @pytest.mark.parametrize(
@@ -92,3 +93,15 @@ def test_targets_are_split() -> None:
     assert uri.split_absolute(b"http://a") == (b"http", b"a", b"/")
     assert uri.split_absolute(b"/x") is None
     assert uri.split_absolute(b"ftp://a/") is None
+
+
+def test_hosts_too_long_to_be_good_are_not_remembered() -> None:
+    before = uri._canonical_host.cache_info()
+    proxy = MemoryProxy()
+    for number in range(3):
+        client = proxy.connect()
+        client.send(b"GET / HTTP/1.1\r\nHost: %d%b\r\n\r\n" % (number, b"a" * 60_000))
+        assert client.received.startswith(b"HTTP/1.1 400 ")
+    assert uri._canonical_host.cache_info() == before
+    longest = b".".join([b"a" * 50] * 4 + [b"a" * 49])
+    assert uri.canonical_host(longest + b".:65535") == longest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.proxy.context import Limits
-from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
+from tests.fakes.memory_proxy import MemoryProxy
 
 HOST = b"\r\nHost: a\r\n\r\n"
 
@@ -73,23 +73,3 @@ def test_has_bounds(head: bytes, status: int) -> None:
     client = proxy.connect()
     client.send(head)
     assert client.received.startswith(b"HTTP/1.1 %d " % status)
-
-
-@pytest.mark.parametrize("address", [("127.0.0.1", 8080), ("::ffff:127.0.0.1", 8080, 0, 0)])
-def test_an_old_client_that_names_no_host_means_ours(
-    address: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ends = {"peername": ("192.0.2.7", 1), "sockname": address}
-    monkeypatch.setattr(FakeTransport, "get_extra_info", lambda self, name: ends[name])
-    proxy = MemoryProxy()
-    proxy.connect().send(b"GET / HTTP/1.0\r\n\r\n")
-    assert b"\r\nhost: 127.0.0.1:8080\r\n" in proxy.upstream.received
-
-
-def test_our_own_ipv6_address_stands_in_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = {"peername": ("2001:db8::1", 1, 0, 0), "sockname": ("::1", 8080, 0, 0)}
-    monkeypatch.setattr(FakeTransport, "get_extra_info", lambda self, name: ends[name])
-    proxy = MemoryProxy()
-    proxy.connect().send(b"GET / HTTP/1.0\r\n\r\n")
-    assert b"\r\nhost: [::1]:8080\r\n" in proxy.upstream.received
-    assert b"\r\nx-forwarded-for: 2001:db8::1\r\n" in proxy.upstream.received

@@ -10,9 +10,6 @@ import pytest
 
 from dataplane.chain.filter import STEP, Filter, Row
 from dataplane.filters.registry import ROWS
-from dataplane.http import uri
-from dataplane.http.heads import without_named
-from dataplane.table.router import _prefixes_of
 from dataplane.upstream.connector import IDLE_TIMEOUT, Connector
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy, Pending
 
@@ -223,54 +220,6 @@ def test_a_response_without_a_body_says_nothing_of_one(status: bytes, framing: b
     client.send(GET)
     proxy.upstream.answer(b"HTTP/1.1 %b\r\n%bX-Kept: 1\r\n\r\n" % (status, framing))
     assert client.received == b"HTTP/1.1 %b\r\nX-Kept: 1\r\n\r\n" % status
-
-
-def test_hosts_too_long_to_be_good_are_not_remembered() -> None:
-    before = uri._canonical_host.cache_info()
-    proxy = MemoryProxy()
-    for number in range(3):
-        client = proxy.connect()
-        client.send(b"GET / HTTP/1.1\r\nHost: %d%b\r\n\r\n" % (number, b"a" * 60_000))
-        assert client.received.startswith(b"HTTP/1.1 400 ")
-    assert uri._canonical_host.cache_info() == before
-    longest = b".".join([b"a" * 50] * 4 + [b"a" * 49])
-    assert uri.canonical_host(longest + b".:65535") == longest
-
-
-def test_a_path_of_slashes_is_not_looked_up_slash_by_slash() -> None:
-    regex = "    - name: regex\n      matches: [{path: {type: RegularExpression, value: '/z[0-9]'}}]\n"
-    prefix = "    - name: prefix\n      matches: [{path: {type: PathPrefix, value: /foo}}]\n"
-    backends = "      backends: [{host: '127.0.0.1:9000'}]\n"
-    proxy = MemoryProxy(ROUTES.replace("    - name: all\n", f"{regex}{backends}{prefix}{backends}    - name: all\n"))
-    (bind,) = proxy.applier.current.table.binds.values()
-    assert bind.default is not None
-    level = bind.default.router.any
-    assert level is not None
-    assert [prefix for prefix, _ in _prefixes_of(level, b"/foo/" + b"/" * 30_000)] == [b"/foo", b"/"]
-
-    class Counting(bytes):
-        looks = 0
-
-        def rfind(self, *args: Any) -> int:
-            Counting.looks += 1
-            return super().rfind(*args)
-
-    assert [prefix for prefix, _ in _prefixes_of(level, Counting(b"/" * 30_000))] == [b"/"]
-    assert Counting.looks < 10
-
-
-def test_headers_named_by_connection_are_looked_for_once_each() -> None:
-    class Counting(bytes):
-        looks = 0
-
-        def find(self, *args: Any) -> int:
-            Counting.looks += 1
-            return super().find(*args)
-
-    block = Counting(b"\r\na: 1\r\nx-hop: 2\r\nx-hop: 3\r\nb: 4\r\n")
-    names = {b"%d" % number for number in range(10_000)} | {b"x-hop", b""}
-    assert without_named(block, block, names) == (b"\r\na: 1\r\nb: 4\r\n",) * 2
-    assert Counting.looks < 10
 
 
 def test_head_of_an_old_client_says_nothing_of_chunks() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from dataplane.table.router import choose
+from dataplane.table.router import _prefixes_of, choose
 from gatewright.wire.v1 import route_pb2
+from tests.fakes.memory_proxy import ROUTES, MemoryProxy
 from tests.fakes.table_state import TableRun, bind, exchange, listener, match, route
 
 
@@ -330,3 +331,25 @@ def test_what_cannot_be_matched_with_is_refused(fields: dict[str, Any], reason: 
     assert list(run.refused) == ["route/default/bad/0"]
     assert reason in run.refused["route/default/bad/0"]
     assert run.find() == "good"
+
+
+def test_a_path_of_slashes_is_not_looked_up_slash_by_slash() -> None:
+    regex = "    - name: regex\n      matches: [{path: {type: RegularExpression, value: '/z[0-9]'}}]\n"
+    prefix = "    - name: prefix\n      matches: [{path: {type: PathPrefix, value: /foo}}]\n"
+    backends = "      backends: [{host: '127.0.0.1:9000'}]\n"
+    proxy = MemoryProxy(ROUTES.replace("    - name: all\n", f"{regex}{backends}{prefix}{backends}    - name: all\n"))
+    (plan,) = proxy.applier.current.table.binds.values()
+    assert plan.default is not None
+    level = plan.default.router.any
+    assert level is not None
+    assert [prefix for prefix, _ in _prefixes_of(level, b"/foo/" + b"/" * 30_000)] == [b"/foo", b"/"]
+
+    class Counting(bytes):
+        looks = 0
+
+        def rfind(self, *args: Any) -> int:
+            Counting.looks += 1
+            return super().rfind(*args)
+
+    assert [prefix for prefix, _ in _prefixes_of(level, Counting(b"/" * 30_000))] == [b"/"]
+    assert Counting.looks < 10
