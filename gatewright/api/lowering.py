@@ -158,13 +158,27 @@ def _match_name(match: Any) -> str:
     return name.lower() if isinstance(match, HTTPHeaderMatch) else name
 
 
+def _count(attribute: str) -> Callable[[Any], int | None]:
+    """A number without an upper bound: what is more than the wire can say means as many as there are."""
+
+    def convert(model: Any) -> int | None:
+        count: int | None = getattr(model, attribute)
+        return None if count is None else min(count, 2**_WIDTH - 1)
+
+    return convert
+
+
+_WIDTH: Final = 32
+"""Bits of a number on the wire."""
+
+
 def _share(part: str) -> Callable[[HTTPRequestMirrorFilter], int]:
-    """A part of the share of requests that a mirror gets; no share given: all."""
+    """A part of the share of requests that a mirror gets; no share given: all. Of very large numbers the same share."""
 
     def convert(mirror: HTTPRequestMirrorFilter) -> int:
         if mirror.fraction is not None:
             share: int = getattr(mirror.fraction, part)
-            return share
+            return share >> max(mirror.fraction.denominator.bit_length() - _WIDTH, 0)
         return 100 if part == "denominator" or mirror.percent is None else mirror.percent
 
     return convert
@@ -186,6 +200,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("RequestMirror", "denominator"): _share("denominator"),
     ("Timeouts", "request_ms"): _milliseconds("request", zero_is_off=True),
     ("Timeouts", "backend_request_ms"): _milliseconds("backend_request", zero_is_off=True),
+    ("Retry", "attempts"): _count("attempts"),
     ("Retry", "backoff_ms"): _milliseconds("backoff"),
     ("Retry", "precondition"): optional("precondition"),  # a GatewayPolicy's retry has the two,
     ("Retry", "condition"): optional("condition"),  # an HTTPRoute's has not
@@ -194,6 +209,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     # A default of the model, which says nothing beside a list of items.
     ("ExtAuth", "failure_mode"): lambda auth: None if getattr(auth, CONDITIONAL, None) else auth.failure_mode,
     ("ExtAuthBody", "max_size"): _bytes("max_size"),
+    ("ExtAuthCache", "max_entries"): _count("max_entries"),
     ("RemoteJwks", "backend"): _nothing,
     ("RemoteJwks", "cache_duration_ms"): _milliseconds("cache_duration"),
     ("BasicAuthentication", "secret"): _nothing,

@@ -116,6 +116,8 @@ def test_redirect(redirect: dict[str, Any], expected: dict[str, Any]) -> None:
         ({"percent": 42}, 42, 100),
         ({"fraction": {"numerator": 5}}, 5, 100),
         ({"fraction": {"numerator": 1, "denominator": 1000}}, 1, 1000),
+        ({"fraction": {"numerator": 2**32 - 1, "denominator": 2**32 - 1}}, 2**32 - 1, 2**32 - 1),
+        ({"fraction": {"numerator": 2**69, "denominator": 2**70}}, 2**30, 2**31),
     ],
 )
 def test_mirror(share: dict[str, Any], numerator: int, denominator: int) -> None:
@@ -150,6 +152,7 @@ def test_timeouts(timeouts: dict[str, Any], expected: dict[str, Any]) -> None:
     [
         ({}, {"attempts": 1}),
         ({"attempts": 0}, {"attempts": 0}),
+        ({"attempts": 2**70}, {"attempts": 2**32 - 1}),  # Gateway API has no upper bound
         ({"codes": [502, 503], "backoff": "25ms"}, {"codes": [502, 503], "attempts": 1, "backoff_ms": "25"}),
     ],
 )
@@ -306,6 +309,12 @@ JWKS = {"remote": {"jwksPath": "keys", "backendRef": SERVICE}}
 )
 def test_a_policy(fields: dict[str, Any], expected: dict[str, Any]) -> None:
     assert traffic(**fields) == [expected]
+
+
+def test_a_cache_without_bound() -> None:
+    cache = {"key": ["request.path"], "ttl": "5m", "maxEntries": 2**70}
+    (policy,) = traffic(extAuth={"backendRef": SERVICE, "http": {}, "cache": cache})
+    assert policy["ext_auth"]["cache"]["max_entries"] == 2**32 - 1
 
 
 def test_policies_come_in_the_order_of_the_wire() -> None:
