@@ -12,7 +12,9 @@ from controlplane.derive import Collection, Context, Groups
 from controlplane.translate import wire
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import BackendKey, ObjectKey
-from controlplane.translate.references import Permission, permitted
+from controlplane.translate.references import permitted
+from gatewright.api import grants
+from gatewright.api.grants import Permission
 from gatewright.api.names import GROUP
 from gatewright.api.references import BackendObjectReference
 from gatewright.api.service import Service
@@ -102,16 +104,8 @@ def resolve(
     key = ObjectKey(reference.namespace or referrer.namespace, reference.name)
     wanted = Permission(referrer.group, referrer.kind, referrer.namespace, group, kind, key.namespace, key.name)
     if not permitted(context, backends.granted, wanted):
-        return unresolved(
-            "RefNotPermitted",
-            f"{kind} {key}: no ReferenceGrant in namespace {key.namespace} permits {_plural(referrer.kind)} of "
-            f"namespace {referrer.namespace}",
-        )
+        return unresolved("RefNotPermitted", f"{kind} {key}: {grants.lacking(wanted)}")
     return resolver(context, backends, key, reference.port)
-
-
-def _plural(kind: str) -> str:
-    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
 
 
 def unresolved(reason: str, message: str) -> Condition:

@@ -1,5 +1,5 @@
-"""Between the objects of a folder: references that lead nowhere in it, or to what lacks a port or entry, and dynamic
-forward proxies that nobody guards.
+"""Between the objects of a folder: references that lead nowhere in it, into another namespace without a ReferenceGrant,
+or to what lacks a port or entry, and dynamic forward proxies that nobody guards.
 
 Called by lint. It knows only the objects it is given: what lives elsewhere cannot be seen, so all of this are warnings.
 """
@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from gatewright.api import reach
+from gatewright.api import grants, reach
 from gatewright.api.advice import Advice
 from gatewright.api.gateway_backend import GatewayBackend
 from gatewright.api.gateway_policy import GatewayPolicy, TargetReference
+from gatewright.api.grants import Permission
 from gatewright.api.kinds import KINDS
 from gatewright.api.metadata import KubeObject, ObjectKey
 from gatewright.api.near_names import near_name
 from gatewright.api.parts import parts
+from gatewright.api.reference_grant import ReferenceGrant
 from gatewright.api.references import (
     BackendObjectReference,
     ConfigMapReference,
@@ -77,6 +79,28 @@ def _meant(key: ObjectKey, reference: Any, known: Collection[ObjectKey]) -> str:
                 return f'; there is a {other}: write group: "{KINDS[kind].group}", kind: {kind}'
     near = near_name(key.name, [each.name for each in known if each[:2] == key[:2]], likeness=0.75)
     return f'; did you mean "{near}"?' if near else ""
+
+
+def ungranted(objects: reach.Objects, known: Collection[ObjectKey]) -> Iterator[tuple[ObjectKey, Advice]]:
+    """Backends of other namespaces that no ReferenceGrant lets an object name. Of namespaces without an object among
+    `known`, or with a grant that could not be read, nothing can be told."""
+    grants_there = [item for item in objects.values() if isinstance(item, ReferenceGrant)]
+    given = {each for item in grants_there for each in grants.permissions(item.key.namespace, item)}
+    unread = {key.namespace for key in known if key.kind == "ReferenceGrant" and key not in objects}
+    told = {key.namespace for key in known} - unread
+    for owner, item in objects.items():
+        for path, part in parts(item):
+            if isinstance(part, BackendObjectReference) and part.namespace in told:
+                wanted = _permission(owner, part)
+                if not grants.permitted(wanted, given.__contains__):
+                    yield owner, Advice(path, f"is not permitted: {grants.lacking(wanted)}")
+
+
+def _permission(owner: ObjectKey, reference: BackendObjectReference) -> Permission:
+    """What the reference needs."""
+    kind, namespace, _ = owner
+    to = (reference.group, reference.kind, reference.namespace or namespace, reference.name)
+    return Permission(KINDS[kind].group, kind, namespace, *to)
 
 
 def lacking(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]:

@@ -149,7 +149,8 @@ class _Seen:
         found = [*links.open_forwards(items), *links.lacking(items), *dropped_guards(items)]
         found += [*sections.unknown_sections(items), *rivals(items)]
         if together:
-            found += [*links.dangling(items, self._first.keys()), *sections.empty_selections(items)]
+            known = self._first.keys()
+            found += [*links.dangling(items, known), *links.ungranted(items, known), *sections.empty_selections(items)]
         for key, each in found:
             number, _, subject = self._first[key]
             self._problems += ((number, problem) for problem in _warnings(subject, [each]))

@@ -389,6 +389,55 @@ def test_references_are_not_followed_outside_folders_and_known_namespaces(tmp_pa
     assert [problem.path for problem in lint_paths([tmp_path]).problems] == ["spec.rules[0].backendRefs[0]"]
 
 
+GRANT = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: ReferenceGrant
+metadata: {name: ours, namespace: keys}
+spec:
+  from: [{group: gatewright.dev, kind: GatewayPolicy, namespace: default}]
+  to: [{group: "", kind: Service%s}]
+"""
+AWAY = "{name: a, namespace: keys, port: 80}"
+CALLING = {
+    "extAuth.backendRef": f"{POLICY_HEAD}  traffic: {{extAuth: {{http: {{}}, backendRef: {AWAY}}}}}\n",
+    "jwtAuthentication.providers[0].jwks.remote.backendRef": f"{POLICY_HEAD}  traffic:\n    jwtAuthentication:"
+    f" {{providers: [{{issuer: i, jwks: {{remote: {{jwksPath: /k, backendRef: {AWAY}}}}}}}]}}\n",
+}
+MIRRORING = ROUTE.replace("backendRefs:", f"filters: [{{type: RequestMirror, requestMirror: {{backendRef: {AWAY}}}}}]\n"
+                          "      backendRefs:")  # fmt: skip
+NO_GRANT = "is not permitted: no ReferenceGrant in namespace keys permits {} of namespace default"
+
+
+def not_permitted(folder: Path, *texts: str) -> list[tuple[str, str]]:
+    """Path and message of each warning about grants."""
+    for number, text in enumerate((SERVICE.replace("{name: a}", "{name: a, namespace: keys}"), *texts)):
+        (folder / f"{number}.yaml").write_text(text)
+    return [(each.path, each.message) for each in lint_paths([folder]).problems if "Grant" in each.message]
+
+
+@pytest.mark.parametrize("path", CALLING)
+def test_a_server_in_another_namespace_needs_a_grant(tmp_path: Path, path: str) -> None:
+    expected = [(f"spec.traffic.{path}", NO_GRANT.format("GatewayPolicies"))]
+    assert not_permitted(tmp_path, CALLING[path]) == expected
+    assert not_permitted(tmp_path, CALLING[path], GRANT % ", name: other") == expected
+    assert not_permitted(tmp_path, CALLING[path], GRANT.replace("GatewayPolicy", "HTTPRoute") % "") == expected
+    assert not_permitted(tmp_path, CALLING[path], GRANT % ", name: a") == []
+    assert not_permitted(tmp_path, CALLING[path], GRANT % "") == []
+
+
+def test_a_mirror_in_another_namespace_needs_a_grant(tmp_path: Path) -> None:
+    path = "spec.rules[0].filters[0].requestMirror.backendRef"
+    assert not_permitted(tmp_path, MIRRORING) == [(path, NO_GRANT.format("HTTPRoutes"))]
+
+
+def test_grants_that_cannot_be_seen_are_not_missed(tmp_path: Path) -> None:
+    (calling, _) = CALLING.values()
+    assert not_permitted(tmp_path, calling.replace("namespace: keys", "namespace: unknown")) == []
+    assert not_permitted(tmp_path, calling.replace("namespace: keys", "namespace: default")) == []
+    assert [path for path, _ in not_permitted(tmp_path, calling, GRANT.partition("  to:")[0])] == [], "it is broken"
+    assert lint_paths([tmp_path / "1.yaml"]).problems == ()
+
+
 def test_items_of_a_list_have_their_own_lines(tmp_path: Path) -> None:
     item = "\n".join(f"    {line}" for line in POLICY_HEAD.splitlines())
     text = f"apiVersion: v1\nkind: List\nitems:\n  -\n{item}\n"
