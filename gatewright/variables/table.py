@@ -68,7 +68,7 @@ _RESPONSE: Final = (
         parsed="response_json",
     ),
     Variable(
-        "response.bodyPrefix", BYTES, "response", "The beginning of the body, up to the buffer limit.", maybe=True
+        "response.bodyPrefix", BYTES, "response", "As `response.body`; it has no value where that has none.", maybe=True
     ),
 )
 
