@@ -107,9 +107,14 @@ def _hashes_of_no_kind(basic: BasicAuthentication) -> Iterator[Advice]:
     """The line is not repeated: what stands where a hash should may be a password."""
     for index, line in enumerate(basic.users or ()):
         hashed = line.partition(":")[2]
-        if not hashed.startswith(HASHES) and len(hashed) != DES_LENGTH:
+        if not known_hash(hashed):
             message = "is no user with a hash of a known kind (MD5, bcrypt, crypt, SHA-1): the proxy leaves it out"
             yield Advice(("users", index), message)
+
+
+def known_hash(text: str) -> bool:
+    """Whether this looks like a hash that proxies can check."""
+    return text.startswith(HASHES) or len(text) == DES_LENGTH
 
 
 HASHES: Final = ("$2a$", "$2b$", "$2y$", "$apr1$", "$1$", "$5$", "$6$", "{SHA}")

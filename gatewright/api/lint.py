@@ -17,6 +17,7 @@ from gatewright.api import links, sections, standalone, yaml_text
 from gatewright.api.advice import Advice, advice
 from gatewright.api.documents import Decoded, decode_document, split_documents
 from gatewright.api.dropped_guards import dropped_guards
+from gatewright.api.left_out import left_out
 from gatewright.api.metadata import ObjectKey
 from gatewright.api.places import Place, Subject
 from gatewright.api.problem import Problem
@@ -146,7 +147,7 @@ class _Seen:
     def look_between(self, together: bool) -> None:
         """Warnings about objects that need a look at others."""
         items = {key: decoded.item for key, (_, decoded, _) in self._first.items() if decoded.item is not None}
-        found = [*links.open_forwards(items), *links.lacking(items), *dropped_guards(items)]
+        found = [*links.open_forwards(items), *links.lacking(items), *dropped_guards(items), *left_out(items)]
         found += [*sections.unknown_sections(items), *rivals(items)]
         if together:
             known = self._first.keys()

@@ -265,6 +265,49 @@ def test_what_lacks_a_port_or_an_entry(setting: str, expected: list[str]) -> Non
     assert found == [f"GatewayPolicy default/p: {each}" for each in expected]
 
 
+ENTRIES = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: keys, labels: {keys: shop}}
+stringData:
+  ann: " k-1 "
+  batch: '{"key": "k-2", "metadata": {"group": "batch"}}'
+  empty: " "
+  cut: '{"key": "k-3"'
+  named: '{"name": "k-4"}'
+  flat: '{"key": "k-5", "metadata": "batch"}'
+data: {.htaccess: IyB1c2VycwphbW46e1NIQX14CgpiZW46cGxhaW4taW4tdGhlLWZpbGUK}
+"""
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "apiKeyAuthentication: {secretRef: {name: keys}}",
+        "apiKeyAuthentication: {secretSelector: {matchLabels: {keys: shop}}}",
+    ],
+)
+def test_entries_that_are_no_keys(setting: str) -> None:
+    entries = ENTRIES.rpartition("data:")[0]
+    assert told(GATEWAY, entries, policy("p", EDGE, f"traffic: {{{setting}}}")) == [
+        "Secret default/keys: stringData.empty: is no API key: it is empty; the proxy leaves it out",
+        "Secret default/keys: stringData.cut: is no API key: it begins with { and is no JSON object; the proxy leaves"
+        " it out",
+        'Secret default/keys: stringData.named: is no API key: its member "key" must be text; the proxy leaves it out',
+        'Secret default/keys: stringData.flat: is no API key: its member "metadata" must be an object; the proxy'
+        " leaves it out",
+    ]
+    assert told(GATEWAY, entries) == []  # nobody reads it
+
+
+def test_lines_that_are_no_users() -> None:
+    users = policy("p", EDGE, "traffic: {basicAuthentication: {secretRef: {name: keys}}}")
+    assert told(GATEWAY, ENTRIES, users) == [
+        'Secret default/keys: data[".htaccess"]: line 4 is no user with a hash of a known kind (MD5, bcrypt, crypt,'
+        " SHA-1): the proxy leaves it out",
+    ]
+
+
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
