@@ -16,8 +16,8 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dataplane.bootstrap import WorkerSettings
 from dataplane.chain.filter import Env, Row
@@ -43,6 +43,9 @@ from dataplane.telemetry.watches import Watches
 from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 log = logging.getLogger("dataplane.worker")
 
@@ -347,10 +350,26 @@ def _env(context: Context, buckets: Buckets, loop: asyncio.AbstractEventLoop) ->
         clock=context.clock,
         random=context.random,
         calls=calls,
-        offload=lambda work: loop.run_in_executor(None, work),
+        offload=_beside(loop),
         buckets=buckets,
         spawn=context.spawn,
     )
+
+
+def _beside(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[[], Any]], Awaitable[Any]]:
+    """`Env.offload`: one thread, made when it is asked for. There is a worker for each core: with more threads, what
+    clients ask for would take the processor from the loop."""
+    threads: ThreadPoolExecutor | None = None
+
+    def run(work: Callable[[], Any]) -> Awaitable[Any]:
+        nonlocal threads
+        if threads is None:
+            from concurrent.futures import ThreadPoolExecutor  # here: most workers do without
+
+            threads = ThreadPoolExecutor(1, "beside")
+        return loop.run_in_executor(threads, work)
+
+    return run
 
 
 def _taken(records: deque[Record]) -> Iterator[Change]:

@@ -3,7 +3,7 @@
 Spec 2, basicAuthentication. Slow hashes are checked in a thread. The outcome is remembered by a keyed digest of what
 the client sent, good and bad ones apart, so that a repeated password costs one look-up and invented ones push nobody
 out. One and the same check runs once, and only so many run at a time: a flood of invented passwords is answered with
-503 instead of taking every thread. For users that are not there a hash of the file is checked all the same.
+503 instead of waiting without end. For users that are not there a hash of the file is checked all the same.
 """
 
 from __future__ import annotations
