@@ -14,8 +14,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from gatewright.api import names, yaml_text
-from gatewright.api.errors import Finding, Path, findings
+from gatewright.api.errors import Finding, findings
 from gatewright.api.expressions import broken_expressions
+from gatewright.api.field_paths import Path
 from gatewright.api.kinds import KINDS, OWN_GROUPS, KindInfo
 from gatewright.api.metadata import KubeObject, ObjectKey
 from gatewright.api.near_names import did_you_mean

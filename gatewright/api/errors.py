@@ -8,20 +8,19 @@ repr, are never shown.
 from __future__ import annotations
 
 import re
-import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, Union, get_args, get_origin
+from typing import Any, Final, NamedTuple, get_args
 
 import annotated_types
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from gatewright.api.field_paths import Path, bare, field_of, model_at
 from gatewright.api.fields import PATTERN_WORDS
-from gatewright.api.model import BROKEN_RULES, Broken, model_in
-from gatewright.api.near_names import did_you_mean, near_name
+from gatewright.api.model import BROKEN_RULES, Broken
+from gatewright.api.near_names import near_name
 from gatewright.api.partial import broken_rules
-
-Path = tuple[str | int, ...]
+from gatewright.api.unknown_fields import meant
 
 
 class Finding(NamedTuple):
@@ -44,46 +43,11 @@ def findings(failure: ValidationError, model: type[BaseModel], document: Any, *,
         elif error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
             continue  # pydantic counts only the valid items; the invalid ones have errors of their own
         elif error["type"] == "extra_forbidden":
-            found.append(Finding(path, f"unknown field{_meant(model, path)}", True))
+            found.append(Finding(path, f"unknown field{meant(model, path)}", True))
         else:
             found.append(Finding(_shown(path), _message(error, model, secret)))
     found += [Finding(rule.path, rule.message) for rule in broken_rules(model, document)]
     return list(dict.fromkeys(found))
-
-
-def _meant(model: type[BaseModel], path: Path) -> str:
-    """The ending of "unknown field": a slip's cure; where a field of that name stands, one level below or above."""
-    parent, name = _model_at(model, path[:-1]), str(path[-1])
-    if parent is None:
-        return ""
-    slip = near_name(name, _names(parent), likeness=SLIP)
-    below = sorted(beneath for field in _names(parent) if (beneath := _below(parent, field, name)))
-    if slip is None and 0 < len(below) <= 3:
-        return f"; did you mean {' or '.join(map(_in_quotes, below))}?"
-    around = max((index for index, part in enumerate(path[:-1]) if isinstance(part, str)), default=None)
-    above = None if around is None else _model_at(model, path[:around])
-    if slip is None and above is not None and name in _names(above):
-        return f'; it belongs one level higher, beside "{path[around or 0]}"'
-    return did_you_mean(name, _names(parent), label="fields here", likeness=NEAR_FIELD)
-
-
-def _in_quotes(text: str) -> str:
-    return f'"{text}"'
-
-
-def _below(parent: type[BaseModel], field: str, name: str) -> str:
-    """`traffic.timeouts`, `local[].unit`: the path to a field of that name within another one; "" when it has none."""
-    child = _model_at(parent, (field,))
-    if child is None or name not in _names(child):
-        return ""
-    found = _field(parent, field)
-    is_list = found is not None and get_origin(_bare(found.annotation, ())[0]) in (tuple, list)
-    return f"{field}[].{name}" if is_list else f"{field}.{name}"
-
-
-SLIP: Final = 0.9
-NEAR_FIELD: Final = 0.68
-"""How like a field an unknown one is, to be taken for it at once, or for want of better: `namespace` is no `name`."""
 
 
 def _message(error: Any, model: type[BaseModel], secret: bool) -> str:
@@ -123,20 +87,11 @@ class _Limits:
 
 
 def _constraints(field: FieldInfo, items: int) -> Iterator[Any]:
-    annotation, metadata = _bare(field.annotation, tuple(field.metadata))
+    annotation, metadata = bare(field.annotation, tuple(field.metadata))
     for _ in range(items):
-        annotation, metadata = _bare(next(iter(get_args(annotation)), None), ())
+        annotation, metadata = bare(next(iter(get_args(annotation)), None))
     for item in metadata:
         yield from item.metadata if isinstance(item, FieldInfo) else (item,)
-
-
-def _bare(annotation: Any, metadata: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """A type without `Annotated` and `| None` around it, and the metadata of those."""
-    if hasattr(annotation, "__metadata__"):
-        return _bare(get_args(annotation)[0], metadata + annotation.__metadata__)
-    if get_origin(annotation) in (Union, types.UnionType):
-        return _bare(get_args(annotation)[0], metadata)
-    return annotation, metadata
 
 
 def _number_bounds(context: Mapping[str, Any], limits: _Limits) -> str:
@@ -226,47 +181,15 @@ def _shown(path: Path) -> Path:
 _ADDED: Final = frozenset({"[key]", "str", "int", "constrained-int", "constrained-str"})
 
 
-def _names(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _field(model: type[BaseModel], name: str | int) -> FieldInfo | None:
-    for attribute, field in model.model_fields.items():
-        if name in (field.alias, attribute):
-            return field
-    return None
-
-
 def _field_at(model: type[BaseModel], path: Path) -> FieldInfo | None:
     """The field that a path of the model ends in."""
     if not path:
         return None
-    parent = _model_at(model, path[:-1])
-    return _field(parent, path[-1]) if parent else None
+    parent = model_at(model, path[:-1])
+    return field_of(parent, path[-1]) if parent else None
 
 
 def _hidden(model: type[BaseModel], path: Path) -> bool:
     """Whether a field on the path has no repr: what is below it is not shown either."""
     fields = (_field_at(model, path[:length]) for length in range(1, len(path) + 1))
     return any(field is not None and field.repr is False for field in fields)
-
-
-def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
-    current: type[BaseModel] | None = model
-    of_map: type[BaseModel] | None = None
-    for part in path:
-        if isinstance(part, int):
-            continue
-        if of_map is not None:  # `part` is a key of the user's
-            current, of_map = of_map, None
-            continue
-        field = _field(current, part) if current else None
-        current = model_in(field.annotation) if field else None
-        of_map = _model_in_map(field.annotation) if field else None
-    return current
-
-
-def _model_in_map(annotation: Any) -> type[BaseModel] | None:
-    """The model that the values of a map are, if a field holds one."""
-    bare = _bare(annotation, ())[0]
-    return model_in(get_args(bare)[1]) if get_origin(bare) is dict else None

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 from pydantic import BaseModel
 
 from gatewright.api.cel_field import MAX_LENGTH, Expression, Result
-from gatewright.api.errors import Finding, Path
+from gatewright.api.errors import Finding
+from gatewright.api.field_paths import Path
 from gatewright.api.model import model_in
 from gatewright.variables.moments import Moment
 

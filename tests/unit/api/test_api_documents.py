@@ -75,6 +75,7 @@ def lines(decoded: list[Decoded] | tuple[Decoded, ...]) -> list[str]:
             "traffic.cors.timeouts",
             '; it belongs one level higher, beside "cors"',
         ),
+        ("{traffic: {urlRewrite: {}}}", "traffic.urlRewrite", "; it is a filter of an HTTPRoute's rule"),
         ("{traffic: {timeout: {request: 1s}}}", "traffic.timeout", '; did you mean "timeouts"?'),
         ("{targetRefs: [{namespace: a}]}", "targetRefs[0].namespace", "; fields here: group, kind, name, sectionName"),
     ],
@@ -84,6 +85,17 @@ def test_where_an_unknown_field_belongs(spec: str, path: str, ending: str) -> No
     (found,) = decode(text, "p.yaml")
     unknown = [problem for problem in found.problems if problem.message.startswith("unknown field")]
     assert [(problem.path, problem.message) for problem in unknown] == [(f"spec.{path}", f"unknown field{ending}")]
+
+
+def test_settings_that_a_rule_has_elsewhere() -> None:
+    rules = "{rules: [{csrf: {}, requestMirror: {}}]}"
+    (found,) = decode(
+        f"apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {{name: r}}\nspec: {rules}\n", "r.yaml"
+    )
+    assert [problem.message for problem in found.problems] == [
+        "unknown field; it is a setting of a GatewayPolicy, under spec.traffic",
+        "unknown field; it is an item of filters",
+    ]
 
 
 def test_every_error_of_an_object_with_its_line() -> None:
