@@ -106,7 +106,8 @@ class Interns:
     def _written(self, policy: policy_pb2.Policy) -> tuple[int, Row, bytes, policy_pb2.Policy]:
         index, row = self.row(policy)
         raw = getattr(policy, row.name).SerializeToString(deterministic=True)
-        return index, row, policy.invalid.encode() + raw if policy.invalid else raw, policy
+        # No message begins with a zero octet: what is invalid never passes for a message that reads like the reason.
+        return index, row, b"\0%b\0%b" % (policy.invalid.encode(), raw) if policy.invalid else raw, policy
 
     def _inline(self, index: int, row: Row, raw: bytes, policy: policy_pb2.Policy, owner: str) -> Built:
         config = getattr(policy, row.name)

@@ -259,6 +259,18 @@ def test_inline_policies_refuse_their_rule_alone() -> None:
     assert ran(table, "/named")[1] is None
 
 
+def test_an_inline_policy_that_is_invalid_never_passes_for_one_that_reads_like_the_reason() -> None:
+    table, _ = guarded()
+    good, invalid = policy_pb2.Policy(), policy_pb2.Policy()
+    good.basic_authentication.realm = "good"
+    invalid.basic_authentication.SetInParent()
+    invalid.invalid = good.basic_authentication.SerializeToString().decode()
+    table.apply(route("named", prefix="/named", policies=[good]), route("shop", prefix="/shop", policies=[invalid]))
+    assert ran(table, "/named")[1] is None
+    answer = ran(table)[1]
+    assert answer is not None and answer.status == 503
+
+
 def test_what_the_sender_could_not_honour_is_refused() -> None:
     table, seen = guarded()
 
