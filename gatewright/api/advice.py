@@ -19,6 +19,7 @@ from gatewright.api.frontend.telemetry import AccessLog
 from gatewright.api.gateway_policy import GatewayPolicySpec
 from gatewright.api.http_filters import CONNECTION_HEADERS
 from gatewright.api.parts import Path, parts
+from gatewright.api.secret_comparisons import comparisons
 from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.direct_response import DirectResponse, DirectResponseOrConditional
 from gatewright.api.traffic.ext_auth import AgentExtAuthHTTP, ExtAuthCache
@@ -40,6 +41,14 @@ def advice(value: BaseModel) -> Iterator[Advice]:
         for model, look in _LOOKS:
             if isinstance(part, model):
                 yield from (Advice((*path, *found.path), found.message) for found in look(part))
+        for place, name in comparisons(part):
+            message = (
+                f"{name} shows itself as <redacted>, which is never equal to a secret: compare {name}.unredacted()"
+            )
+            yield Advice((*path, *place), message)
+
+
+NEVER_EQUAL: Final = "{0} shows itself as <redacted>, which is never equal to a secret: compare {0}.unredacted()"
 
 
 def _deprecated_authentication(mcp: BackendMCP) -> Iterator[Advice]:

@@ -243,6 +243,18 @@ def warnings(*texts: str) -> list[str]:
                 ("time", "is what each line has already"),
             )
         ),
+        *(
+            (
+                f"{POLICY_HEAD}  traffic:\n    authorization:\n      policy:\n        matchExpressions: ['{text}']\n",
+                "0.yaml:9: GatewayPolicy default/p: spec.traffic.authorization.policy.matchExpressions[0]: warning:"
+                f" {name} shows itself as <redacted>, which is never equal to a secret: compare {name}.unredacted()",
+            )
+            for text, name in (
+                ('apiKey.key == "k-1"', "apiKey.key"),
+                ('"k-1" != apiKey.key && true', "apiKey.key"),
+                ('jwt.rawToken in ["a", "b"]', "jwt.rawToken"),
+            )
+        ),
         (
             "backends:\n  - name: a\n    host: a:1\n    policies:\n      auth: {key: bearer abc}\n",
             '0.yaml:5: backends[0].policies.auth.key: warning: begins with "Bearer ", and is written as it is after'
@@ -259,6 +271,8 @@ def test_warnings_about_one_object(text: str, warning: str) -> None:
     [
         f"{POLICY_HEAD}  traffic:\n    timeouts: {{request: 3s}}\n",
         f"{POLICY_HEAD}  backend:\n    auth: {{key: abc}}\n",
+        f"{POLICY_HEAD}  traffic:\n    authorization:\n      policy:\n        matchExpressions:\n"
+        '          - \'apiKey.key.unredacted() == "a" || "b" == apiKey.key.unredacted() || apiKey.keyed == 1\'\n',
     ],
 )
 def test_no_warning(text: str) -> None:
