@@ -6,6 +6,7 @@ RFC 7515 4 and RFC 7519 4 want unique names; two readers that pick different one
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 
@@ -26,14 +27,18 @@ def _number(text: str) -> int | float:
     return value if -(2**63) <= value < 2**63 else float(value)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refused, parse_int=_number)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refused)
+_CAREFUL = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refused, parse_int=_number)
+"""For texts with numbers that may not have room in 64 bits: it calls back for each, and clients choose how many."""
+
+_has_long_number = re.compile("[0-9]{19}").search
 
 
 def read(data: bytes) -> dict[str, Any]:
     """The object that UTF-8 text stands for. Raises ValueError, without the text."""
     try:
         text = data.decode()
-        members = _DECODER.decode(text)
+        members = (_CAREFUL if _has_long_number(text) else _DECODER).decode(text)
         if "\\u" in text:  # half of a surrogate pair is no text: it cannot be encoded
             json.dumps(members, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
