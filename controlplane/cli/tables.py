@@ -57,9 +57,9 @@ def objects(rows: Sequence[Json], broken: Collection[str] = ()) -> str:
             continue
         name = f"{row['namespace']}/{row['name']}" if row["namespace"] else row["name"]
         bad = [each for each in found if not each.is_well]
-        is_old = not bad and f"{row['kind']} {name}" in broken
+        is_old = f"{row['kind']} {name}" in broken and not any(each.type == "Accepted" for each in bad)
         lines.append((row["kind"], name, "Problem" if is_old else _state(found)))
-        below[len(lines) - 1] = [OLD] if is_old else list(map(str, _told(bad)))
+        below[len(lines) - 1] = [*map(str, _told(bad)), *([OLD] if is_old else ())]
     others = len(rows) - len(lines) + 1
     more = f"{others} more {'object has' if others == 1 else 'objects have'} no conditions (Services and the like)"
     table = _table(lines, below) if len(lines) > 1 else ""

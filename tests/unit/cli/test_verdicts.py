@@ -106,7 +106,12 @@ def test_an_object_whose_file_has_an_error_is_not_shown_as_well() -> None:
         "    its file has an error, told below: what acts is its last good version",
     ]
     bad = tables.objects([BAD_ROUTE])
-    assert tables.objects([BAD_ROUTE], {"HTTPRoute default/cart"}) == bad
+    assert tables.objects([BAD_ROUTE], {"HTTPRoute default/cart"}) == f"{bad}\n    {tables.OLD}"
+
+
+def test_an_object_that_was_never_accepted_has_no_older_version() -> None:
+    refused = row("GatewayPolicy", {"conditions": [condition("Accepted", "False", reason="Invalid")]}, "p")
+    assert tables.objects([refused], {"GatewayPolicy default/p"}) == tables.objects([refused])
 
 
 def test_the_status_table() -> None:
