@@ -2,7 +2,7 @@
 
 The rooms of the request path run in this process on a real event loop; the authorization server is a child process on a
 real socket. Clients are transports in memory and every route ends in a redirect, so that what remains, when the same
-route without the policy is subtracted, is the policy: its Task, its call, two system calls and their share of a turn of
+route without the policy is subtracted, is the policy: its steps, its call, two system calls, their share of a turn of
 the loop. CPU time of the one thread; rounds are short and interleaved. The median of their differences counts; the
 difference of the cheapest rounds says what it comes to when nothing else wants the cores.
 
@@ -166,6 +166,7 @@ class _Proxy:
             writes=writes,
             spawn=self._spawn,
             make_future=loop.create_future,
+            call_soon=loop.call_soon,
         )
         (bind,) = self.applier.current.table.binds
         self.clients = [_Client(loop, Connection(context, bind)) for _ in range(clients)]

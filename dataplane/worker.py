@@ -205,6 +205,7 @@ class Serving:
             writes=writes,
             spawn=self._tasks.spawn,
             make_future=loop.create_future,
+            call_soon=loop.call_soon,
         )
         self._acceptor = Acceptor(self._context, loop)
         self._applier = Applier(rows, _env(self._context, Buckets.of(common), loop), self._current)

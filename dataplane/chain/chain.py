@@ -3,7 +3,7 @@
 The hooks of a chain are called from a generated function: one after the other, no loop, no index. Its code depends only
 on which steps have a hook and which of these may answer, so code is compiled once per shape and bound to a route's
 hooks by a closure (0.2 us). A single hook that never answers is the function itself.
-A hook that has to wait hands over (index, awaitable); `drive` awaits it in a Task and resumes at the next step.
+A hook that has to wait hands over (index, awaitable); `drive` awaits it and resumes at the next step.
 """
 
 from __future__ import annotations

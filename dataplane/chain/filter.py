@@ -3,7 +3,7 @@
 Laws of a hook
 - It may touch the exchange that it is given and nothing else of the request's life; it opens no sockets (`Env.calls`).
 - A request hook answers None (go on), a `Reply` (the request ends here), or an awaitable of one of these. Answering an
-  awaitable costs a Task, so a hook that knows the answer gives it at once.
+  awaitable costs two turns of the loop, so a hook that knows the answer gives it at once. There is no current Task.
 - A response hook may change the response head; it answers as a request hook does: a `Reply` takes the place of the
   response. Response hooks run in reverse order, beginning outside the step that ended the descent or answered a
   `Reply`, also for replies that we make.

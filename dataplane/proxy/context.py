@@ -69,6 +69,8 @@ class Context:
     spawn: Callable[[Coroutine[Any, Any, None]], Any]
     """Run a coroutine as a Task that is watched and ended with the worker."""
     make_future: Callable[[], Any]
+    call_soon: Callable[[Callable[[], None]], Any]
+    """Run a function when the present events are handled."""
     limits: Limits = Limits()
     clock: Callable[[], float] = time.monotonic
     random: Callable[[], float] = random.random

@@ -1,6 +1,6 @@
 """From a request head to its route: pin the table, run the gateway phase, route, run the route's request steps.
 
-Everything here is plain calls; when a step has to wait, `proxy/waiting` takes over in a Task and comes back to the same
+Everything here is plain calls; when a step has to wait, `proxy/waiting` takes over and comes back to the same
 functions. `down` is who carries the exchange (a connection, or a stream of one).
 """
 

@@ -193,6 +193,7 @@ class MemoryProxy:
             writes=writes,
             spawn=self._spawn,
             make_future=Pending,
+            call_soon=lambda call: call(),
             limits=limits or Limits(),
             clock=lambda: self.now,
             random=lambda: 0.0,
@@ -253,15 +254,18 @@ class Pending:
     def __init__(self) -> None:
         self._done = False
         self._result: Any = None
-        self._task: Coroutine[Any, Any, None] | None = None
+        self._call: Callable[[Any], None] | None = None
 
     def done(self) -> bool:
         return self._done
 
     def set_result(self, result: Any) -> None:
         self._done, self._result = True, result
-        if self._task is not None:
-            _step(self._task)
+        if self._call is not None:
+            self._call(self)
+
+    def add_done_callback(self, call: Callable[[Any], None]) -> None:
+        self._call = call
 
     def __await__(self) -> Any:
         if not self._done:
@@ -274,4 +278,4 @@ def _step(task: Coroutine[Any, Any, None]) -> None:
         pending = task.send(None)
     except StopIteration:
         return
-    pending._task = task
+    pending.add_done_callback(lambda _: _step(task))

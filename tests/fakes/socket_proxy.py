@@ -68,6 +68,7 @@ class SocketProxy:
             writes=writes,
             spawn=self._spawn,
             make_future=loop.create_future,
+            call_soon=loop.call_soon,
             clock=self.clock,
         )
         self.acceptor = Acceptor(self.context, loop)
@@ -118,6 +119,11 @@ class SocketProxy:
     def pending(self) -> int:
         """Requests and calls under way, as endpoints count them."""
         return sum(each.pending for plan in self.applier.current.table.backends.values() for each in plan.endpoints)
+
+    def waiting(self) -> int:
+        """Exchanges whose steps wait."""
+        steps = [each.waiting for each in self.context.connections]
+        return sum(each is not None and not each.is_over for each in steps)
 
     def idle(self) -> int:
         """Connections that wait for their next use."""

@@ -226,7 +226,7 @@ async def test_callout(
         async with serving(FILE.format(upstream=port, policy=textwrap.indent(policy, " " * 8))) as proxy:
             asked = asyncio.create_task(proxy.get(callout.headers))
             if fault.waits:
-                await eventually(lambda: server.seen and proxy.tasks, "the call")
+                await eventually(lambda: server.seen and proxy.waiting(), "the call")
                 assert not asked.done()
                 proxy.advance(callout.seconds + 0.1)
             head, _, body = (await asked).partition(b"\r\n\r\n")
@@ -236,7 +236,7 @@ async def test_callout(
                 line = proxy.log_line()
                 assert f"reason={callout.reason}" in line and fault.told in line + caplog.text
             await eventually(lambda: proxy.connections() == proxy.idle(), "the end of other connections")
-            await eventually(lambda: not proxy.tasks, "the end of Tasks")
+            await eventually(lambda: not proxy.tasks and not proxy.waiting(), "the end of all that waits")
             assert proxy.pending() == 0
             if fault.behaviour is not answers:
                 await eventually(lambda: server.open == 0, "the server's connections")
@@ -267,12 +267,12 @@ async def test_a_client_that_leaves_gives_its_call_up_and_whoever_waits_for_it_a
             leaving.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             await eventually(lambda: server.seen, "the call of the first")
             waiting = asyncio.create_task(proxy.get())
-            await eventually(lambda: len(proxy.tasks) == 2, "the request of the other")
+            await eventually(lambda: proxy.waiting() == 2, "the request of the other")
             assert len(server.seen) == 1
             leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a close is a reset
             leaving.close()
             await eventually(lambda: len(server.seen) == 2 and server.open == 1, "the call of the other")
-            assert len(proxy.tasks) == 1
+            assert proxy.waiting() == 1
             proxy.advance(2.1)
             assert (await waiting).endswith(b"hello")
             await eventually(lambda: server.open == 0, "the end of the calls")

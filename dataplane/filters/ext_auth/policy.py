@@ -1,6 +1,6 @@
 """The filter of external authorization: ask the server, or remember what it said, and act on it.
 
-Built once per policy and target. An answer that is known is given at once; a call makes the request wait in a Task.
+Built once per policy and target. An answer that is known is given at once; a call makes the request wait.
 """
 
 from __future__ import annotations

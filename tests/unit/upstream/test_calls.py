@@ -55,7 +55,7 @@ class Asked:
 
     def go_on(self) -> None:
         try:
-            self._run.send(None)._task = self._run
+            self._run.send(None).add_done_callback(lambda _: self.go_on())
         except StopIteration:
             return
 
