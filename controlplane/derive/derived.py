@@ -57,16 +57,27 @@ class Context:
 
 
 Transform = Callable[[Context, IK, IV], Mapping[K, V]]
+Spare = Callable[[IK, IV], Mapping[K, V]]
+"""Answers for a transform that failed and has no good outputs. It reads nothing but what it is given."""
 
 
 class Derived(Collection[K, V], Generic[IK, IV, K, V]):
     """The outputs of one transform over all keys of its input. `runs` counts how often the transform was called."""
 
-    def __init__(self, name: str, rank: int, over: Collection[IK, IV], transform: Transform[IK, IV, K, V]) -> None:
+    def __init__(
+        self,
+        name: str,
+        rank: int,
+        over: Collection[IK, IV],
+        transform: Transform[IK, IV, K, V],
+        spare: Spare[IK, IV, K, V] | None = None,
+    ) -> None:
         super().__init__(name, rank)
         self.runs = 0
         self._input = over
         self._transform = transform
+        self._spare = spare
+        self._spared: set[IK] = set()  # whose outputs are those of `spare`
         self._dirty: dict[IK, None] = dict.fromkeys(over)
         self._readings: dict[IK, Readings] = {}
         self._outputs: dict[IK, tuple[K, ...]] = {}
@@ -84,12 +95,14 @@ class Derived(Collection[K, V], Generic[IK, IV, K, V]):
             yield
             try:
                 results[key] = self._run(key)
+                self._spared.discard(key)
             except GraphError:
                 raise
             except Exception as error:
-                # The key keeps its last outputs, and runs again when something that it read changes: a pure transform
-                # would only fail again before that. The graph reports the error after the batch.
+                # The key keeps its last good outputs, and runs again when something that it read changes: a pure
+                # transform would only fail again before that. The graph reports the error after the batch.
                 errors.append((key, error))
+                results.update(self._instead(key))
         yield from self._commit((yield from self._reassign(results)))
         return errors
 
@@ -107,6 +120,14 @@ class Derived(Collection[K, V], Generic[IK, IV, K, V]):
             return self._transform(context, key, value)
         finally:
             self._depend(key, context.readings)
+
+    def _instead(self, key: IK) -> dict[IK, Mapping[K, V]]:
+        """What counts when the transform of a key has failed; nothing, where there are good outputs to keep."""
+        value = self._input.get(key)
+        if self._spare is None or value is None or (key in self._outputs and key not in self._spared):
+            return {}
+        self._spared.add(key)
+        return {key: self._spare(key, value)}
 
     def _depend(self, key: IK, readings: Readings) -> None:
         before = self._readings.get(key, set())

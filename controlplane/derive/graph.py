@@ -11,6 +11,7 @@ Until it has ended the collections are between two states and only the batch its
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 from controlplane.derive.collection import Collection, G, GraphError, Index, K, Source, V
@@ -21,7 +22,8 @@ C = TypeVar("C", bound=Collection[Any, Any])
 
 
 class TransformError(Exception):
-    """Transforms raised (a bug in them). The rest of the batch was applied; the keys named keep their last outputs."""
+    """Transforms raised (a bug in them). The rest of the batch was applied; the keys named keep their last good
+    outputs, or have those that were declared for this case."""
 
     def __init__(self, failures: list[tuple[str, Any, Exception]]) -> None:
         self.failures = failures
@@ -49,15 +51,21 @@ class Graph:
         return self._declare(Derived(name, len(self._collections), over, transform))
 
     def map(
-        self, name: str, over: Collection[K, IV], transform: Callable[[Context, K, IV], V | None]
+        self,
+        name: str,
+        over: Collection[K, IV],
+        transform: Callable[[Context, K, IV], V | None],
+        spare: Callable[[K, IV], V] | None = None,
     ) -> Derived[K, IV, K, V]:
-        """At most one output for each entry of `over`, under the same key; None is no output."""
+        """At most one output for each entry of `over`, under the same key; None is no output. `spare` answers where
+        the transform raised before it ever had an output to keep."""
 
         def outputs(context: Context, key: K, value: IV) -> dict[K, V]:
             output = transform(context, key, value)
             return {} if output is None else {key: output}
 
-        return self.derive(name, over, outputs)
+        spares = None if spare is None else partial(_at_own_key, spare)
+        return self._declare(Derived(name, len(self._collections), over, outputs, spares))
 
     def groups(self, name: str, *indexes: Index[G, Any, Any]) -> Groups[G]:
         """The groups of an index, or of several, as a collection of their own, so that something can be computed once
@@ -110,3 +118,7 @@ class Graph:
     def _declare(self, collection: C) -> C:
         self._collections.append(collection)
         return collection
+
+
+def _at_own_key(answer: Callable[[K, IV], V], key: K, value: IV) -> dict[K, V]:
+    return {key: answer(key, value)}

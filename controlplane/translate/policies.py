@@ -14,7 +14,7 @@ from typing import NamedTuple
 from controlplane.derive import Context
 from controlplane.translate import secrets, support, wire
 from controlplane.translate.backends import Backends, Referrer, resolve
-from controlplane.translate.conditions import Condition
+from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, policy_resource, secret_resource, written_secret_resource
 from controlplane.translate.policy_targets import Attachment
 from controlplane.translate.secrets import Secrets
@@ -73,14 +73,44 @@ def translate(
     context: Context, backends: Backends, known: Secrets, key: ObjectKey, policy: GatewayPolicy
 ) -> PolicyTranslation:
     """The fields of a policy, and the verdicts over them."""
-    translator = _Translator(context, backends, known, key, policy)
     if policy.unread is not None:
-        return translator.refused(f"not valid: {policy.unread.message}", policy.unread.guards)
+        return _refused(key, policy, f"not valid: {policy.unread.message}", policy.unread.guards)
     paths = support.unsupported_fields(policy)
     if paths:
-        traffic = policy.spec.traffic
-        return translator.refused(support.message(paths), traffic.model_fields_set if traffic is not None else ())
-    return translator.translation()
+        return _refused(key, policy, support.message(paths), _fields_of_traffic(policy))
+    return _Translator(context, backends, known, key, policy).translation()
+
+
+def untranslated(key: ObjectKey, policy: GatewayPolicy) -> PolicyTranslation:
+    """What stands for a policy on which `translate` raised, which is a bug: what it guards must not stand open."""
+    return _refused(key, policy, UNTRANSLATED, _fields_of_traffic(policy))
+
+
+def _fields_of_traffic(policy: GatewayPolicy) -> Collection[str]:
+    traffic = policy.spec.traffic
+    return traffic.model_fields_set if traffic is not None else ()
+
+
+def _refused(key: ObjectKey, policy: GatewayPolicy, why: str, written: Collection[str]) -> PolicyTranslation:
+    """Nothing of the policy is sent but its guards, of the attributes that are `written`; these refuse what they
+    cover, because nobody must pass where the policy stands open. Reason as in GEP-713."""
+    envelope, traffic = _Envelope(key, policy), policy.spec.traffic
+    guards = [name for name in GUARDS if name in written]
+    closed = f"; what {', '.join(map(to_camel, guards))} would guard is refused" if guards else ""
+    fields = []
+    for name in guards:
+        message = policy_pb2.Policy(invalid=why)
+        getattr(message, name).SetInParent()
+        phase = Phase(("traffic", traffic.phase if traffic is not None else "PostRouting"))
+        envelope.complete(phase, message)
+        fields.append((Setting(phase, name), message.SerializeToString(deterministic=True)))
+    return PolicyTranslation(
+        fields=tuple(fields),
+        order=envelope.order,
+        override=envelope.override,
+        refused=Condition("Accepted", False, "Invalid", why + closed),
+        refusing=frozenset(guards),
+    )
 
 
 def placed(key: ObjectKey, translation: PolicyTranslation, attachment: Attachment) -> PlacedPolicy | None:
@@ -141,21 +171,37 @@ def _inherits(phase: Phase) -> bool:
     return phase is not Phase.FRONTEND
 
 
+class _Envelope:
+    """What every message of one policy says beside its field."""
+
+    def __init__(self, key: ObjectKey, policy: GatewayPolicy) -> None:
+        self._key = key
+        self.order = order(policy.metadata.creation_timestamp, key.namespace, key.name)
+        strategy = policy.spec.strategy
+        self.override = strategy is not None and strategy.inheritance == "Override"
+
+    def complete(self, phase: Phase, message: policy_pb2.Policy) -> None:
+        message.source.CopyFrom(policy_pb2.ObjectRef(kind=KIND, namespace=self._key.namespace, name=self._key.name))
+        message.order = self.order
+        message.phase = to_wire.PHASES.get(phase.written, policy_pb2.PHASE_UNSPECIFIED)
+        if self.override and _inherits(phase):
+            message.inheritance = policy_pb2.INHERITANCE_OVERRIDE
+
+
 class _Translator:
     """One run over one policy."""
 
     def __init__(
         self, context: Context, backends: Backends, known: Secrets, key: ObjectKey, policy: GatewayPolicy
     ) -> None:
-        self._key = key
         self._policy = policy
-        self._order = order(policy.metadata.creation_timestamp, key.namespace, key.name)
-        strategy = policy.spec.strategy
-        self._override = strategy is not None and strategy.inheritance == "Override"
+        self._envelope = _Envelope(key, policy)
         self._references = _References(context, backends, known, key)
 
     def translation(self) -> PolicyTranslation:
-        messages = [(phase, self._completed(phase, message)) for phase, message in self._lowered()]
+        messages = list(self._lowered())
+        for phase, message in messages:
+            self._envelope.complete(phase, message)
         found = self._references
         invalid = {message.WhichOneof("field") or "": message.invalid for _, message in messages if message.invalid}
         return PolicyTranslation(
@@ -163,35 +209,14 @@ class _Translator:
                 (Setting(phase, message.WhichOneof("field") or ""), message.SerializeToString(deterministic=True))
                 for phase, message in messages
             ),
-            order=self._order,
-            override=self._override,
+            order=self._envelope.order,
+            override=self._envelope.override,
             backends=tuple(sorted(found.called)),
             secrets=tuple(sorted(found.read)),
             written=tuple(sorted(found.written.items())),
             invalid=_partially_valid(invalid),
             refusing=frozenset(invalid),
             unresolved=_summary(found.unresolved),
-        )
-
-    def refused(self, why: str, written: Collection[str]) -> PolicyTranslation:
-        """Nothing of the policy is sent but its guards, of the attributes that are `written`; these refuse what they
-        cover, because nobody must pass where the policy stands open. Reason as in GEP-713."""
-        traffic = self._policy.spec.traffic
-        guards = [name for name in GUARDS if name in written]
-        closed = f"; what {', '.join(map(to_camel, guards))} would guard is refused" if guards else ""
-        fields = []
-        for name in guards:
-            message = policy_pb2.Policy(invalid=why)
-            getattr(message, name).SetInParent()
-            phase = Phase(("traffic", traffic.phase if traffic is not None else "PostRouting"))
-            self._completed(phase, message)
-            fields.append((Setting(phase, name), message.SerializeToString(deterministic=True)))
-        return PolicyTranslation(
-            fields=tuple(fields),
-            order=self._order,
-            override=self._override,
-            refused=Condition("Accepted", False, "Invalid", why + closed),
-            refusing=frozenset(guards),
         )
 
     def _lowered(self) -> Iterator[tuple[Phase, policy_pb2.Policy]]:
@@ -202,14 +227,6 @@ class _Translator:
             references = to_wire.References(self._references.backend, self._references.secrets)
             for message in to_wire.policies(traffic, references):
                 yield Phase(("traffic", traffic.phase)), message
-
-    def _completed(self, phase: Phase, message: policy_pb2.Policy) -> policy_pb2.Policy:
-        message.source.CopyFrom(policy_pb2.ObjectRef(kind=KIND, namespace=self._key.namespace, name=self._key.name))
-        message.order = self._order
-        message.phase = to_wire.PHASES.get(phase.written, policy_pb2.PHASE_UNSPECIFIED)
-        if self._override and _inherits(phase):
-            message.inheritance = policy_pb2.INHERITANCE_OVERRIDE
-        return message
 
 
 def _partially_valid(invalid: Mapping[str, str]) -> Condition | None:

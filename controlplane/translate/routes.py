@@ -14,7 +14,7 @@ from controlplane.derive import Context
 from controlplane.translate import filters, support, wire
 from controlplane.translate.attachment import Parent
 from controlplane.translate.backends import Backends, Referrer, resolve
-from controlplane.translate.conditions import Condition
+from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, route_resource
 from gatewright.api import to_wire
 from gatewright.api.http_route import HTTPBackendRef, HTTPRoute, HTTPRouteRule
@@ -88,6 +88,11 @@ def translate(context: Context, backends: Backends, key: ObjectKey, route: HTTPR
         unresolved=_summary([condition for rule in rules for condition in rule.unresolved]),
         partially_invalid=_partially_invalid(dropped),
     )
+
+
+def untranslated(_: ObjectKey, __: bool) -> RouteTranslation:
+    """What stands for a route on which `translate` raised, which is a bug: it is not served, and says so."""
+    return RouteTranslation(refused=_refused("UnsupportedValue", UNTRANSLATED))
 
 
 def placed(key: ObjectKey, translation: RouteTranslation, parents: Sequence[Parent]) -> PlacedRoute:

@@ -27,7 +27,7 @@ class Policies:
         self.route_uses = graph.groups("route uses", routes.uses)
         self.targets = self._targets(inputs, gateways)
         self.attachments = graph.map("policy attachments", inputs.gateway_policies, self._attach)
-        self.translations = graph.map("policies", inputs.gateway_policies, self._translate)
+        self.translations = graph.map("policies", inputs.gateway_policies, self._translate, policies.untranslated)
         self.placed = graph.map("placed policies", self.attachments, self._place)
         self.uses = self.placed.index("uses", lambda _, policy: _uses(policy))
         """Of backends."""

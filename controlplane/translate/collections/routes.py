@@ -26,7 +26,7 @@ class Routes:
         self._views = views
         self.attachments = graph.map("attachments", inputs.http_routes, self._attach)
         self.attached = graph.groups("attached", self.attachments.index("route", lambda key, _: [key]))
-        self.translations = graph.map("routes", self.attached, self._translate)
+        self.translations = graph.map("routes", self.attached, self._translate, routes.untranslated)
         self.placed = graph.map("placed routes", self.attachments, self._place)
         self.admitted = self.placed.index("admitted by", lambda _, route: route.admitted_by)
         self.uses = self.placed.index("uses", lambda _, route: _uses(route))

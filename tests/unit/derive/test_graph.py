@@ -169,6 +169,24 @@ def test_a_failing_transform_keeps_its_last_outputs_and_spares_the_others() -> N
     assert inverse.items() == [("a", 2), ("b", 1)]
 
 
+def test_a_transform_that_failed_from_the_first_has_a_spare_output_until_it_succeeds() -> None:
+    graph = Graph()
+    source: Source[str, int] = graph.source("source")
+    inverse = graph.map("inverse", source, lambda _, __, value: 100 // (value % 10), spare=lambda _, value: -value)
+    for value, shown in ((10, -10), (20, -20), (25, 20), (30, 20)):  # a good output is kept, a spare one is not
+        if value % 10:
+            graph.apply([(source, "a", value)])
+        else:
+            with pytest.raises(TransformError, match="ZeroDivisionError"):
+                graph.apply([(source, "a", value)])
+        assert inverse.items() == [("a", shown)]
+    graph.apply([(source, "a", None)])
+    assert inverse.items() == []
+    with pytest.raises(TransformError):
+        graph.apply([(source, "a", 10)])
+    assert inverse.items() == [("a", -10)]
+
+
 def test_collections_declared_late_see_what_is_there() -> None:
     graph = Graph()
     source: Source[str, int] = graph.source("source")

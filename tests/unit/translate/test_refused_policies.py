@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from controlplane.derive import TransformError
 from controlplane.sources import decode, tree
 from controlplane.sources.tree import Tree
+from controlplane.translate.conditions import UNTRANSLATED
 from dataplane.filters.registry import ROWS
+from gatewright.api import to_wire
 from gatewright.attach.guards import GUARDS
 from gatewright.wire.v1 import policy_pb2, resource_pb2
 from tests.unit.translate.golden import World
-from tests.unit.translate.test_program import CLASS, GATEWAY, ON_GATEWAY, policy, world
+from tests.unit.translate.test_program import CLASS, GATEWAY, ON_GATEWAY, ROUTE, SERVICE, policy, world
 
 NOT_SUPPORTED = "csrf: {}, timeouts: {request: 9s}, extProc: {backendRef: {name: s, port: 1}}"
 FINE = ["Accepted=True Accepted (1)", "Attached=True Attached (1)", "ResolvedRefs=True ResolvedRefs (1)"]
@@ -134,3 +139,34 @@ def test_the_last_good_version_counts_and_a_mend_ends_the_refusal() -> None:
     assert sent(read(bad, worse)).keys() == {"csrf", "authorization"}
     assert sent(read(bad, worse, good))["csrf"].invalid == ""
     assert not sent(read(bad, ""))
+
+
+def test_a_bug_of_ours_closes_what_the_policy_guards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And concerns no other object."""
+    lower = to_wire.policies
+
+    def buggy(traffic: Any, references: to_wire.References) -> Any:
+        if traffic.timeouts is not None:
+            raise ValueError("out of range")
+        return lower(traffic, references)
+
+    monkeypatch.setattr(to_wire, "policies", buggy)
+    made = world(CLASS, GATEWAY)
+    with pytest.raises(TransformError, match="out of range"):
+        made.put(policy("a", ON_GATEWAY, "csrf: {}, timeouts: {request: 1s}") + policy("b", ON_GATEWAY, "buffer: {}"))
+    assert {name: message.invalid for name, message in sent(made).items()} == {"csrf": UNTRANSLATED, "buffer": ""}
+    (accepted, *_) = made.conditions("GatewayPolicy", "a")
+    assert accepted == f"Accepted=False Invalid (1): {UNTRANSLATED}; what csrf would guard is refused"
+    assert made.conditions("GatewayPolicy", "b") == FINE
+
+
+def test_a_route_on_which_we_have_a_bug_is_not_served_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def buggy(*_: Any, **__: Any) -> Any:
+        raise ValueError("out of range")
+
+    monkeypatch.setattr(to_wire, "rule_policies", buggy)
+    made = world(CLASS, GATEWAY, SERVICE)
+    with pytest.raises(TransformError, match="out of range"):
+        made.put(ROUTE)
+    assert f"Accepted=False UnsupportedValue (1): {UNTRANSLATED}" in made.conditions("HTTPRoute", "shop", entry=0)
+    assert not [name for _, _, name in made.resources if name.startswith("route/")]
