@@ -48,6 +48,7 @@ def build(row: Row, config: Message, env: Env) -> Any:
     """What the builder of a row makes of a policy: a filter or None, of a setting its value. Raises `Refused`.
 
     A builder with a bug must cost the proxy one policy, not the process: that is refused as well, and logged in full.
+    The refusal, which status shows, has the error's type alone: its text may repeat a secret.
     """
     try:
         return row.build(config, env)
@@ -55,7 +56,7 @@ def build(row: Row, config: Message, env: Env) -> Any:
         raise Refused(f"{row.name}: {error}") from None
     except Exception as error:
         log.exception("building %s failed", row.name)
-        raise Refused(f"{row.name}: internal error: {error!r}") from error
+        raise Refused(f"{row.name}: internal error: {type(error).__name__}; the proxy's log says more") from error
 
 
 def steps_of(row: Row, built: list[Built]) -> list[Filter]:
