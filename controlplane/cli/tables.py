@@ -73,9 +73,11 @@ def _told(bad: Sequence[verdicts.Condition]) -> Iterator[verdicts.Condition]:
 
 
 def _state(found: Sequence[verdicts.Condition]) -> str:
-    bad = [each for each in found if not each.is_well]
+    bad = [each for each in found if not each.is_well and not each.is_intended]
     if bad:
         return "Pending" if all(each.is_pending for each in bad) else "Problem"
+    if any(each.is_intended for each in found):
+        return verdicts.OVERRIDDEN
     return ", ".join(dict.fromkeys(each.type for each in found if each.type not in verdicts.NEGATIVE))
 
 

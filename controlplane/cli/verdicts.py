@@ -12,7 +12,8 @@ from typing import Any
 Json = dict[str, Any]  # Any: JSON
 
 # Conditions whose "True" is bad news; of every other one it is good news (Gateway API, and our GatewayPolicy).
-NEGATIVE = frozenset(("Conflicted", "PartiallyInvalid", "PartiallyValid", "OverlappingTLSConfig", "Overridden"))
+OVERRIDDEN = "Overridden"
+NEGATIVE = frozenset(("Conflicted", "PartiallyInvalid", "PartiallyValid", "OverlappingTLSConfig", OVERRIDDEN))
 
 # Lists of entries with conditions of their own: the word for one, and where its name stands.
 ENTRIES = (("listeners", "listener"), ("parents", "parent"), ("ancestors", "ancestor"))
@@ -42,6 +43,11 @@ class Condition:
     @property
     def is_well(self) -> bool:
         return self.is_current and self.status == ("False" if self.type in NEGATIVE else "True")
+
+    @property
+    def is_intended(self) -> bool:
+        """Not "well", but as somebody with `strategy: Override` above wants it: nothing is wrong with this object."""
+        return self.type == OVERRIDDEN and not self.is_well and self.is_current
 
     @property
     def is_pending(self) -> bool:

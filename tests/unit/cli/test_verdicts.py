@@ -172,3 +172,21 @@ def test_what_a_policys_gateway_says_is_told_once() -> None:
         "    Attached=False TargetNotFound: no x",
         "    ancestor default/web: Conflicted=True Conflicted: cors",
     ]
+
+
+@pytest.mark.parametrize(
+    ("others", "state"),
+    [
+        ((condition("Accepted"),), "Overridden"),
+        ((condition("Accepted"), condition("Overridden", "True", generation=2)), "Pending"),
+        ((condition("Accepted"), condition("Conflicted", "True")), "Problem"),
+        ((condition("Accepted", "False"),), "Problem"),
+        ((condition("Accepted"), condition("Attached", "False", reason="Pending")), "Pending"),
+    ],
+)
+def test_what_an_override_locks_is_no_problem_by_itself(others: tuple[Row, ...], state: str) -> None:
+    locked = condition("Overridden", "True", reason="Overridden", message="cors")
+    policy = row("GatewayPolicy", {"conditions": [*others, locked]}, "p")
+    lines = tables.objects([policy]).splitlines()
+    assert lines[1].split() == ["GatewayPolicy", "default/p", state]
+    assert lines[-1] == "    Overridden=True Overridden: cors"
