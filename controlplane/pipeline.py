@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from controlplane.derive import TransformError
-from controlplane.snapshot import Coalescer, Snapshot, Snapshots
+from controlplane.snapshot import Coalescer, Snapshot, Snapshots, shown
 from controlplane.sources.tree import Change
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.program import Program, ResourceChange
@@ -139,7 +139,7 @@ class Pipeline:
     def _note(self, snapshot: Snapshot, count: int) -> None:
         self.published_at[snapshot.gateway] = time.monotonic()
         changed = "1 resource" if count == 1 else f"{count} resources"
-        log.info("%s: version %s, %s changed", snapshot.gateway, snapshot.version[:12], changed)
+        log.info("%s: version %s, %s changed", snapshot.gateway, shown(snapshot.version)[:12], changed)
         self._answered(snapshot.gateway)
 
     def _settle_generations(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from controlplane.snapshot import shown
 from gatewright.api.problem import Problem
 
 Json = dict[str, Any]  # Any: JSON
@@ -28,7 +29,8 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ProxyRow:
-    """One connected proxy. Versions are content hashes of whole states; `lag` is how long it has been behind."""
+    """One connected proxy. Versions are content hashes of whole states, secrets among them, and shown in part;
+    `lag` is how long it has been behind."""
 
     gateway: str
     instance: str
@@ -126,13 +128,18 @@ class Facts(Protocol):
         """The object as decoded, None when there is no such object; kinds that hold secrets without their values."""
 
 
+def _proxy(row: ProxyRow) -> Json:
+    """A row in JSON: its state is judged by whole versions, of which only a part is shown."""
+    return asdict(row) | {"state": row.state, "wanted": shown(row.wanted), "acknowledged": shown(row.acknowledged)}
+
+
 def status(facts: Facts, selectors: Sequence[Selector]) -> Json:
     """The body of `/api/status`: everything, or the objects that match a selector."""
     objects = [row for row in facts.objects() if not selectors or any(row.matches(wanted) for wanted in selectors)]
     return {
         "controller": facts.about(),
         "notes": list(facts.notes()),
-        "proxies": [asdict(row) | {"state": row.state} for row in facts.proxies()],
+        "proxies": [_proxy(row) for row in facts.proxies()],
         "objects": [asdict(row) for row in sorted(objects, key=lambda row: (row.kind, row.namespace, row.name))],
         "problems": [problem.as_json() for problem in facts.problems()],
     }

@@ -1,13 +1,14 @@
 """Immutable sets of wire resources, one per Gateway, between translation and the xDS server."""
 
 from controlplane.snapshot.coalesce import Coalescer
-from controlplane.snapshot.records import ENDPOINT_TYPE, RESOURCE_TYPE, Record
+from controlplane.snapshot.records import ENDPOINT_TYPE, RESOURCE_TYPE, SECRETS, Record
 from controlplane.snapshot.resource_map import Difference, ResourceMap
-from controlplane.snapshot.snapshots import Change, Snapshot, Snapshots
+from controlplane.snapshot.snapshots import Change, Snapshot, Snapshots, shown
 
 __all__ = [
     "ENDPOINT_TYPE",
     "RESOURCE_TYPE",
+    "SECRETS",
     "Change",
     "Coalescer",
     "Difference",
@@ -15,4 +16,5 @@ __all__ = [
     "ResourceMap",
     "Snapshot",
     "Snapshots",
+    "shown",
 ]

@@ -17,6 +17,10 @@ from gatewright.wire.external import discovery_pb2
 RESOURCE_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Resource"
 ENDPOINT_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Endpoint"
 
+SECRETS: Final = "secret/"
+"""How the names of resources with secret content begin. Their versions are unkeyed hashes, by which a weak secret can
+be guessed offline: they are for proxies, which hold the content, and shown nowhere else."""
+
 VERSION_BYTES: Final = 8
 """Of the content hash: 16 hex digits, sent back for each resource by a proxy that returns and holds another state."""
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from controlplane.snapshot.history import History, bytes_of
-from controlplane.snapshot.records import Record, make_record, version_of
+from controlplane.snapshot.records import SECRETS, Record, make_record, version_of
 from controlplane.snapshot.resource_map import EMPTY, ResourceMap
 
 Change = tuple[str, str, str, bytes | None]
@@ -29,6 +29,8 @@ PIECE: Final = 100
 
 _WEIGHT_BYTES: Final = 16
 _WEIGHTS: Final = 1 << (8 * _WEIGHT_BYTES)
+SHOWN: Final = 2 * _WEIGHT_BYTES
+"""Digits of a state's version that may be seen: they do not depend on secrets. The agent knows the number, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +45,24 @@ class Snapshot:
     sequence: int = 0
     types: Mapping[str, ResourceMap] = field(default_factory=lambda: MappingProxyType({}))
     weight: int = 0
+    secret_weight: int = 0
+    """The same of the secrets alone, which `weight` leaves out."""
 
     @property
     def version(self) -> str:
-        """The state's version: 32 hex digits."""
-        return f"{self.weight:0{2 * _WEIGHT_BYTES}x}"
+        """The state's version: 32 hex digits, and 32 more for its secrets if it has any. The latter are for its
+        proxies, which claim a state by them: whoever shows a version shows `shown` of it."""
+        secrets = f"{self.secret_weight:0{SHOWN}x}" if self.secret_weight else ""
+        return f"{self.weight:0{SHOWN}x}{secrets}"
 
     def resources(self, type_url: str) -> ResourceMap:
         """The resources of one type (none of a type that this Gateway does not have)."""
         return self.types.get(type_url, EMPTY)
+
+
+def shown(version: str) -> str:
+    """What may be seen of a state's version: nothing that depends on a secret."""
+    return version[:SHOWN]
 
 
 class Snapshots:
@@ -126,20 +137,23 @@ def _next_state(
 ) -> Generator[None, None, tuple[Snapshot, int] | None]:
     """The state after a batch (contents by type and name) and the bytes that it no longer holds; None: no change."""
     types = dict(current.types)
-    weight = current.weight
+    weights = {False: current.weight, True: current.secret_weight}  # by whether it is of secrets
     replaced = 0
     for type_url, contents in batch.items():
         held = current.resources(type_url)
         for piece in _pieces(contents):
             edits = _edits(held, type_url, piece, now)
             replaced += bytes_of(map(held.get, edits))
-            weight += sum(_weight(type_url, each) - _weight(type_url, held.get(name)) for name, each in edits.items())
+            for name, each in edits.items():
+                weights[name.startswith(SECRETS)] += _weight(type_url, each) - _weight(type_url, held.get(name))
             if edits:
                 types[type_url] = held = held.edited(edits)
             yield
     if all(types.get(type_url) is current.types.get(type_url) for type_url in batch):
         return None
-    return Snapshot(current.gateway, current.sequence + 1, MappingProxyType(types), weight % _WEIGHTS), replaced
+    weight, secret_weight = (each % _WEIGHTS for each in weights.values())
+    following = Snapshot(current.gateway, current.sequence + 1, MappingProxyType(types), weight, secret_weight)
+    return following, replaced
 
 
 def _pieces(contents: Mapping[str, bytes | None]) -> Iterator[Mapping[str, bytes | None]]:

@@ -1,6 +1,7 @@
 """Client status: for each proxy, every resource of its subscriptions with its version and what became of it.
 
-Pure: reads a stream and the newest snapshot, gives Envoy's CSDS messages. Contents are redacted, always.
+Pure: reads a stream and the newest snapshot, gives Envoy's CSDS messages. Contents are redacted, always; of secrets not
+even the version is shown, a hash by which a weak one could be guessed.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from controlplane.snapshot import Record, Snapshot
+from controlplane.snapshot import SECRETS, Record, Snapshot, shown
 from controlplane.snapshot.redact import redacted
+from controlplane.xds.claim import STATE_KEY
 from controlplane.xds.stream import Stream
 from controlplane.xds.subscription import Subscription
-from gatewright.wire.external import client_status_pb2, config_dump_pb2
+from gatewright.wire.external import client_status_pb2, config_dump_pb2, node_pb2
 
 Entry = client_status_pb2.ClientConfig.GenericXdsConfig
 
@@ -36,6 +38,16 @@ class Client:
     refused_at: float | None
 
 
+def node(client: Client) -> node_pb2.Node:
+    """The proxy as it introduced itself, but for what it claims to hold: no more of that than may be seen."""
+    told = node_pb2.Node()
+    told.CopyFrom(client.stream.node or told)
+    claimed = told.metadata.fields.get(STATE_KEY)
+    if claimed is not None:
+        told.metadata[STATE_KEY] = shown(claimed.string_value)
+    return told
+
+
 def entries(client: Client, *, exclude_contents: bool) -> Iterator[Entry]:
     """The status of every resource that a proxy should hold, and of each one that it named and that does not exist.
 
@@ -54,10 +66,11 @@ def entries(client: Client, *, exclude_contents: bool) -> Iterator[Entry]:
 
 def _entry(client: Client, subscription: Subscription, record: Record, *, exclude_contents: bool) -> Entry:
     status = _status(client.stream, subscription, record)
+    version = "" if record.name.startswith(SECRETS) else record.version
     entry = Entry(
         type_url=subscription.type_url,
         name=record.name,
-        version_info=record.version,
+        version_info=version,
         last_updated=_timestamp(record.published),
         config_status=status,
         client_status=CLIENT_STATUS[status],
@@ -68,7 +81,7 @@ def _entry(client: Client, subscription: Subscription, record: Record, *, exclud
         refusals = client.stream.refusals
         refusal = refusals.get(record.name) or refusals[""]
         entry.error_state.details = refusal.error
-        entry.error_state.version_info = record.version
+        entry.error_state.version_info = version
         if client.refused_at is not None:
             entry.error_state.last_update_attempt.CopyFrom(_timestamp(client.refused_at))
     return entry

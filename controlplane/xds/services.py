@@ -66,7 +66,7 @@ class ClientStatus:
         except ProtocolError as error:
             await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         for client in chosen:
-            config = response.config.add(node=client.stream.node)
+            config = response.config.add(node=csds.node(client))
             found = csds.entries(client, exclude_contents=request.exclude_resource_contents)
             for count, entry in enumerate(found, 1):
                 config.generic_xds_configs.append(entry)
@@ -83,7 +83,8 @@ class ClientStatus:
 
 
 def _is_meant(request: client_status_pb2.ClientStatusRequest, client: csds.Client) -> bool:
-    return client.stream.node is not None and matches_any(request.node_matchers, client.stream.node)
+    # By what is shown: a matcher must not tell digits of what is not.
+    return client.stream.node is not None and matches_any(request.node_matchers, csds.node(client))
 
 
 def reflection_handlers() -> tuple[grpc.GenericRpcHandler, ...]:

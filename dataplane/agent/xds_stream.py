@@ -32,6 +32,8 @@ WIRE_REVISION = 1
 """The newest revision of `Resource` whose fields this proxy reads."""
 
 STATE_KEY = "gatewright.state"
+SHOWN = 32
+"""Digits of a state's version that may be seen: those after them are of its secrets (`controlplane.snapshot`)."""
 """Of the node's metadata: the claim."""
 
 QUESTION = "versions"
@@ -53,6 +55,7 @@ class State:
     """A whole difference to the state before, to be applied at once."""
 
     version: str
+    """As far as it may be seen."""
     records: tuple[Record, ...]
 
 
@@ -119,7 +122,7 @@ class XdsStream:
         records = tuple(
             record for key, record in incoming.records.items() if key not in incoming.wrong and _is_name(record.name)
         )
-        return State(response.system_version_info, records)
+        return State(response.system_version_info[:SHOWN], records)
 
     def answer(self, refused: Mapping[str, str]) -> list[Request]:
         """Answers to every response of the state. `refused`: name -> reason of all that workers refuse by now."""

@@ -38,3 +38,10 @@ def test_what_has_a_good_state_warns_only_or_has_no_conditions_gets_none() -> No
         problem("", "", "is not YAML"),
     ]
     assert not list(facts.unreadable(problems, known={("HTTPRoute", "default", "good")}))
+
+
+def test_proxies_are_judged_by_whole_versions_and_shown_without_the_part_of_secrets() -> None:
+    seen, old, new = "a" * 32, "1" * 32, "2" * 32
+    row = facts.ProxyRow("default/web", "proxy-1", seen + new, seen + old, 0.5)
+    told = facts._proxy(row)
+    assert (told["state"], told["wanted"], told["acknowledged"]) == (facts.STALE, seen, seen)

@@ -317,3 +317,10 @@ def test_a_removal_that_fits_no_frame_reaches_no_worker() -> None:
     assert json.loads(talk.answer({})[0].error_detail.message)[0]["key"] == name
     assert talk.receive(response(nonce="n2", removed=(name, ""), end="v2")) == State("v2", ())
     assert not talk.answer({})[0].HasField("error_detail")
+
+
+def test_a_state_is_claimed_by_its_whole_version_and_known_to_others_by_what_may_be_seen() -> None:
+    talk, seen, secrets = stream(), "a" * 32, "b" * 32
+    assert talk.receive(response(nonce="n1", end=seen + secrets)) == State(seen, ())
+    talk.answer({})
+    assert talk.open()[0].node.metadata[STATE_KEY] == seen + secrets

@@ -7,7 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Snapshot, Snapshots
+from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Snapshot, Snapshots, shown
 
 WEB = "shop/web"
 OTHER = "shop/other"
@@ -89,7 +89,20 @@ def test_published_time_is_that_of_the_content() -> None:
     assert times == {"a": 20.0, "b": 10.0}
 
 
-NAMES = st.sampled_from([f"route/shop/{letter}/0" for letter in "abcdefgh"])
+def test_what_is_shown_of_a_version_does_not_depend_on_secrets() -> None:
+    snapshots, bare = Snapshots(), Snapshots()
+    bare.apply([put("route/a/b/0", b"1")])
+    versions = []
+    for secret in (b"weak", b"weaker", b"weak"):
+        snapshots.apply([put("route/a/b/0", b"1"), put("secret/a/b", secret)])
+        versions.append(snapshots.newest(WEB).version)
+    assert versions[0] == versions[2] != versions[1]
+    assert {shown(version) for version in versions} == {bare.newest(WEB).version}
+    snapshots.apply([put("secret/a/b", None)])
+    assert snapshots.newest(WEB).version == bare.newest(WEB).version
+
+
+NAMES = st.sampled_from([f"{kind}/shop/{letter}/0" for kind in ("route", "secret") for letter in "abcd"])
 BATCHES = st.lists(st.lists(st.tuples(NAMES, st.none() | st.sampled_from([b"1", b"2", b"3"])), max_size=6), max_size=8)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from test_delta_stream import GATEWAY, Pair
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE
 from controlplane.xds import csds
-from gatewright.wire.external import client_status_pb2, config_dump_pb2
+from controlplane.xds.claim import STATE_KEY
+from gatewright.wire.external import client_status_pb2, config_dump_pb2, node_pb2
 from gatewright.wire.v1 import resource_pb2, secret_pb2
 
 SYNCED, STALE = client_status_pb2.SYNCED, client_status_pb2.STALE
@@ -91,3 +94,28 @@ def test_contents_are_redacted_or_left_out() -> None:
     content = shown(pair, exclude_contents=False)[secret.key].xds_config
     assert content.type_url == RESOURCE_TYPE
     assert resource_pb2.Resource.FromString(content.value).secret.data["key"] == b"[redacted]"
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_no_version_of_a_secret_is_shown_by_which_it_could_be_guessed(refused: bool) -> None:
+    pair = Pair()
+    name = "secret/shop/key"
+    pair.snapshots.apply([(GATEWAY, RESOURCE_TYPE, name, b"weak"), (GATEWAY, RESOURCE_TYPE, "route/a/b/0", b"1")])
+    pair.open()
+    if refused:
+        pair.nack(pair.read()[-1], json.dumps([{"key": name, "error": "no"}]))
+    else:
+        pair.synced()
+    entries = shown(pair)
+    assert entries[name].config_status == (ERROR if refused else SYNCED)
+    assert (entries[name].version_info, entries[name].error_state.version_info) == ("", "")
+    assert entries["route/a/b/0"].version_info
+
+
+def test_of_what_a_proxy_claims_the_part_that_covers_secrets_is_not_shown(pair: Pair) -> None:
+    node = node_pb2.Node(id="shop/web/1")
+    node.metadata.update({STATE_KEY: "a" * 32 + "b" * 32, "zone": "x"})
+    pair.stream.node = node
+    told = csds.node(csds.Client(pair.stream, pair.snapshots.newest(GATEWAY), refused_at=None))
+    assert (told.id, dict(told.metadata)) == ("shop/web/1", {STATE_KEY: "a" * 32, "zone": "x"})
+    assert node.metadata[STATE_KEY] == "a" * 32 + "b" * 32
