@@ -15,6 +15,7 @@ from controlplane.translate.keys import BackendKey, ObjectKey
 from controlplane.translate.references import permitted
 from gatewright.api import grants
 from gatewright.api.grants import Permission
+from gatewright.api.kinds import there_is
 from gatewright.api.names import GROUP
 from gatewright.api.references import BackendObjectReference
 from gatewright.api.service import Service
@@ -105,17 +106,33 @@ def resolve(
     wanted = Permission(referrer.group, referrer.kind, referrer.namespace, group, kind, key.namespace, key.name)
     if not permitted(context, backends.granted, wanted):
         return unresolved("RefNotPermitted", f"{kind} {key}: {grants.lacking(wanted)}")
-    return resolver(context, backends, key, reference.port)
+    found = resolver(context, backends, key, reference.port)
+    if found is None:
+        meant = _namesake(context, backends, key, kind) if key.namespace == referrer.namespace else ""
+        return unresolved("BackendNotFound", f"{kind} {key} does not exist{meant}")
+    return found
+
+
+def _namesake(context: Context, backends: Backends, key: ObjectKey, missing: str) -> str:
+    """What was probably meant: a backend of that name and the other kind, as `group` and `kind` are easily left out.
+
+    In the namespace of who asks only: what another one permits is told for one kind.
+    """
+    service, backend = context.fetch(backends.services, key), context.fetch(backends.gateway_backends, key)
+    there = {"Service": service is not None, "GatewayBackend": backend is not None}
+    return "".join(there_is(kind, key) for kind, is_there in there.items() if is_there and kind != missing)
 
 
 def unresolved(reason: str, message: str) -> Condition:
     return Condition("ResolvedRefs", False, reason, message)
 
 
-def _resolve_service(context: Context, backends: Backends, key: ObjectKey, port: int | None) -> BackendKey | Condition:
+def _resolve_service(
+    context: Context, backends: Backends, key: ObjectKey, port: int | None
+) -> BackendKey | Condition | None:
     service = context.fetch(backends.services, key)
     if service is None:
-        return unresolved("BackendNotFound", f"Service {key} does not exist")
+        return None
     if service.external:
         # Following names that a tenant chose would let routes reach anything the proxy can (CVE-2021-25740).
         return unresolved("InvalidKind", f"Service {key} is of type ExternalName, which has no endpoints")
@@ -134,15 +151,16 @@ def _resolve_service(context: Context, backends: Backends, key: ObjectKey, port:
 
 def _resolve_gateway_backend(
     context: Context, backends: Backends, key: ObjectKey, _: int | None
-) -> BackendKey | Condition:
+) -> BackendKey | Condition | None:
     backend = context.fetch(backends.gateway_backends, key)
     if backend is None:
-        return unresolved("BackendNotFound", f"GatewayBackend {key} does not exist")
+        return None
     if backend.refused is not None:
         return unresolved("BackendNotFound", f"GatewayBackend {key} is not accepted: {backend.refused.message}")
     return BackendKey("gatewaybackend", key.namespace, key.name)
 
 
+# Each: the backend, why it cannot be used, or None when there is no such object.
 RESOLVERS = {
     ("", "Service"): _resolve_service,
     (GROUP, "GatewayBackend"): _resolve_gateway_backend,

@@ -81,3 +81,8 @@ KINDS: Final[dict[str, KindInfo]] = {info.kind: info for info in _KINDS}
 
 OWN_GROUPS: Final = (GATEWAY_API_GROUP, GROUP)
 """Groups in which an unknown kind is an error, not somebody else's."""
+
+
+def there_is(kind: str, name: object) -> str:
+    """The ending of a message about a reference to nothing, where an object of that name and another kind is there."""
+    return f'; there is a {kind} {name}: write group: "{KINDS[kind].group}", kind: {kind}'

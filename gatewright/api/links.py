@@ -14,7 +14,7 @@ from gatewright.api.advice import Advice
 from gatewright.api.gateway_backend import GatewayBackend
 from gatewright.api.gateway_policy import GatewayPolicy, TargetReference
 from gatewright.api.grants import Permission
-from gatewright.api.kinds import KINDS
+from gatewright.api.kinds import KINDS, there_is
 from gatewright.api.metadata import KubeObject, ObjectKey
 from gatewright.api.near_names import near_name
 from gatewright.api.parts import parts
@@ -76,7 +76,7 @@ def _meant(key: ObjectKey, reference: Any, known: Collection[ObjectKey]) -> str:
         for kind in BACKEND_KINDS:
             other = key._replace(kind=kind)
             if other in known:
-                return f'; there is a {other}: write group: "{KINDS[kind].group}", kind: {kind}'
+                return there_is(kind, f"{other.namespace}/{other.name}")
     near = near_name(key.name, [each.name for each in known if each[:2] == key[:2]], likeness=0.75)
     return f'; did you mean "{near}"?' if near else ""
 

@@ -150,6 +150,32 @@ def test_the_last_endpoint_makes_the_backend_empty() -> None:
     assert "empty" not in made.messages()["backend/service/default/shop/80"]["backend"]["service"]
 
 
+BACKEND = """
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: shop, namespace: default, generation: 1}
+spec: {static: {host: 127.0.0.1, port: 9000}}
+---
+"""
+
+
+def test_a_reference_without_a_kind_is_told_of_the_gateway_backend_that_it_probably_means() -> None:
+    made = world(CLASS, GATEWAY, ROUTE)
+    bare = "ResolvedRefs=False BackendNotFound (1): Service default/shop does not exist"
+    assert made.conditions("HTTPRoute", "shop", entry=0) == [ACCEPTED, bare]
+    made.put(BACKEND)
+    cure = '; there is a GatewayBackend default/shop: write group: "gatewright.dev", kind: GatewayBackend'
+    assert made.conditions("HTTPRoute", "shop", entry=0) == [ACCEPTED, bare + cure]
+    take_back(made, BACKEND)
+    assert made.conditions("HTTPRoute", "shop", entry=0) == [ACCEPTED, bare]
+
+
+def test_a_reference_to_a_foreign_namespace_is_told_of_what_it_may_name_only() -> None:
+    made = world(CLASS, GATEWAY, BACKEND, RED_ROUTE, GRANT)
+    (_, resolved) = made.conditions("HTTPRoute", "shop", namespace="red", entry=0)
+    assert resolved.endswith("Service default/shop does not exist")
+
+
 def test_a_service_that_vanishes_takes_its_backend_along_and_leaves_500() -> None:
     made = world(CLASS, GATEWAY, SERVICE, SLICE, ROUTE)
     before = dict(made.resources)
