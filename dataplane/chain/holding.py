@@ -9,16 +9,20 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from dataplane.chain.filter import RequestHook
+from dataplane.chain.replies import REPLIES
 from dataplane.chain.reply import Reply
-from dataplane.http.body import TooLarge
+from dataplane.http.body import NoRoom, TooLarge
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
 
 
+NO_ROOM = REPLIES["TooManyBodies"]
+
+
 def holding(hook: RequestHook, limit: int, too_large: Reply | None = None) -> RequestHook:
     """`hook` with the whole body in `x.held`. A body over `limit` bytes is answered with `too_large`, or without one
-    left as it is: `x.held` is None then and `request.body` has no value."""
+    left as it is: `x.held` is None then and `request.body` has no value. One that there is no room for is refused."""
 
     def hold(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
         body = x.body
@@ -27,7 +31,10 @@ def holding(hook: RequestHook, limit: int, too_large: Reply | None = None) -> Re
         if body.is_over(limit):
             return hook(x) if too_large is None else too_large
         if body.complete:
-            x.held = body.peek()
+            try:
+                x.held = body.keep()
+            except NoRoom:
+                return NO_ROOM
             return hook(x)
         return _later(x, hook, limit, too_large)
 
@@ -38,6 +45,8 @@ async def _later(x: Exchange, hook: RequestHook, limit: int, too_large: Reply | 
     assert x.body is not None  # the caller has looked
     try:
         x.held = await x.body.whole(limit)
+    except NoRoom:
+        return NO_ROOM
     except TooLarge:
         if too_large is not None:
             return too_large

@@ -37,11 +37,48 @@ class Gone(Exception):
     """The client went away before its body was whole."""
 
 
+class NoRoom(Exception):
+    """Held bodies take as much memory as they may (`Room`)."""
+
+
+class Room:
+    """Bytes of request bodies that a worker holds for steps and for other tries: `held` of at most `most`. Whoever
+    keeps bytes takes room for them, and frees it when they go."""
+
+    __slots__ = ("held", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.held = 0
+
+    def take(self, size: int) -> bool:
+        """Whether there was room for `size` bytes."""
+        if self.held + size > self.most:
+            return False
+        self.held += size
+        return True
+
+    def free(self, size: int) -> None:
+        self.held -= size
+
+
 class Body:
     """Pieces in arrival order. `make_future` is the loop's; `pace()` is called after each change of `held` or `wanted`,
-    so that the connection can stop and resume reading."""
+    so that the connection can stop and resume reading, and take room for what somebody waits for."""
 
-    __slots__ = ("_future", "complete", "failed", "held", "length", "make_future", "pace", "pieces", "wanted")
+    __slots__ = (
+        "_future",
+        "complete",
+        "crowded",
+        "due",
+        "failed",
+        "held",
+        "length",
+        "make_future",
+        "pace",
+        "pieces",
+        "wanted",
+    )
 
     def __init__(self, make_future: Callable[[], Any], pace: Callable[[], None], length: int | None = None) -> None:
         self.length = length
@@ -55,6 +92,10 @@ class Body:
         self._future: Any = None
         self.wanted = 0
         """Bytes that somebody waits for: reading must go on until they are held."""
+        self.crowded = False
+        """There is no room for what is held."""
+        self.due = float("inf")
+        """Since somebody waits for it: when it has to be here (monotonic seconds)."""
 
     @classmethod
     def of(cls, data: bytes, make_future: Callable[[], Any], pace: Callable[[], None]) -> Body:
@@ -68,7 +109,7 @@ class Body:
         gather(self.pieces, data)
         self.held += len(data)
         self.pace()
-        if self._future is not None and self.wanted <= self.held:
+        if self._future is not None and (self.wanted <= self.held or self.crowded):
             self._wake()
 
     def end(self) -> None:
@@ -95,12 +136,20 @@ class Body:
 
     async def whole(self, limit: int) -> bytes:
         """The complete body, which stays held. Raises TooLarge above `limit` bytes (at once if the head says so), Gone
-        when the client left."""
+        when the client left, NoRoom."""
         if self.is_over(limit):
             raise TooLarge
         await self._wait_for(limit + 1)
         if self.held > limit:
             raise TooLarge
+        return self.keep()
+
+    def keep(self) -> bytes:
+        """All that is held, for as long as the exchange lasts. Raises NoRoom."""
+        self.wanted = self.held + 1
+        self.pace()
+        if self.crowded:
+            raise NoRoom
         return self.peek()
 
     def is_over(self, limit: int) -> bool:
@@ -108,14 +157,21 @@ class Body:
         return self.held > limit or (self.length is not None and self.length > limit)
 
     async def prefix(self, size: int) -> bytes:
-        """The first `size` bytes, fewer when the body is shorter; they stay held. Raises Gone."""
+        """The first `size` bytes, fewer when the body is shorter; they stay held. Raises Gone, NoRoom."""
         await self._wait_for(size)
         return self.peek()[:size]
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for bytes that have not come."""
+        return self._future is not None
 
     async def _wait_for(self, size: int) -> None:
         while not self.complete and self.held < size:
             if self.failed:
                 raise Gone
+            if self.crowded:
+                raise NoRoom
             self.wanted = size
             self._future = self.make_future()
             self.pace()

@@ -85,7 +85,7 @@ def _begin_kept(x: Exchange, context: Context) -> None:
         copies = mirrors.drawn(x, context) if x.target_plan.chain.request is None else x.copies
     if x.has_body and (x.retries is not None or copies is not None):
         limit = policy.limit if x.retries is not None else x.policies.mirrors[0].limit
-        x.copy = BodyCopy(limit, outgoing.length(x), copies, x.retries is not None)
+        x.copy = BodyCopy(limit, context.room, outgoing.length(x), copies, x.retries is not None)
     attempt(x, context)
     if copies is not None and not x.has_body:
         copies.send(b"")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dataplane.http.body import Room
 from dataplane.proxy.mirrors import InFlight
 
 if TYPE_CHECKING:
@@ -34,6 +35,13 @@ class Limits:
     """Seconds without a byte of response after which a client that has ended its sending side counts as gone."""
     held_body: int = 65_536
     """Body bytes taken in before there is somewhere to send them."""
+    held_bodies: int = 268_435_456
+    """Bytes of request bodies that one worker holds for steps that read them and for other tries, of all its
+    clients."""
+    body_timeout: float = 60.0
+    """Seconds for a body that a step waits for, beside what `body_rate` grants."""
+    body_rate: int = 16_384
+    """Bytes of such a body that prolong its time by a second."""
     write_buffer: int = 65_536
     """Bytes waiting for a slow reader before the other side is asked to stop."""
     linger: float = 1.0
@@ -78,3 +86,8 @@ class Context:
     draining: bool = False
     connections: set[Any] = field(default_factory=set)
     mirrors: InFlight = field(default_factory=InFlight)
+    room: Room = field(init=False)
+    """For request bodies that are held."""
+
+    def __post_init__(self) -> None:
+        self.room = Room(self.limits.held_bodies)

@@ -1,7 +1,8 @@
 """The request body as it went upstream, kept while it may be needed once more: for another try, or for a mirror.
 
 Made by `proxy/attempts` for requests whose policies ask for it; fed by the connection that reads the client, with the
-bytes that it sends on anyway. What is larger than its limit is not kept at all. It does not frame, send or decide.
+bytes that it sends on anyway. What is larger than its limit, or finds no room, is not kept at all. It does not frame,
+send or decide.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from dataplane.http.body import gather
 
 if TYPE_CHECKING:
-    from dataplane.http.body import Body
+    from dataplane.http.body import Body, Room
 
 
 class Waits(Protocol):
@@ -25,13 +26,19 @@ class Waits(Protocol):
 
 
 class BodyCopy:
-    """Content, without the framing of any hop. `limit`: bytes kept; `expected`: length that the client announced, -1
-    when it did not; `waits`: who is told when the body is whole, or None."""
+    """Content, without the framing of any hop. `limit`: bytes kept; `room`: where there has to be room for them;
+    `expected`: length that the client announced, -1 when it did not; `waits`: who is told when the body is whole, or
+    None."""
 
-    __slots__ = ("limit", "pieces", "retried", "size", "too_large", "waits")
+    __slots__ = ("limit", "pieces", "retried", "room", "size", "taken", "too_large", "waits")
 
-    def __init__(self, limit: int, expected: int = -1, waits: Waits | None = None, retried: bool = True) -> None:
+    def __init__(
+        self, limit: int, room: Room, expected: int = -1, waits: Waits | None = None, retried: bool = True
+    ) -> None:
         self.limit = limit
+        self.room = room
+        self.taken = 0
+        """Bytes of `room` that are taken."""
         self.pieces: list[bytes] = []
         self.size = 0
         self.waits = waits
@@ -47,9 +54,10 @@ class BodyCopy:
             return
         if data:
             self.size += len(data)
-            if self.size > self.limit:
+            if self.size > self.limit or not self.room.take(len(data)):
                 self._give_up()
                 return
+            self.taken += len(data)
             gather(self.pieces, data)
         waits = self.waits
         if done and waits is not None:
@@ -75,7 +83,7 @@ class BodyCopy:
         """There will be no other try."""
         self.retried = False
         if self.waits is None:
-            self.pieces.clear()
+            self._clear()
 
     def drop(self, body: Body | None) -> None:
         """The exchange is over. `body`: what was never sent; a mirror takes it although no endpoint did."""
@@ -90,10 +98,15 @@ class BodyCopy:
 
     def _give_up(self) -> None:
         self.too_large = True
-        self.pieces.clear()
+        self._clear()
         waits, self.waits = self.waits, None
         if waits is not None:
             waits.skip("too_large")
+
+    def _clear(self) -> None:
+        self.pieces.clear()
+        self.room.free(self.taken)
+        self.taken = 0
 
     def __repr__(self) -> str:
         return f"BodyCopy({self.size} bytes{', too large' if self.too_large else ''})"  # a body may be a secret

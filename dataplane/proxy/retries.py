@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dataplane.chain.replies import made
-from dataplane.http.body import Gone, TooLarge
+from dataplane.http.body import Gone, NoRoom, TooLarge
 from dataplane.http.heads import Head
 from dataplane.http.methods import IDEMPOTENT
 from dataplane.http.statuses import SWITCHING
@@ -210,10 +210,11 @@ def _let_go(up: UpstreamConnection, head: ResponseHead, context: Context) -> Non
 
 
 async def hold(x: Exchange, context: Context, limit: int, begin: Callable[[Exchange, Context, bool], None]) -> None:
-    """Wait for the body that a precondition reads, then go on; one over `limit` has no value for it."""
+    """Wait for the body that a precondition reads, then go on; one over `limit`, or without room, has no
+    value for it."""
     try:
         x.held = await x.body.whole(limit)  # type: ignore[union-attr]  # the caller has looked
-    except TooLarge:
+    except (TooLarge, NoRoom):
         x.held = None
     except Gone as error:
         x.down.failed(x, error)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.http import chunked
 from dataplane.http.body import Body
+from dataplane.proxy.deadlines import NEVER
 from dataplane.server.states import HELD, READ_BODY, UPSTREAM, WAIT
 
 if TYPE_CHECKING:
@@ -74,12 +75,27 @@ def receive(down: Connection, data: bytes) -> None:
 def pace(down: Connection) -> None:
     """Stop reading while more is held than anybody asked for; ask for the body when a step waits for it."""
     body = down.exchange.body if down.exchange is not None else None
-    if down.expects and body is not None and body.wanted:
-        _invite(down, down.exchange)
+    if body is not None and body.wanted:
+        _hold(down, down.exchange, body)
     if body is not None and body.held >= max(down.context.limits.held_body, body.wanted):
         down.pause_reading(HELD)
     else:
         down.resume_reading(HELD)
+
+
+def _hold(down: Connection, x: Exchange, body: Body) -> None:
+    """A step waits for the body: ask for it, take room for what has come, and begin its time."""
+    if down.expects:
+        _invite(down, x)
+    more = body.held - down.claimed
+    if more > 0:
+        if down.context.room.take(more):
+            down.claimed += more
+        else:
+            body.crowded = True
+    if body.due == NEVER and not body.complete:
+        body.due = down.context.clock() + down.context.limits.body_timeout
+        down.arm(body.due)
 
 
 def take_body(down: Connection, x: Exchange) -> bytes:
@@ -90,6 +106,8 @@ def take_body(down: Connection, x: Exchange) -> bytes:
     if down.dropping and x.up is not None:
         x.up.request_done = True
     body, x.body = x.body, None
+    if down.claimed and x.held is None:  # too large for the step that waited: nobody keeps it
+        down.unclaim()
     if x.copy is not None:  # an earlier try may have taken the beginning
         held = b"" if body is None else body.take()
         return _framed(down, x.copy.again(held, done), done)

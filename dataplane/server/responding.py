@@ -35,6 +35,7 @@ class Responding(Gathering):
     __slots__ = (
         "bind",
         "buffer",
+        "claimed",
         "context",
         "encode",
         "exchange",
@@ -61,6 +62,8 @@ class Responding(Gathering):
         """The Exchange under way, or None between requests."""
         self.buffer = b""
         """Bytes from the client that are not looked at yet."""
+        self.claimed = 0
+        """Bytes of the worker's room (`http/body.Room`) that the body of the present request takes."""
         self.keep = True
         """Another request may follow the present one."""
         self.half_closed = False
@@ -205,6 +208,8 @@ class Responding(Gathering):
         self.exchange = None
         self.encode = False
         self.idle_since = finish(x, self.context)
+        if self.claimed:
+            self.unclaim()
         if not self.keep or not self.request_done:
             self._hang_up()
             return
@@ -223,8 +228,14 @@ class Responding(Gathering):
         x.reason = reason
         self.exchange = None
         finish(x, self.context)
+        self.unclaim()
         if x.body is not None:
             x.body.fail()
+
+    def unclaim(self) -> None:
+        """The body that took room is kept no longer."""
+        self.context.room.free(self.claimed)
+        self.claimed = 0
 
     def detach(self, x: Exchange) -> None:
         """Let go of the upstream side."""

@@ -50,6 +50,8 @@ def _look(down: Connection, x: Exchange, now: float) -> None:
     elif _has_left(down, x, now):
         down.abandon(x, "ClientGone")
         down.transport.abort()
+    elif now >= _body_due(down, x):
+        down.give_up(x, "RequestTimeout")
     elif _stands_still(down, x):
         down.give_up(x, "UpstreamTimeout" if down.paused & UPSTREAM else "RequestTimeout")
     else:
@@ -59,10 +61,19 @@ def _look(down: Connection, x: Exchange, now: float) -> None:
 def _look_again(down: Connection, x: Exchange, now: float) -> None:
     """Be woken for the next deadline, or to see whether bytes still come and go."""
     idle = now + down.context.limits.idle_timeout
-    due = min(x.deadline, x.attempt_deadline, idle, down.quiet_due)
+    due = min(x.deadline, x.attempt_deadline, idle, down.quiet_due, _body_due(down, x))
     if due == idle:
         down.progress = (x, x.body_bytes + x.response_bytes)
     down.arm(due)
+
+
+def _body_due(down: Connection, x: Exchange) -> float:
+    """When a body that a step waits for has to be here: a client that drips bytes must not hold memory for ever; a
+    large body at an honest pace may take longer."""
+    body = x.body
+    if body is None or not body.is_awaited:
+        return NEVER
+    return body.due + body.held / down.context.limits.body_rate
 
 
 def _stands_still(down: Connection, x: Exchange) -> bool:

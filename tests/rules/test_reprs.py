@@ -8,6 +8,7 @@ from dataplane.chain.calls import CallAnswer, CallRequest
 from dataplane.credentials.api_keys import ApiKeys
 from dataplane.credentials.jwt import Token
 from dataplane.filters.ext_auth.answer import Verdict
+from dataplane.http.body import Room
 from dataplane.http.heads import Head
 from dataplane.link.messages import Changes, Record
 from dataplane.proxy.replay import BodyCopy
@@ -17,7 +18,7 @@ SECRET = "hunter2"
 BYTES = SECRET.encode()
 LINE = b"\r\nauthorization: hunter2\r\n"
 
-COPY = BodyCopy(100)
+COPY = BodyCopy(100, Room(100))
 COPY.sent(BYTES, True)
 
 HOLDERS = [
