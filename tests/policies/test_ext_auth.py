@@ -163,6 +163,11 @@ QUESTIONS: dict[str, tuple[str, bytes, CallRequest]] = {
         b"",
         CallRequest(b"GET", b"/shop/1?id=7"),
     ),
+    "the server is asked no tunnel": (
+        """addRequestHeaders: {":method": '"CONNECT"'}""",
+        b"",
+        CallRequest(b"GET", b"/shop/1?id=7"),
+    ),
 }
 
 

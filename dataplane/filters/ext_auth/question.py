@@ -81,7 +81,7 @@ class Question:
         if self._forwards_host:
             authority = x.authority
         if self._method is not None:
-            method = _token(bytes_of(self._method, x)) or method
+            method = _method(bytes_of(self._method, x)) or method
         if self._authority is not None:
             authority = _host(bytes_of(self._authority, x))
         headers = lines(x.request, self._needles)
@@ -141,8 +141,9 @@ def _escape(match: re.Match[bytes]) -> bytes:
     return b"%%%02X" % match[0][0]
 
 
-def _token(value: bytes | None) -> bytes:
-    return value if value and is_name(value) else b""
+def _method(value: bytes | None) -> bytes:
+    """CONNECT asks for a tunnel, not a question (RFC 9110 9.3.6)."""
+    return value if value and is_name(value) and value != b"CONNECT" else b""
 
 
 def _host(value: bytes | None) -> bytes:
