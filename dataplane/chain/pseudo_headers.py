@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataplane.http import uri
 from dataplane.http.methods import METHODS
+from dataplane.http.statuses import SWITCHING
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -67,11 +68,12 @@ def write_scheme(x: Exchange, value: bytes) -> bool:
 
 
 def write_status(x: Exchange, value: bytes) -> bool:
-    """`:status` of a final response."""
+    """`:status` of a final response. A 101 stays: behind it is what both sides have agreed on."""
     status = FINAL.get(value)
     if status is None:
         return False
-    x.status = status
+    if x.status != SWITCHING:
+        x.status = status
     return True
 
 

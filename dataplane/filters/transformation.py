@@ -20,6 +20,7 @@ from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.body import DESCRIBING
 from dataplane.http.heads import Head
+from dataplane.http.statuses import SWITCHING
 from gatewright.cel.errors import CelError
 from gatewright.variables.moments import Moment
 from gatewright.wire.v1 import traffic_pb2
@@ -208,6 +209,8 @@ def _response(side: Side) -> ResponseHook:
 
 
 def _response_body(x: Exchange, head: Head, body: Program, side: Side) -> Reply | None:
+    if x.status == SWITCHING:  # no body, but a tunnel
+        return None
     if x.answer_body is None and (x.method == b"HEAD" or x.status == 304):
         side.old_body(x, head)  # it says what a GET would get, which nobody knows
         head.remove(b"content-length")

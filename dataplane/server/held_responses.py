@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dataplane.chain.reply import Reply
 from dataplane.http.body import gather
-from dataplane.http.statuses import BODILESS
+from dataplane.http.statuses import BODILESS, SWITCHING
 from dataplane.proxy import attempts, responses
 from dataplane.proxy.reply_head import status_line
 from dataplane.upstream.response_head import CHUNKED, LENGTH
@@ -80,7 +80,8 @@ def keep(down: Responding, x: Exchange, late: Late, data: bytes) -> None:
 def end(down: Responding, x: Exchange, late: Late) -> None:
     """The endpoint has sent all of it."""
     late.ended = True
-    x.up = None  # it carries the next request of anybody now
+    if late.head.status != SWITCHING:
+        x.up = None  # it carries the next request of anybody now
     if late.is_growing:
         _respond_with(down, x, late)
 
@@ -137,6 +138,11 @@ def _send(down: Responding, x: Exchange, head: ResponseHead, first: bytes) -> No
     """Send a response on which all steps have run, and what there is of its body."""
     late, down.late = down.late, None
     ended = late is not None and late.ended
+    if head.status == SWITCHING:
+        down.switch(x, head, first)
+        if ended:
+            down.upstream_end()
+        return
     line, block, framing = head.line, x.response.block, head.framing  # type: ignore[union-attr]  # as steps had it
     if x.status != head.status or x.answer_changed:
         line = status_line(x.status)

@@ -95,6 +95,8 @@ class Responding(Gathering):
     failed = own_answers.failed
     give_up = own_answers.give_up
 
+    switch = tunnel.switch
+
     # --- the request side's part (`Connection`)
 
     if TYPE_CHECKING:
@@ -117,7 +119,7 @@ class Responding(Gathering):
         if self.write_paused:
             up.pause()
         if status == SWITCHING:
-            tunnel.begin(self, x, up, head, first)
+            tunnel.begin(self, x, head, first)
             return
         route, target, gateway = x.policies.chain.response, x.target_plan.chain.response, x.listener.chain.response
         undecided = x.retries is not None and not x.retries.decided

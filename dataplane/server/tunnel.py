@@ -1,7 +1,8 @@
 """A connection that was switched to another protocol: bytes pass both ways as they are (RFC 9110 section 7.8).
 
-`responding` begins one with a 101 that the client asked for. From then on the two connections live as long as both
-sides like, without deadline; each direction ends by itself, and when neither goes on both are closed.
+`responding` begins one with a 101 that the client asked for, whose head passes the response steps as any other. From
+then on the two connections live as long as both sides like, without deadline; each direction ends by itself, and when
+neither goes on both are closed.
 """
 
 from __future__ import annotations
@@ -9,27 +10,45 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.chain.replies import made
+from dataplane.http.heads import Head
+from dataplane.server import held_responses
 from dataplane.server.states import PIPELINED, TUNNELLING
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
     from dataplane.server.responding import Responding
-    from dataplane.upstream.connection import UpstreamConnection
     from dataplane.upstream.response_head import ResponseHead
 
 
-def begin(down: Responding, x: Exchange, up: UpstreamConnection, head: ResponseHead, first: bytes) -> None:
+ACCEPT = b"sec-websocket-accept"
+"""What the client holds against the key that it sent (RFC 6455 4.1): no step's to change."""
+
+
+def begin(down: Responding, x: Exchange, head: ResponseHead, first: bytes) -> None:
     """The endpoint switches, to what the client asked for; `first`: its first bytes behind the 101."""
     if not down.upgrade or head.upgrade.lower() != down.upgrade.lower():
         down.reply(x, made("UpgradeFailed", f"upstream switched to {head.upgrade!r}"))
         return
+    x.response = Head(head.block, head.low)
+    held_responses.respond(down, x, head, first)
+
+
+def switch(down: Responding, x: Exchange, head: ResponseHead, first: bytes) -> None:
+    """The response steps have run on the head of the 101: pass it on, and from now on bytes."""
+    answer, up = x.response, x.up
+    assert answer is not None  # `begin` has made it
+    accept = Head(head.block, head.low).get(ACCEPT)
+    if answer.get(ACCEPT) != accept:
+        answer.remove(ACCEPT)
+        if accept is not None:
+            answer.add(ACCEPT, accept)
     x.replied = True
     x.deadline = float("inf")
     down.state = TUNNELLING
     down.keep = False
     upgrade = b"connection: upgrade\r\nupgrade: %b\r\n\r\n" % head.upgrade
     x.response_bytes = len(first)
-    down.write(b"".join((head.line, head.block, upgrade, first)))
+    down.write(b"".join((head.line, answer.block, upgrade, first)))
     if down.buffer:  # the client did not wait for the 101
         data, down.buffer = down.buffer, b""
         x.body_bytes += len(data)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
+from dataplane.chain.filter import STEP, Filter, Row
+from dataplane.chain.reply import Reply
+from dataplane.exchange import Exchange
+from dataplane.filters.registry import ROWS
+from tests.fakes.memory_proxy import ROUTES, FakeTransport, MemoryProxy, Pending
+from tests.fakes.policy_run import text_of
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -139,3 +147,97 @@ class TestEnds:
         assert client.aborted
         assert "reason=UpstreamFailed" in proxy.log_lines()[0]
         assert proxy.context.recorder.active == 0
+
+
+STEPS = text_of("""
+    policies:
+      cors: {allowOrigins: ["https://app.example"], allowCredentials: true}
+      headerModifiers: {response: {set: [{name: x-gw, value: "1"}], remove: [server, sec-websocket-accept]}}
+      transformation:
+        response:
+          set:
+          - {name: x-switched, value: "string(response.code)"}
+          - {name: ":status", value: "'200'"}
+          body: "json(response.body)"
+      buffer: {response: {}}
+    backends: [{host: "127.0.0.1:9000"}]
+""")
+SHAKE = (
+    b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Server: x\r\nSec-WebSocket-Accept: abc=\r\n\r\n"
+)
+
+
+class TestResponseSteps:
+    def test_see_the_head_and_leave_what_makes_it_a_tunnel(self) -> None:
+        proxy = MemoryProxy(STEPS)
+        client = proxy.connect()
+        client.send(REQUEST.replace(b"\r\n\r\n", b"\r\nOrigin: https://app.example\r\n\r\n"))
+        proxy.upstream.answer(SHAKE + b"\x81\x00")
+        head, _, data = client.take().partition(b"\r\n\r\n")
+        line, *headers = head.split(b"\r\n")
+        assert line == b"HTTP/1.1 101 Switching Protocols"
+        assert sorted(each.lower() for each in headers) == [
+            b"access-control-allow-credentials: true",
+            b"access-control-allow-origin: https://app.example",
+            b"connection: upgrade",
+            b"sec-websocket-accept: abc=",
+            b"upgrade: websocket",
+            b"vary: origin",
+            b"x-gw: 1",
+            b"x-switched: 101",
+        ]
+        assert data == b"\x81\x00"
+        client.send(b"\x81\x01")
+        assert proxy.upstream.received.endswith(b"\x81\x01")
+        client.lose()
+        assert "http.status=101" in proxy.log_lines()[0]
+
+    def test_may_answer_instead(self) -> None:
+        proxy = with_step(lambda x: Reply(403, "No", b"no"))
+        client = proxy.connect()
+        client.send(REQUEST)
+        proxy.upstream.answer(SWITCH)
+        assert client.received.startswith(b"HTTP/1.1 403 ")
+        assert not proxy.upstream.open
+
+    @pytest.mark.parametrize("ends", [False, True])
+    def test_may_wait(self, ends: bool) -> None:
+        asked: list[Pending] = []
+
+        async def wait() -> None:
+            asked.append(Pending())
+            await asked[0]
+
+        proxy = with_step(lambda x: wait())
+        client = proxy.connect()
+        client.send(REQUEST)
+        proxy.upstream.answer(SWITCH + b"\x81\x00")
+        client.send(b"early")
+        if ends:
+            proxy.upstream.half_close()
+        assert client.received == b""
+        asked[0].set_result(None)
+        assert client.received == SWITCHED + b"\x81\x00"
+        assert proxy.upstream.received.endswith(b"early")
+        assert client.eof == ends
+        client.half_close()
+        assert client.open != ends
+        assert proxy.upstream.open != ends
+
+    def test_are_seen_by_the_log(self) -> None:
+        log = "frontendPolicies: {accessLog: {add: {server: \"response.headers['server']\"}}}\n"
+        proxy = MemoryProxy(log + ROUTES)
+        client = proxy.connect()
+        client.send(REQUEST)
+        proxy.upstream.answer(SHAKE)
+        client.lose()
+        assert "server=x" in proxy.log_lines()[0]
+
+
+def with_step(respond: Callable[[Exchange], Any]) -> MemoryProxy:
+    """A proxy whose route has one response step."""
+    step = Filter("test", response=respond)
+    rows = [row for row in ROWS if row.name != "csrf"]
+    rows.append(Row("csrf", lambda config, env: step, STEP, "test"))
+    return MemoryProxy(ROUTES.replace("      backends:", "      policies: {csrf: {}}\n      backends:"), rows)
