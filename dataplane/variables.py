@@ -106,7 +106,7 @@ class Variables:
     @property
     def request_body_prefix(self) -> bytes | None:
         if self.held is None and self.body is not None:
-            return self.body.peek()
+            return self.body.beginning()
         return self.request_body
 
     @property

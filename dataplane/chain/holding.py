@@ -15,6 +15,7 @@ from dataplane.http.body import NoRoom, TooLarge
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
+    from dataplane.http.body import Body
 
 
 NO_ROOM = REPLIES["TooManyBodies"]
@@ -29,6 +30,7 @@ def holding(hook: RequestHook, limit: int, too_large: Reply | None = None) -> Re
         if body is None or x.held is not None:
             return hook(x)
         if body.is_over(limit):
+            body.limit = limit
             return hook(x) if too_large is None else too_large
         if body.complete:
             try:
@@ -36,18 +38,18 @@ def holding(hook: RequestHook, limit: int, too_large: Reply | None = None) -> Re
             except NoRoom:
                 return NO_ROOM
             return hook(x)
-        return _later(x, hook, limit, too_large)
+        return _later(x, body, hook, limit, too_large)
 
     return hold
 
 
-async def _later(x: Exchange, hook: RequestHook, limit: int, too_large: Reply | None) -> Reply | None:
-    assert x.body is not None  # the caller has looked
+async def _later(x: Exchange, body: Body, hook: RequestHook, limit: int, too_large: Reply | None) -> Reply | None:
     try:
-        x.held = await x.body.whole(limit)
+        x.held = await body.whole(limit)
     except NoRoom:
         return NO_ROOM
     except TooLarge:
+        body.limit = limit
         if too_large is not None:
             return too_large
     answer = hook(x)

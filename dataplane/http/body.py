@@ -74,6 +74,7 @@ class Body:
         "failed",
         "held",
         "length",
+        "limit",
         "make_future",
         "pace",
         "pieces",
@@ -83,6 +84,8 @@ class Body:
     def __init__(self, make_future: Callable[[], Any], pace: Callable[[], None], length: int | None = None) -> None:
         self.length = length
         """As the head says it; None when it says nothing."""
+        self.limit: int | None = None
+        """Set when it is larger than a step may hold: bytes that expressions see of it."""
         self.pieces: list[bytes] = []
         self.held = 0
         self.complete = False
@@ -133,6 +136,10 @@ class Body:
         if len(self.pieces) > 1:
             self.pieces[:] = [b"".join(self.pieces)]
         return self.pieces[0] if self.pieces else b""
+
+    def beginning(self) -> bytes:
+        """What expressions see of a body that is not held whole."""
+        return self.peek()[: self.limit]
 
     async def whole(self, limit: int) -> bytes:
         """The complete body, which stays held. Raises TooLarge above `limit` bytes (at once if the head says so), Gone

@@ -127,3 +127,17 @@ def test_a_client_that_leaves_ends_the_wait() -> None:
     with pytest.raises(Gone):
         later.send(None)
     assert run.seen == []
+
+
+@pytest.mark.parametrize("length", [None, 6])
+def test_expressions_see_no_more_of_a_larger_one_than_the_limit(length: int | None) -> None:
+    run = Run(length)
+    if length is not None:
+        run.body.push(b"abcdef")
+    said = run.start()
+    if length is None:
+        run.body.push(b"abcdef")
+        assert run.end(said) is None
+    assert run.x.request_body is None
+    assert run.x.request_body_prefix == b"abcd"
+    assert run.body.take() == b"abcdef", "all of it goes upstream"
