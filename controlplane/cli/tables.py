@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from controlplane.cli import verdicts
@@ -11,12 +12,14 @@ Json = dict[str, Any]  # Any: JSON
 
 GAP = "  "
 VERSION_DIGITS = 12
+REFUSED = "proxies refuse what it says, told below"
 OLD = "its file has an error, told below: what acts is its last good version"
 
 
 def status(body: Json) -> str:
     """Everything a person wants to see first; the sections that have nothing to say are left out."""
-    broken = {row["object"] for row in body["problems"] if row["severity"] == "error" and not row.get("unsupported")}
+    errors = [row for row in body["problems"] if row["severity"] == "error" and not row.get("unsupported")]
+    broken = {row["object"]: REFUSED if row.get("refused") else OLD for row in errors}
     sections = [
         _header(body["controller"]),
         "\n".join(f"note: {note}" for note in body["notes"]),
@@ -47,9 +50,10 @@ def proxies(rows: Sequence[Json]) -> str:
     return _table(lines, below)
 
 
-def objects(rows: Sequence[Json], broken: Collection[str] = ()) -> str:
+def objects(rows: Sequence[Json], broken: Mapping[str, str] = MappingProxyType({})) -> str:
     """One line for each object that has conditions; below it the conditions that are not as they should be. `broken`:
-    `kind namespace/name` of those whose file has an error, so that their conditions speak of what was there before."""
+    `kind namespace/name` of those that are not well although their conditions are, to the reason: their file has an
+    error, so that conditions speak of what was there before, or proxies are sure to refuse them."""
     lines, below = [("KIND", "OBJECT", "STATE")], {}
     for row in rows:
         found = list(verdicts.conditions(row))
@@ -57,9 +61,10 @@ def objects(rows: Sequence[Json], broken: Collection[str] = ()) -> str:
             continue
         name = f"{row['namespace']}/{row['name']}" if row["namespace"] else row["name"]
         bad = [each for each in found if not each.is_well]
-        is_old = f"{row['kind']} {name}" in broken and not any(each.type == "Accepted" for each in bad)
-        lines.append((row["kind"], name, "Problem" if is_old else _state(found)))
-        below[len(lines) - 1] = [*map(str, _told(bad)), *([OLD] if is_old else ())]
+        accepted = not any(each.type == "Accepted" for each in bad)
+        more_of_it = broken.get(f"{row['kind']} {name}") if accepted else None
+        lines.append((row["kind"], name, "Problem" if more_of_it else _state(found)))
+        below[len(lines) - 1] = [*map(str, _told(bad)), *([more_of_it] if more_of_it else ())]
     others = len(rows) - len(lines) + 1
     more = f"{others} more {'object has' if others == 1 else 'objects have'} no conditions (Services and the like)"
     table = _table(lines, below) if len(lines) > 1 else ""

@@ -1,6 +1,8 @@
-"""What is valid and still not what the user means: warnings about one object by itself.
+"""What is valid and still not what the user means: warnings about one object by itself, and errors where a proxy is
+sure to refuse it.
 
-Called by lint, for objects and for the standalone file alike (its models are the CRDs' own). One row for each warning.
+Called by decoding (errors of our own kinds, which `status` shows as well) and by lint, for the standalone file alike
+(its models are the CRDs' own). One row for each of them.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from gatewright.api.frontend.telemetry import AccessLog
 from gatewright.api.gateway_policy import GatewayPolicySpec
 from gatewright.api.http_filters import CONNECTION_HEADERS
 from gatewright.api.parts import Path, parts
+from gatewright.api.problem import Severity
 from gatewright.api.secret_comparisons import comparisons
 from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.direct_response import DirectResponse, DirectResponseOrConditional
@@ -29,18 +32,29 @@ from gatewright.api.traffic.transformation import RequestTransform, ResponseTran
 
 
 class Advice(NamedTuple):
-    """A warning: where, in API names, and what to do instead."""
+    """Where, in API names, and what to do instead: a warning, or an error where nothing works as it is written."""
 
     path: Path
     message: str
+    severity: Severity = "warning"
+
+
+def refusals(value: BaseModel) -> Iterator[Advice]:
+    """What a proxy is sure to refuse of a valid object or file: errors."""
+    return (each for each in advice(value) if each.severity == "error")
+
+
+def warnings(value: BaseModel) -> Iterator[Advice]:
+    """What is hardly meant so, although it works."""
+    return (each for each in advice(value) if each.severity == "warning")
 
 
 def advice(value: BaseModel) -> Iterator[Advice]:
-    """Every warning about a valid object or file."""
+    """Both of a valid object or file."""
     for path, part in parts(value):
         for model, look in _LOOKS:
             if isinstance(part, model):
-                yield from (Advice((*path, *found.path), found.message) for found in look(part))
+                yield from (found._replace(path=(*path, *found.path)) for found in look(part))
         for place, name in comparisons(part):
             message = (
                 f"{name} shows itself as <redacted>, which is never equal to a secret: compare {name}.unredacted()"
@@ -48,6 +62,12 @@ def advice(value: BaseModel) -> Iterator[Advice]:
             yield Advice((*path, *place), message)
 
 
+def _refused(path: Path, why: str) -> Advice:
+    """What a proxy is sure to refuse, so that requests which it covers are answered with 503."""
+    return Advice(path, f"{why}: {REFUSED}", "error")
+
+
+REFUSED: Final = "the proxy refuses the policy"
 NEVER_EQUAL: Final = "{0} shows itself as <redacted>, which is never equal to a secret: compare {0}.unredacted()"
 
 
@@ -88,14 +108,14 @@ def _pseudo(transform: RequestTransform | ResponseTransform, known: tuple[str, .
     """Names that HeaderName allows and no message of this kind can have, or have twice, or lack."""
     for index, header in enumerate(transform.set or ()):
         if header.name.startswith(":") and header.name.lower() not in known:
-            yield Advice(("set", index, "name"), f"is none of {', '.join(known)}: the proxy refuses the policy")
+            yield _refused(("set", index, "name"), f"is none of {', '.join(known)}")
     one = (*known, "host") if known == REQUEST_PSEUDO else known
     for index, header in enumerate(transform.add or ()):
         if header.name.startswith(":") or header.name.lower() in one:
-            yield Advice(("add", index, "name"), "can be set, not added: the proxy refuses the policy")
+            yield _refused(("add", index, "name"), "can be set, not added")
     for index, name in enumerate(transform.remove or ()):
         if name.startswith(":") or name.lower() in one:
-            yield Advice(("remove", index), "can be set, not removed: the proxy refuses the policy")
+            yield _refused(("remove", index), "can be set, not removed")
 
 
 REQUEST_PSEUDO: Final = (":method", ":path", ":authority", ":scheme")
@@ -139,33 +159,33 @@ def _no_key_set(jwks: JWKS) -> Iterator[Advice]:
     except (ValueError, RecursionError):
         keys = None
     if not isinstance(keys, dict) or not isinstance(keys.get("keys"), list) or not keys["keys"]:
-        yield Advice(("inline",), f'is no JSON object with a list "keys" of keys: {REFUSED}')
+        yield _refused(("inline",), 'is no JSON object with a list "keys" of keys')
     elif all(isinstance(key, dict) and key.get("kty") == "oct" for key in keys["keys"]):
-        yield Advice(("inline",), f"has secret keys (oct) alone, and HS256 to HS512 are never valid: {REFUSED}")
+        yield _refused(("inline",), "has secret keys (oct) alone, and HS256 to HS512 are never valid")
 
 
 def _no_realm(basic: BasicAuthentication) -> Iterator[Advice]:
     if re.search(r"[\x00-\x1f\x7f]", basic.realm):
-        yield Advice(("realm",), f"has a control character: {REFUSED}")
+        yield _refused(("realm",), "has a control character")
 
 
 def _no_path(jwks: RemoteJWKS) -> Iterator[Advice]:
     path = jwks.jwks_path
     if not path.isascii() or not path.isprintable() or " " in path or "#" in path:
-        yield Advice(("jwksPath",), f"is no path that can be asked for: {REFUSED}")
+        yield _refused(("jwksPath",), "is no path that can be asked for")
 
 
 def _issuer_twice(jwt: JWTAuthentication) -> Iterator[Advice]:
     seen: set[str] = set()
     for index, provider in enumerate(jwt.providers):
         if provider.issuer in seen:
-            yield Advice(("providers", index, "issuer"), f"has been named before: {REFUSED}")
+            yield _refused(("providers", index, "issuer"), "has been named before")
         seen.add(provider.issuer)
 
 
 def _header_that_stays(location: HeaderLocation) -> Iterator[Advice]:
     if location.name.lower() in (*CONNECTION_HEADERS, "host"):
-        yield Advice(("name",), f"cannot be taken out of a request: {REFUSED}")
+        yield _refused(("name",), "cannot be taken out of a request")
 
 
 def _headers_of_authorization(http: AgentExtAuthHTTP) -> Iterator[Advice]:
@@ -176,12 +196,12 @@ def _headers_of_authorization(http: AgentExtAuthHTTP) -> Iterator[Advice]:
     ):
         for index, name in enumerate(names or ()):
             if why := _no_header(name):
-                yield Advice((field, index), f"{why}: {REFUSED}")
+                yield _refused((field, index), why)
             elif name.lower() == "host" and field == "allowedResponseHeaders":
-                yield Advice((field, index), f"is not the authorization server's to set: {REFUSED}")
+                yield _refused((field, index), "is not the authorization server's to set")
     for name in http.add_request_headers or ():
         if name not in CALL_PSEUDO and (why := "is written :authority" if name.lower() == "host" else _no_header(name)):
-            yield Advice(("addRequestHeaders", name), f"{why}: {REFUSED}")
+            yield _refused(("addRequestHeaders", name), why)
 
 
 def _no_header(name: str) -> str:
@@ -211,7 +231,7 @@ def _names_in_the_log(log: AccessLog) -> Iterator[Advice]:
         name = attribute.name
         why = next((why for holds, why in _NO_LOG_NAMES if holds(name)), "stands there twice" if name in seen else "")
         if why:
-            yield Advice(("add", name) if in_file else ("attributes", "add", index, "name"), f"{why}: {REFUSED}")
+            yield _refused(("add", name) if in_file else ("attributes", "add", index, "name"), why)
         seen.add(name)
 
 
@@ -221,7 +241,6 @@ _NO_LOG_NAMES: Final[tuple[tuple[Callable[[str], object], str], ...]] = (
 )
 
 
-REFUSED: Final = "the proxy refuses the policy"
 CALL_PSEUDO: Final = (":authority", ":method", ":path")
 _is_header_name = re.compile(HEADER_NAME_PATTERN).fullmatch
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from gatewright.api import names, yaml_text
+from gatewright.api.advice import refusals
 from gatewright.api.errors import Finding, findings
 from gatewright.api.expressions import broken_expressions
 from gatewright.api.field_paths import Path
@@ -35,7 +36,8 @@ class Decoded:
     """One object of a document, or what stands in its place. `line` is that of the document.
 
     `item` is None when the object is invalid or of a kind without model; `key` is None when not even kind and name
-    could be read. An `unsupported` object is complete; its problems name the fields.
+    could be read. An `unsupported` object is complete; its problems name the fields. A `valid` one has errors where
+    proxies are sure to refuse it (`advice.refusals`).
     """
 
     key: ObjectKey | None
@@ -182,6 +184,8 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
 def _judged(item: KubeObject, problems: list[Problem], subject: Subject) -> Decoded:
     refused = unsupported(item)
     problems += [subject.problem(path, message, unsupported=True) for path, message in refused]
+    if item.kind in names.OUR_KINDS:
+        problems += [replace(subject.problem(*each), refused=True) for each in refusals(item)]
     waiting = _WAITING.get(item.kind)
     if waiting is not None:
         problems += waiting(item, subject)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from gatewright.api import links, sections, standalone, yaml_text
-from gatewright.api.advice import Advice, advice
+from gatewright.api.advice import Advice, advice, warnings
 from gatewright.api.documents import Decoded, decode_document, split_documents
 from gatewright.api.dropped_guards import dropped_guards
 from gatewright.api.left_out import left_out
@@ -137,7 +137,7 @@ class _Seen:
             return
         subject = Subject(place, decoded.path, str(decoded.key))
         if decoded.item is not None:
-            yield from _warnings(subject, advice(decoded.item))
+            yield from _advised(subject, warnings(decoded.item))
         _, other, _ = self._first.setdefault(decoded.key, (number, decoded, subject))
         if other is not decoded:
             # One object may stand in one place only: which of two would count is not for us to guess.
@@ -154,11 +154,11 @@ class _Seen:
             found += [*links.dangling(items, known), *links.ungranted(items, known), *sections.empty_selections(items)]
         for key, each in found:
             number, _, subject = self._first[key]
-            self._problems += ((number, problem) for problem in _warnings(subject, [each]))
+            self._problems += ((number, problem) for problem in _advised(subject, [each]))
 
 
-def _warnings(subject: Subject, found: Iterable[Advice]) -> Iterator[Problem]:
-    return (subject.problem(path, message, "warning") for path, message in found)
+def _advised(subject: Subject, found: Iterable[Advice]) -> Iterator[Problem]:
+    return (subject.problem(*each) for each in found)
 
 
 def _standalone(document: Document, log_modules: Collection[str] | None) -> Iterator[Problem]:
@@ -167,8 +167,8 @@ def _standalone(document: Document, log_modules: Collection[str] | None) -> Iter
     if loaded.content is not None:
         ((line, text),) = split_documents(document.text)
         subject = Subject(Place(text, document.file, line), (), "")
-        yield from _warnings(subject, advice(loaded.content))
-        yield from _warnings(subject, links.open_forwards_of_file(loaded.content))
+        yield from _advised(subject, advice(loaded.content))
+        yield from _advised(subject, links.open_forwards_of_file(loaded.content))
 
 
 def _is_standalone(text: str) -> bool:

@@ -29,6 +29,8 @@ class Problem:
     severity: Severity = "error"
     column: int = 0
     unsupported: bool = False
+    refused: bool = False
+    """Of a valid object, which acts as it is written, and that is: proxies refuse what it covers."""
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file

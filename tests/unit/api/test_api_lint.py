@@ -68,6 +68,7 @@ def test_json_has_the_same(folder: Path) -> None:
         "message": "must be between 1 and 65535, got 0",
         "severity": "error",
         "unsupported": False,
+        "refused": False,
     }
 
 
@@ -110,7 +111,7 @@ def warnings(*texts: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "warning"),
+    ("text", "told"),
     [
         (
             POLICY_HEAD,
@@ -141,17 +142,17 @@ def warnings(*texts: str) -> list[str]:
         (
             f"{POLICY_HEAD}  traffic:\n    transformation:\n      request:\n"
             "        set: [{name: ':path', value: '1'}, {name: ':status', value: '1'}]\n",
-            "0.yaml:9: GatewayPolicy default/p: spec.traffic.transformation.request.set[1].name: warning: is none of"
+            "0.yaml:9: GatewayPolicy default/p: spec.traffic.transformation.request.set[1].name: is none of"
             " :method, :path, :authority, :scheme: the proxy refuses the policy",
         ),
         (
             f"{POLICY_HEAD}  traffic:\n    transformation: {{request: {{remove: [a, Host]}}}}\n",
-            "0.yaml:7: GatewayPolicy default/p: spec.traffic.transformation.request.remove[1]: warning: can be set, not"
+            "0.yaml:7: GatewayPolicy default/p: spec.traffic.transformation.request.remove[1]: can be set, not"
             " removed: the proxy refuses the policy",
         ),
         (
             f"{POLICY_HEAD}  traffic:\n    transformation: {{response: {{add: [{{name: ':status', value: '1'}}]}}}}\n",
-            "0.yaml:7: GatewayPolicy default/p: spec.traffic.transformation.response.add[0].name: warning: can be set,"
+            "0.yaml:7: GatewayPolicy default/p: spec.traffic.transformation.response.add[0].name: can be set,"
             " not added: the proxy refuses the policy",
         ),
         (
@@ -163,20 +164,20 @@ def warnings(*texts: str) -> list[str]:
         (
             f"{POLICY_HEAD}  traffic:\n    basicAuthentication:\n      users: ['ann:{{SHA}}x']\n"
             '      realm: "staff\\nonly"\n',
-            "0.yaml:9: GatewayPolicy default/p: spec.traffic.basicAuthentication.realm: warning: has a control"
+            "0.yaml:9: GatewayPolicy default/p: spec.traffic.basicAuthentication.realm: has a control"
             " character: the proxy refuses the policy",
         ),
         (
             f"{POLICY_HEAD}  traffic:\n    jwtAuthentication:\n      providers:\n"
             "        - {issuer: a, jwks: {remote: {jwksPath: my keys, backendRef: {name: k, port: 80}}}}\n",
             "0.yaml:9: GatewayPolicy default/p: spec.traffic.jwtAuthentication.providers[0].jwks.remote.jwksPath:"
-            " warning: is no path that can be asked for: the proxy refuses the policy",
+            " is no path that can be asked for: the proxy refuses the policy",
         ),
         *(
             (
                 f"{POLICY_HEAD}  traffic:\n    jwtAuthentication:\n      providers:\n"
                 f"        - {{issuer: a, jwks: {{inline: '{text}'}}}}\n",
-                "0.yaml:9: GatewayPolicy default/p: spec.traffic.jwtAuthentication.providers[0].jwks.inline: warning:"
+                "0.yaml:9: GatewayPolicy default/p: spec.traffic.jwtAuthentication.providers[0].jwks.inline:"
                 ' is no JSON object with a list "keys" of keys: the proxy refuses the policy',
             )
             for text in ("keys", "[]", '{"keys": []}')
@@ -184,7 +185,7 @@ def warnings(*texts: str) -> list[str]:
         (
             f"{POLICY_HEAD}  traffic:\n    jwtAuthentication:\n      providers:\n"
             '        - {issuer: a, jwks: {inline: \'{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}\'}}\n',
-            "0.yaml:9: GatewayPolicy default/p: spec.traffic.jwtAuthentication.providers[0].jwks.inline: warning:"
+            "0.yaml:9: GatewayPolicy default/p: spec.traffic.jwtAuthentication.providers[0].jwks.inline:"
             " has secret keys (oct) alone, and HS256 to HS512 are never valid: the proxy refuses the policy",
         ),
         (
@@ -196,20 +197,20 @@ def warnings(*texts: str) -> list[str]:
         (
             f"{POLICY_HEAD}  traffic:\n    jwtAuthentication:\n      providers:\n"
             + "        - {issuer: a, jwks: {inline: '{\"keys\": [{}]}'}}\n" * 2,
-            "0.yaml:10: GatewayPolicy default/p: spec.traffic.jwtAuthentication.providers[1].issuer: warning: has been"
+            "0.yaml:10: GatewayPolicy default/p: spec.traffic.jwtAuthentication.providers[1].issuer: has been"
             " named before: the proxy refuses the policy",
         ),
         (
             f"{POLICY_HEAD}  traffic:\n    apiKeyAuthentication:\n      secretRef: {{name: a}}\n"
             "      location: {header: {name: Host}}\n",
-            "0.yaml:9: GatewayPolicy default/p: spec.traffic.apiKeyAuthentication.location.header.name: warning: cannot"
+            "0.yaml:9: GatewayPolicy default/p: spec.traffic.apiKeyAuthentication.location.header.name: cannot"
             " be taken out of a request: the proxy refuses the policy",
         ),
         *(
             (
                 f"{POLICY_HEAD}  traffic:\n    extAuth:\n      backendRef: {{name: a, port: 1}}\n"
                 f"      http: {{{field}: {value}}}\n",
-                f"0.yaml:9: GatewayPolicy default/p: spec.traffic.extAuth.http.{path}: warning: {why}: the proxy"
+                f"0.yaml:9: GatewayPolicy default/p: spec.traffic.extAuth.http.{path}: {why}: the proxy"
                 " refuses the policy",
             )
             for field, value, path, why in (
@@ -234,7 +235,7 @@ def warnings(*texts: str) -> list[str]:
             (
                 f"{POLICY_HEAD}  frontend:\n    accessLog:\n      attributes:\n        add:\n"
                 f"          - {{name: a, expression: '1'}}\n          - {{name: {name}, expression: '1'}}\n",
-                f"0.yaml:11: GatewayPolicy default/p: spec.frontend.accessLog.attributes.add[1].name: warning: {why}:"
+                f"0.yaml:11: GatewayPolicy default/p: spec.frontend.accessLog.attributes.add[1].name: {why}:"
                 " the proxy refuses the policy",
             )
             for name, why in (
@@ -262,8 +263,11 @@ def warnings(*texts: str) -> list[str]:
         ),
     ],
 )
-def test_warnings_about_one_object(text: str, warning: str) -> None:
-    assert warnings(text) == [warning]
+def test_what_is_told_of_one_object(text: str, told: str) -> None:
+    """A warning, or an error where the proxy refuses the policy."""
+    problems = [problem for problem in lint([Document("0.yaml", text)]) if not problem.unsupported]
+    assert [str(problem) for problem in problems] == [told]
+    assert problems[0].severity == ("error" if "the proxy refuses" in told else "warning")
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,25 @@ def test_a_bad_file_is_named_with_line_and_field(tmp_path: Path, capsys: pytest.
     assert line.startswith(f"{tmp_path}/a.yaml:15: Service default/cart: spec.ports[0].port: ")
 
 
+def test_what_proxies_refuse_for_sure_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = """\
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: p}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}]
+  traffic: {jwtAuthentication: {providers: [{issuer: i, jwks: {inline: INLINE}}]}}
+"""
+    file = tmp_path / "a.yaml"
+    for inline, code in (("'keys'", exits.CONFIG), ("'{\"keys\": [{}]}'", exits.OK)):
+        file.write_text(policy.replace("INLINE", inline))
+        assert cli.main(["lint", str(file)]) == code
+    policies = """{basicAuthentication: {users: ['a:{SHA}x'], realm: "a\\nb"}}"""
+    file.write_text(f"binds: [{{port: 80, listeners: [{{routes: [{{policies: {policies}}}]}}]}}]")
+    assert cli.main(["lint", str(file)]) == exits.CONFIG
+    assert "the proxy refuses the policy" in capsys.readouterr().out.splitlines()[-2]
+
+
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.yaml").write_text(BAD)
     assert cli.main(["lint", str(tmp_path / "a.yaml"), "-o", "json"]) == exits.CONFIG

@@ -101,17 +101,17 @@ def test_wait_is_not_content_with_what_a_bad_file_said_before() -> None:
 
 
 def test_an_object_whose_file_has_an_error_is_not_shown_as_well() -> None:
-    assert tables.objects([GOOD_ROUTE], {"HTTPRoute default/shop"}).splitlines()[1:] == [
+    assert tables.objects([GOOD_ROUTE], {"HTTPRoute default/shop": tables.OLD}).splitlines()[1:] == [
         "HTTPRoute  default/shop  Problem",
         "    its file has an error, told below: what acts is its last good version",
     ]
     bad = tables.objects([BAD_ROUTE])
-    assert tables.objects([BAD_ROUTE], {"HTTPRoute default/cart"}) == f"{bad}\n    {tables.OLD}"
+    assert tables.objects([BAD_ROUTE], {"HTTPRoute default/cart": tables.OLD}) == f"{bad}\n    {tables.OLD}"
 
 
 def test_an_object_that_was_never_accepted_has_no_older_version() -> None:
     refused = row("GatewayPolicy", {"conditions": [condition("Accepted", "False", reason="Invalid")]}, "p")
-    assert tables.objects([refused], {"GatewayPolicy default/p"}) == tables.objects([refused])
+    assert tables.objects([refused], {"GatewayPolicy default/p": tables.OLD}) == tables.objects([refused])
 
 
 def test_the_status_table() -> None:
@@ -190,3 +190,16 @@ def test_what_an_override_locks_is_no_problem_by_itself(others: tuple[Row, ...],
     lines = tables.objects([policy]).splitlines()
     assert lines[1].split() == ["GatewayPolicy", "default/p", state]
     assert lines[-1] == "    Overridden=True Overridden: cors"
+
+
+def test_a_policy_that_proxies_are_sure_to_refuse_is_a_problem_and_no_older_version() -> None:
+    problem = {"severity": "error", "file": "a.yaml", "line": 7, "path": "spec", "message": "m", "refused": True}
+    policy = row("GatewayPolicy", {"conditions": [condition("Accepted"), condition("Attached")]}, "p")
+    body = {
+        "controller": {"version": "1.0", "pid": 7, "source": "/etc/gw"},
+        "notes": [],
+        "proxies": [],
+        "objects": [policy],
+        "problems": [problem | {"object": "GatewayPolicy default/p"}],
+    }
+    assert "\nGatewayPolicy  default/p  Problem\n    proxies refuse what it says, told below\n" in tables.status(body)
