@@ -353,10 +353,10 @@ def test_lint_has_nothing_to_say_of_a_good_file() -> None:
     assert lint.lint([lint.Document("gw.yaml", GOOD)]) == []
 
 
-def test_warnings_name_fields_as_the_file_writes_them() -> None:
+def test_what_proxies_refuse_is_named_as_the_file_writes_it() -> None:
     text = "binds: []\nfrontendPolicies:\n  accessLog:\n    add:\n      a b: request.path\n"
-    (warning,) = lint.lint([lint.Document("gw.yaml", text)])
-    assert str(warning).startswith('gw.yaml:5: frontendPolicies.accessLog.add["a b"]: warning: has a space, ')
+    (problem,) = lint.lint([lint.Document("gw.yaml", text)])
+    assert str(problem).startswith('gw.yaml:5: frontendPolicies.accessLog.add["a b"]: has a space, ')
 
 
 def test_log_modules_are_those_of_the_caller() -> None:
