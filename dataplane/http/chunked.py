@@ -28,7 +28,7 @@ FORBIDDEN_TRAILERS = frozenset(
         *(b"content-encoding", b"content-type", b"content-range", b"expect", b"max-forwards", b"cache-control"),
         *(b"authorization", b"proxy-authorization", b"www-authenticate", b"proxy-authenticate", b"cookie"),
         *(b"set-cookie", b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-request-id"),
-        *(b"forwarded", b"location", b"keep-alive", b"x-forwarded-client-cert"),
+        *(b"forwarded", b"location", b"keep-alive", b"x-forwarded-client-cert", b"x-retry-attempt"),
     )
 )
 """RFC 9110 6.5.1: framing, routing, request modifiers, authentication; and the fields that we vouch for."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.http import chunked
 from dataplane.http.body import Body
+from dataplane.proxy import responses
 from dataplane.proxy.deadlines import NEVER
 from dataplane.server.states import HELD, READ_BODY, UPSTREAM, WAIT
 
@@ -69,7 +70,7 @@ def receive(down: Connection, data: bytes) -> None:
         if x.copy is not None:
             x.copy.sent(out, done)
         x.up.request_done = done
-        x.up.write(_framed(down, out, done))
+        x.up.write(_framed(down, x, out, done))
 
 
 def pace(down: Connection) -> None:
@@ -110,8 +111,8 @@ def take_body(down: Connection, x: Exchange) -> bytes:
         down.unclaim()
     if x.copy is not None:  # an earlier try may have taken the beginning
         held = b"" if body is None else body.take()
-        return _framed(down, x.copy.again(held, done), done)
-    return b"" if body is None else _framed(down, body.take(), done)
+        return _framed(down, x, x.copy.again(held, done), done)
+    return b"" if body is None else _framed(down, x, body.take(), done)
 
 
 def replace_body(down: Connection, x: Exchange, data: bytes) -> None:
@@ -146,10 +147,19 @@ def _invite(down: Connection, x: Exchange) -> None:
         down.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
-def _framed(down: Connection, data: bytes, done: bool) -> bytes:
+def _framed(down: Connection, x: Exchange, data: bytes, done: bool) -> bytes:
     """Content of the body as it goes upstream. Chunks are made anew: steps read content, and no framing of the
     client's passes."""
     if not down.chunked:
         return data
     framed = chunked.encode(data) if data else b""
-    return b"%b0\r\n%b\r\n" % (framed, down.trailers) if done else framed
+    return b"%b0\r\n%b\r\n" % (framed, _trailers(down, x)) if done else framed
+
+
+def _trailers(down: Connection, x: Exchange) -> bytes:
+    """Those of the request that pass: none where steps act on requests. They see no trailers, and who reads a trailer
+    as a header must not take a client's for one that a step writes, or takes away (RFC 9110 6.5.1)."""
+    trailers = down.trailers
+    if trailers and any(chain.request is not None for _, chain in responses.chains_of(x)):
+        return b""
+    return trailers

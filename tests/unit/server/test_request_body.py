@@ -155,3 +155,35 @@ class TestTime:
         client.send(b"x" * 5)
         proxy.upstream.answer(OK)
         assert client.received == OK
+
+
+WRITING = text_of("""
+    policies:
+      transformation: {request: {set: [{name: x-user, value: "'nobody'"}]}}
+    backends: [{host: "127.0.0.1:9000"}]
+""")
+ANSWERING = text_of("""
+    policies:
+      headerModifiers: {response: {set: [{name: x-gw, value: "1"}]}}
+    backends: [{host: "127.0.0.1:9000"}]
+""")
+CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"
+
+
+class TestTrailers:
+    @pytest.mark.parametrize(
+        ("text", "passed"),
+        [(WRITING, b""), (GUARDED, b""), (PLAIN, b"x-user: me\r\n"), (ANSWERING, b"x-user: me\r\n")],
+        ids=["writing", "reading", "plain", "answering"],
+    )
+    @pytest.mark.parametrize("together", [True, False])
+    def test_pass_where_no_step_acts_on_requests(self, text: str, passed: bytes, together: bool) -> None:
+        proxy = MemoryProxy(text)
+        client = proxy.connect()
+        end = b"0\r\nx-user: me\r\n\r\n"
+        if together:
+            client.send(CHUNKED + end)
+        else:
+            client.send(CHUNKED)
+            client.send(end)
+        assert proxy.upstream.received.endswith(b"\r\n1\r\na\r\n0\r\n" + passed + b"\r\n")
