@@ -25,7 +25,7 @@ from gatewright.api.nulls import without_nulls
 from gatewright.api.places import Place, Subject
 from gatewright.api.problem import UNSUPPORTED, Problem, Severity, Verdict, path_text
 from gatewright.api.unread import unread
-from gatewright.api.unsupported import LISTENER_PROTOCOLS, unsupported
+from gatewright.api.unsupported import LISTENER_PROTOCOLS, unsupported, without_what_lacks
 from gatewright.api.yaml_text import TextError
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -168,7 +168,7 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
     problems = [_both(conflict, subject) for conflict in conflicts]
     item, found = _validate(_with_namespace(document, info), info.model)
     found += broken_expressions(info.model, document)
-    for finding in found:
+    for finding in without_what_lacks(info.kind, found):
         severity: Severity = "warning" if finding.unknown_field and info.model.tolerant else "error"
         problems.append(subject.problem(finding.path, finding.message, severity))
     problems.sort(key=lambda problem: (problem.line, problem.column))

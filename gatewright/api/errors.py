@@ -22,6 +22,9 @@ from gatewright.api.near_names import near_name
 from gatewright.api.partial import broken_rules
 from gatewright.api.unknown_fields import meant
 
+MISSING: Final = "is required"
+"""What is said of a field that must be there."""
+
 
 class Finding(NamedTuple):
     """One error: path in API names; `unknown_field` when the field has no business there."""
@@ -133,7 +136,7 @@ def _fixed(text: str) -> Callable[[Mapping[str, Any], _Limits], str]:
 
 
 _WORDS: Final[dict[str, Callable[[Mapping[str, Any], _Limits], str]]] = {
-    "missing": _fixed("is required"),
+    "missing": _fixed(MISSING),
     "int_type": _fixed("must be an integer"),
     "bool_type": _fixed("must be true or false"),
     "string_type": _fixed("must be a string"),

@@ -23,7 +23,7 @@ from gatewright.api.problem import UNSUPPORTED, Problem, path_text
 from gatewright.api.standalone_config import Config
 from gatewright.api.standalone_file import StandaloneFile
 from gatewright.api.standalone_resources import Resolve, Resources
-from gatewright.api.unsupported import LISTENER_PROTOCOLS, STANDALONE, unsupported_fields
+from gatewright.api.unsupported import LISTENER_PROTOCOLS, STANDALONE, unsupported_fields, without_what_lacks
 from gatewright.wire.v1 import resource_pb2
 
 _FOR_A_CONTROLLER: Final = "a file with apiVersion and kind is for a controller: run its folder with `gatewright up`"
@@ -92,9 +92,8 @@ def _read(
     try:
         content = StandaloneFile.model_validate(document)
     except ValidationError as failure:
-        problems += [
-            subject.problem(found.path, found.message) for found in findings(failure, StandaloneFile, document)
-        ]
+        wrong = without_what_lacks(STANDALONE, findings(failure, StandaloneFile, document))
+        problems += [subject.problem(found.path, found.message) for found in wrong]
         return Standalone(Config(), (), _sorted(problems))
     problems += [subject.problem(path, message, unsupported=True) for path, message in _unsupported(content)]
     try:

@@ -6,10 +6,12 @@ a setting is never accepted and ignored. A release that makes something work add
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from gatewright.api.errors import MISSING, Finding
+from gatewright.api.field_paths import Path
 from gatewright.api.metadata import KubeObject
 from gatewright.api.model import Model, model_in
 from gatewright.api.problem import UNSUPPORTED
@@ -158,6 +160,33 @@ def unsupported_fields(kind: str, value: Model) -> tuple[Unsupported, ...]:
     return tuple(_found(value, steps, ())) if steps else ()
 
 
+def without_what_lacks(kind: str, found: Iterable[Finding]) -> list[Finding]:
+    """Findings of an invalid object: a setting that cannot be honoured anyway is not worth completing, so that in place
+    of the fields that it lacks it is told itself, once."""
+    steps = tree(kind)
+    told: dict[Finding, None] = {}
+    for each in found:
+        setting = _beneath(steps, each.path[:-1]) if each.message == MISSING else None
+        told[setting or each] = None
+    return [*told]
+
+
+def _beneath(steps: tuple[Step, ...], path: Path) -> Finding | None:
+    """The unsupported setting that stands at `path` or above it."""
+    for depth, part in enumerate(path, 1):
+        if isinstance(part, int):
+            continue
+        step = next((each for each in steps if each.name == part), None)
+        if step is None or step.refused:
+            return Finding(path[:depth], _removed(step.name)) if step is not None else None
+        steps = step.below
+    return None
+
+
+def _removed(name: str) -> str:
+    return f"{UNSUPPORTED}remove {name} to have the rest accepted"
+
+
 def _found(value: Any, steps: tuple[Step, ...], path: tuple[str | int, ...]) -> Iterator[Unsupported]:
     for attribute, name, refused, below, _ in steps:
         field = getattr(value, attribute)
@@ -165,7 +194,7 @@ def _found(value: Any, steps: tuple[Step, ...], path: tuple[str | int, ...]) -> 
             continue
         if refused:
             if attribute in value.model_fields_set:
-                yield Unsupported((*path, name), f"{UNSUPPORTED}remove {name} to have the rest accepted")
+                yield Unsupported((*path, name), _removed(name))
         elif isinstance(field, tuple):
             for index, item in enumerate(field):
                 yield from _found(item, below, (*path, name, index))

@@ -391,10 +391,10 @@ GATEWAY: list[tuple[str, Any, str | None]] = [
     ("spec.infrastructure", {"labels": {"a": "b"}}, "not supported yet: "),
     ("spec.infrastructure", {"labels": {f"l{n}": "v" for n in range(9)}}, "must have at most 8 items"),
     ("spec.infrastructure", {"annotations": {"/a": "b"}}, "the key must be a name with an optional DNS prefix"),
-    ("spec.infrastructure", {"parametersRef": {"group": "gatewright.dev", "kind": "GatewayParameters"}}, "is required"),
+    ("spec.infrastructure", {"parametersRef": {"group": "gatewright.dev", "kind": "GatewayParameters"}}, "remove"),
     ("spec.allowedListeners", {"namespaces": {"from": "Same"}}, "not supported yet: "),
     ("spec.tls", {"backend": {"clientCertificateRef": {"name": "c"}}}, "not supported yet: "),
-    ("spec.tls", {"frontend": {}}, "is required"),
+    ("spec.tls", {"frontend": {}}, "remove"),
     ("spec.defaultScope", "All", "not supported yet: "),
     (f"{LISTENER}.filters", {"requests": []}, "not supported yet: "),
 ]  # fmt: skip
