@@ -44,6 +44,8 @@ class Loaded:
     defaults: Defaults = field(repr=False)
     contents: Contents
     """The files of its secrets, as they were when they were read."""
+    places: Mapping[str, tuple[str | int, ...]] = field(default_factory=dict)
+    """Where in the file each resource stands, by its key."""
 
 
 class BadFile(Exception):
@@ -70,7 +72,7 @@ def interpret(text: str, file: Path, log_modules: Collection[str], contents: Con
     for problem in loaded.problems:
         log.warning("%s", problem)
     records = (Record(RESOURCE, resource.key, resource.SerializeToString()) for resource in loaded.resources)
-    return Loaded(text, tuple(records), _defaults(loaded.settings), contents)
+    return Loaded(text, tuple(records), _defaults(loaded.settings), contents, loaded.places)
 
 
 def _defaults(config: Config) -> Defaults:
@@ -163,10 +165,16 @@ class FileSource:
         refused = await self._apply(loaded.records)
         self._count("applied")
         for name, reason in refused.items():
-            log.error("%s: %s: %s", self._file, name or "state", reason)
+            log.error("%s", self._told(loaded, name, reason))
         log.info("configuration applied", extra={"fields": {"file": self._file, **_difference(before, loaded)}})
         if before is not None and before.defaults != loaded.defaults:
             log.warning("%s: `config` changed; it is read at the start only, restart the proxy to use it", self._file)
+
+    def _told(self, loaded: Loaded, name: str, reason: str) -> str:
+        """What is refused, by its place in the file; by its key only where it stands nowhere in particular."""
+        if name not in loaded.places:
+            return f"{self._file}: {name or 'state'}: {reason}"
+        return str(standalone.refusal(loaded.text, str(self._file), loaded.places[name], reason))
 
     def _count(self, outcome: str) -> None:
         self._metrics.slots[self._metrics.counter("config_loads_total", outcome)] += 1

@@ -6,8 +6,8 @@ no resources at all: its reader keeps the last good ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -23,6 +23,7 @@ from gatewright.api.problem import UNSUPPORTED, Problem, path_text
 from gatewright.api.standalone_config import Config
 from gatewright.api.standalone_file import StandaloneFile
 from gatewright.api.standalone_resources import Resolve, Resources
+from gatewright.api.to_wire import file_name
 from gatewright.api.unsupported import LISTENER_PROTOCOLS, STANDALONE, unsupported_fields, without_what_lacks
 from gatewright.wire.v1 import resource_pb2
 
@@ -40,6 +41,8 @@ class Standalone:
     problems: tuple[Problem, ...]
     content: StandaloneFile | None = None
     """The file's own values, when they are valid."""
+    places: Mapping[str, Path] = field(default_factory=dict)
+    """Where the resources stand in the file, by their keys."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -79,6 +82,19 @@ def load(
     return _read(value, subject, log_modules, resolve)
 
 
+def refusal(text: str, file: str, path: Path, reason: str) -> Problem:
+    """What a worker refuses, for the author of the file: `path` is that of the resource (`Standalone.places`), `reason`
+    begins with the wire's name of the policy at fault, where there is one."""
+    first_line, document = split_documents(text)[0]
+    policy, _, why = reason.partition(": ")
+    name = file_name(policy)
+    if name is not None and why:
+        path, reason = (*path, "policies", name), why
+    elif policy == "access_log":
+        reason = why
+    return Subject(Place(document, file, first_line), (), "").problem(path, reason)
+
+
 def _read(
     value: dict[str, Any], subject: Subject, log_modules: Collection[str] | None, resolve: Resolve | None
 ) -> Standalone:
@@ -107,7 +123,7 @@ def _read(
     if resources.problems:
         problems = [subject.problem(path, message) for path, message in resources.problems]
         return Standalone(Config(), (), _sorted(problems), content)
-    return Standalone(content.config, made, (), content)
+    return Standalone(content.config, made, (), content, resources.places)
 
 
 def _unsupported(content: StandaloneFile) -> Iterator[tuple[Path, str]]:

@@ -41,23 +41,26 @@ _GATEWAY_REF: Final = policy_pb2.ObjectRef(kind="Gateway", namespace=NAMESPACE, 
 
 
 class Resources:
-    """The resources of one file. `problems`: what could not be read, by path; found when all were made."""
+    """The resources of one file. When all were made, `problems` is what could not be read, by path, and `places` where
+    in the file the things stand, by resource key; a route's policies have no key of their own."""
 
     def __init__(self, content: StandaloneFile, resolve: Resolve | None) -> None:
         """Without `resolve` a secret whose content is not in the file itself is left out: for those who only check."""
         self.problems: list[tuple[Path, str]] = []
+        self.places: dict[str, Path] = {_GATEWAY_KEY: ()}
         self._content, self._resolve = content, resolve
         self._backends: dict[str, backend_pb2.Backend] = {}
         self._secrets: dict[str, secret_pb2.Secret] = {}
 
     def made(self) -> list[resource_pb2.Resource]:
         """All of them, parents first, what others name before these."""
-        for backend in self._content.backends:
-            self._backend(backend)
-        routes = [
-            _resource(f"route/{NAMESPACE}/{place.name}/0", route=self._route(place, f"{index:06}"))
-            for index, place in enumerate(self._content.routes())
-        ]
+        for index, backend in enumerate(self._content.backends):
+            self.places[self._backend(backend)] = ("backends", index)
+        routes = []
+        for index, place in enumerate(self._content.routes()):
+            key = f"route/{NAMESPACE}/{place.name}/0"
+            self.places[key] = place.path
+            routes.append(_resource(key, route=self._route(place, f"{index:06}")))
         policies = [*self._frontend_policies(), *self._listener_policies()]
         return [
             *self._places(),
@@ -69,10 +72,12 @@ class Resources:
 
     def _places(self) -> Iterator[resource_pb2.Resource]:
         yield _resource(_GATEWAY_KEY, gateway=gateway_pb2.Gateway(namespace=NAMESPACE, name=GATEWAY))
-        for bind in self._content.binds:
+        for index, bind in enumerate(self._content.binds):
+            self.places[_bind_key(bind.port)] = ("binds", index)
             message = bind_pb2.Bind(gateway=_GATEWAY_KEY, port=bind.port, addresses=bind.addresses)
             yield _resource(_bind_key(bind.port), bind=message)
         for placed in self._content.listeners():
+            self.places[_listener_key(placed)] = placed.path
             yield _resource(_listener_key(placed), listener=_listener(placed))
 
     def _route(self, place: PlacedRoute, order: str) -> route_pb2.Route:
@@ -102,7 +107,7 @@ class Resources:
                 policy.places.add(object=_GATEWAY_REF, section=placed.name)
                 policy.phase = to_wire.PHASES[traffic.phase]
                 policy.order = f"{index:06}"
-                yield _policy(f"listener:{placed.name}", policy)
+                yield self._policy(f"listener:{placed.name}", policy, placed.path)
 
     def _frontend_policies(self) -> Iterator[resource_pb2.Resource]:
         frontend = self._content.frontend_policies
@@ -110,7 +115,14 @@ class Resources:
             policy = to_wire.access_log(frontend.access_log)
             policy.source.CopyFrom(_GATEWAY_REF)
             policy.places.add(object=_GATEWAY_REF)
-            yield _policy(f"gateway:{GATEWAY}", policy)
+            yield self._policy(f"gateway:{GATEWAY}", policy, ("frontendPolicies", "accessLog"))
+
+    def _policy(self, name: str, policy: policy_pb2.Policy, path: Path) -> resource_pb2.Resource:
+        """`name` has a colon, which no object's name has: a controller beside the file cannot send a policy of the same
+        key, which would take the place of this one and leave what it guards open."""
+        key = f"policy/{NAMESPACE}/{name}/{policy.WhichOneof('field')}"
+        self.places[key] = path
+        return _resource(key, policy=policy)
 
     def _references(self, owner: str, path: Path) -> to_wire.References:
         return to_wire.References(self._backend, partial(self._secret, owner, path))
@@ -137,6 +149,7 @@ class Resources:
                 if found is not None:
                     entries[name] = found
         key = f"secret/{NAMESPACE}/{owner}/{field}"
+        self.places[key] = (*path, *below)
         if len(entries) == len(contents):
             namespace, name = NAMESPACE, owner.partition("/")[2]
             self._secrets[key] = secret_pb2.Secret(namespace=namespace, name=name, data=entries)
@@ -177,12 +190,6 @@ _CONTENTS: Final[dict[str, Callable[[Any], _Contents]]] = {
 
 def _resource(key: str, **kind: Any) -> resource_pb2.Resource:  # Any: one message of Resource.kind, by field name
     return resource_pb2.Resource(key=key, revision=REVISION, min_revision=REVISION, **kind)
-
-
-def _policy(name: str, policy: policy_pb2.Policy) -> resource_pb2.Resource:
-    """`name` has a colon, which no object's name has: a controller beside the file cannot send a policy of the same
-    key, which would take the place of this one and leave what it guards open."""
-    return _resource(f"policy/{NAMESPACE}/{name}/{policy.WhichOneof('field')}", policy=policy)
 
 
 def _bind_key(port: int) -> str:

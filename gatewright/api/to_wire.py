@@ -13,6 +13,7 @@ from typing import Any, Final
 from gatewright.api.http_filters import HTTPRequestMirrorFilter, HTTPRouteFilter
 from gatewright.api.http_route import HTTPRouteMatch, HTTPRouteRetry, HTTPRouteTimeouts
 from gatewright.api.lowering import lower
+from gatewright.api.model import to_camel
 from gatewright.api.references import BackendObjectReference
 from gatewright.wire.v1 import frontend_pb2, policy_pb2, route_pb2
 
@@ -21,6 +22,7 @@ __all__ = [
     "References",
     "Unresolved",
     "access_log",
+    "file_name",
     "lower",
     "policies",
     "request_mirror",
@@ -113,6 +115,11 @@ def policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
         for name in _FIELDS
         if (setting := _setting(settings, name)) is not None
     ]
+
+
+def file_name(field: str) -> str | None:
+    """How the standalone file names the policy of a wire field, below `policies`; None: that is no policy there."""
+    return to_camel(_ALSO.get(field, field)) if field in _FIELDS else None
 
 
 def access_log(model: Any) -> policy_pb2.Policy:

@@ -156,6 +156,49 @@ async def test_what_changed_and_what_is_refused_is_told(tmp_path: Path, caplog: 
         assert "port 2 is in use" in caplog.text
 
 
+async def test_what_is_refused_is_named_as_the_file_writes_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("binds: []")
+    why = "realm: is bad"
+    async with following(file) as applied:
+        applied.refuse = {
+            "bind/default/standalone/2": "port 2 is in use",
+            "route/default/users/0": f"basic_authentication: {why}",
+            "policy/default/listener:a/ext_auth": f"ext_auth: {why}",
+            "route/default/more/0": "no such thing: really",
+            "": "workers hang",
+            "odd": why,
+        }
+        file.write_text(REFUSED)
+        await applied.wait_for(2)
+        async with asyncio.timeout(10):
+            while "workers hang" not in caplog.text or f"odd: {why}" not in caplog.text:
+                await asyncio.sleep(0.01)
+    assert [record.message.removeprefix(str(file)) for record in caplog.records if record.levelname == "ERROR"] == [
+        ":2: binds[0]: port 2 is in use",
+        f":9: binds[0].listeners[0].routes[0].policies.basicAuthentication: {why}",
+        f":6: binds[0].listeners[0].policies.extAuthz: {why}",
+        ":11: binds[0].listeners[0].routes[1]: no such thing: really",
+        ": state: workers hang",
+        f": odd: {why}",
+    ]
+
+
+REFUSED = """binds:
+- port: 2
+  listeners:
+  - name: a
+    policies:
+      extAuthz: {host: '127.0.0.1:2', protocol: {http: {}}}
+    routes:
+    - name: users
+      policies: {basicAuthentication: {users: ['a:{SHA}x']}}
+      backends: [{host: '127.0.0.1:1'}]
+    - name: more
+      backends: [{host: '127.0.0.1:1'}]
+"""
+
+
 GUARDED = """
 binds:
 - port: {port}
