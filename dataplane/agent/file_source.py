@@ -44,7 +44,7 @@ class Loaded:
     defaults: Defaults = field(repr=False)
     contents: Contents
     """The files of its secrets, as they were when they were read."""
-    places: Mapping[str, tuple[str | int, ...]] = field(default_factory=dict)
+    places: Mapping[str, tuple[str | int, ...]] = field(default_factory=dict, repr=False)
     """Where in the file each resource stands, by its key."""
 
 

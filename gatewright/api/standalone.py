@@ -41,7 +41,7 @@ class Standalone:
     problems: tuple[Problem, ...]
     content: StandaloneFile | None = None
     """The file's own values, when they are valid."""
-    places: Mapping[str, Path] = field(default_factory=dict)
+    places: Mapping[str, Path] = field(default_factory=dict, repr=False)
     """Where the resources stand in the file, by their keys."""
 
     @property
