@@ -17,6 +17,8 @@ DESCRIBING = (
 out, or sets them anew."""
 
 
+_NEVER: Final = float("inf")
+
 SMALL: Final = 2048
 """Bytes of a piece that the next one is joined to: what is sent byte by byte would cost many times its size."""
 
@@ -97,7 +99,7 @@ class Body:
         """Bytes that somebody waits for: reading must go on until they are held."""
         self.crowded = False
         """There is no room for what is held."""
-        self.due = float("inf")
+        self.due = _NEVER
         """Since somebody waits for it: when it has to be here (monotonic seconds)."""
 
     @classmethod
