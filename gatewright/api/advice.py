@@ -56,10 +56,7 @@ def advice(value: BaseModel) -> Iterator[Advice]:
             if isinstance(part, model):
                 yield from (found._replace(path=(*path, *found.path)) for found in look(part))
         for place, name in comparisons(part):
-            message = (
-                f"{name} shows itself as <redacted>, which is never equal to a secret: compare {name}.unredacted()"
-            )
-            yield Advice((*path, *place), message)
+            yield Advice((*path, *place), NEVER_EQUAL.format(name))
 
 
 def _refused(path: Path, why: str) -> Advice:
