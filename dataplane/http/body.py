@@ -165,11 +165,6 @@ class Body:
         """Whether it is known by now that the body has more than `limit` bytes."""
         return self.held > limit or (self.length is not None and self.length > limit)
 
-    async def prefix(self, size: int) -> bytes:
-        """The first `size` bytes, fewer when the body is shorter; they stay held. Raises Gone, NoRoom."""
-        await self._wait_for(size)
-        return self.peek()[:size]
-
     @property
     def is_awaited(self) -> bool:
         """Whether somebody waits for bytes that have not come."""
