@@ -32,9 +32,10 @@ WIRE_REVISION = 1
 """The newest revision of `Resource` whose fields this proxy reads."""
 
 STATE_KEY = "gatewright.state"
+"""Of the node's metadata: the claim."""
+
 SHOWN = 32
 """Digits of a state's version that may be seen: those after them are of its secrets (`controlplane.snapshot`)."""
-"""Of the node's metadata: the claim."""
 
 QUESTION = "versions"
 """The nonce of the control plane's question after a claim."""
