@@ -25,17 +25,20 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
+from dataplane.backends.registry import ROWS as backends
 from dataplane.chain.filter import Env
 from dataplane.filters.registry import ROWS
 from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context
 from dataplane.proxy.deadlines import Deadlines
-from dataplane.server.connection import Connection
+from dataplane.proxy.waiting import StepFuture
+from dataplane.server.protocols import plan_of
 from dataplane.table.applier import Applier
 from dataplane.table.store import RESOURCE_TYPE, Change
 from dataplane.telemetry.access_log import AccessLog
@@ -44,6 +47,7 @@ from dataplane.telemetry.requests import Recorder
 from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.lease import Leases
 from gatewright.api import standalone
 
 BAR = 45.0
@@ -104,7 +108,7 @@ def _serve(folder: str, ready: Any) -> None:
 class _Client:
     """A client's transport in memory: sends the next request when an answer is written."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, connection: Connection) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, connection: Any) -> None:
         self.loop = loop
         self.connection = connection
         self.left = 0
@@ -139,18 +143,18 @@ class _Proxy:
         recorder, writes = Recorder(Metrics.in_memory()), Writes(loop.call_soon)
         deadlines = Deadlines(time.monotonic, loop.call_at)
         self.connector, resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
+        leases = Leases(backends, self.connector, resolver, random.random)
         calls = HttpCalls(
             lambda: self.applier.current.table,
-            self.connector,
-            resolver,
+            leases,
             deadlines.wake_at,
-            loop.create_future,
+            partial(StepFuture, loop=loop),
             time.monotonic,
-            random.random,
         )
         self.tasks: set[asyncio.Task[None]] = set()
         self.spawned = 0
-        self.applier = Applier(ROWS, Env(time.monotonic, random.random, calls))
+        env = Env(time.monotonic, random.random, calls, make_future=partial(StepFuture, loop=loop))
+        self.applier = Applier(ROWS, env)
         loaded = standalone.load(_FILE.format(policy=policy), "bench.yaml")
         assert not loaded.problems, loaded.problems
         for _ in self.applier.apply([Change(RESOURCE_TYPE, r.key, r.SerializeToString()) for r in loaded.resources]):
@@ -159,17 +163,16 @@ class _Proxy:
         context = Context(
             current=self.applier.current,
             deadlines=deadlines,
-            connector=self.connector,
-            resolver=resolver,
+            leases=leases,
             access_log=AccessLog(lambda data: None, loop.call_later),
             recorder=recorder,
             writes=writes,
             spawn=self._spawn,
-            make_future=loop.create_future,
+            make_future=partial(StepFuture, loop=loop),
             call_soon=loop.call_soon,
         )
         (bind,) = self.applier.current.table.binds
-        self.clients = [_Client(loop, Connection(context, bind)) for _ in range(clients)]
+        self.clients = [_Client(loop, plan_of(context, bind).open()) for _ in range(clients)]
 
     def _spawn(self, work: Any) -> asyncio.Task[None]:
         task: asyncio.Task[None] = self.loop.create_task(work)

@@ -48,7 +48,12 @@ CASES = (
             Bar(GENERAL, most=2.5),
         ),
     ),
-    Case("varied", "The same, every request and answer with headers of its own", Shape(VARIED, 32, varied=True)),
+    Case(
+        "varied",
+        "The same, every request and answer with headers of its own",
+        Shape(VARIED, 32, varied=True),
+        bars=(Bar("nginx", least=0.48, aim=0.55), Bar("envoy", least=1.75, aim=2.0)),
+    ),
     Case(
         "post",
         "POST 1 KB, 32 connections: CPU per request",

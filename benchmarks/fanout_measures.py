@@ -25,13 +25,14 @@ import grpc
 
 from benchmarks.fleet import GATEWAY as FOLDER_GATEWAY
 from benchmarks.fleet import Folder
-from benchmarks.machine import ROOT, free_port
+from benchmarks.machine import ROOT
 from controlplane.app import running
 from controlplane.settings import Settings
 from controlplane.snapshot import RESOURCE_TYPE, Snapshots
 from controlplane.snapshot.history import MOST_STATES
 from controlplane.xds import Fleet, XdsServer, XdsSettings
 from gatewright.wire.external import discovery_pb2
+from tests.harness.ports import reserve
 
 Json = dict[str, Any]
 
@@ -335,7 +336,7 @@ class _Bare:
 
 async def folder_change(size: Size) -> Json:
     """The whole controller: from the write of a file with one changed route of 2 KB, and with a changed Gateway."""
-    folder = Folder(free_port())
+    folder = Folder(reserve())
     places = Path(tempfile.mkdtemp(prefix="gatewright-fanout"))
     folder.routes(range(size.resources - 1), 1)
     _write_route(folder, 0)

@@ -13,13 +13,12 @@ from pathlib import Path
 
 import grpc
 
-from dataplane.agent.xds_stream import METHOD, Request, Response
+from dataplane.agent.xds_stream import Request, Response
 from dataplane.table.store import Change
+from tests.fakes.control_plane import ads
 
 CHUNK = 250
 """Resources in one response (`controlplane/xds/delta`)."""
-
-_SERVICE, _, _NAME = METHOD.removeprefix("/").partition("/")
 
 
 class Refused(RuntimeError):
@@ -98,12 +97,5 @@ def _responses(chunk: list[Change], version: str, is_last: bool) -> Iterator[Res
 async def feeding(socket: Path) -> AsyncIterator[Feed]:
     """A feed at this socket until the block ends."""
     feed = Feed()
-    handler = grpc.stream_stream_rpc_method_handler(feed.talk, request_deserializer=Request.FromString)
-    server = grpc.aio.server(options=(("grpc.max_send_message_length", -1),))
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, {_NAME: handler}),))
-    server.add_insecure_port(f"unix:{socket}")
-    await server.start()
-    try:
+    async with ads(socket, feed.talk):
         yield feed
-    finally:
-        await server.stop(None)

@@ -17,7 +17,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import LOAD_CORE, PROXY_CORE, Process, free_port
+from benchmarks.machine import LOAD_CORE, PROXY_CORE, Process
+from tests.harness.patience import PATIENCE
+from tests.harness.ports import reserve
 
 GATEWAY = "bench"
 ROUTES_PER_FILE = 100
@@ -35,7 +37,7 @@ class Folder:
 
     def __init__(self, backend_port: int) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="gatewright-bench"))
-        self.port, self.extra_port = free_port(), free_port()
+        self.port, self.extra_port = reserve(), reserve()
         backend = {"static": {"host": "127.0.0.1", "port": backend_port}}
         self.write(
             "class.yaml",
@@ -99,7 +101,7 @@ class Fleet:
         self.stack = stack
         self.socket = Path(tempfile.mkdtemp(prefix="gatewright-xds")) / "xds.sock"
         stack.callback(shutil.rmtree, self.socket.parent)
-        self.xds_port, self.admin_port, self.stats_port = free_port(), free_port(), free_port()
+        self.xds_port, self.admin_port, self.stats_port = reserve(), reserve(), reserve()
 
     def start_controller(self) -> Process:
         places = ["--socket", str(self.socket), "--xds", f"127.0.0.1:{self.xds_port}"]
@@ -110,7 +112,7 @@ class Fleet:
         return process
 
     def start_proxy(self, workers: int, priority: int = 0) -> Process:
-        pages = ["--admin=off", f"--stats=127.0.0.1:{self.stats_port}", f"--readiness=127.0.0.1:{free_port()}"]
+        pages = ["--admin=off", f"--stats=127.0.0.1:{self.stats_port}", f"--readiness=127.0.0.1:{reserve()}"]
         command = [
             "nice",
             "-n",
@@ -137,7 +139,7 @@ class Fleet:
         return {series: float(value) for series, _, value in rows}
 
 
-def wait_until(happened: Callable[[], bool], what: str, seconds: float = 120, every: float = 0.05) -> float:
+def wait_until(happened: Callable[[], bool], what: str, seconds: float = PATIENCE, every: float = 0.05) -> float:
     """Poll; answers how long it took. Raises TimeoutError naming `what`."""
     started = time.monotonic()
     while not happened():

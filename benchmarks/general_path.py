@@ -22,7 +22,7 @@ def wait(_: Any) -> Awaitable[None]:
 
 
 def build(_: Any, __: Env) -> Filter:
-    return Filter("waits", request=wait, may_wait=True)
+    return Filter("waits", request=wait)
 
 
 ROWS = (Row("header_modifiers", build, STEP, "benchmark: waits, and does nothing"),)

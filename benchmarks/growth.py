@@ -22,11 +22,12 @@ from typing import Any
 from benchmarks import cpu
 from benchmarks.feed import Feed, feeding
 from benchmarks.load import Backend, Sample, Shape, measure
-from benchmarks.machine import OUT, alone, free_port
+from benchmarks.machine import OUT, alone
 from benchmarks.proxies import TARGET
 from benchmarks.rounds import Rounds, interleave
 from benchmarks.states import States
 from benchmarks.swap import Proxy
+from tests.harness.ports import reserve
 
 _SHAPE = Shape(TARGET, 32)
 _CHANGES = 50
@@ -37,7 +38,7 @@ class Size:
 
     def __init__(self, routes: int, feed: Feed, socket: Path, backend: Backend, stack: ExitStack) -> None:
         self.feed = feed
-        self.states = States(routes, free_port(), [backend.port])
+        self.states = States(routes, reserve(), [backend.port])
         self.proxy = Proxy(socket, 1, 0, stack)
         self.row: dict[str, float] = {"routes": routes}
 

@@ -10,10 +10,12 @@ import subprocess
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from benchmarks import cpu
-from benchmarks.machine import LOAD_CORE, Process, find, free_port, run_folder
+from benchmarks.machine import LOAD_CORE, Process, find, run_folder
 from benchmarks.proxies import HOST
+from tests.harness.ports import reserve
 
 HEADERS = (
     f"Host: {HOST}",
@@ -31,6 +33,21 @@ class LoadFailed(RuntimeError):
     """Requests failed: the figures would mean nothing."""
 
 
+class Answers(NamedTuple):
+    """What a load got: how many, and microseconds."""
+
+    count: int
+    p50: float
+    p99: float
+
+
+class Load(Protocol):
+    """Requests of one kind."""
+
+    def run(self, port: int, seconds: int) -> Answers:
+        """Send them to a port, from the load's core. Raises LoadFailed when an answer was missing or not 2xx."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What `wrk` sends."""
@@ -43,6 +60,11 @@ class Shape:
     """Every request has a request id and a trace id of its own."""
     headers: tuple[str, ...] = ()
     """In place of those of HEADERS with the same name, or beside them."""
+
+    def run(self, port: int, seconds: int) -> Answers:
+        output = wrk(port, self, seconds)
+        found = re.search(r"(\d+) requests in", output)
+        return Answers(int(found[1]) if found else 0, *(_microseconds(output, share) for share in ("50", "99")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +90,7 @@ class Backend:
         source = Path(__file__).with_name("backend.c")
         binary = run_folder() / "backend"
         subprocess.run([find("cc"), "-O2", "-o", str(binary), str(source)], check=True)
-        self.port = free_port()
+        self.port = reserve()
         self.process = Process("backend", [str(binary), str(self.port)], LOAD_CORE)
         self.process.await_port(self.port)
 
@@ -81,24 +103,24 @@ class Backend:
         return int(requests), int(events)
 
 
-def measure(proxy: Process, port: int, backend: Backend, shape: Shape, seconds: int, events: bool = False) -> Sample:
+def measure(proxy: Process, port: int, backend: Backend, load: Load, seconds: int, events: bool = False) -> Sample:
     """Run load for `seconds` and read what it cost. Raises LoadFailed when requests failed."""
     counts, spent, busy = backend.counts(), cpu.nanoseconds(proxy.pid), cpu.busy()
     ours = cpu.nanoseconds(backend.process.pid)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
-    output = wrk(port, shape, seconds)
+    answers = load.run(port, seconds)
     elapsed = time.monotonic() - started
     spent = cpu.nanoseconds(proxy.pid) - spent
     ours = cpu.nanoseconds(backend.process.pid) - ours
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     loading = (after.ru_utime + after.ru_stime - children.ru_utime - children.ru_stime) * 1e9
     foreign = (cpu.busy() - busy - spent - ours - loading) / 1e9 / elapsed
-    units = backend.counts()[events] - counts[events]
-    if not units:
-        raise LoadFailed(f"{proxy.name}: nothing reached the backend\n{output}")
-    p50, p99 = (_microseconds(output, share) for share in ("50", "99"))
-    return Sample(units, spent / units / 1e3, units / elapsed, p50, p99, max(foreign, 0.0))
+    requests, sent = (now - then for now, then in zip(backend.counts(), counts, strict=True))
+    if requests < max(answers.count, 1):
+        raise LoadFailed(f"{proxy.name}: {answers.count} answers, {requests} of them by the backend")
+    units = sent if events else requests
+    return Sample(units, spent / units / 1e3, units / elapsed, answers.p50, answers.p99, max(foreign, 0.0))
 
 
 def wrk(port: int, shape: Shape, seconds: int) -> str:

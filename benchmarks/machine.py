@@ -1,4 +1,4 @@
-"""The machine of a benchmark: cores, ports, and processes that are started on a core and surely ended again."""
+"""The machine of a benchmark: cores, programs that are there, and processes on one core (`tests/harness`)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import contextlib
 import fcntl
 import os
 import shutil
-import signal
 import socket
-import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import cpu
+from tests.harness import processes
+from tests.harness.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "benchmarks" / "out"
@@ -56,13 +54,6 @@ def find(program: str) -> str:
     return path
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def is_open(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), 1).close()
@@ -71,49 +62,17 @@ def is_open(port: int) -> bool:
     return True
 
 
-class Process:
-    """A program pinned to one core, with its output in a file."""
+class Process(processes.Program):
+    """A program pinned to one core, with its output in files of this run."""
 
     def __init__(
         self, name: str, command: Sequence[str], core: int | str, environment: Mapping[str, str] | None = None
     ) -> None:
-        self.name = name
-        self.log = run_folder() / f"{name}.log"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                ["taskset", "-c", str(core), *command],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=ROOT,
-                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})},
-            )
-        self.pid = self.process.pid
+        given = {"PYTHONDONTWRITEBYTECODE": "1", **(environment or {})}
+        super().__init__(run_folder(), name, ["taskset", "-c", str(core), *command], cwd=ROOT, environment=given)
 
-    def await_port(self, port: int, seconds: float = 60) -> None:
-        deadline = time.monotonic() + seconds
-        while not is_open(port):
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"{self.name} did not start:\n{self.log.read_text()[-2000:]}")
-            time.sleep(0.05)
-
-    def stop(self) -> None:
-        """End the tree: politely, then by force."""
-        family = cpu.tree(self.pid)
-        _signal(family, signal.SIGTERM)
-        try:
-            self.process.wait(8)
-        except subprocess.TimeoutExpired:
-            pass
-        _signal(family, signal.SIGKILL)
-        self.process.wait()
-
-    def __repr__(self) -> str:
-        return f"Process({self.name}, {self.pid})"
-
-
-def _signal(pids: Sequence[int], number: signal.Signals) -> None:
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            continue
+    def await_port(self, port: int) -> None:
+        """For programs that do not say when they are ready."""
+        wait_until(lambda: self.returncode is not None or is_open(port), self._not_ready)
+        if self.returncode is not None:
+            raise RuntimeError(self._not_ready())

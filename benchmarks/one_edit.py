@@ -19,9 +19,10 @@ from contextlib import ExitStack
 from typing import Any
 
 from benchmarks.fleet import GATEWAY, ROUTES_PER_FILE, Fleet, Folder
-from benchmarks.machine import OUT, alone, free_port
+from benchmarks.machine import OUT, alone
 from controlplane.app import App, running
 from controlplane.settings import Settings
+from tests.harness.ports import reserve
 
 _GATEWAY = f"default/{GATEWAY}"
 _MOST_RESOURCES = 3
@@ -70,7 +71,7 @@ async def several(meter: Meter, edits: int, change: Callable[[int], None]) -> di
 async def measure(routes: int, edits: int) -> dict[str, Any]:
     with ExitStack() as stack:
         stack.enter_context(alone())
-        folder = Folder(free_port())
+        folder = Folder(reserve())
         stack.callback(folder.remove)
         folder.routes(range(routes - 1), 1)
         folder.single_route(routes - 1, 1)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks import cpu
 from benchmarks.fleet import GATEWAY, Folder
-from benchmarks.machine import LOAD_CORE, PROXY_CORE, Process, free_port
+from benchmarks.machine import LOAD_CORE, PROXY_CORE, Process
 
 PROXIES, WORKERS = 2, 2
 _CORES = f"{PROXY_CORE},{LOAD_CORE}"
@@ -33,29 +33,27 @@ class Pair:
         stack.callback(folder.remove)
         folder.gateway(extra=False)
         self.folder = folder.path
-        self.ports = [folder.port, _free_above(folder.port)]
-        self.admins = [free_port() for _ in self.ports]
         self._socket = Path(tempfile.mkdtemp(prefix="gatewright-xds")) / "xds.sock"
         stack.callback(shutil.rmtree, self._socket.parent)
         self._processes = [self._controller(stack)]
         self._processes += [self._proxy(number, stack) for number in range(PROXIES)]
-        for process, port in zip(self._processes[1:], self.ports, strict=True):
-            process.await_port(port)
+        for process in self._processes[1:]:
+            process.await_ready()
+        self.ports = [process.port(f"BIND_{folder.port}") for process in self._processes[1:]]
+        self.admins = [process.port("ADMIN") for process in self._processes[1:]]
 
     def _controller(self, stack: ExitStack) -> Process:
-        places = ["--socket", str(self._socket), "--xds", f"127.0.0.1:{free_port()}"]
-        admin = free_port()
+        places = ["--socket", str(self._socket), "--xds", "127.0.0.1:0"]
         command = [sys.executable, "-m", "controlplane.cli", "controller", str(self.folder), *places]
-        process = Process("controller", [*command, "--admin", f"127.0.0.1:{admin}"], _CORES, {"TZ": "UTC0"})
+        process = Process("controller", [*command, "--admin", "127.0.0.1:0"], _CORES, {"TZ": "UTC0"})
         stack.callback(process.stop)
-        process.await_port(admin)
+        process.await_ready()
         return process
 
     def _proxy(self, number: int, stack: ExitStack) -> Process:
         source = ["--xds", f"unix:{self._socket}", "--gateway", f"default/{GATEWAY}", "--instance", f"proxy-{number}"]
-        offset = self.ports[number] - self.ports[0]
-        shape = [f"--port-offset={offset}", f"--workers={WORKERS}"]
-        pages = [f"--admin=127.0.0.1:{self.admins[number]}", "--stats=off", "--readiness=off"]
+        shape = ["--any-port", f"--workers={WORKERS}"]
+        pages = ["--admin=127.0.0.1:0", "--stats=off", "--readiness=off"]
         command = [sys.executable, "-m", "dataplane", *source, *shape, *pages]
         environment = {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0"}
         process = Process(f"proxy-{number}", command, _CORES, environment)
@@ -71,7 +69,7 @@ class Pair:
         marks = {"published": " version ", **{f"acknowledged by proxy {n}": "state applied" for n in range(PROXIES)}}
         found = {}
         for process, (name, mark) in zip(self._processes, marks.items(), strict=True):
-            times = _times(process.log, mark)
+            times = _times(process.log() + process.out(), mark)
             found[name] = statistics.fmean(_after(times, begin) for begin, _ in windows) * 1e3
         return found
 
@@ -82,20 +80,12 @@ def _after(times: Sequence[float], begin: float) -> float:
     return times[at] - begin if at < len(times) else 0.0
 
 
-def _times(log: Path, mark: str) -> list[float]:
+def _times(log: str, mark: str) -> list[float]:
     """When the lines with `mark` were written."""
     found = []
-    for line in log.read_text(errors="replace").splitlines():
+    for line in log.splitlines():
         when = _TIME.search(line) if mark in line else None
         if when is not None:
             moment = datetime.fromisoformat(f"{when[1]}T{when[2]}.{when[3]}").replace(tzinfo=UTC)
             found.append(moment.timestamp())
     return found
-
-
-def _free_above(port: int) -> int:
-    """The second proxy has the ports of the first and an offset, which is not negative."""
-    while True:
-        found = free_port()
-        if found > port:
-            return found

@@ -31,11 +31,10 @@ from benchmarks.machine import OUT, alone
 from benchmarks.pair import WORKERS, Pair
 from benchmarks.probes import Asked, Client, Request, answer
 from benchmarks.route_files import KINDS, RouteFiles
+from tests.harness.patience import PATIENCE
 
 MEAN_MS, AIM_MS, LONGEST_MS = 20.0, 10.0, 75.0
 POLL = 0.001
-PATIENCE = 5.0
-"""Seconds after which a route counts as lost."""
 CONNECTIONS = 100
 """New ones after the first 200, half to each proxy."""
 CENSUS = 50

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import ROOT, find, free_port, run_folder
+from benchmarks.machine import ROOT, find, run_folder
+from tests.harness.ports import reserve
 
 HOSTS = 100
 PREFIXES = 10
@@ -54,19 +55,29 @@ def _write(name: str, text: str) -> Path:
 
 
 def nginx(backend_port: int) -> Launch:
-    port, folder = free_port(), run_folder()
-    servers = "".join(_nginx_server(host, prefixes, port) for host, prefixes in routes().items())
+    return _nginx(backend_port, "")
+
+
+def nginx_http2(backend_port: int) -> Launch:
+    """For clients of HTTP/2 with prior knowledge; its upstreams speak HTTP/1.1."""
+    return _nginx(backend_port, " http2")
+
+
+def _nginx(backend_port: int, listens: str) -> Launch:
+    port, folder = reserve(), run_folder()
+    servers = "".join(_nginx_server(host, prefixes, port, listens) for host, prefixes in routes().items())
     temporary = " ".join(f"{name}_temp_path {folder}/nginx_{name};" for name in ("proxy", "fastcgi", "uwsgi", "scgi"))
+    name = f"nginx{listens.strip()}"
     path = _write(
-        "nginx.conf",
+        f"{name}.conf",
         f"""worker_processes 1; daemon off; master_process off;
-pid {folder}/nginx.pid; error_log {folder}/nginx_error.log;
+pid {folder}/{name}.pid; error_log {folder}/{name}_error.log;
 events {{ worker_connections 16384; }}
 http {{
   client_body_temp_path {folder}/nginx_body; {temporary}
   server_names_hash_max_size 4096; keepalive_requests 100000000; keepalive_timeout 600s;
   log_format line '$remote_addr "$request" $status $body_bytes_sent $request_time "$http_user_agent"';
-  access_log {folder}/nginx_access.log line buffer=64k flush=1s;
+  access_log {folder}/{name}_access.log line buffer=64k flush=1s;
   upstream backend {{ server 127.0.0.1:{backend_port}; keepalive 128; keepalive_requests 100000000; }}
   proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host;
   proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
@@ -76,28 +87,45 @@ http {{
     return Launch([find("nginx"), "-c", str(path)], port)
 
 
-def _nginx_server(host: str, prefixes: list[str], port: int) -> str:
+def _nginx_server(host: str, prefixes: list[str], port: int, listens: str) -> str:
     places = "".join(f"    location {prefix} {{ proxy_pass http://backend; }}\n" for prefix in prefixes)
     stream = f"    location {STREAM} {{ proxy_pass http://backend; proxy_buffering off; }}\n"
-    return f"  server {{ listen 127.0.0.1:{port} backlog=8192; server_name {host};\n{places}{stream}  }}\n".replace(
-        " backlog=8192", " backlog=8192" if host == "h0.example" else ""
-    )
+    listens += " backlog=8192" if host == "h0.example" else ""
+    return f"  server {{ listen 127.0.0.1:{port}{listens}; server_name {host};\n{places}{stream}  }}\n"
 
 
 # --- Envoy
 
 _TYPE = "type.googleapis.com/envoy.extensions"
+_TO_HTTP2 = {
+    "typed_extension_protocol_options": {
+        "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+            "@type": f"{_TYPE}.upstreams.http.v3.HttpProtocolOptions",
+            "explicit_http_config": {"http2_protocol_options": {}},
+        }
+    }
+}
 
 
 def envoy(backend_port: int) -> Launch:
     return envoy_with(backend_port, [], {})
 
 
-def envoy_with(backend_port: int, filters: list[dict[str, Any]], edits: Mapping[str, Any]) -> Launch:
-    """Envoy with filters before its router, and with what all its routes have beside their cluster."""
-    port = free_port()
-    name = f"envoy{'_policies' if filters else ''}"
-    path = _write(f"{name}.json", json.dumps(_envoy_file(port, free_port(), backend_port, name, filters, edits)))
+def envoy_to_http2(backend_port: int) -> Launch:
+    """To a backend of HTTP/2; clients may speak either version, as always."""
+    return envoy_with(backend_port, [], {}, _TO_HTTP2)
+
+
+def envoy_with(
+    backend_port: int, filters: list[dict[str, Any]], edits: Mapping[str, Any], cluster: Mapping[str, Any] | None = None
+) -> Launch:
+    """Envoy with filters before its router, with what all its routes have beside their cluster, and with what the
+    cluster has beside its endpoint."""
+    port = reserve()
+    name = f"envoy{'_policies' if filters else ''}{'_http2' if cluster else ''}"
+    file = _envoy_file(port, reserve(), backend_port, name, filters, edits)
+    file["static_resources"]["clusters"][0] |= cluster or {}
+    path = _write(f"{name}.json", json.dumps(file))
     command = [find("envoy"), "-c", str(path), "--concurrency", "1", "-l", "warning", "--disable-hot-restart"]
     return Launch(command, port)
 
@@ -142,7 +170,7 @@ def _envoy_host(host: str, prefixes: list[str]) -> dict[str, Any]:
 
 
 def aiohttp(backend_port: int) -> Launch:
-    port = free_port()
+    port = reserve()
     table = _write("aiohttp_routes.json", json.dumps(routes()))
     script = str(ROOT / "benchmarks" / "peers" / "aiohttp_proxy.py")
     log = str(run_folder() / "aiohttp_access.log")
@@ -161,6 +189,16 @@ def gatewright_with(backend_port: int, name: str, policies: Mapping[str, Any], a
     return _launch("dataplane", backend_port, policies, attributes, f"gatewright_{name}")
 
 
+def gatewright_to_http1(backend_port: int) -> Launch:
+    """To a backend of HTTP/1.1, whichever version clients speak; without `http.version` it would keep theirs."""
+    return _launch("dataplane", backend_port, {}, {}, "gatewright_http1", {"http": {"version": "HTTP1"}})
+
+
+def gatewright_to_http2(backend_port: int) -> Launch:
+    """To a backend of HTTP/2, whichever version clients speak."""
+    return _launch("dataplane", backend_port, {}, {}, "gatewright_http2", {"http": {"version": "HTTP2"}})
+
+
 def gatewright_general(backend_port: int) -> Launch:
     """The same with one step in every route that waits and does nothing: see `general_path`."""
     policies = {"headerModifiers": {"request": {"set": [{"name": "x-unused", "value": "1"}]}}}
@@ -168,14 +206,21 @@ def gatewright_general(backend_port: int) -> Launch:
 
 
 def _launch(
-    module: str, backend_port: int, policies: Mapping[str, Any], attributes: Mapping[str, str], name: str
+    module: str,
+    backend_port: int,
+    policies: Mapping[str, Any],
+    attributes: Mapping[str, str],
+    name: str,
+    of_backend: Mapping[str, Any] | None = None,
 ) -> Launch:
-    port = free_port()
+    port = reserve()
     content = _file(port, backend_port, policies)
+    if of_backend:
+        content["backends"][0]["policies"] = of_backend
     if attributes:
         content["frontendPolicies"] = {"accessLog": {"add": dict(attributes)}}
     path = _write(f"{name}.json", json.dumps(content))
-    pages = [f"--{page}=127.0.0.1:{free_port()}" for page in ("admin", "stats", "readiness")]
+    pages = [f"--{page}=127.0.0.1:{reserve()}" for page in ("admin", "stats", "readiness")]
     command = [sys.executable, "-m", module, "-f", str(path), "--workers=1", *pages]
     return Launch(command, port, {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0"})
 
@@ -204,7 +249,7 @@ def other(command: str) -> Starter:
     """`--against COMMAND`: "{port}" and "{backend}" in it are replaced; it must route every host and path."""
 
     def start(backend_port: int) -> Launch:
-        port = free_port()
+        port = reserve()
         return Launch(shlex.split(command.replace("{port}", str(port)).replace("{backend}", str(backend_port))), port)
 
     return start

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from benchmarks.machine import free_port
+from tests.harness.ports import reserve
 
 GATEWAY: Final = "bench"
 FOLDERS: Final = 20
@@ -103,7 +103,7 @@ class RouteFolder:
     def __init__(self, form: str, count: int) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="gatewright-startup"))
         self.form, self.count = form, count
-        self.port, self.extra_port = free_port(), free_port()
+        self.port, self.extra_port = reserve(), reserve()
         self.write("class.yaml", _CLASS)
         self.write("slice.yaml", _SLICE)
         self.service(there=True)

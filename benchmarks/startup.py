@@ -28,15 +28,16 @@ from typing import Any, Final
 
 from benchmarks import cpu
 from benchmarks.fleet import wait_until
-from benchmarks.machine import LOAD_CORE, PROXY_CORE, ROOT, Process, alone, free_port
+from benchmarks.machine import LOAD_CORE, PROXY_CORE, ROOT, Process, alone
 from benchmarks.routes_on_disk import FORMS, GATEWAY, RouteFolder
 from benchmarks.waits import QUESTIONS, Asker, Watcher, series
+from tests.harness.patience import PATIENCE
+from tests.harness.ports import reserve
 
 CONTROLLER_SECONDS: Final = 15.0
 PROXY_SECONDS: Final = 2.0
 LONGEST_WAIT_MS: Final = 100.0
 _BOTH_CORES: Final = f"{PROXY_CORE},{LOAD_CORE}"
-_PATIENCE: Final = 120.0
 STARTS: Final = 5
 _SOURCES: Final = ("gatewright", "controlplane", "dataplane", "benchmarks")
 
@@ -55,16 +56,16 @@ class Scene:
 
     def start_controller(self) -> dict[str, Any]:
         """From the start of the process to the first complete state at a client that waits for it."""
-        self.port = port = free_port()
+        self.port = port = reserve()
         command = [sys.executable, "-m", "controlplane.cli", "controller", str(self.folder.path)]
-        places = ["--socket", str(self.socket), "--xds", f"127.0.0.1:{port}", "--admin", f"127.0.0.1:{free_port()}"]
+        places = ["--socket", str(self.socket), "--xds", f"127.0.0.1:{port}", "--admin", f"127.0.0.1:{reserve()}"]
         started = time.monotonic()
         self.controller = Process("controller", [*command, *places], _BOTH_CORES)
         self.stack.callback(self.controller.stop)
         self.start_askers()
         self.watcher = Watcher(self.socket, f"default/{GATEWAY}/watcher")
         self.stack.callback(self._end_clients)
-        wait_until(lambda: bool(self.watcher.states), "the first state", _PATIENCE)
+        wait_until(lambda: bool(self.watcher.states), "the first state", PATIENCE)
         listening = self.askers[0].first or started
         pid = self.controller.pid
         return {
@@ -97,14 +98,14 @@ class Scene:
 
     def start_proxy(self, workers: int, life: ExitStack) -> dict[str, Any]:
         """From the start of the process to its readiness page's 200; it ends with `life`."""
-        ready = free_port()
+        ready = reserve()
         command = [sys.executable, "-m", "dataplane", "--xds", f"unix:{self.socket}", "--gateway", f"default/{GATEWAY}"]
-        pages = ["--admin=off", f"--stats=127.0.0.1:{free_port()}", f"--readiness=127.0.0.1:{ready}"]
+        pages = ["--admin=off", f"--stats=127.0.0.1:{reserve()}", f"--readiness=127.0.0.1:{ready}"]
         environment = {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0"}
         started = time.monotonic()
         proxy = Process("proxy", [*command, f"--workers={workers}", *pages], _BOTH_CORES, environment)
         life.callback(proxy.stop)
-        wait_until(lambda: _is_ready(ready), "readiness", _PATIENCE, every=0.005)
+        wait_until(lambda: _is_ready(ready), "readiness", PATIENCE, every=0.005)
         return {
             "seconds": round(time.monotonic() - started, 2),
             "cpu seconds": round(cpu.nanoseconds(proxy.pid) / 1e9, 2),
@@ -117,7 +118,7 @@ class Scene:
         count, spent = len(self.watcher.states), cpu.nanoseconds(self.controller.pid)
         started = time.monotonic()
         change()
-        wait_until(lambda: len(self.watcher.states) > count, "the state of a step", _PATIENCE)
+        wait_until(lambda: len(self.watcher.states) > count, "the state of a step", PATIENCE)
         time.sleep(0.1)  # answers that were asked for during the step
         return {
             "seconds": round(self.watcher.states[count][0] - started, 3),

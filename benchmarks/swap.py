@@ -32,9 +32,10 @@ from typing import Any
 from benchmarks import cpu, slices
 from benchmarks.feed import Feed, feeding
 from benchmarks.load import Backend
-from benchmarks.machine import LOAD_CORE, OUT, PROXY_CORE, ROOT, Process, alone, free_port
+from benchmarks.machine import LOAD_CORE, OUT, PROXY_CORE, ROOT, Process, alone
 from benchmarks.states import GATEWAY, OTHER_LISTENER, TRAFFIC_HOST, States
 from dataplane.table.store import Change
+from tests.harness.ports import reserve
 
 STALL_MS, STALL_AIM_MS = 10.0, 2.0
 GROWTH = 1.05
@@ -72,8 +73,8 @@ class Proxy:
     """The proxy under test: its metrics, its log, its workers' memory."""
 
     def __init__(self, socket: Path, workers: int, priority: int, stack: ExitStack) -> None:
-        self._stats_port = free_port()
-        pages = ["--admin=off", f"--stats=127.0.0.1:{self._stats_port}", f"--readiness=127.0.0.1:{free_port()}"]
+        self._stats_port = reserve()
+        pages = ["--admin=off", f"--stats=127.0.0.1:{self._stats_port}", f"--readiness=127.0.0.1:{reserve()}"]
         command = ["nice", "-n", str(priority), sys.executable, "-m", "dataplane", "--xds", f"unix:{socket}"]
         flags = ["--gateway", GATEWAY.removeprefix("gateway/"), f"--workers={workers}"]
         level = ["--log-level", "info,dataplane.worker=debug"]
@@ -85,11 +86,9 @@ class Proxy:
 
     def holds(self) -> list[float]:
         """The longest hold of a loop in ms, of each state and worker since the last call."""
-        with self.process.log.open() as log:
-            log.seek(self._read)
-            text = log.read()
+        text = self.process.log()[self._read :]
         end = text.rfind("\n") + 1
-        self._read += len(text[:end].encode())
+        self._read += end
         return [float(hold) for hold in _HOLD.findall(text[:end])]
 
     def metrics(self) -> dict[str, float]:
@@ -204,7 +203,7 @@ async def measure(routes: int, swaps: int, workers: int = 2, priority: int = 0) 
                 backends = [Backend(), Backend()]
                 for backend in backends:
                     stack.callback(backend.process.stop)
-                states = States(routes, free_port(), [backend.port for backend in backends])
+                states = States(routes, reserve(), [backend.port for backend in backends])
                 proxy = Proxy(folder / "xds.sock", workers, priority, stack)
                 run = Swaps(feed, proxy, states)
                 return {"routes": routes, "swaps": swaps, **await _under_traffic(run, swaps, stack)}

@@ -19,10 +19,10 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from gatewright.wire.external import client_status_pb2, discovery_pb2
+from tests.harness.patience import PATIENCE
 
 RESOURCE_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Resource"
 ENDPOINT_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Endpoint"
-_PATIENCE: Final = 60.0
 _BACKOFF: Final = [("grpc.initial_reconnect_backoff_ms", 20), ("grpc.max_reconnect_backoff_ms", 20)]
 
 
@@ -42,7 +42,7 @@ def _health(channel: grpc.Channel) -> Callable[[], object]:
         request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
         response_deserializer=health_pb2.HealthCheckResponse.FromString,
     )
-    return lambda: call(request, timeout=_PATIENCE)
+    return lambda: call(request, timeout=PATIENCE)
 
 
 def _client_status(channel: grpc.Channel) -> Callable[[], object]:
@@ -54,7 +54,7 @@ def _client_status(channel: grpc.Channel) -> Callable[[], object]:
         request_serializer=client_status_pb2.ClientStatusRequest.SerializeToString,
         response_deserializer=client_status_pb2.ClientStatusResponse.FromString,
     )
-    return lambda: call(request, timeout=_PATIENCE)
+    return lambda: call(request, timeout=PATIENCE)
 
 
 def _reflection(channel: grpc.Channel) -> Callable[[], object]:
@@ -64,7 +64,7 @@ def _reflection(channel: grpc.Channel) -> Callable[[], object]:
         request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
         response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
     )
-    return lambda: list(call(iter([request]), timeout=_PATIENCE))
+    return lambda: list(call(iter([request]), timeout=PATIENCE))
 
 
 QUESTIONS: Final = (
@@ -92,7 +92,7 @@ class Asker:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._thread.join(_PATIENCE)
+        self._thread.join(PATIENCE)
 
     def _run(self) -> None:
         with grpc.insecure_channel(f"127.0.0.1:{self._port}", _BACKOFF) as channel:
@@ -140,7 +140,7 @@ class Watcher:
         self._stopping = True
         self._requests.put(None)
         self._channel.close()
-        self._thread.join(_PATIENCE)
+        self._thread.join(PATIENCE)
 
     def _run(self) -> None:
         call = self._channel.stream_stream(

@@ -42,6 +42,12 @@ def address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def shown(where: tuple[str, int]) -> str:
+    """The inverse of `address`."""
+    host, port = where
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def default_socket(environment: Mapping[str, str]) -> Path:
     """The socket that controller and proxies of one user agree on without being told.
 

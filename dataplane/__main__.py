@@ -86,7 +86,8 @@ def _allow_files() -> None:
 
 async def _run(settings: bootstrap.Settings, worker_command: Sequence[str], first: Loaded | None) -> int:
     gc.disable()  # nothing that is loaded is garbage; looking through it takes a tenth of the start
-    lives = await process.start_all(settings.workers, worker_command)
+    launch = process.by_command(worker_command)
+    lives = await process.start_all(settings.workers, launch)
     for warning in settings.warnings:
         log.warning("%s", warning)
     log.info(
@@ -97,7 +98,7 @@ async def _run(settings: bootstrap.Settings, worker_command: Sequence[str], firs
     from dataplane.agent.agent import Agent
     from dataplane.agent.workers import Pace
 
-    agent = Agent(settings, worker_command, first, Pace(), lives)
+    agent = Agent(settings, launch, first, Pace(), lives)
     gc.freeze()
     gc.enable()
     return await agent.run()

@@ -90,12 +90,15 @@ class Settings:
     """`namespace/name`; empty without a control plane."""
     instance: str
     workers: int
-    port_offset: int
+    port_offset: int | None
+    """Added to every port; None: the system chooses the ports (`--any-port`)."""
     pages: Pages
     parent_fd: int | None
     logging: Logging
     drain: Drain
     session_key: SessionKey
+    notify_socket: str = ""
+    """Where the service manager wants to hear of readiness; empty: nowhere."""
     warnings: tuple[str, ...] = ()
     """What the operator should know, logged once."""
 
@@ -186,7 +189,7 @@ def _settings(options: argparse.Namespace, environment: Mapping[str, str], defau
         gateway=gateway or "",
         instance=options.instance or f"{socket.gethostname()}-{os.getpid()}",
         workers=options.workers or defaults.workers or _cores(),
-        port_offset=options.port_offset,
+        port_offset=None if options.any_port else options.port_offset,
         pages=Pages(*(_page(options, file, name) for name in DEFAULT_PORTS)),
         parent_fd=options.parent_fd,
         logging=Logging(
@@ -194,6 +197,7 @@ def _settings(options: argparse.Namespace, environment: Mapping[str, str], defau
         ),
         drain=_drain(environment),
         session_key=session_key,
+        notify_socket=environment.get("NOTIFY_SOCKET", ""),
         warnings=warnings,
     )
 
@@ -213,11 +217,11 @@ def _from(environment: Mapping[str, str], variable: str, read: Callable[[str], T
 
 
 def _page(options: argparse.Namespace, file: Mapping[str, str], name: str) -> Address | None:
-    """As given; else the default with the port offset, so that two proxies on one machine need no further flags."""
+    """As given; else the default, moved as listeners are, so that two proxies on one machine need no further flags."""
     given = getattr(options, name) or _from(file, f"config.{name}", _local)
     if given is None:
         host, port = DEFAULT_PORTS[name]
-        return Address(host, port + options.port_offset)
+        return Address(host, 0 if options.any_port else port + options.port_offset)
     return None if given == _OFF else given
 
 
@@ -354,6 +358,7 @@ environment:
   SESSION_KEY                              64 hex digits that seal sessions; the same for all replicas
   CONNECTION_MIN_TERMINATION_DEADLINE      how long connections are accepted after SIGTERM (default: 10s)
   TERMINATION_GRACE_PERIOD_SECONDS         when what is still open after SIGTERM is cut (default: 60)
+  NOTIFY_SOCKET                            set by a service manager that wants to know when the proxy is ready
 
 signals:
   SIGTERM  not ready at once, accept for the minimum, let connections end, cut the rest at the maximum
@@ -413,12 +418,19 @@ def _add_process(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         help="serving processes (default: one per core)",
     )
-    group.add_argument(
+    ports = group.add_mutually_exclusive_group()
+    ports.add_argument(
         "--port-offset",
         type=_argument(_number(0, 40000)),
         default=0,
         metavar="N",
         help="add N to every port of a listener, and to the default ports below (default: 0)",
+    )
+    ports.add_argument(
+        "--any-port",
+        action="store_true",
+        help="let the system choose the port of every listener, and of pages that are not given below; log,"
+        " /config_dump and readiness notification name them",
     )
     group.add_argument(
         "--parent-fd",

@@ -6,19 +6,46 @@ slotted object: what a request does not need stays None, and nothing is made for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from dataplane.http.heads import Head
 from dataplane.variables import Variables
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from dataplane.carriers import Downstream, Endpoint, Upstream
     from dataplane.http.body import Body
+    from dataplane.http.grpc import Call
+    from dataplane.http.messages import Peer
+    from dataplane.streams import Outlet, Stage
+    from dataplane.variables import BackendFacts, ListenerFacts, RouteFacts, Services
 
 _NEVER = float("inf")
 
 
+class Work(Protocol):
+    """What runs for an exchange (`Exchange.work`)."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    def cancel(self) -> None:
+        """CancelledError is raised where it waits; its cleanup runs to its end."""
+
+
+class Tries(Protocol):
+    """What the log reads of a request's tries (`proxy/retries.Retries`)."""
+
+    given_up: str
+
+
 class Exchange(Variables):
-    """A request in flight. Request fields are bytes, checked by the codec; `path` and `host` are canonical:
+    """A request in flight: its data, as policies and the log see them. What acts on them, the life of an exchange, is
+    its subclass `proxy/exchange.ActiveExchange`; the two are one object, and this file knows no more of the types above
+    it than what is read here (Protocols).
+
+    Request fields are bytes, checked by the codec; `path` and `host` are canonical:
 
     `method` as sent; `target` = path and query to send upstream; `path` without query, dot segments removed, unreserved
     percent-escapes decoded; `query` after the "?" or b""; `host` lower-case, no port, no trailing dot; `authority` the
@@ -38,6 +65,9 @@ class Exchange(Variables):
         "bind",
         "body",
         "body_bytes",
+        "claimed",
+        "client",
+        "context",
         "copies",
         "copy",
         "deadline",
@@ -45,14 +75,22 @@ class Exchange(Variables):
         "down",
         "ended",
         "endpoint",
+        "expects",
+        "first",
+        "grpc",
         "has_body",
         "held",
         "host",
         "host_set",
+        "inlet",
+        "late",
+        "lease",
+        "leased",
+        "length",
         "listener",
         "method",
-        "out",
         "path",
+        "paused",
         "peer",
         "plan",
         "policies",
@@ -61,6 +99,7 @@ class Exchange(Variables):
         "reason",
         "replied",
         "request",
+        "request_done",
         "response",
         "response_bytes",
         "retries",
@@ -70,18 +109,26 @@ class Exchange(Variables):
         "status",
         "stopped",
         "table",
+        "takes_trailers",
         "target",
         "target_plan",
         "took",
-        "trying",
+        "trailers",
+        "tunnel",
         "up",
+        "upgrade",
         "version",
+        "waiting",
     )
 
     # --- whose it is
 
-    down: Any
-    """Who carries this exchange downstream: a `server/connection.Connection`, later also an HTTP/2 stream."""
+    down: Downstream | None
+    """Who carries this exchange to its client; nobody does any more when it is over."""
+    context: Services
+    """What the exchanges of one worker share (`proxy/context.Context`)."""
+    client: Peer
+    """The two ends of the client's connection."""
     started: float
     """Monotonic seconds at the last byte of the request head."""
     peer: str
@@ -103,8 +150,26 @@ class Exchange(Variables):
     scheme: bytes
     version: bytes
     request: Head
+    upgrade: bytes
+    """The protocol that it asks to switch to, or b""."""
     has_body: bool
     """The request came with a body (of any length, if it is chunked), or a step made one."""
+    length: int
+    """Bytes of content as the head announces them; 0: none, -1: it does not (`messages.UNKNOWN`)."""
+    request_done: bool
+    """The request is here whole."""
+    takes_trailers: bool
+    """The client said `te: trailers` (RFC 9110 10.1.4)."""
+    expects: bool
+    """The client waits for a 100 before it sends its content. This and the next three are set with `has_body` only."""
+    inlet: object
+    """Who takes its content in place of the upstream: stages, or whoever drops it (`proxy/request_stages.Inlet`)."""
+    trailers: bytes
+    """Trailer lines of the request, once it is here whole."""
+    claimed: int
+    """Bytes of the worker's room (`http/body.Room`) that its body takes."""
+    paused: int
+    """Why the client's content is not read now (bits of `proxy/request_body`)."""
     body: Body | None
     """The request body, when it is held for a step or for an upstream that is not connected yet."""
     held: bytes | None
@@ -114,49 +179,50 @@ class Exchange(Variables):
 
     # --- what was decided about it
 
-    table: Any
+    table: object
     """The pinned table (`table.table.Table`)."""
-    listener: Any
+    listener: ListenerFacts | None
     """ListenerPlan that took the request, or None."""
-    plan: Any
+    plan: RouteFacts | None
     """RoutePlan, or None when no route matched."""
     prefix: bytes
     """The path prefix that the rule matched; b"" when it matched otherwise."""
-    policies: Any
+    policies: object
     """What the policies of `plan` come to on `listener` (`plans.RoutePolicies`), once the route is known."""
-    target_plan: Any
+    target_plan: object
     """The chosen Target of `plan`."""
+    waiting: object
+    """Steps that wait now (`proxy/waiting.Steps`): they can be cancelled."""
     stage: int
     """How far the descent came (`proxy/responses`)."""
     stopped: int
     """Index of the step that ended the descent, -1 when none did."""
     host_set: bool
     """A step chose the host to send (URLRewrite, a header modifier): hostRewrite leaves it."""
-    attributes: dict[str, Any] | None
+    attributes: dict[str, object] | None
     """What policies leave for later expressions, by path of the variable ("jwt", "extauthz", "metadata", ...)."""
 
     # --- its tries upstream
 
-    backend_plan: Any
+    backend_plan: BackendFacts | None
     """BackendPlan of the chosen backend."""
-    endpoint: Any
-    """upstream.endpoint.Endpoint in use or last used."""
-    up: Any
-    """The upstream connection that carries this exchange now."""
+    endpoint: Endpoint | None
+    up: Upstream | None
+    leased: bool
+    lease: int
+    """Its lease (`upstream/lease.Lease`)."""
     attempt: int
     """Number of this try upstream, from 0."""
-    trying: bool
-    """An attempt is under way and counted at its endpoint."""
     deadline: float
     attempt_deadline: float
     """Monotonic seconds at which the request, or the present attempt up to its response head, has to be done."""
-    out: bytes
-    """What was written upstream so far, while it can still be sent again."""
-    retries: Any
+    first: bytes | None
+    """The content that went upstream with the head, while it is all of it and can be sent again; else None."""
+    retries: Tries | None
     """How often it may be tried again (`proxy/retries.Retries`); None: no policy says so."""
-    copy: Any
+    copy: object
     """The request body as it went upstream (`proxy/replay.BodyCopy`), while another try or a mirror may need it."""
-    copies: Any
+    copies: object
     """What mirrors get (`proxy/mirrors.Mirroring`), when it was drawn before the steps of a backend reference; set only
     where there are both."""
 
@@ -165,6 +231,12 @@ class Exchange(Variables):
     status: int
     response: Head | None
     """Response headers, once there are any that a response step may edit."""
+    grpc: Call | None
+    """What is known of a gRPC or gRPC-Web call; None: it is none."""
+    late: object
+    """What is not passed on yet of it (`proxy/held_responses.Late`), because response steps read its body or wait."""
+    tunnel: int
+    """Bits of `proxy/tunnel`: whether this is a tunnel by now, and which side sends no more."""
     answer_body: bytes | None
     """The whole response body while response steps run, when one of them reads it and it could be held. A step that
     makes another one sets it, and `answer_changed`."""
@@ -183,26 +255,51 @@ class Exchange(Variables):
     took: float
     """Seconds from `started` to the last byte. Set when its log line is made, for expressions."""
 
-    def __init__(self, down: Any, method: bytes, target: bytes, request: Head, started: float) -> None:
+    def __init__(self, down: Downstream | None, method: bytes, target: bytes, request: Head, started: float) -> None:
         self.down = down
         self.method = method
         self.target = self.asked_target = target
         self.request = request
         self.started = started
-        self.path = self.query = self.host = self.asked_host = self.authority = self.prefix = self.out = b""
+        self.path = self.query = self.host = self.asked_host = self.authority = self.prefix = self.upgrade = b""
         self.scheme = b"http"
         self.version = b"HTTP/1.1"
         self.peer = self.bind = self.reason = self.detail = ""
-        self.table = self.listener = self.plan = self.policies = self.target_plan = None
-        self.backend_plan = self.endpoint = self.up = self.retries = self.copy = None
+        self.table = self.listener = self.plan = self.policies = self.target_plan = self.waiting = self.late = None
+        self.grpc = self.backend_plan = self.endpoint = self.up = self.retries = self.copy = self.first = None
         self.body = self.held = self.response = self.answer_body = self.attributes = None
-        self.has_body = self.host_set = self.trying = self.replied = self.ended = False
-        self.answer_changed = self.answer_over = False
-        self.attempt = self.status = self.stage = self.body_bytes = self.response_bytes = 0
+        self.has_body = self.host_set = self.leased = self.replied = self.ended = False
+        self.answer_changed = self.answer_over = self.takes_trailers = False
+        self.request_done = True
+        self.attempt = self.status = self.stage = self.body_bytes = self.response_bytes = self.length = 0
+        self.lease = self.paused = self.tunnel = 0
         self.stopped = -1
         self.deadline = self.attempt_deadline = _NEVER
+
+    if TYPE_CHECKING:  # what `proxy/exchange` has, for steps
+
+        def replace_body(self, data: bytes) -> None:
+            """Make `data` the content that goes upstream. Headers that describe the old content are the step's to take
+            out (`http/body.DESCRIBING`)."""
+
+        def stream_request(self, hook: StreamHook) -> None:
+            """Let the content of the request pass a stage (`dataplane/streams`), what has come of it first. For request
+            steps. A request without content has none."""
+
+        def stream_response(self, hook: StreamHook) -> Awaitable[None] | None:
+            """The same for the response, for response steps. A body that is held passes the stage as a whole: the
+            awaitable ends with it. Raises `http.body.TooLarge`, or what the stage raised, there or at once."""
+
+        def work(self, work: Coroutine[object, None, None]) -> Work:
+            """Run what belongs to this exchange, for a backend that ends the request itself: it may await what steps
+            may (`chain/filter`). It is cancelled with the exchange, whose end follows its cleanup."""
 
     def __repr__(self) -> str:
         route = self.plan.key if self.plan is not None else "-"
         request = b"%b %b" % (self.method, self.host)
         return f"Exchange({request.decode('latin-1')} route={route} status={self.status})"
+
+
+if TYPE_CHECKING:
+    StreamHook = Callable[[Exchange, Outlet], Stage | None]
+    """Makes a stage for an exchange, or None: its content passes as it is."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gatewright.cel.budget import START
 from gatewright.cel.errors import Fault
@@ -19,7 +20,9 @@ from gatewright.variables.variable import CLOSED, FREE, OPEN
 
 if TYPE_CHECKING:
     from dataplane.http.body import Body
+    from dataplane.http.grpc import Call
     from dataplane.http.heads import Head
+    from dataplane.http.messages import Peer
 
 NANOSECONDS: Final = 1_000_000_000
 
@@ -30,6 +33,50 @@ _LONG_STATUS: Final = 10
 """Digits that no status has: an endpoint may send as many as it likes, and Python converts only so many."""
 
 
+class Services(Protocol):
+    """What the exchanges of one worker share, as policies and expressions use it (`proxy/context.Context`)."""
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """Monotonic seconds."""
+
+    @property
+    def make_future(self) -> Callable[[], Any]:  # Any: asyncio's, which no package of this layer imports
+        """A future of the worker's loop."""
+
+
+class ListenerFacts(Protocol):
+    """What is read of a `plans.ListenerPlan` below the tables."""
+
+    key: str
+    name: str
+    gateway: str
+    port: int
+    log: str
+    log_json: str
+
+    @property
+    def access_log(self) -> Any:  # Any: a `telemetry/log_plan.LogPlan`, which is above
+        """What the access log of its Gateway adds and leaves out."""
+
+
+class RouteFacts(Protocol):
+    """What is read of a `plans.RoutePlan` below the tables."""
+
+    key: str
+    log: str
+    log_json: str
+    rule: str
+    rule_index: int
+    kind: str
+
+
+class BackendFacts(Protocol):
+    """What is read of a `plans.BackendPlan` below the tables."""
+
+    key: str
+
+
 class Variables:
     """Attributes, look-ups and `whole`, as `gatewright.cel.environment` asks of a context."""
 
@@ -38,17 +85,19 @@ class Variables:
     if TYPE_CHECKING:  # what `Exchange` has
         answer_body: bytes | None
         authority: bytes
-        backend_plan: Any
+        backend_plan: BackendFacts | None
         bind: str
+        client: Peer
+        context: Services
         body: Body | None
-        down: Any
         has_body: bool
+        grpc: Call | None
         held: bytes | None
-        listener: Any
+        listener: ListenerFacts | None
         method: bytes
         path: bytes
         peer: str
-        plan: Any
+        plan: RouteFacts | None
         request: Head
         response: Head | None
         scheme: bytes
@@ -58,7 +107,7 @@ class Variables:
         took: float
         version: bytes
 
-    attributes: dict[str, Any] | None
+    attributes: dict[str, object] | None
 
     # --- the request
 
@@ -124,7 +173,7 @@ class Variables:
 
     def timestamp(self, moment: float) -> Timestamp:
         """A moment of the monotonic clock as a time of day."""
-        return Timestamp(int((time.time() - self.down.context.clock() + moment) * NANOSECONDS))
+        return Timestamp(int((time.time() - self.context.clock() + moment) * NANOSECONDS))
 
     # --- the response
 
@@ -153,6 +202,8 @@ class Variables:
 
     @property
     def response_grpc_status(self) -> int | None:
+        if self.grpc is not None and self.grpc.status is not None:  # trailers said so, or we did
+            return self.grpc.status
         text = self.response_header("grpc-status")
         return int(text) if text is not None and len(text) < _LONG_STATUS and text.isdecimal() else None
 
@@ -164,8 +215,7 @@ class Variables:
 
     @property
     def source_port(self) -> int:
-        port: int = self.down.peer.port
-        return port
+        return self.client.port
 
     @property
     def source_raw_address(self) -> str:
@@ -177,11 +227,11 @@ class Variables:
 
     @property
     def destination_address(self) -> str:
-        return str(self.down.peer.local.rpartition(b":")[0].strip(b"[]").decode())
+        return str(self.client.local.rpartition(b":")[0].strip(b"[]").decode())
 
     @property
     def destination_port(self) -> int:
-        port = self.down.peer.local.rpartition(b":")[2]
+        port = self.client.local.rpartition(b":")[2]
         return int(port) if port.isdigit() else 0
 
     # --- the place
@@ -192,15 +242,15 @@ class Variables:
 
     @property
     def proxy_gateway_namespace(self) -> str:
-        return str(self.listener.gateway.partition("/")[0]) if self.listener is not None else ""
+        return self.listener.gateway.partition("/")[0] if self.listener is not None else ""
 
     @property
     def proxy_gateway_name(self) -> str:
-        return str(self.listener.gateway.partition("/")[2]) if self.listener is not None else ""
+        return self.listener.gateway.partition("/")[2] if self.listener is not None else ""
 
     @property
     def proxy_listener_name(self) -> str:
-        return str(self.listener.name) if self.listener is not None else ""
+        return self.listener.name if self.listener is not None else ""
 
     @property
     def proxy_route(self) -> dict[str, Any] | None:
@@ -208,15 +258,15 @@ class Variables:
 
     @property
     def proxy_route_namespace(self) -> str | None:
-        return str(self.plan.key.split("/")[1]) if self.plan is not None else None
+        return self.plan.key.split("/")[1] if self.plan is not None else None
 
     @property
     def proxy_route_name(self) -> str | None:
-        return str(self.plan.key.split("/")[2]) if self.plan is not None else None
+        return self.plan.key.split("/")[2] if self.plan is not None else None
 
     @property
     def proxy_route_kind(self) -> str | None:
-        return str(self.plan.kind) if self.plan is not None else None
+        return self.plan.kind if self.plan is not None else None
 
     @property
     def proxy_route_rule(self) -> str | None:
@@ -240,7 +290,7 @@ class Variables:
 
     @property
     def backend_name(self) -> str | None:
-        return str(self.backend_plan.key.split("/", 2)[2]) if self.backend_plan is not None else None
+        return self.backend_plan.key.split("/", 2)[2] if self.backend_plan is not None else None
 
     @property
     def backend_type(self) -> str | None:
@@ -274,7 +324,8 @@ class Variables:
             if value is not None and value != {}:
                 found[row.name] = value
         if BY_PATH[path].type is OPEN and self.attributes is not None:
-            found |= self.attributes.get(path, {})
+            left: Any = self.attributes.get(path, {})
+            found |= left
         return found
 
     def variables(self) -> dict[str, Any]:
@@ -285,7 +336,7 @@ class Variables:
             if (value := getattr(self, row.attribute) if row.attribute else self.whole(row.path)) not in (None, {})
         }
 
-    def leave(self, path: str, value: Any) -> None:
+    def leave(self, path: str, value: object) -> None:
         """Leave a value for later expressions, under the path of its variable."""
         values = self.attributes
         if values is None:
@@ -308,7 +359,7 @@ def header(head: Head, name: str) -> str | None:
         return None
     start = p + len(needle)
     end = low.find(b"\r\n", start)
-    if low.find(needle, end) < 0:
+    if low.find(needle, end) == -1:
         return _text(head.block[start:end].strip(b" \t"))
     return ", ".join(map(_text, head.get_all(key)))
 
@@ -330,7 +381,7 @@ def _json(body: bytes | None, path: str) -> Any:
 
 
 def _part(x: Variables, path: str, name: str) -> Any:
-    values = None if x.attributes is None else x.attributes.get(path)
+    values: Any = None if x.attributes is None else x.attributes.get(path)
     return None if values is None else values.get(name)
 
 

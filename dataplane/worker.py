@@ -11,15 +11,19 @@ import asyncio
 import gc
 import logging
 import os
+import random
 import signal
 import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dataplane.bootstrap import WorkerSettings
+from dataplane.backends.registry import ROWS as backends
+from dataplane.bootstrap import Drain, WorkerSettings
 from dataplane.chain.filter import Env, Row
 from dataplane.filters import registry
 from dataplane.link import messages
@@ -30,6 +34,8 @@ from dataplane.link.shared import CommitWord, Region
 from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context
 from dataplane.proxy.deadlines import Deadlines
+from dataplane.proxy.usage import usage
+from dataplane.proxy.waiting import StepFuture
 from dataplane.server.acceptor import Acceptor
 from dataplane.table import collection
 from dataplane.table.applier import Applier
@@ -43,9 +49,10 @@ from dataplane.telemetry.watches import Watches
 from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.lease import Leases
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 log = logging.getLogger("dataplane.worker")
 
@@ -81,31 +88,63 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 async def _serve(link: socket.socket, rows: Sequence[Row]) -> None:
-    await Worker(link, rows).run()
+    worker = Worker(link, rows)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.terminate)
+    await worker.run()
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What a worker needs of the process that it runs in, and does to it."""
+
+    clock: Callable[[], float] = time.monotonic
+    """Of the loop as well; finer than the loop's own reading of it."""
+    stdout: Callable[[], Callable[[bytes], None]] = lambda: lines.file_writer(STDOUT)
+    """Makes the writer of the access log."""
+    configure_log: Callable[[str, str], None] = process_log.configure
+    set_levels: Callable[[str, Mapping[str, str]], None] = process_log.set_levels
+    first_state_serves: Callable[[], None] = gc.freeze
 
 
 class Worker:
     """One serving process. Everything but the link is made when the agent has said `Hello`."""
 
-    def __init__(self, link: socket.socket, rows: Sequence[Row]) -> None:
+    def __init__(self, link: socket.socket, rows: Sequence[Row], host: Host | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._rows = rows
+        self._host = host or Host()
+        self._regions: list[Region] = []
         self._heard: asyncio.Queue[tuple[Message, int]] = asyncio.Queue()
         self._end: asyncio.Future[tuple[float, float]] = self._loop.create_future()
         self._serving: Serving | None = None
         self._channel = Channel(link, self._on_message, self._on_end, SPARE_FILES)
 
     async def run(self) -> None:
-        """Until told to end."""
+        """Until told to end. A failure, or being cancelled, lets go of everything at once."""
         listening = self._loop.create_task(self._obey())
         ends: set[asyncio.Future[Any]] = {listening, self._end}
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        if listening.done():
-            listening.result()  # raises: what was told could not be done, and nobody knows what would follow
-        if self._serving is not None:
-            await self._serving.end(*self._end.result())
-        listening.cancel()
-        self._channel.close()
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if listening.done():
+                listening.result()  # raises: what was told could not be done, and nobody knows what would follow
+            if self._serving is not None:
+                await self._serving.drain(*self._end.result())
+        finally:
+            listening.cancel()
+            self._channel.close()
+            if self._serving is not None:
+                await self._serving.close()
+            while not self._heard.empty():
+                _, fd = self._heard.get_nowait()
+                if fd >= 0:
+                    os.close(fd)
+            for region in self._regions:
+                region.close()
+
+    def terminate(self) -> None:
+        """SIGTERM: drain as the settings say; without settings there is nothing to drain."""
+        drain = self._serving.settings.drain if self._serving is not None else Drain(0.0, 0.0)
+        self._finish(drain.minimum, drain.maximum)
 
     def _on_message(self, message: Message, fd: int) -> None:
         at_once = _AT_ONCE.get(type(message))
@@ -140,7 +179,7 @@ class Worker:
             self._serving.commit()
 
     def _set_levels(self, message: messages.LogLevel) -> None:
-        process_log.set_levels(message.default, message.modules)
+        self._host.set_levels(message.default, message.modules)
 
     # In order.
 
@@ -148,10 +187,8 @@ class Worker:
         hello, fd = await self._heard.get()
         common, common_fd = await self._heard.get()
         assert isinstance(hello, messages.Hello) and isinstance(common, messages.Common)
-        shared = Region.attach(common_fd)
-        self._serving = serving = Serving(hello, Region.attach(fd), shared, self._rows, self._channel.send)
-        drain = serving.settings.drain
-        self._loop.add_signal_handler(signal.SIGTERM, self._finish, drain.minimum, drain.maximum)
+        self._regions = [region, shared] = [Region.attach(fd), Region.attach(common_fd)]
+        self._serving = serving = Serving(hello, region, shared, self._rows, self._host, self._channel.send)
         while True:
             message, fd = await self._heard.get()
             answer = await _IN_ORDER[type(message)](serving, message, fd)
@@ -177,13 +214,14 @@ class Serving:
         region: Region,
         common: Region,
         rows: Sequence[Row],
+        host: Host,
         tell: Callable[[Message], None],
     ) -> None:
         loop = asyncio.get_running_loop()
         self.settings = settings = WorkerSettings.from_link(hello.settings)
         self.index = hello.index
-        process_log.configure(settings.log_format, f"worker-{hello.index}")
-        process_log.set_levels(settings.log_default, settings.log_modules)
+        host.configure_log(settings.log_format, f"worker-{hello.index}")
+        host.set_levels(settings.log_default, settings.log_modules)
         self.metrics = metrics = Metrics(region.section("slots"), region.section("directory"))
         metrics.reset_gauges()
         self._tell = tell
@@ -191,21 +229,23 @@ class Serving:
         self._heard_of_commit = asyncio.Event()
         self._tasks = _Tasks(loop)
         self._access_log = AccessLog(
-            lines.file_writer(STDOUT), loop.call_later, settings.log_format == "json", self._dropped
+            host.stdout(), loop.call_later, settings.log_format == "json", self._dropped, host.clock
         )
+        self._first_state_serves = host.first_state_serves
         recorder = Recorder(metrics)
         writes = Writes(loop.call_soon)
+        self._connector, self._resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
         self._context = Context(
             current=self._current,
-            deadlines=Deadlines(time.monotonic, loop.call_at),
-            connector=Connector(loop, writes, recorder),
-            resolver=Resolver(loop, Endpoint),
+            deadlines=Deadlines(host.clock, loop.call_at),
+            leases=Leases(backends, self._connector, self._resolver, random.random, recorder.stale_retry),
             access_log=self._access_log,
             recorder=recorder,
             writes=writes,
             spawn=self._tasks.spawn,
-            make_future=loop.create_future,
+            make_future=partial(StepFuture, loop=loop),
             call_soon=loop.call_soon,
+            clock=host.clock,
         )
         self._acceptor = Acceptor(self._context, loop)
         self._applier = Applier(rows, _env(self._context, Buckets.of(common), loop), self._current)
@@ -230,7 +270,7 @@ class Serving:
         dropping = await self._go_on(work)
         self._swapped(max(preparing, dropping))
         if is_first and message.number:
-            gc.freeze()
+            self._first_state_serves()
 
     async def _go_on(self, work: Iterator[None]) -> float:
         """Work until there is no more, or a table is prepared that may not serve yet.
@@ -276,14 +316,18 @@ class Serving:
         await self._acceptor.stop(message.key)
         return messages.BindClosed(message.key)
 
-    async def end(self, minimum: float, maximum: float) -> None:
-        """Drain, then let go of everything."""
+    async def drain(self, minimum: float, maximum: float) -> None:
+        """Accept for `minimum` seconds; let requests end for at most `maximum`."""
         await self._acceptor.drain(minimum, maximum)
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        self._acceptor.cut()
         self._watches.stop()
         self._context.deadlines.close()
         await self._tasks.end()
-        await self._context.connector.close()
-        await self._context.resolver.close()
+        await self._connector.close()
+        await self._resolver.close()
         self._access_log.close()
 
     def dump(self) -> dict[str, Any]:
@@ -310,6 +354,12 @@ class Serving:
             "refused": dict(outcome.standing),
             "waiting": sorted(outcome.waiting),
             "connections": len(self._context.connections),
+            "usage": {
+                **usage(self._context),
+                "tasks": len(asyncio.all_tasks()),
+                "listening": self._acceptor.listening(),
+                "descriptors": _descriptors(),
+            },
         }
 
     def _prepared(self, number: int) -> Message:
@@ -340,24 +390,26 @@ def _env(context: Context, buckets: Buckets, loop: asyncio.AbstractEventLoop) ->
     """What builders of policies are given: the capabilities that requests have, and threads."""
     calls = HttpCalls(
         table=lambda: context.current.table,
-        connector=context.connector,
-        resolver=context.resolver,
+        leases=context.leases,
         wake_at=context.deadlines.wake_at,
         make_future=context.make_future,
         clock=context.clock,
-        random=context.random,
     )
     return Env(
         clock=context.clock,
         random=context.random,
         calls=calls,
-        offload=_beside(loop),
+        offload=_beside(loop, partial(StepFuture, loop=loop)),
         buckets=buckets,
         spawn=context.spawn,
+        make_future=context.make_future,
+        call_at=context.deadlines.call_at,
     )
 
 
-def _beside(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[[], Any]], Awaitable[Any]]:
+def _beside(
+    loop: asyncio.AbstractEventLoop, make_future: Callable[[], StepFuture]
+) -> Callable[[Callable[[], Any]], Awaitable[Any]]:
     """`Env.offload`: one thread, made when it is asked for. There is a worker for each core: with more threads, what
     clients ask for would take the processor from the loop."""
     threads: ThreadPoolExecutor | None = None
@@ -368,9 +420,34 @@ def _beside(loop: asyncio.AbstractEventLoop) -> Callable[[Callable[[], Any]], Aw
             from concurrent.futures import ThreadPoolExecutor  # here: most workers do without
 
             threads = ThreadPoolExecutor(1, "beside")
-        return loop.run_in_executor(threads, work)
+        done = make_future()
+
+        def finished(ran: Future[Any]) -> None:  # in the thread
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_settle, done, ran)
+
+        threads.submit(work).add_done_callback(finished)
+        return done
 
     return run
+
+
+def _settle(done: StepFuture, ran: Future[Any]) -> None:
+    if done.done():  # whoever waited has given up
+        return
+    error = ran.exception()
+    if error is None:
+        done.set_result(ran.result())
+    else:
+        done.set_exception(error)
+
+
+def _descriptors() -> int:
+    """How many this process has open, without the one that counts them; -1 where the system does not tell."""
+    try:
+        return len(os.listdir("/proc/self/fd")) - 1
+    except OSError:
+        return -1
 
 
 def _taken(records: deque[Record]) -> Iterator[Change]:

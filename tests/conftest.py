@@ -8,6 +8,7 @@ no answer fails. Expressions may take long, but where a test asks for `seconds_o
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections import Counter
@@ -19,6 +20,7 @@ import hypothesis
 import pytest
 
 from gatewright.cel import budget
+from tests.harness.processes import Notices
 
 ROOT = Path(__file__).resolve().parent.parent
 ALL = os.environ.get("GATEWRIGHT_ALL") == "1"
@@ -26,10 +28,15 @@ OWN_FOLDERS = (os.environ.get("GATEWRIGHT_TOOLS"), f"{ROOT}/.tools/bin", f"{ROOT
 TOOL_FOLDERS = (*OWN_FOLDERS, os.environ.get("PATH"), "/usr/sbin")
 TOOL_PATH = os.pathsep.join(folder for folder in TOOL_FOLDERS if folder)
 
-# Random tests take the same way each time, so that a red run is about the change that it judges. Other ways are looked
-# for on purpose: GATEWRIGHT_SEEDS=random. Deadlines would measure the machine.
+pytest_plugins = ("tests.harness.seeds",)
+
+# Deadlines, and the complaint that examples are slow to draw, would measure the machine.
 hypothesis.settings.register_profile(
-    "gatewright", derandomize=os.environ.get("GATEWRIGHT_SEEDS") != "random", deadline=None, print_blob=True
+    "gatewright",
+    derandomize=False,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    print_blob=True,
 )
 hypothesis.settings.load_profile("gatewright")
 
@@ -72,6 +79,15 @@ def seconds_of_an_evaluation(monkeypatch: pytest.MonkeyPatch) -> float:
     return SECONDS
 
 
+@pytest.fixture
+def notices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Notices, None, None]:
+    """What commands that run in this process say of themselves, as to a service manager."""
+    heard = Notices(tmp_path)
+    monkeypatch.setenv("NOTIFY_SOCKET", heard.address)
+    yield heard
+    heard.close()
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers("needs"):
         for name in marker.args:
@@ -107,12 +123,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 # Skips: failures under --all, else counted by reason.
 
 CollectHook = Generator[None, pytest.CollectReport, pytest.CollectReport]
-Reports = pytest.StashKey[Counter[str]]()
+Reports = pytest.StashKey[dict[str, str]]()
+"""Test or module -> why it was skipped. Several processes of one run collect the same modules."""
 Claims = pytest.StashKey[Any]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[Reports] = Counter()
+    config.stash[Reports] = {}
+    config.pluginmanager.register(Skips(config.stash[Reports]), "skips")
 
 
 def _reason(report: Any) -> str:
@@ -121,30 +139,61 @@ def _reason(report: Any) -> str:
     return text.removeprefix("Skipped: ")
 
 
-def _judge(report: Any, config: pytest.Config) -> None:
-    if not report.skipped or hasattr(report, "wasxfail"):
-        return
-    if ALL:
+def _judge(report: Any) -> None:
+    if ALL and report.skipped and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
         report.longrepr = f"{report.nodeid}: skipped, which a full run does not allow: {_reason(report)}"
-    else:
-        config.stash[Reports][_reason(report)] += 1
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    _judge(report, item.config)
+    _judge(report)
     return report
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> CollectHook:
+def pytest_make_collect_report() -> CollectHook:
     report = yield
-    _judge(report, collector.config)
+    _judge(report)
     return report
+
+
+class Skips:
+    """Counts skips where reports of all test processes come together."""
+
+    def __init__(self, reasons: dict[str, str]) -> None:
+        self._reasons = reasons
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._count(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._count(report)
+
+    def _count(self, report: Any) -> None:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self._reasons[report.nodeid] = _reason(report)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    for reason, count in sorted(config.stash[Reports].items()):
+    for reason, count in sorted(Counter(config.stash[Reports].values()).items()):
         terminalreporter.write_line(f"skipped ({count}): {reason}")
+
+
+# Lanes (tests/harness/lanes).
+
+PROCESS_FOLDERS = tuple(str(ROOT / "tests" / name) for name in ("loopback", "faults", "cluster"))
+"""Everything below them starts servers; elsewhere a test says so with the marker `process`."""
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests and what they import stay for ever: no collection of garbage has to look at them again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if str(item.path).startswith(PROCESS_FOLDERS):
+            item.add_marker("process")

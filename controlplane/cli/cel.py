@@ -148,8 +148,7 @@ def _as_text(answer: Answer) -> Iterator[str]:
 
 def _with_caret(text: str, mistake: Mistake) -> Iterator[str]:
     yield f"error: line {mistake.line}, column {mistake.column}: {mistake.message}{mistake.hint}"
-    lines = text.splitlines() or [""]
-    line = lines[min(mistake.line, len(lines)) - 1]
+    line = text.split("\n")[mistake.line - 1]  # as `line_and_column` counts: other separators are parts of a line
     start = max(0, mistake.column - 61)  # a long line is shown around the place only
     shown = line[start : start + 120]
     before = "".join(letter if letter == "\t" else " " for letter in shown[: mistake.column - 1 - start])

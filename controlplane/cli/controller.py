@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 
 from controlplane import settings
 from controlplane.app import App
-from controlplane.cli import lines, running
+from controlplane.cli import lines, notify, running
 
 STDOUT = 1
 
@@ -23,7 +24,10 @@ async def _serve(arguments: argparse.Namespace) -> int:
     wanted = running.from_arguments(arguments)
     async with running.controller(wanted) as app:
         lines.Lines(lines.to_descriptor(STDOUT)).put(_announcement(wanted, app).encode())
-        await signals.stop.wait()
+        if await signals.unless_stopped(app.pipeline.ready.wait()):
+            notify.ready(os.environ, f"reading {wanted.directory}", running.addresses(app))
+            await signals.stop.wait()
+        notify.stopping(os.environ)
     return signals.code
 
 

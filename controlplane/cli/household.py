@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from controlplane import app as app_
@@ -20,6 +19,9 @@ GRACE = 4.0  # from SIGTERM to SIGKILL
 SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 STEADY_SECONDS = 30.0  # a proxy that ran this long starts its next pauses from the shortest again
 DEMO = "demo"
+
+Start = Callable[[children.Command, children.Output], Awaitable[children.Child]]
+"""Starts a child; raises OSError when the program cannot be run."""
 
 
 @dataclass(slots=True)
@@ -39,13 +41,20 @@ class Household:
     """Everything that `up` started."""
 
     def __init__(
-        self, app: app_.App, plan: fleet.Plan, output: children.Output, environment: Mapping[str, str]
+        self,
+        app: app_.App,
+        plan: fleet.Plan,
+        output: children.Output,
+        environment: Mapping[str, str],
+        start: Start = children.start,
     ) -> None:
         self.plan = plan
         self.demos: frozenset[demo.Server] = frozenset()
         self._app = app
         self._output = output
         self._environment = environment
+        self._start_child = start
+        self._clock = asyncio.get_running_loop().time
         self._lifeline = children.Lifeline()
         self._places: dict[str, int] = {}
         self._slots: dict[str, _Slot] = {}
@@ -72,7 +81,7 @@ class Household:
         while True:
             due = min((slot.due for slot in self._slots.values() if slot.child is None), default=None)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if due is None else max(0.0, due - time.monotonic())):
+                async with asyncio.timeout(None if due is None else max(0.0, due - self._clock())):
                     await self._news.wait()
             self._news.clear()
             await self.reconcile()
@@ -85,13 +94,13 @@ class Household:
         await self._reconcile_demos()
         for label, proxy in wanted.items():
             slot = self._slots.setdefault(label, _Slot(proxy))
-            if slot.child is None and time.monotonic() >= slot.due:
+            if slot.child is None and self._clock() >= slot.due:
                 await self._start(slot)
 
     async def _start(self, slot: _Slot) -> None:
         command = fleet.command(slot.proxy, self.plan, self._environment, self._lifeline.reading)
-        slot.code, slot.started = None, time.monotonic()
-        slot.child = await children.start(command, self._output)
+        slot.code, slot.started = None, self._clock()
+        slot.child = await self._start_child(command, self._output)
         slot.watch = asyncio.create_task(self._watch(slot, slot.child))
 
     async def _watch(self, slot: _Slot, child: children.Child) -> None:
@@ -99,7 +108,7 @@ class Household:
         code = await child.ended()
         if self._slots.get(slot.proxy.label) is not slot:
             return
-        now = time.monotonic()
+        now = self._clock()
         if now - slot.started > STEADY_SECONDS:
             slot.pause = SHORTEST_PAUSE
         self.say(f"{slot.proxy.label} ended with {code}; it is started again in {slot.pause:.0f} s")
@@ -120,7 +129,7 @@ class Household:
             return
         if self._demo is None:
             command = children.Command(DEMO, children.python(demo.__name__), self._environment, (), speaks=True)
-            self._demo = await children.start(command, self._output)
+            self._demo = await self._start_child(command, self._output)
             self._demo_watch = asyncio.create_task(self._watch_demo(self._demo))
         self.demos = servers
         await self._demo.say(demo.encode(servers))

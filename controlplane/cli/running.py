@@ -12,8 +12,9 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from pathlib import Path
+from typing import Any
 
 from controlplane import app, settings
 from controlplane.cli import exits, files, holders, lines
@@ -69,7 +70,6 @@ def taken(address: tuple[str, int]) -> str:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-            probe.listen()
         except OSError as error:
             shown = f"[{host}]" if ":" in host else host
             return f"{shown}:{port} cannot be listened on ({error.strerror}){holders.describe(port)}"
@@ -91,6 +91,16 @@ async def controller(wanted: settings.Settings) -> AsyncIterator[app.App]:
         raise exits.Failure(exits.USAGE, str(error)) from error
 
 
+def addresses(started: app.App) -> dict[str, str]:
+    """Where a controller listens, for the readiness notification."""
+    wanted = started.settings
+    return {
+        "ADMIN": settings.shown((wanted.admin[0], started.admin_port)),
+        "XDS": settings.shown((wanted.xds[0], started.xds.tcp_port or wanted.xds[1])),
+        "SOCKET": str(wanted.socket),
+    }
+
+
 class Signals:
     """SIGINT and SIGTERM as events. The first asks for an orderly end, a second SIGINT for an immediate one."""
 
@@ -101,6 +111,18 @@ class Signals:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._received, exits.INTERRUPTED)
         loop.add_signal_handler(signal.SIGTERM, self._received, exits.OK)
+
+    async def unless_stopped(self, work: Coroutine[Any, Any, object]) -> bool:
+        """Whether `work` came to its end; a signal cuts it short."""
+        task, stop = asyncio.create_task(work), asyncio.create_task(self.stop.wait())
+        await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if task.done():
+            task.result()
+            return True
+        task.cancel()
+        await asyncio.wait({task})
+        return False
 
     def _received(self, code: int) -> None:
         if self.stop.is_set():

@@ -13,12 +13,12 @@ import io
 import os
 import secrets
 import time
-from collections.abc import Coroutine, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from controlplane import app as app_
 from controlplane import settings
-from controlplane.cli import announcement, children, exits, fleet, running, summary
+from controlplane.cli import announcement, children, exits, fleet, notify, running, summary
+from controlplane.cli import household as household_
 from controlplane.cli.household import Household
 from gatewright.api.http_route import HTTPRoute
 
@@ -30,10 +30,11 @@ READY_PAUSE = 0.05
 def run(arguments: argparse.Namespace) -> int:
     """0 after SIGTERM, 130 after SIGINT; Failure when something that is needed is taken or absent."""
     running.log_to_stderr("[controller] ")
-    return asyncio.run(_run(arguments))
+    return asyncio.run(serve(arguments))
 
 
-async def _run(arguments: argparse.Namespace) -> int:
+async def serve(arguments: argparse.Namespace, start: household_.Start = children.start) -> int:
+    """`run` on a loop; `start` starts the children."""
     begin = time.monotonic()
     signals = running.Signals()
     wanted = running.from_arguments(arguments)
@@ -41,12 +42,13 @@ async def _run(arguments: argparse.Namespace) -> int:
     output = children.Output(io.FileIO(STDOUT, "wb", closefd=False), arguments.quiet)
     made, warnings = environment(os.environ)
     async with running.controller(wanted) as app:
-        household = Household(app, plan, output, made)
+        household = Household(app, plan, output, made, start)
         for warning in warnings:
             household.say(f"warning: {warning}")
         try:
             await _serve(app, household, signals, begin)
         finally:
+            notify.stopping(os.environ)
             await household.stop(signals.hurry)
             await asyncio.to_thread(output.drain)
     return signals.code
@@ -54,7 +56,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 def environment(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """The children's environment, and what the user should know about it."""
-    made, warnings = dict(given), []
+    made, warnings = {name: value for name, value in given.items() if name != notify.VARIABLE}, []
     if not made.get("SESSION_KEY"):
         made["SESSION_KEY"] = secrets.token_hex(32)
         warnings.append("SESSION_KEY is unset: these proxies share a random one, which is gone when they stop")
@@ -65,30 +67,18 @@ def environment(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 
 async def _serve(app: app_.App, household: Household, signals: running.Signals, begin: float) -> None:
-    if not await _until(signals, app.pipeline.ready.wait()):
+    if not await signals.unless_stopped(app.pipeline.ready.wait()):
         return
     for proxy in household.wanted():
         for page, port in proxy.pages.items():
             running.check_free((fleet.HOST, port), f"the {page} page of {proxy.label}", "stop it, or use --port-offset")
     _warn_of_taken_listeners(app, household)
     await household.reconcile()
-    if not await _until(signals, _ready(household)):
+    if not await signals.unless_stopped(_ready(household)):
         return
     household.say(_announcement(app, household, time.monotonic() - begin))
-    await _until(signals, household.follow())
-
-
-async def _until(signals: running.Signals, work: Coroutine[Any, Any, object]) -> bool:
-    """Whether `work` came to its end; a signal cuts it short."""
-    task, stop = asyncio.create_task(work), asyncio.create_task(signals.stop.wait())
-    await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-    stop.cancel()
-    if task.done():
-        task.result()
-        return True
-    task.cancel()
-    await asyncio.wait({task})
-    return False
+    notify.ready(os.environ, f"serving {app.settings.directory}", running.addresses(app))
+    await signals.unless_stopped(household.follow())
 
 
 async def _ready(household: Household) -> None:

@@ -157,9 +157,6 @@ def _next_state(
 
 
 def _pieces(contents: Mapping[str, bytes | None]) -> Iterator[Mapping[str, bytes | None]]:
-    if len(contents) <= PIECE:
-        yield contents
-        return
     items = list(contents.items())
     for start in range(0, len(items), PIECE):
         yield dict(items[start : start + PIECE])

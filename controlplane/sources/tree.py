@@ -71,6 +71,8 @@ class _File:
     pieces: tuple[str, ...] = ()
     decoded: tuple[Decoded, ...] = ()
     kept: tuple[Object, ...] = ()
+    parts: frozenset[ObjectKey] = frozenset()
+    """Of `kept` those that had no good state yet (`Decoded.remains`)."""
     in_error: int = 0
     with_problems: int = 0
 
@@ -182,8 +184,8 @@ class Tree:
         out, into = old.decoded[head : len(old.decoded) - tail], staged.decoded[head : len(staged.decoded) - tail]
         in_error = old.in_error + sum(piece.is_in_error for piece in into) - sum(piece.is_in_error for piece in out)
         problems = old.with_problems + _with_problems(into) - _with_problems(out)
-        kept = _kept(old, staged) if in_error else ()
-        new = _File(staged.pieces, staged.decoded, kept, in_error, problems)
+        kept, parts = _kept(old, staged) if in_error else ((), frozenset())
+        new = _File(staged.pieces, staged.decoded, kept, parts, in_error, problems)
         self._unreadable.pop(staged.file, None)
         self._files[staged.file] = new
         (self._troubled.add if problems else self._troubled.discard)(staged.file)
@@ -288,15 +290,20 @@ def _loses(old: Sequence[Decoded], new: Sequence[Decoded]) -> bool:
     return (in_error and not was_in_error) or not before <= {item.key for item in _objects(new)}
 
 
-def _kept(old: _File, staged: Staged) -> tuple[Object, ...]:
-    """Objects of the old text that the new one does not yield, and that its pieces in error may have been about."""
+def _kept(old: _File, staged: Staged) -> tuple[tuple[Object, ...], frozenset[ObjectKey]]:
+    """Objects of the old text that the new one does not yield, and that its pieces in error may have been about; and
+    which of them are but parts. What was good once stands before any part, a newer part before an older one."""
     named = {key for piece in staged.decoded for key in piece.named}
     is_broken = any(piece.is_broken for piece in staged.decoded)
     new = {item.key for item in _objects(staged.decoded)}
-    stood = {id(item) for piece in old.decoded for item in piece.remains}
-    candidates = {item.key: item for piece in staged.decoded for item in piece.remains}
-    candidates |= {item.key: item for item in old.objects() if id(item) not in stood}
-    return tuple(item for key, item in candidates.items() if key not in new and (is_broken or key in named))
+    good: dict[ObjectKey, Object] = {}
+    for item in old.objects():
+        if item.key not in old.parts:
+            good.setdefault(item.key, item)  # of an object that a file defines twice the first counts
+    parts = {item.key: item for item in old.kept if item.key in old.parts}
+    parts |= {item.key: item for piece in staged.decoded for item in piece.remains}
+    kept = tuple(item for key, item in (parts | good).items() if key not in new and (is_broken or key in named))
+    return kept, frozenset(item.key for item in kept) - good.keys()
 
 
 def _located(file: str, state: _File) -> Iterator[Problem]:

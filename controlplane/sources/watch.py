@@ -43,18 +43,19 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns at once; the thread ends soon."""
+        """Ends the thread, which takes no longer than what it is just doing, and gives everything back. The thread
+        itself must not close what `wake` writes to: by then the descriptor's number could be another file's."""
         self._stopping.set()
         self._events.wake()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._events.close()
 
     def _run(self) -> None:
-        try:
-            while not self._stopping.is_set():
-                paths = self._events.group(self._stopping)
-                if paths and not self._stopping.is_set():
-                    self._told(paths)
-        finally:
-            self._events.close()
+        while not self._stopping.is_set():
+            paths = self._events.group(self._stopping)
+            if paths and not self._stopping.is_set():
+                self._told(paths)
 
 
 class Events(Protocol):

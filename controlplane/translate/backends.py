@@ -19,10 +19,10 @@ from gatewright.api.kinds import there_is
 from gatewright.api.names import GROUP
 from gatewright.api.references import BackendObjectReference
 from gatewright.api.service import Service
-from gatewright.wire.v1 import backend_pb2
+from gatewright.wire.v1 import backend_pb2, policy_pb2
 
-# Application protocols that the proxy speaks upstream: HTTP/1.1 in plain text, and upgrades from it.
-APP_PROTOCOLS = frozenset({"", "http", "kubernetes.io/ws"})
+# Application protocols that the proxy speaks upstream: HTTP/1.1 in plain text, upgrades from it, HTTP/2 in plain text.
+APP_PROTOCOLS = frozenset({"", "http", "kubernetes.io/ws", "kubernetes.io/h2c"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,8 @@ class GatewayBackendView:
     host: str = ""
     port: int = 0
     unix_path: str = ""
+    policies: tuple[bytes, ...] = ()
+    """Its own policies, as messages of the wire."""
     refused: Condition | None = None
 
 
@@ -120,7 +122,7 @@ def _namesake(context: Context, backends: Backends, key: ObjectKey, missing: str
     """
     service, backend = context.fetch(backends.services, key), context.fetch(backends.gateway_backends, key)
     there = {"Service": service is not None, "GatewayBackend": backend is not None}
-    return "".join(there_is(kind, key) for kind, is_there in there.items() if is_there and kind != missing)
+    return next((there_is(kind, key) for kind, is_there in there.items() if is_there and kind != missing), "")
 
 
 def unresolved(reason: str, message: str) -> Condition:
@@ -136,8 +138,6 @@ def _resolve_service(
     if service.external:
         # Following names that a tenant chose would let routes reach anything the proxy can (CVE-2021-25740).
         return unresolved("InvalidKind", f"Service {key} is of type ExternalName, which has no endpoints")
-    if port is None:
-        return unresolved("BackendNotFound", f"Service {key}: the reference has no port")
     found = service.port(port)
     if found is None:
         return unresolved("BackendNotFound", f"Service {key} has no port {port}")
@@ -146,7 +146,7 @@ def _resolve_service(
     if found.app_protocol.lower() not in APP_PROTOCOLS:
         what = f"Service {key} port {port} has appProtocol {found.app_protocol}, which is not supported yet"
         return unresolved("UnsupportedProtocol", what)
-    return BackendKey("service", key.namespace, key.name, port)
+    return BackendKey("service", key.namespace, key.name, found.port)
 
 
 def _resolve_gateway_backend(
@@ -170,7 +170,12 @@ RESOLVERS = {
 def service_resource(key: BackendKey, port: PortView, *, empty: bool) -> bytes:
     """The Backend of a Service port. `empty` tells proxies not to wait for endpoints."""
     service = backend_pb2.ServiceBackend(
-        namespace=key.namespace, name=key.name, port=key.port, app_protocol=port.app_protocol, empty=empty
+        namespace=key.namespace,
+        name=key.name,
+        port=key.port,
+        app_protocol=port.app_protocol,
+        empty=empty,
+        port_name=port.name,
     )
     return wire.resource(key.resource, backend=backend_pb2.Backend(service=service))
 
@@ -178,4 +183,5 @@ def service_resource(key: BackendKey, port: PortView, *, empty: bool) -> bytes:
 def static_resource(key: BackendKey, view: GatewayBackendView) -> bytes:
     """The Backend of a GatewayBackend with a fixed address."""
     static = backend_pb2.StaticBackend(host=view.host, port=view.port, unix_path=view.unix_path)
-    return wire.resource(key.resource, backend=backend_pb2.Backend(static=static))
+    policies = [policy_pb2.Policy.FromString(policy) for policy in view.policies]
+    return wire.resource(key.resource, backend=backend_pb2.Backend(static=static, policies=policies))

@@ -37,7 +37,7 @@ class BackendKey(NamedTuple):
 
 
 class BackendUse(NamedTuple):
-    """A Gateway has a route to a backend, so its proxies need it."""
+    """A Gateway has a route to a backend, or a policy that calls it, so its proxies need it."""
 
     gateway: ObjectKey
     backend: BackendKey

@@ -1,7 +1,8 @@
 """Views and statuses of two of our own kinds: GatewayBackend and GatewayParameters (spec 1). Policies have rooms of
 their own (`policies`, `policy_status`).
 
-Of GatewayBackend, `static` works. What the other settings hold is not read yet: such an object is refused by name.
+Of GatewayBackend, `static` and the version of HTTP work. What the other settings hold is not read yet: such an object
+is refused by name.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from controlplane.translate import support
 from controlplane.translate.backends import GatewayBackendView
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.fleet import FleetView, programmed, rejected
+from gatewright.api import to_wire
 from gatewright.api.gateway_backend import GatewayBackend
 from gatewright.api.metadata import KubeObject
 
@@ -34,7 +36,13 @@ def backend_view(backend: GatewayBackend) -> GatewayBackendView:
     static = backend.spec.static
     if condition is not None or static is None:
         return GatewayBackendView(refused=condition)
-    return GatewayBackendView(host=static.host or "", port=static.port or 0, unix_path=static.unix_path or "")
+    policies = to_wire.backend_policies(backend.spec.policies)
+    return GatewayBackendView(
+        host=static.host or "",
+        port=static.port or 0,
+        unix_path=static.unix_path or "",
+        policies=tuple(policy.SerializeToString(deterministic=True) for policy in policies),
+    )
 
 
 def backend_status(

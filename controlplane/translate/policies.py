@@ -35,14 +35,14 @@ Credentials = BasicAuthentication | APIKeyAuthentication
 KIND = "GatewayPolicy"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyTranslation:
     """What a policy says, wherever it attaches."""
 
-    fields: tuple[tuple[Setting, bytes], ...] = ()
+    fields: tuple[tuple[Setting, bytes], ...]
     """Each top-level field, and its Policy message without places."""
-    order: str = ""
-    override: bool = False
+    order: str
+    override: bool
     backends: tuple[BackendKey, ...] = ()
     """Those that it calls."""
     secrets: tuple[ObjectKey, ...] = ()
@@ -53,7 +53,7 @@ class PolicyTranslation:
     """`Accepted` False: nothing of it is sent but guards, which refuse what they cover."""
     invalid: Condition | None = None
     """`Accepted` True, but fields refuse what they cover."""
-    refusing: frozenset[str] = frozenset()
+    refusing: frozenset[str]
     """Names of these fields."""
     unresolved: Condition | None = None
 
@@ -168,7 +168,7 @@ def claims(key: ObjectKey, policy: PlacedPolicy) -> dict[ClaimKey, tuple[Claim[O
 
 def _inherits(phase: Phase) -> bool:
     """`strategy.inheritance` is about traffic alone."""
-    return phase is not Phase.FRONTEND
+    return phase.section == "traffic"
 
 
 class _Envelope:
@@ -227,6 +227,9 @@ class _Translator:
             references = to_wire.References(self._references.backend, self._references.secrets)
             for message in to_wire.policies(traffic, references):
                 yield Phase(("traffic", traffic.phase)), message
+        if self._policy.spec.backend is not None:
+            for message in to_wire.backend_policies(self._policy.spec.backend):
+                yield Phase.BACKEND, message
 
 
 def _partially_valid(invalid: Mapping[str, str]) -> Condition | None:

@@ -1,8 +1,8 @@
 """What a GatewayPolicy attaches to: the places that its references and selectors name, and the Gateways concerned.
 
 A collection of its own, as the attachment of routes is: what a policy says is not read here. Which targets it missed is
-said in its status (Gateway API PolicyStatus: one ancestor per Gateway). Targets of kinds that carry backend policies
-alone have no place here yet, because nothing is sent of such policies.
+said in its status (Gateway API PolicyStatus: one ancestor per Gateway). A Service or GatewayBackend is a place on the
+Gateways with a route that uses it, or a policy that calls it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class Targets:
     routes: Collection[ObjectKey, RouteView]
     services: Collection[ObjectKey, ServiceView]
     gateway_backends: Collection[ObjectKey, GatewayBackendView]
-    uses: Index[tuple[str, ObjectKey], BackendUse, Any]
+    uses: Index[tuple[str, ObjectKey], BackendUse, Any] | None
+    """Of backends, by kind and object. None: nobody's are looked up."""
     labelled: Mapping[str, Index[Label, ObjectKey, Any]]
     """Kind to its objects by label."""
 
@@ -184,7 +185,7 @@ def _service(context: Context, targets: Targets, key: ObjectKey, target: Target)
     users = _users(context, targets, "service", key)
     if target.section is not None and target.section not in sections:
         return Missing(f"Service {key} has no port {target.section}", users)
-    return Found(users)
+    return Found(users, users)
 
 
 def _gateway_backend(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
@@ -193,10 +194,12 @@ def _gateway_backend(context: Context, targets: Targets, key: ObjectKey, target:
     users = _users(context, targets, "gatewaybackend", key)
     if target.section is not None:
         return Missing(f"GatewayBackend {key} has no part {target.section}", users)
-    return Found(users)
+    return Found(users, users)
 
 
 def _users(context: Context, targets: Targets, kind: str, key: ObjectKey) -> tuple[ObjectKey, ...]:
+    if targets.uses is None:
+        return ()
     return tuple(use.gateway for use, _ in context.fetch_index(targets.uses, (kind, key)))
 
 

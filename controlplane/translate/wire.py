@@ -12,11 +12,16 @@ REVISION: Final = 1
 POLICIES: Final = 2
 """The revision that brought Policy and Secret resources, and cors among a route's own policies."""
 
+BACKEND_POLICIES: Final = 3
+"""The revision that brought policies of backends."""
+
 
 def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.kind, under its field name
     """The bytes of a Resource that carries the one message given."""
     ((name, content),) = kind.items()
     revision = POLICIES if name in ("policy", "secret") or (name == "route" and _has_cors(content)) else REVISION
+    if name == "backend" and content.policies:
+        revision = BACKEND_POLICIES
     message = resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)
     return message.SerializeToString(deterministic=True)
 

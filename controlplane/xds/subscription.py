@@ -26,6 +26,7 @@ class Subscription:
     """One type URL of one stream. `base` is what was sent, `settled` what was sent and answered."""
 
     __slots__ = (
+        "_anew",
         "_known",
         "_resend",
         "_text",
@@ -57,6 +58,8 @@ class Subscription:
         self.base_sequence = 0
         self.settled: ResourceMap = EMPTY
         self.fresh = True
+        self._anew = False
+        """Everything is to be sent again, whatever state the stream holds."""
 
     def __repr__(self) -> str:
         asked = [WILDCARD] * self.wildcard + sorted(self.names)
@@ -69,7 +72,7 @@ class Subscription:
     @property
     def dirty(self) -> bool:
         """Whether something must be sent although the snapshot is the one that was sent."""
-        return self.fresh or bool(self._resend)
+        return self.fresh or self._anew or bool(self._resend)
 
     @property
     def common(self) -> bool:
@@ -106,7 +109,7 @@ class Subscription:
             self._resend.add(name)
         elif not self.wildcard:
             # The client dropped everything unnamed when it left, so everything is sent again.
-            self.wildcard = True
+            self.wildcard = self._anew = True
             self._resend.update(known for known in self.names if known in self.base)
             self.base, self.base_sequence = EMPTY, 0
 
@@ -114,6 +117,7 @@ class Subscription:
         if name == WILDCARD:
             self.wildcard = False
             self._resend &= self.names
+            self._known = {known: version for known, version in self._known.items() if known in self.names}
             return
         self.names.discard(name)
         if self.wildcard:
@@ -121,6 +125,7 @@ class Subscription:
             self._resend.add(name)
         else:
             self._resend.discard(name)
+            self._known.pop(name, None)  # the client has dropped it
 
     def difference(self, target: ResourceMap) -> Difference:
         """What this stream lacks to hold `target`, as far as it subscribes to it."""
@@ -152,10 +157,10 @@ class Subscription:
     def sent(self, target: ResourceMap, sequence: int) -> None:
         """The difference to `target`, the state of that sequence, is on its way."""
         self.base, self.base_sequence = target, sequence
-        if self.fresh or self._known or self._resend:
+        if self.fresh or self._anew or self._known or self._resend:
             self._known = {}
             self._resend.clear()
-            self.fresh = False
+            self.fresh = self._anew = False
 
 
 def _weight(names: Iterable[str]) -> int:

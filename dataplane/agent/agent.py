@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from dataplane.agent import holders, pages
 from dataplane.agent.files import FilesWatch
 from dataplane.agent.journey import Journey
+from dataplane.agent.notify import Notifier
 from dataplane.agent.pages import Routes
-from dataplane.agent.process import WorkerProcess
+from dataplane.agent.process import Launch, WorkerProcess
 from dataplane.agent.reports import Reports
 from dataplane.agent.resources import FILE, XDS, Resources
 from dataplane.agent.sockets import Sockets
@@ -42,13 +43,13 @@ ORPHAN_DRAIN = 1.0
 
 
 class Agent:
-    """One proxy. `command` starts a worker; `first` is the configuration file as read at the start; `lives` are workers
+    """One proxy. `launch` starts a worker; `first` is the configuration file as read at the start; `lives` are workers
     that are started already."""
 
     def __init__(
         self,
         settings: Settings,
-        command: Sequence[str],
+        launch: Launch,
         first: Loaded | None,
         pace: Pace,
         lives: Sequence[WorkerProcess] = (),
@@ -59,11 +60,13 @@ class Agent:
         self._sockets = Sockets(settings.workers, settings.port_offset)
         resources = Resources()
         told = _for_workers(settings, levels)
-        self._workers = Workers(told, command, resources, self._sockets, self._metrics, pace, lives)
+        self._workers = Workers(told, launch, resources, self._sockets, self._metrics, pace, lives)
         self._journey = Journey(resources, self._workers, self._sockets, self._metrics)
         self._reports = Reports(settings, levels, self._journey, self._metrics, self._pending)
         self._ending: asyncio.Future[tuple[float, float]] = asyncio.get_running_loop().create_future()
         self._servers: list[asyncio.Server] = []
+        self._notifier = Notifier(settings.notify_socket)
+        self._journey.on_ready = self._notify_ready
         self._file = self._make_file_source(first)
         self._xds = self._make_xds_client()
 
@@ -72,6 +75,7 @@ class Agent:
         asyncio.get_running_loop().set_exception_handler(FilesWatch().heard)
         if not await self._open_pages():
             await self._workers.dismiss()
+            self._close()
             return BIND_FAILED
         self._heed_signals()
         async with asyncio.TaskGroup() as group:
@@ -85,27 +89,39 @@ class Agent:
             self._sockets.release()
             await self._workers.drain(minimum, maximum)
             lives.cancel()
+        self._close()
+        return OK
+
+    def _close(self) -> None:
+        """Nobody can ask any more, so there is nothing left to answer from."""
         for server in self._servers:
             server.close()
-        return OK
+        self._workers.close()
 
     def _pending(self) -> list[str]:
         return ["end of this process"] if self._ending.done() else self._journey.pending()
 
+    def _notify_ready(self) -> None:
+        self._notifier.ready(self._reports.pages, self._sockets.addresses())
+
     async def _open_pages(self) -> bool:
         addresses = self._settings.pages
-        for address, routes in (
-            (addresses.admin, self._reports.admin()),
-            (addresses.stats, self._reports.stats()),
-            (addresses.readiness, self._reports.readiness()),
+        for name, address, routes in (
+            ("admin", addresses.admin, self._reports.admin()),
+            ("stats", addresses.stats, self._reports.stats()),
+            ("readiness", addresses.readiness, self._reports.readiness()),
         ):
-            if address is not None and not await self._open_page(address, routes):
+            if address is not None and not await self._open_page(name, address, routes):
                 return False
+        if self._reports.pages:
+            log.info("pages served", extra={"fields": self._reports.pages})
         return True
 
-    async def _open_page(self, address: Address, routes: Routes) -> bool:
+    async def _open_page(self, name: str, address: Address, routes: Routes) -> bool:
         try:
-            self._servers.append(await pages.serve(address, routes))
+            server = await pages.serve(address, routes)
+            self._servers.append(server)
+            self._reports.pages[name] = pages.where(server, address)
         except OSError as error:
             why = error.strerror or str(error)
             if error.errno == errno.EADDRINUSE:
@@ -165,6 +181,7 @@ class Agent:
                     slot.life.kill()
             return
         log.info("%s: draining", why, extra={"fields": {"minimum": minimum, "maximum": maximum}})
+        self._notifier.stopping()
         self._ending.set_result((minimum, maximum))
 
 

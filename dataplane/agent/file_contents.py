@@ -34,7 +34,8 @@ class Contents:
         """A content, without line breaks at its end: editors put them there. Raises `Unreadable`."""
         if content.env is not None:
             return _whole("env", f'the variable "{content.env}"', _variable(content.env))
-        path = self._folder / (content.file or "")
+        assert content.file is not None  # one that is written in the file itself is not read
+        path = self._folder / content.file
         self.stamps[path] = _stamp_or_none(path)
         return _whole("file", f'"{path}"', _file(path))
 

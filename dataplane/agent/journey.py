@@ -24,7 +24,8 @@ TRY_AGAIN = 2.0
 
 
 class Journey:
-    """`on_healing` is called when a bind of the control plane listens that it was told does not."""
+    """`on_ready` is called once, when every worker serves a whole state and its binds were opened; `on_healing` when a
+    bind of the control plane listens that it was told does not."""
 
     def __init__(self, resources: Resources, workers: Workers, sockets: Sockets, metrics: Metrics) -> None:
         self.resources, self.workers, self.sockets = resources, workers, sockets
@@ -32,6 +33,7 @@ class Journey:
         """What workers refuse: name -> reason."""
         self.failures: dict[str, str] = {}
         """Binds that do not listen: key -> reason."""
+        self.on_ready: Callable[[], None] = _nobody
         self.on_healing: Callable[[], None] = _nobody
         self._metrics = metrics
         self._one_at_a_time = asyncio.Lock()
@@ -71,6 +73,7 @@ class Journey:
         """Open ports that were in use when they are free; until cancelled."""
         while True:
             await asyncio.sleep(TRY_AGAIN)
+            self._tell_when_ready()  # a worker that failed again and again was not waited for, and may serve by now
             if self.failures:
                 async with self._one_at_a_time:
                     before = self._held_up(XDS)
@@ -92,6 +95,7 @@ class Journey:
             self._was_ready = True
             after = f"{time.monotonic() - self._began:.2f}s"
             log.info("ready", extra={"fields": {"after": after, "binds": len(self.sockets.listening())}})
+            self.on_ready()
 
     def _tell_of_healing(self, before: Mapping[str, str]) -> None:
         if before.keys() - self._held_up(XDS).keys():
@@ -138,4 +142,4 @@ class Journey:
 
 
 def _nobody() -> None:
-    """There is no control plane to tell."""
+    """Who wants to know says so."""

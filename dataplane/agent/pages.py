@@ -11,7 +11,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -64,6 +64,11 @@ async def serve(address: Address, routes: Routes) -> asyncio.Server:
     if address.host == "localhost":
         return await asyncio.start_server(handle, "localhost", address.port, limit=MAX_HEAD)
     return await asyncio.start_server(handle, sock=_listening(address), limit=MAX_HEAD)
+
+
+def where(server: asyncio.Server, address: Address) -> str:
+    """Where it listens: `address`, with the port that the system chose where that says 0."""
+    return str(address if address.path else replace(address, port=server.sockets[0].getsockname()[1]))
 
 
 def _unix(path: str) -> socket.socket:

@@ -12,9 +12,8 @@ import logging
 import os
 import signal
 import socket
-import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Protocol
 
 from dataplane.link import codec, messages
 from dataplane.link.channel import Channel
@@ -22,8 +21,59 @@ from dataplane.link.messages import Message, Record, WantedBind
 
 log = logging.getLogger("dataplane.agent.workers")
 
-HIDDEN = ("SESSION_KEY",)
-"""Variables that a worker gets over the link instead: a child's environment can be read."""
+HIDDEN = ("SESSION_KEY", "NOTIFY_SOCKET")
+"""Variables that a worker does not get: the key comes over the link, since a child's environment can be read; the
+service manager hears of the proxy from the agent alone."""
+
+
+class Started(Protocol):
+    """A worker that was started, whatever it runs in."""
+
+    @property
+    def pid(self) -> int: ...
+
+    async def wait(self) -> int:
+        """Its exit status when it has ended, negative for a signal (as subprocess gives it)."""
+        ...
+
+    def kill(self) -> None:
+        """At once; nothing happens when it has ended."""
+        ...
+
+
+Launch = Callable[[socket.socket], Awaitable[Started]]
+"""Starts a worker with its end of the link, which stays the caller's to close. Raises OSError when it cannot."""
+
+
+def by_command(command: Sequence[str]) -> Launch:
+    """Workers that are processes: the command is given `--link-fd` and the descriptor of the link."""
+
+    async def launch(link: socket.socket) -> Started:
+        return _Subprocess(
+            await asyncio.create_subprocess_exec(
+                *command,
+                "--link-fd",
+                str(link.fileno()),
+                stdin=asyncio.subprocess.DEVNULL,
+                env={name: value for name, value in os.environ.items() if name not in HIDDEN},
+                pass_fds=(link.fileno(),),
+            )
+        )
+
+    return launch
+
+
+class _Subprocess:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.pid = process.pid
+        self.wait = process.wait
+
+    def kill(self) -> None:
+        if self._process.returncode is None:
+            # Not by the process object: that one looks for the exit status first, and would take it from its watcher.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
 
 class WorkerProcess:
@@ -33,7 +83,8 @@ class WorkerProcess:
     def __init__(self, index: int, heard: Callable[[WorkerProcess], None]) -> None:
         self.index = index
         self.heard = heard
-        self.started = self.last_pong = time.monotonic()
+        self._clock = asyncio.get_running_loop().time
+        self.started = self.last_pong = self._clock()
         self.prepared = 0
         """Number of the newest state that it serves, or will from the commit on."""
         self.accepts = False
@@ -48,7 +99,7 @@ class WorkerProcess:
         """Why its link ended, when that was not its end."""
         self.is_condemned = False
         """It was killed and its end is awaited."""
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Started | None = None
         self._channel: Channel | None = None
         self._dumps: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._number = 0
@@ -58,19 +109,12 @@ class WorkerProcess:
     def pid(self) -> int:
         return self._process.pid if self._process is not None else 0
 
-    async def start(self, command: Sequence[str]) -> None:
-        """Raises OSError when the program cannot be run."""
+    async def start(self, launch: Launch) -> None:
+        """Raises OSError when it cannot be started."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
             try:
-                self._process = await asyncio.create_subprocess_exec(
-                    *command,
-                    "--link-fd",
-                    str(theirs.fileno()),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    env={name: value for name, value in os.environ.items() if name not in HIDDEN},
-                    pass_fds=(theirs.fileno(),),
-                )
+                self._process = await launch(theirs)
             except BaseException:
                 ours.close()
                 raise
@@ -123,10 +167,8 @@ class WorkerProcess:
     def kill(self) -> None:
         """At once, without a chance to clean up."""
         self.is_condemned = True
-        if self._process is not None and self._process.returncode is None:
-            # Not by the process object: that one looks for the exit status first, and would take it from its watcher.
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGKILL)
+        if self._process is not None:
+            self._process.kill()
 
     def hang_up(self) -> None:
         """Close the link: the worker drains and ends as if the agent had died."""
@@ -136,7 +178,7 @@ class WorkerProcess:
     def _on_message(self, message: Message, fd: int) -> None:
         if fd >= 0:
             os.close(fd)  # no message from a worker carries one
-        self.last_pong = time.monotonic()  # whatever it says, its loop turns
+        self.last_pong = self._clock()  # whatever it says, its loop turns
         _HEARD.get(type(message), WorkerProcess._nonsense)(self, message)
         self.heard(self)
 
@@ -149,7 +191,7 @@ class WorkerProcess:
 
     def _has_prepared(self, message: Any) -> None:
         if not self.prepared and message.number:
-            after = f"{time.monotonic() - self.started:.2f}s"
+            after = f"{self._clock() - self.started:.2f}s"
             log.info("worker serves", extra={"fields": {"worker": self.index, "pid": self.pid, "after": after}})
         self.prepared = message.number
         self.refused = message.refused
@@ -162,7 +204,7 @@ class WorkerProcess:
         self.opened.discard(message.key)
 
     def _ponged(self, message: Any) -> None:
-        self.last_pong, self._answered = time.monotonic(), message.number
+        self._answered = message.number
 
     def _dumped(self, message: Any) -> None:
         future = self._dumps.get(message.number)
@@ -174,13 +216,13 @@ class WorkerProcess:
         self.kill()
 
 
-async def start_all(count: int, command: Sequence[str]) -> list[WorkerProcess]:
+async def start_all(count: int, launch: Launch) -> list[WorkerProcess]:
     """A worker for each place, which nobody listens to yet; without those that cannot be started."""
     lives = []
     for index in range(count):
         life = WorkerProcess(index, _nobody)
         with contextlib.suppress(OSError):  # `agent/workers` tries again, and tells
-            await life.start(command)
+            await life.start(launch)
             lives.append(life)
     return lives
 

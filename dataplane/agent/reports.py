@@ -36,6 +36,8 @@ class Reports:
         self._journey, self._metrics = journey, metrics
         self._pending = pending
         self.xds: XdsClient | None = None
+        self.pages: dict[str, str] = {}
+        """Name -> address of those that are served."""
 
     def admin(self) -> Routes:
         return Routes({"/config_dump": self._dump, "/logging": self._show_levels}, {"/logging": self._set_levels})
@@ -74,6 +76,7 @@ class Reports:
             "workers": [{"index": slot.index, "pid": slot.pid} for slot in journey.workers.slots],
             "xds": None if self.xds is None else {"connected": self.xds.is_connected, "version": self.xds.version},
             "pending": self._pending(),
+            "pages": self.pages,
             "listening": journey.sockets.listening(),
             "failed": journey.failures,
             "resources": dump.resources(journey.resources, journey.refused),

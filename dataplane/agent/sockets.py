@@ -38,11 +38,13 @@ class Difference:
 
 
 class Sockets:
-    """All sockets of one proxy. `offset` is added to every port."""
+    """All sockets of one proxy. `offset` is added to every port; None: the system chooses a port for each place."""
 
-    def __init__(self, workers: int, offset: int) -> None:
+    def __init__(self, workers: int, offset: int | None) -> None:
         self._workers, self._offset = workers, offset
         self._open: dict[Place, list[socket.socket]] = {}
+        self._chosen: dict[Place, int] = {}
+        """Ports in use, or in use until now, for `log_closed`."""
         self._told: dict[Place, str] = {}
         """Failures that were logged."""
         self._any_address = tcp.any_address()
@@ -57,7 +59,7 @@ class Sockets:
         """Listen there. Answers why not, or nothing; both are logged, the same failure once."""
         fields = {"bind": place.bind, "address": self._at(place), "source": source}
         try:
-            self._open[place] = self._listen(place)
+            self._open[place] = sockets = self._listen(place)
         except OSError as error:
             reason = self._reason(place, error)
             if self._told.get(place) != reason:
@@ -65,7 +67,9 @@ class Sockets:
                 log.error("bind failed: %s", reason, extra={"fields": fields})
             return reason
         self._told.pop(place, None)
-        log.info("bind opened", extra={"fields": fields})
+        if not self._port(place):
+            self._chosen[place] = sockets[0].getsockname()[1]
+        log.info("bind opened", extra={"fields": {**fields, "address": self._at(place)}})
         return ""
 
     def close(self, place: Place) -> None:
@@ -76,6 +80,7 @@ class Sockets:
     def log_closed(self, place: Place, source: str) -> None:
         """Nobody listens there any more."""
         fields = {"bind": place.bind, "address": self._at(place), "source": source}
+        self._chosen.pop(place, None)
         log.info("bind closed", extra={"fields": fields})
 
     def release(self) -> None:
@@ -100,26 +105,42 @@ class Sockets:
             found.setdefault(place.bind, []).append(self._at(place))
         return found
 
+    def addresses(self) -> Mapping[int, list[str]]:
+        """Configured port -> addresses that listen for it."""
+        found: dict[int, list[str]] = {}
+        for place in sorted(self._open):
+            found.setdefault(place.port, []).append(self._at(place))
+        return found
+
     def _places(self, bind: WantedBind) -> list[Place]:
         return [Place(bind.key, address, bind.port) for address in bind.addresses or (self._any_address,)]
 
     def _at(self, place: Place) -> str:
-        return tcp.host_port(place.address, place.port + self._offset)
+        return tcp.host_port(place.address, self._chosen.get(place) or self._port(place))
+
+    def _port(self, place: Place) -> int:
+        """The port to ask for; 0: any."""
+        return 0 if self._offset is None else place.port + self._offset
 
     def _listen(self, place: Place) -> list[socket.socket]:
-        port = place.port + self._offset
-        if not 0 < port < 65536:
-            raise OSError(errno.EINVAL, f"there is no such port (offset {self._offset})")
-        tcp.probe(place.address, port)
+        port = self._port(place)
+        if self._offset is not None:
+            if not 0 < port < 65536:
+                raise OSError(errno.EINVAL, f"there is no such port (offset {self._offset})")
+            tcp.probe(place.address, port)
         if not tcp.CAN_SHARE_PORT:
             return [tcp.listen(place.address, port, shared=False)] * self._workers
         with contextlib.ExitStack() as undo:
-            sockets = [undo.enter_context(tcp.listen(place.address, port, shared=True)) for _ in range(self._workers)]
+            sockets = [undo.enter_context(tcp.listen(place.address, port, shared=True))]
+            port = sockets[0].getsockname()[1]  # the others join the first, whose port the system may have chosen
+            sockets += [
+                undo.enter_context(tcp.listen(place.address, port, shared=True)) for _ in range(self._workers - 1)
+            ]
             undo.pop_all()
         return sockets
 
     def _reason(self, place: Place, error: OSError) -> str:
-        port = place.port + self._offset
+        port = self._port(place)
         at = tcp.host_port(place.address, port)
         cure = _CURES.get(error.errno or 0, "")
         if error.errno == errno.EADDRINUSE:

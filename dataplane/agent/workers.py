@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dataplane.agent import commit
-from dataplane.agent.process import WorkerProcess
+from dataplane.agent.process import Launch, WorkerProcess
 from dataplane.agent.resources import Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.bootstrap import WorkerSettings
@@ -87,14 +86,14 @@ class Workers:
     def __init__(
         self,
         settings: WorkerSettings,
-        command: Sequence[str],
+        launch: Launch,
         resources: Resources,
         sockets: Sockets,
         metrics: Metrics,
         pace: Pace,
         lives: Sequence[WorkerProcess] = (),
     ) -> None:
-        self._settings, self._command = settings, command
+        self._settings, self._launch = settings, launch
         self._resources, self._sockets = resources, sockets
         self._metrics, self._pace = metrics, pace
         self.slots = [Slot(i, Region.create(f"gatewright-worker-{i}", SECTIONS)) for i in range(settings.workers)]
@@ -182,6 +181,11 @@ class Workers:
                 log.warning("worker did not end in time and is killed", extra=_who(life))
                 life.kill()
 
+    def close(self) -> None:
+        """Give back the shared memory; nothing is asked of the workers, or of their numbers, afterwards."""
+        for region in (self._common, *(slot.region for slot in self.slots)):
+            region.close()
+
     def set_levels(self, default: str, modules: Mapping[str, str]) -> None:
         """Of those that live, and of those to come."""
         self._settings = replace(self._settings, log_default=default, log_modules=dict(modules))
@@ -215,7 +219,7 @@ class Workers:
         if life is None:
             life = WorkerProcess(slot.index, self._heard)
             try:
-                await life.start(self._command)
+                await life.start(self._launch)
             except OSError as error:
                 log.error("worker %d cannot be started: %s", slot.index, error)
                 return "start"
@@ -261,11 +265,12 @@ class Workers:
 
     async def _watch(self) -> None:
         """Heartbeats."""
-        now = time.monotonic()
+        clock = asyncio.get_running_loop().time
+        now = clock()
         while True:
             before = now
             await asyncio.sleep(self._pace.heartbeat)
-            now = time.monotonic()
+            now = clock()
             # An agent that was stopped itself has heard nobody meanwhile: that is no silence of the workers.
             deaf = max(0.0, now - before - 2 * self._pace.heartbeat)
             for slot, life in [(slot, slot.life) for slot in self.slots if slot.life is not None]:

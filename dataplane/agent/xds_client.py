@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -62,9 +61,10 @@ class XdsClient:
     async def run(self) -> None:
         """Converse; try again; for ever."""
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, random.random)
+        clock = asyncio.get_running_loop().time
         while True:
-            started, reason = time.monotonic(), await self._talk()
-            was_good = self.is_connected and time.monotonic() - started > STEADY
+            started, reason = clock(), await self._talk()
+            was_good = self.is_connected and clock() - started > STEADY
             self._disconnected(reason)
             if was_good:
                 backoff.reset()

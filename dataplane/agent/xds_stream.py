@@ -90,8 +90,8 @@ class XdsStream:
         self._incoming = _Incoming()
         self._state = ""
         """The version of the state that is held, while nothing is refused."""
-        self._claim = ""
-        """What this stream claimed and nobody has answered yet."""
+        self._claim: str
+        """What this stream claimed and nobody has answered yet; `open` sets it."""
 
     def open(self) -> list[Request]:
         """The first requests of a new stream."""

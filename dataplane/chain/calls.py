@@ -1,4 +1,5 @@
-"""What a policy may ask of the network: one HTTP request to a backend of the configuration, and its whole answer.
+"""What a policy may ask of the network: one HTTP request to a backend of the configuration, with its answer whole or,
+where content flows both ways, in parts.
 
 The contract. The real one is `upstream/calls`, which goes through the same endpoints, pools and deadlines as requests
 of clients; tests use `tests/fakes/calls`. Policies open no sockets.
@@ -43,7 +44,38 @@ class CallAnswer:
     body: bytes = field(repr=False)
 
 
+class CallStream(Protocol):
+    """A call whose content passes in parts, both ways at once: one sends while another receives.
+
+    Memory is bounded: `send` waits while the endpoint takes no more, and what nobody receives stops the endpoint. Who
+    opened it ends it by `cancel`, in a `finally`.
+    """
+
+    trailers: bytes
+    """Trailer lines of the answer, once `receive` has answered b""."""
+
+    async def send(self, data: bytes, end: bool = False) -> None:
+        """More content of the request; `end`: the last. Raises `CallFailed`, also when the answer ended before."""
+
+    async def end(self, trailers: bytes = b"") -> None:
+        """The request ends, with these trailer lines. Raises `CallFailed`."""
+
+    async def head(self) -> CallAnswer:
+        """Status and header lines of the final response, as an answer without body. Raises `CallFailed`."""
+
+    async def receive(self) -> bytes:
+        """The next part of the answer's content; b"": it has ended. Raises `CallFailed` when it breaks off."""
+
+    def cancel(self) -> None:
+        """Give the call up. Who waits in it gets `CallFailed` ("lost"). No error when it is over."""
+
+
 class Calls(Protocol):
+    def stream(self, backend: str, request: CallRequest, seconds: float) -> CallStream:
+        """Begin a call to an endpoint of the Backend with this key. `request.body` is the first of the content, of
+        which more may follow. `seconds`: until the head of the answer; what is after it is its caller's to bound."""
+        ...
+
     async def http(self, backend: str, request: CallRequest, seconds: float, max_body: int = 1024 * 1024) -> CallAnswer:
         """Send a request to an endpoint of the Backend with this key and await the answer.
 

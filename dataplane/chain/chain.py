@@ -1,17 +1,17 @@
 """The steps of a route as one function.
 
-The hooks of a chain are called from a generated function: one after the other, no loop, no index. Its code depends only
-on which steps have a hook and which of these may answer, so code is compiled once per shape and bound to a route's
-hooks by a closure (0.2 us). A single hook that never answers is the function itself.
-A hook that has to wait hands over (index, awaitable); `drive` awaits it and resumes at the next step.
+What calls the hooks of a chain is made when the chain is: only steps that have a hook are in it, and a single hook that
+never answers is the function itself. A hook that has to wait hands over (index, awaitable); `drive` awaits it and
+resumes at the next step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from functools import cache
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
+from dataplane.chain import streaming
 from dataplane.chain.filter import BUFFER_LIMIT, WHOLE, EndHook, Filter, RequestHook, ResponseHook
 from dataplane.chain.reply import Reply
 
@@ -42,10 +42,8 @@ class Chain:
 
     __slots__ = (
         "__weakref__",
-        "body",
         "end",
         "filters",
-        "may_wait",
         "request",
         "request_hooks",
         "response",
@@ -56,19 +54,14 @@ class Chain:
     def __init__(self, filters: Iterable[Filter]) -> None:
         self.filters = tuple(filters)
         requests, responses, ends, silent = [], [], [], []
-        self.may_wait, self.body = False, 0
         self.response_body = 0
         """Bytes of a response body that are held for these steps at most; 0: none of them reads it."""
         for step in self.filters:
-            requests.append(step.request)
-            responses.append(step.response)
-            silent.append(step.silent)
+            requests.append(streaming.on_request(step))
+            responses.append(streaming.on_response(step))
+            silent.append(step.silent and step.response_stream is None)
             if step.end is not None:
                 ends.append(step.end)
-            if step.may_wait:
-                self.may_wait = True
-            if step.body and self.body >= 0:
-                self.body = max(step.body, self.body) if step.body > 0 else WHOLE
             if step.response_body:
                 wanted = BUFFER_LIMIT if step.response_body == WHOLE else step.response_body
                 self.response_body = max(wanted, self.response_body)
@@ -92,33 +85,38 @@ _NO_HOOKS = tuple((None,) * length for length in range(16))
 
 def _bind(hooks: tuple[Any, ...], silent: list[bool], order: int) -> Any:  # hooks of either kind
     """The function that calls the hooks that exist, in their order (1) or against it (-1); None when there are none."""
-    if len(hooks) == 1 and (silent[0] or hooks[0] is None):  # most chains
-        return hooks[0]
-    used = tuple([(i, silent[i]) for i, hook in enumerate(hooks) if hook is not None][::order])
+    used = [(i, hook) for i, hook in enumerate(hooks) if hook is not None][::order]
     if not used:
         return None
-    if len(used) == 1 and used[0][1]:
-        return hooks[used[0][0]]
-    return maker(used)(_interrupted, *(hooks[i] for i, _ in used))
+    if len(used) == 1 and silent[used[0][0]]:
+        return used[0][1]
+    calls = tuple((i, hook, silent[i]) for i, hook in used)
+
+    def run(x: Exchange) -> Reply | Waiting | None:
+        for index, hook, is_silent in calls:
+            answer = hook(x)
+            if answer is not None and not is_silent:
+                return _interrupted(x, index, answer)
+        return None
+
+    return run
 
 
-@cache
-def maker(shape: tuple[tuple[int, bool], ...]) -> Any:
-    """Compile the code of one shape: (index, silent) of the steps that it calls, in order."""
-    names = ", ".join(f"s{i}" for i, _ in shape)
-    calls = {True: "  s{0}(x)\n", False: "  r = s{0}(x)\n  if r is not None: return interrupted(x, {0}, r)\n"}
-    body = "".join(calls[silent].format(i) for i, silent in shape)
-    source = f"def make(interrupted, {names}):\n def run(x):\n{body}  return None\n return run\n"
-    scope: dict[str, Any] = {}
-    exec(compile(source, f"<chain {shape}>", "exec"), scope)  # the source holds only numbers of ours
-    return scope["make"]
-
-
-def _interrupted(exchange: Exchange, index: int, answer: Any) -> Any:
+def _interrupted(exchange: Exchange, index: int, answer: Reply | Awaitable[Reply | None]) -> Reply | Waiting:
     if isinstance(answer, Reply):
         exchange.stopped = index
         return answer
     return Waiting(index, answer)
+
+
+def leave(work: Coroutine[Any, Any, object]) -> None:
+    """Close a coroutine that has not begun, with those that it was to await: none of them runs, and none complains that
+    nobody awaited it."""
+    for value in inspect.getcoroutinelocals(work).values():
+        inner = value.awaitable if isinstance(value, Waiting) else value
+        if inspect.iscoroutine(inner) and inspect.getcoroutinestate(inner) == inspect.CORO_CREATED:
+            leave(inner)
+    work.close()
 
 
 async def drive(exchange: Exchange, chain: Chain, waiting: Waiting) -> Reply | None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dataplane.chain import expressions
+from dataplane.chain import expressions, streaming
 from dataplane.chain.filter import WHOLE, EndHook, Env, Filter, Refused, RequestHook, ResponseHook
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
@@ -49,12 +49,13 @@ def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
     return Filter(
         name,
         request=holding(request, env.buffer_limit, too_large) if reads_body else request,
-        response=_response(filters, key) if any(each.response for each in present) else None,
+        response=_response(filters, key) if any(map(_on_response, present)) else None,
         end=_end(filters, key) if any(each.end for each in present) else None,
-        may_wait=reads_body or any(each.may_wait for each in present),
-        body=_most({WHOLE if reads_body else 0, *(each.body for each in present)}),
         response_body=_most({each.response_body for each in present}),
     )
+
+
+_on_response = streaming.on_response
 
 
 def _most(sizes: set[int]) -> int:
@@ -95,8 +96,8 @@ def _chooser(items: Any) -> tuple[list[Program], Choose]:
 
 
 def _request(choose: Choose, filters: list[Filter | None], key: str, unknown: Reply) -> RequestHook:
-    hooks = [None if each is None else each.request for each in filters]
-    remembers = [each is not None and bool(each.response or each.end) for each in filters]
+    hooks = [None if each is None else streaming.on_request(each) for each in filters]
+    remembers = [each is not None and bool(_on_response(each) or each.end) for each in filters]
 
     def run(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
         index = choose(x)
@@ -111,10 +112,10 @@ def _request(choose: Choose, filters: list[Filter | None], key: str, unknown: Re
 
 
 def _response(filters: list[Filter | None], key: str) -> ResponseHook:
-    hooks = [None if each is None else each.response for each in filters]
+    hooks = [None if each is None else _on_response(each) for each in filters]
 
     def run(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
-        index = NONE if x.attributes is None else x.attributes.get(key, NONE)
+        index: Any = NONE if x.attributes is None else x.attributes.get(key, NONE)
         hook = None if index == NONE else hooks[index]
         return None if hook is None else hook(x)
 
@@ -125,7 +126,7 @@ def _end(filters: list[Filter | None], key: str) -> EndHook:
     hooks = [None if each is None else each.end for each in filters]
 
     def run(x: Exchange) -> None:
-        index = NONE if x.attributes is None else x.attributes.get(key, NONE)
+        index: Any = NONE if x.attributes is None else x.attributes.get(key, NONE)
         hook = None if index == NONE else hooks[index]
         if hook is not None:
             hook(x)

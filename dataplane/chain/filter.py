@@ -1,12 +1,18 @@
-"""What a policy becomes on the request path: a filter with up to three hooks, and the builder that makes it.
+"""What a policy becomes on the request path: a filter with up to five hooks, and the builder that makes it.
 
 Laws of a hook
 - It may touch the exchange that it is given and nothing else of the request's life; it opens no sockets (`Env.calls`).
 - A request hook answers None (go on), a `Reply` (the request ends here), or an awaitable of one of these. Answering an
-  awaitable costs two turns of the loop, so a hook that knows the answer gives it at once. There is no current Task.
+  awaitable costs two turns of the loop, so a hook that knows the answer gives it at once.
+- What it awaits comes from `Env`: futures (`Env.make_future`), time (`Env.sleep`), calls, threads. Anything else fails
+  the exchange with an error that says so, because there is no current Task. A hook that needs one (`asyncio.timeout`, a
+  TaskGroup) says so in its row of the registry (`Row.task`), and its awaitables run in Tasks of their own.
+- A client that leaves cancels what waits: CancelledError is raised there, and cleanup runs to its end. The end hooks
+  and the log line follow it, or come after a second.
 - A response hook may change the response head; it answers as a request hook does: a `Reply` takes the place of the
   response. Response hooks run in reverse order, beginning outside the step that ended the descent or answered a
   `Reply`, also for replies that we make.
+- `request_stream` and `response_stream` change content while it passes (`dataplane/streams`).
 - An end hook runs once, after the last byte, whatever happened; it answers nothing and never raises.
 - Everything that can be computed from configuration was computed by the builder.
 """
@@ -14,7 +20,7 @@ Laws of a hook
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -22,7 +28,7 @@ from dataplane.chain.reply import Reply
 
 if TYPE_CHECKING:
     from dataplane.chain.calls import Calls
-    from dataplane.exchange import Exchange
+    from dataplane.exchange import Exchange, StreamHook
     from dataplane.link.buckets import Buckets
 
 StateT = TypeVar("StateT")
@@ -32,7 +38,7 @@ ResponseHook = Callable[["Exchange"], "Reply | Awaitable[Reply | None] | None"]
 EndHook = Callable[["Exchange"], None]
 
 WHOLE = -1
-"""`Filter.body`: the hook reads the whole body."""
+"""`Filter.response_body`: the hook reads the whole body."""
 
 BUFFER_LIMIT = 2 * 1024 * 1024
 """Bytes of a body that are held for a policy at most, unless configured otherwise (spec 2, `maxBufferSize`)."""
@@ -46,12 +52,13 @@ class Filter:
     request: RequestHook | None = None
     response: ResponseHook | None = None
     end: EndHook | None = None
-    may_wait: bool = False
+    request_stream: StreamHook | None = None
+    """Changes the content of the request while it passes. Its stage begins before the request hook of this filter runs,
+    and takes content also while that waits; it and the steps behind it that read the body see what comes out."""
+    response_stream: StreamHook | None = None
+    """The same for the response; the response hook and the steps outside it see what comes out."""
     silent: bool = False
     """The hooks answer None, always and at once: nobody has to look."""
-    body: int = 0
-    """What the request hook reads of the request body: 0 nothing, n > 0 the first n bytes, WHOLE all of it. Declared
-    for whoever inspects a chain; the hook itself awaits `exchange.body` (`http/body`)."""
     response_body: int = 0
     """What the response hook reads of the response body: 0 nothing, WHOLE all of it, n > 0 all of it with n bytes as
     the most that are held (WHOLE: BUFFER_LIMIT; of several steps the largest counts). The proxy holds the body and runs
@@ -91,6 +98,28 @@ class Origin:
         return f"{self.policy} {field}".strip()
 
 
+class Future(Protocol):
+    """Something that will be known: steps may await it, any number of them."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: Any, /) -> None: ...  # Any: whoever makes a future says what it gives
+
+    def __await__(self) -> Generator[Any, Any, Any]: ...
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+def _no_future() -> Future:
+    raise RuntimeError("there is no loop that would wait")
+
+
+def _no_timer(moment: float, call: Callable[[], None]) -> Timer:
+    raise RuntimeError("there is no loop that would keep time")
+
+
 def _no_secret(key: str) -> Mapping[str, bytes]:
     raise Refused(f"{key} is not known to this proxy")
 
@@ -127,6 +156,24 @@ class Env:
     """Bytes of a body that are held for a policy at most (spec 2, FrontendHTTP.maxBufferSize)."""
     origin: Origin = Origin()
     """Whose policy is being built."""
+    make_future: Callable[[], Future] = _no_future
+    """What a step may wait for."""
+    call_at: Callable[[float, Callable[[], None]], Timer] = _no_timer
+    """Call a function at a moment of `clock`, unless what this answers is cancelled before."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait so long; for steps."""
+        future = self.make_future()
+
+        def wake() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        timer = self.call_at(self.clock() + seconds, wake)
+        try:
+            await future
+        finally:
+            timer.cancel()
 
     def kept(self, key: str, make: Callable[[], StateT]) -> StateT:
         """What a policy remembers over swaps: what is known by this key (`origin.key`, or one of the builder's own),
@@ -183,6 +230,8 @@ class Row:
     refuses: bool = False
     """A policy of this kind that cannot be built refuses what it covers; others keep their last good version
     (architecture, A bad resource)."""
+    task: bool = False
+    """What its hooks await needs a current Task: each awaitable that they answer gets one (`chain/tasks`)."""
     per_target: bool = False
     """Counts or remembers for each target: never shared by equal policies of different targets or objects."""
     combine: Callable[[Sequence[Filter]], Filter] | None = None

@@ -114,7 +114,7 @@ def _allowed(checks: dict[str, Check], algorithm: Any) -> dict[str, Check]:
     """A key that names its algorithm allows no other."""
     if algorithm is None:
         return checks
-    name = _SPELLINGS.get(algorithm, algorithm) if isinstance(algorithm, str) else ""
+    name = _SPELLINGS.get(str(algorithm), str(algorithm))  # what is no text is no algorithm's name either
     if name not in checks:
         raise Unusable("alg does not fit the key")
     return {name: checks[name]}

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dataplane.chain import expressions
-from dataplane.chain.filter import WHOLE, EndHook, Env, Filter, Refused, RequestHook
+from dataplane.chain.filter import EndHook, Env, Filter, Refused, RequestHook
 from dataplane.chain.header_edits import header_name
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
@@ -54,12 +54,12 @@ class Location:
     end: EndHook | None = None
     """Keeps the credential out of the log, also of requests that another step has answered."""
 
-    def step(self, name: str, hook: RequestHook, env: Env, may_wait: bool = False) -> Filter:
+    def step(self, name: str, hook: RequestHook, env: Env) -> Filter:
         """The filter `name` of a hook that looks here; with the body held, where finding the credential reads it."""
         if not self.reads_body:
-            return Filter(name, request=hook, end=self.end, may_wait=may_wait)
+            return Filter(name, request=hook, end=self.end)
         held = holding(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)))
-        return Filter(name, request=held, end=self.end, may_wait=True, body=WHOLE)
+        return Filter(name, request=held, end=self.end)
 
 
 def location(config: authentication_pb2.CredentialLocation, scheme: bytes) -> Location:
@@ -102,8 +102,9 @@ def in_header(name: str, prefix: bytes) -> Location:
         start = low.find(needle)
         if start < 0:
             return None
-        end = low.find(b"\r", start + 2)  # a head has CR in CRLF only, and one byte is found ten times faster than two
-        if low.find(needle, end) >= 0:
+        # A head has CR in CRLF only, and one byte is found ten times faster than two.
+        end = low.find(b"\r", start + length)
+        if low.find(needle, end) != -1:
             return AMBIGUOUS
         return head.block[start + length : end], start, end
 
@@ -172,8 +173,6 @@ def in_query(name: str) -> Location:
 
 def _parameters(target: bytes, at: int, wanted: bytes) -> list[tuple[int, int]]:
     """Where the parameters called `wanted` stand in a target whose query begins at `at`."""
-    if target.find(wanted, at) < 0 and target.find(b"%", at) < 0 and target.find(b"+", at) < 0:
-        return []
     mark = at - 1
     return [(at + match.start(), mark + match.end()) for match in _parameter(wanted).finditer(target[mark:])]
 
@@ -202,7 +201,7 @@ def _decoded(text: bytes) -> bytes:
 def redacted(target: bytes, name: bytes) -> bytes:
     """A target in which the values of a parameter cannot be read."""
     mark = target.find(b"?")
-    if mark < 0:
+    if mark == -1:
         return target
     pieces = _parameter(name).split(target[mark:])
     if len(pieces) == 1:

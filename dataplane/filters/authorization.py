@@ -5,27 +5,27 @@ matches allows; where there are Allow rules and none matches, the request is den
 match, so a Deny that reads what is absent does not deny, and a Require that does is not met. A Deny that is cut off at
 the limits of an evaluation denies: it is the client who makes it cost that much.
 
-One function is generated per shape of a set of rules (how many of each action, with how many expressions); its code
-holds nothing of a configuration. What expressions read of the body is held; a body too large to be held is refused,
+What expressions read of the body is held; a body too large to be held is refused,
 since a Deny could not see it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dataplane.chain import expressions
-from dataplane.chain.filter import WHOLE, Env, Filter, Refused, RequestHook
+from dataplane.chain.filter import Env, Filter, Refused, RequestHook
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from gatewright.cel.errors import CelError, OverBudget
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
+    from dataplane.chain.reply import Reply
+    from dataplane.exchange import Exchange
     from gatewright.cel.program import Program
 
 NAME = "authorization"
@@ -81,8 +81,6 @@ def _filter(rules: tuple[Rule, ...]) -> Filter:
     return Filter(
         NAME,
         request=_holding(decide, rules) if reads_body else decide,
-        may_wait=reads_body,
-        body=WHOLE if reads_body else 0,
         parts=rules,
     )
 
@@ -94,50 +92,63 @@ def _holding(decide: RequestHook, rules: tuple[Rule, ...]) -> RequestHook:
 
 
 def _decision(rules: tuple[Rule, ...]) -> RequestHook:
-    """The hook that answers None or the reply that denies."""
-    by_action = {action: [rule for rule in rules if rule.action == action] for action in (DENY, REQUIRE, ALLOW)}
-    shape = tuple(tuple(len(rule.programs) for rule in by_action[action]) for action in by_action)
-    replies = [made(DENIED, f"a Deny rule matches: {rule.who}") for rule in by_action[DENY]]
-    replies += [made(DENIED, f"a Deny rule costs too much to evaluate: {rule.who}") for rule in by_action[DENY]]
-    replies += [made(DENIED, f"a Require rule does not match: {rule.who}") for rule in by_action[REQUIRE]]
-    if by_action[ALLOW]:
-        who = ", ".join(dict.fromkeys(rule.who for rule in by_action[ALLOW]))
-        replies.append(made(DENIED, f"no Allow rule matches: {who}"))
-    ordered = chain.from_iterable(by_action.values())
-    evaluations = [program.evaluate for rule in ordered for program in rule.programs]
-    hook: RequestHook = _maker(shape)(CelError, OverBudget, *replies, *evaluations)
-    return hook
+    """The hook that answers None or the reply that denies: rules of Deny first, then of Require, then of Allow."""
+    denies = tuple(_deny(rule) for rule in rules if rule.action == DENY)
+    requires = tuple(
+        (_evaluations(rule), made(DENIED, f"a Require rule does not match: {rule.who}"))
+        for rule in rules
+        if rule.action == REQUIRE
+    )
+    allowing = [rule for rule in rules if rule.action == ALLOW]
+    allows = tuple(_evaluations(rule) for rule in allowing)
+    who = ", ".join(dict.fromkeys(rule.who for rule in allowing))
+    otherwise = made(DENIED, f"no Allow rule matches: {who}") if allowing else None
+
+    def authorize(x: Exchange) -> Reply | None:
+        for evaluations, matches, too_costly in denies:
+            try:
+                if _all(evaluations, x):
+                    return matches
+            except OverBudget:  # a client must not get past one by sending what takes long to look at
+                return too_costly
+            except CelError:
+                pass  # not the value true: it does not match
+        for evaluations, reply in requires:
+            try:
+                if not _all(evaluations, x):
+                    return reply
+            except CelError:
+                return reply
+        for evaluations in allows:
+            try:
+                if _all(evaluations, x):
+                    return None
+            except CelError:
+                pass
+        return otherwise
+
+    return authorize
 
 
-Shape = tuple[tuple[int, ...], ...]
-"""Numbers of expressions of each rule: those of Deny, of Require, of Allow."""
+Evaluations = tuple[Callable[["Exchange"], object], ...]
+"""Of the expressions of one rule."""
 
 
-@cache
-def _maker(shape: Shape) -> Any:
-    """Compile the code of a shape. `make(CelError, OverBudget, *replies, *evaluate functions)` gives the hook."""
-    denies, requires, allows = shape
-    lines: list[str] = []
-    programs = iter(range(sum(map(sum, shape))))
-    count_of_replies = 2 * len(denies) + len(requires) + bool(allows)
-    replies = iter([*range(len(denies)), *range(2 * len(denies), count_of_replies)])
+def _evaluations(rule: Rule) -> Evaluations:
+    return tuple(program.evaluate for program in rule.programs)
 
-    def rule(count: int) -> str:
-        return " and ".join(f"e{next(programs)}(x) is True" for _ in range(count))
 
-    for number, count in enumerate(denies):  # a client must not get past one by sending what takes long to look at
-        lines += ["try:", f" if {rule(count)}: return r{next(replies)}"]
-        lines += [f"except OverBudget: return r{len(denies) + number}", "except CelError: pass"]
-    for count in requires:
-        reply = f"return r{next(replies)}"
-        lines += ["try:", f" if not ({rule(count)}): {reply}", f"except CelError: {reply}"]
-    for count in allows:
-        lines += ["try:", f" if {rule(count)}: return None", "except CelError: pass"]
-    lines.append(f"return r{next(replies)}" if allows else "return None")
-    names = [f"r{i}" for i in range(count_of_replies)]
-    names += [f"e{i}" for i in range(sum(map(sum, shape)))]
-    body = "".join(f"  {line}\n" for line in lines)
-    source = f"def make(CelError, OverBudget, {', '.join(names)}):\n def authorize(x):\n{body} return authorize\n"
-    scope: dict[str, Any] = {}
-    exec(compile(source, "<authorization>", "exec"), scope)  # the source holds only numbers of ours
-    return scope["make"]
+def _deny(rule: Rule) -> tuple[Evaluations, Reply, Reply]:
+    return (
+        _evaluations(rule),
+        made(DENIED, f"a Deny rule matches: {rule.who}"),
+        made(DENIED, f"a Deny rule costs too much to evaluate: {rule.who}"),
+    )
+
+
+def _all(evaluations: Evaluations, x: Exchange) -> bool:
+    """Whether every expression is true; raises CelError as the first does that has no value."""
+    for evaluate in evaluations:  # noqa: SIM110  (no generator for each request)
+        if evaluate(x) is not True:
+            return False
+    return True

@@ -8,14 +8,13 @@ out. One and the same check runs once, and only so many run at a time: a flood o
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 from collections.abc import Awaitable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from dataplane.chain.filter import Env, Filter, Refused
+from dataplane.chain.filter import Env, Filter, Future, Refused
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.credentials import htpasswd, locations, refusals
@@ -55,7 +54,7 @@ def build(config: authentication_pb2.BasicAuthentication, env: Env) -> Filter:
     place = locations.location(config.location, b"Basic")
     users = _users(config.secret, env)
     check = Authentication(users, place, config.mode, _challenge(config.realm), env)
-    return place.step(NAME, check.request, env, may_wait=not all(each.quick for each in users.values()))
+    return place.step(NAME, check.request, env)
 
 
 def _users(key: str, env: Env) -> dict[bytes, htpasswd.Hash]:
@@ -83,7 +82,7 @@ class Authentication:
         self, users: dict[bytes, htpasswd.Hash], place: locations.Location, mode: int, challenge: bytes, env: Env
     ) -> None:
         self._users, self._hashes, self._place = users, tuple(users.values()), place
-        self._offload, self._spawn = env.offload, env.spawn
+        self._offload, self._spawn, self._make_future = env.offload, env.spawn, env.make_future
         self._absent = refusals.absence(mode, "BasicMissing", challenge, env.origin)
         causes = (WRONG, MALFORMED, refusals.SEVERAL)
         self._refused = refusals.refusals(mode, "BasicInvalid", challenge, env.origin, causes)
@@ -92,8 +91,8 @@ class Authentication:
         self._good: dict[bytes, dict[str, str]] = {}
         """Digest of credentials -> what they leave for expressions."""
         self._bad: dict[bytes, None] = {}
-        self._running: dict[bytes, asyncio.Future[None]] = {}
-        """Digest of credentials that are checked now -> done when the outcome is known."""
+        self._running: dict[bytes, list[Future]] = {}
+        """Digest of credentials that are checked now -> who waits for the outcome."""
 
     def request(self, x: Exchange) -> Reply | Awaitable[Reply | None] | None:
         found = self._place.find(x)
@@ -135,15 +134,18 @@ class Authentication:
     async def _later(
         self, x: Exchange, found: locations.Found, digest: bytes, pair: tuple[bytes, bytes], hashed: htpasswd.Hash
     ) -> Reply | None:
-        done = self._running.get(digest)
-        if done is None:
-            done = self._running[digest] = asyncio.get_running_loop().create_future()
+        waiting = self._running.get(digest)
+        if waiting is None:
+            waiting = self._running[digest] = []
             check = self._check(digest, pair, hashed)
             if self._spawn is None:
                 await check
             else:
                 self._spawn(check)  # whoever asked may leave while others wait for the same outcome
-        await asyncio.shield(done)
+        if digest in self._running:
+            done = self._make_future()
+            waiting.append(done)
+            await done
         return self._settled(x, found, digest)
 
     async def _check(self, digest: bytes, pair: tuple[bytes, bytes], hashed: htpasswd.Hash) -> None:
@@ -152,7 +154,9 @@ class Authentication:
         try:
             self._learn(digest, user, await self._offload(partial(hashed.matches, password)))
         finally:
-            self._running.pop(digest).set_result(None)
+            for done in self._running.pop(digest):
+                if not done.done():
+                    done.set_result(None)
 
     def _learn(self, digest: bytes, user: bytes, matched: bool) -> None:
         if matched and user in self._users:

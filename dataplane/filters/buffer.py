@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.chain.filter import WHOLE, Env, Filter, RequestHook, ResponseHook
+from dataplane.chain.filter import Env, Filter, RequestHook, ResponseHook
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
@@ -31,8 +31,6 @@ def build(config: traffic_pb2.Buffer, env: Env) -> Filter | None:
         NAME,
         request=None if request is None else _request(request, str(env.origin)),
         response=None if response is None else _response(response, str(env.origin)),
-        may_wait=request is not None,
-        body=0 if request is None else WHOLE,
         response_body=0 if response is None else max(response, 1),  # 0 would be: it reads none
     )
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHook
 from dataplane.chain.reply import Reply
@@ -67,11 +67,12 @@ def build(config: traffic_pb2.Cors, env: Env) -> Filter:
     credentials = CREDENTIALS if config.allow_credentials else b""
     exposed = _names(config.expose_headers, "exposeHeaders")
     lists_exposed = exposed == b"*" and config.allow_credentials
-    fixed = credentials + (_line(b"expose-headers", exposed) if exposed and not lists_exposed else b"")
+    expose = b"" if lists_exposed else _line(b"expose-headers", exposed)
+    fixed = credentials + expose
     key = f"cors?{env.origin.key}"
     return Filter(
         NAME,
-        request=_request_hook(key, allowed, any_origin, fixed, _preflight(config, credentials)),
+        request=_request_hook(key, allowed, any_origin, fixed, _preflight(config, credentials, expose)),
         response=_response_hook(key, lists_exposed),
     )
 
@@ -136,12 +137,13 @@ def _response_hook(key: str, lists_exposed: bool) -> ResponseHook:
         head = x.response
         assert head is not None  # response hooks run when there is one
         values = x.attributes
-        lines, low_lines = NOT_ALLOWED if values is None else values.get(key, NOT_ALLOWED)
+        left: Any = NOT_ALLOWED if values is None else values.get(key, NOT_ALLOWED)  # as the request hook left it
+        lines, low_lines = left
         low = head.low
         if low != plain:
             if lists_exposed or low.find(b"\r\naccess-control-") >= 0 or low.find(b"\r\nvary:") >= 0:
                 return _edit(head, lines, lists_exposed)
-            plain = low if len(low) <= MAX_HEAD else b""
+            plain = low[:MAX_HEAD]  # a longer one is equal to no head
         head.block += lines
         head.low = low + low_lines
         return None
@@ -190,7 +192,7 @@ class Preflight:
         return _echo(b"allow-headers", asked)
 
 
-def _preflight(config: traffic_pb2.Cors, credentials: bytes) -> Preflight:
+def _preflight(config: traffic_pb2.Cors, credentials: bytes, expose: bytes) -> Preflight:
     methods = _names(config.allow_methods, "allowMethods")
     headers = _names(config.allow_headers, "allowHeaders")
     any_headers = headers == b"*"
@@ -199,7 +201,8 @@ def _preflight(config: traffic_pb2.Cors, credentials: bytes) -> Preflight:
         methods=None if methods == b"*" and credentials else _line(b"allow-methods", methods),
         headers=None if any_headers else _line(b"allow-headers", headers),
         wildcard=_line(b"allow-headers", headers) if any_headers and not credentials else b"",
-        rest=credentials + _line(b"max-age", b"%d" % (config.max_age or DEFAULT_MAX_AGE)),
+        # GEP-1767 wants `expose-headers` here too, although browsers read it of the response itself (Fetch 3.2.3).
+        rest=credentials + expose + _line(b"max-age", b"%d" % (config.max_age or DEFAULT_MAX_AGE)),
     )
 
 

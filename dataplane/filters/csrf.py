@@ -76,7 +76,7 @@ def _value(low: bytes, needle: bytes) -> bytes | None:
         return None
     start += len(needle)
     end = low.find(b"\r\n", start)
-    return low[start:end].strip(b" \t") if low.find(needle, end) < 0 else b""
+    return low[start:end].strip(b" \t") if low.find(needle, end) == -1 else b""
 
 
 @lru_cache(1024)

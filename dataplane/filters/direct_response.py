@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dataplane.chain import expressions, header_edits
 from dataplane.chain.conditional import conditional
-from dataplane.chain.filter import WHOLE, Env, Filter, Refused, RequestHook
+from dataplane.chain.filter import Env, Filter, Refused, RequestHook
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
@@ -58,7 +58,7 @@ def build(config: traffic_pb2.DirectResponse, env: Env) -> Filter | None:
     if reads_body:
         needs_it = body is not None and expressions.reads_request_body((body,))
         hook = holding(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)) if needs_it else None)
-    return Filter(NAME, request=hook, may_wait=reads_body, body=WHOLE if reads_body else 0)
+    return Filter(NAME, request=hook)
 
 
 class Header(NamedTuple):

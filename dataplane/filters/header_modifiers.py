@@ -29,14 +29,14 @@ NAME = "header_modifiers"
 
 def build(config: traffic_pb2.HeaderModifiers, env: Env) -> Filter | None:
     """Raises `Refused` for a name or value that no header can have, and for framing headers."""
-    request = _edit(config.request, "request") if config.HasField("request") else NOTHING
-    response = _edit(config.response, "response") if config.HasField("response") else NOTHING
-    if request == NOTHING and response == NOTHING:
+    request = _edit(config.request, "request") if config.HasField("request") else NO_EDIT
+    response = _edit(config.response, "response") if config.HasField("response") else NO_EDIT
+    if request == NO_EDIT and response == NO_EDIT:
         return None
     return Filter(
         NAME,
-        request=None if request == NOTHING else _request_hook(request),
-        response=None if response == NOTHING else _response_hook(response),
+        request=None if request == NO_EDIT else _request_hook(request),
+        response=None if response == NO_EDIT else _response_hook(response),
         silent=True,
     )
 
@@ -76,7 +76,7 @@ class Edit(NamedTuple):
     """To set; b"": it stays."""
 
 
-NOTHING = Edit((), b"", b"")
+NO_EDIT = Edit((), b"", b"")
 
 
 def _edit(config: traffic_pb2.HeaderFilter, side: str) -> Edit:
@@ -87,7 +87,8 @@ def _edit(config: traffic_pb2.HeaderFilter, side: str) -> Edit:
     if side == "request":
         if b"host" in added or b"host" in removed:
             raise Refused(f"{side}: host can be set, not added or removed")
-        host = replaced.pop(b"host", b"")[len(b"host: ") : -len(b"\r\n")]
+        if b"host" in replaced:
+            host = replaced.pop(b"host")[len(b"host: ") : -len(b"\r\n")]
         if host and canonical_host(host) is None:
             raise Refused(f"{side}.set: {host.decode()!r} is not a host")
     lines = b""

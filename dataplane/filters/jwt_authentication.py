@@ -64,8 +64,7 @@ def build(config: authentication_pb2.JwtAuthentication, env: Env) -> Filter:
     if not providers:
         raise Refused("providers: none")
     check = Authentication(providers, place, config.mode, env)
-    waits = any(isinstance(each.source, RemoteKeys) for each in providers.values())
-    return place.step(NAME, check.hook(), env, may_wait=waits)
+    return place.step(NAME, check.hook(), env)
 
 
 def _source(config: authentication_pb2.Jwks, where: str, env: Env) -> Source:
@@ -91,7 +90,7 @@ def _source(config: authentication_pb2.Jwks, where: str, env: Env) -> Source:
 
     def make() -> RemoteKeys:
         sign = None if env.buckets is None else env.buckets.sign(f"keys lost {name}")
-        return RemoteKeys(name, fetch, seconds, env.clock, env.spawn, _future, sign)
+        return RemoteKeys(name, fetch, seconds, env.clock, env.spawn, env.make_future, sign)
 
     keys = env.kept(f"jwks|{name}|{seconds}", make)
     _begin(keys, env)
@@ -117,10 +116,6 @@ async def _prefetch(keys: RemoteKeys) -> None:
         if keys.keys is not None:
             return
         await asyncio.sleep(pause)
-
-
-def _future() -> asyncio.Future[None]:
-    return asyncio.get_running_loop().create_future()
 
 
 def _is_path(path: str) -> bool:
@@ -201,8 +196,8 @@ class Authentication:
             start = low.find(needle)
             if start < 0:
                 return absent
-            end = low.find(b"\r", start + 2)
-            if low.find(needle, end) >= 0:
+            end = low.find(b"\r", start + length)
+            if low.find(needle, end) != -1:
                 return unknown(x, locations.AMBIGUOUS)
             block = head.block
             sent = block[start + length : end]

@@ -14,6 +14,7 @@ from dataplane.filters import (
     access_log,
     api_key_authentication,
     authorization,
+    backend_http,
     basic_authentication,
     buffer,
     cors,
@@ -118,5 +119,6 @@ ROWS: tuple[Row, ...] = (
         many=True,
     ),
     Row("host_rewrite", host_rewrite.build, SETTING, "the destination is known with the attempt", "host_rewrite"),
+    Row("backend_http", backend_http.build, SETTING, "how backends are spoken to: with the connection", "backend_http"),
     Row("access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "access_log"),
 )

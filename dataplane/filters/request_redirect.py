@@ -47,14 +47,13 @@ def build(config: traffic_pb2.RequestRedirect, env: Env) -> Filter:
         path = new_path(exchange)
         if path is None:
             return NO_PREFIX
-        used = scheme or exchange.scheme
-        origin = _origin(
-            used, hostname or exchange.host, port or (SCHEME_PORTS[scheme] if scheme else exchange.listener.port)
-        )
+        used, listener = scheme or exchange.scheme, exchange.listener
+        assert listener is not None  # steps are those of a listener's routes
+        origin = _origin(used, hostname or exchange.host, port or (SCHEME_PORTS[scheme] if scheme else listener.port))
         if not origin and path.startswith(b"//"):  # that would name another host (RFC 3986 4.2)
             path = b"/" + path.lstrip(b"/")
         query = exchange.target.find(b"?")
-        location = origin + path if query < 0 else origin + path + exchange.target[query:]
+        location = origin + path if query == -1 else origin + path + exchange.target[query:]
         return Reply(status, "Redirect", headers=b"location: %b\r\n" % location)
 
     return Filter(NAME, request=redirect)

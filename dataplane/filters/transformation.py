@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import expressions, header_edits, pseudo_headers
 from dataplane.chain.conditional import conditional
-from dataplane.chain.filter import WHOLE, Env, Filter, Refused, RequestHook, ResponseHook
+from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHook
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
@@ -81,9 +81,7 @@ def build(config: traffic_pb2.Transformation, env: Env) -> Filter | None:
         NAME,
         request=hook,
         response=None if response.is_empty else _response(response),
-        may_wait=holds,
         silent=request.is_silent and response.is_silent and not holds,
-        body=WHOLE if holds else 0,
         response_body=env.buffer_limit if reads else 0,
     )
 
@@ -156,7 +154,7 @@ def _pseudo(write: pseudo_headers.Write, program: Program) -> Step:
 
 def _leave(x: Exchange, metadata: tuple[tuple[str, Program], ...]) -> None:
     """Each value can be read by the expressions behind it."""
-    known = None if x.attributes is None else x.attributes.get("metadata")
+    known: Any = None if x.attributes is None else x.attributes.get("metadata")
     values = {} if known is None else known
     x.leave("metadata", values)
     for name, program in metadata:
@@ -188,7 +186,7 @@ def _request_body(x: Exchange, body: Program, side: Side) -> Reply | None:
         return side.refusal
     if data != x.held:
         side.old_body(x, x.request)
-        x.down.replace_body(x, data)
+        x.replace_body(data)
     return None
 
 

@@ -77,7 +77,7 @@ def _checked(path: str) -> bytes:
 def _full_path(path: bytes) -> Rewrite:
     def replace_path(exchange: Exchange) -> None:
         query = exchange.target.find(b"?")
-        exchange.target = path if query < 0 else path + exchange.target[query:]
+        exchange.target = path if query == -1 else path + exchange.target[query:]
         exchange.path = path
 
     return replace_path
@@ -93,7 +93,7 @@ def _prefix(replacement: bytes) -> Rewrite:
         rest = exchange.path if prefix == b"/" else exchange.path[len(prefix) :]
         path = before + rest if rest else alone
         query = exchange.target.find(b"?")
-        exchange.target = path if query < 0 else path + exchange.target[query:]
+        exchange.target = path if query == -1 else path + exchange.target[query:]
         exchange.path = path
         return None
 

@@ -31,6 +31,10 @@ def gather(pieces: list[bytes], data: bytes) -> None:
         pieces.append(data)
 
 
+def _nobody() -> None:
+    """In place of `Body.pace` when there is nobody to ask any more."""
+
+
 class TooLarge(Exception):
     """The body is larger than whoever asked for it allows."""
 
@@ -110,6 +114,12 @@ class Body:
         body.wanted = body.held + 1  # reading goes on: none of it came from the client
         return body
 
+    def fill(self, data: bytes) -> None:
+        """All of it is here, before anybody could wait for it; the pace is the caller's to see to."""
+        self.pieces.append(data)
+        self.held = len(data)
+        self.complete = True
+
     def push(self, data: bytes) -> None:
         gather(self.pieces, data)
         self.held += len(data)
@@ -125,12 +135,22 @@ class Body:
         self.failed = True
         self._wake()
 
+    def leave(self) -> None:
+        """The exchange is over: nobody is told anything any more. The pieces stay for its log line."""
+        self.pace = _nobody
+
     def take(self) -> bytes:
         """All that is held, removed."""
-        data = self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
-        self.pieces.clear()
-        self.held = self.wanted = 0
+        data = self.pour()
         self.pace()
+        return data
+
+    def pour(self) -> bytes:
+        """As `take`; the pace is the caller's to see to."""
+        pieces = self.pieces
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
+        self.held = self.wanted = 0
         return data
 
     def peek(self) -> bytes:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Protocol
@@ -132,28 +132,31 @@ class Buckets:
 
     def meter(self, key: str, rates: Sequence[Rate]) -> Meter:
         """The buckets of this key, one for each rate (at most 64). Other rates need another key."""
-        group = int.from_bytes(_digest(key), "little") % self._groups
-        lock = _NoLock() if self._locks is None else self._locks[group % len(self._locks)]
+        group, lock = self._place(key)
         entries = [_Entry(self, group, f"{key}|{index}", rate) for index, rate in enumerate(rates)]
         take = _take_one(lock, entries[0]) if len(entries) == 1 else _take_all(lock, entries)
         return Meter(take, _spend(lock, entries))
 
     def sign(self, key: str) -> Sign:
         """The sign of this key: a bucket that has long to go until it is full."""
-        group = int.from_bytes(_digest(key), "little") % self._groups
-        lock = _NoLock() if self._locks is None else self._locks[group % len(self._locks)]
+        group, lock = self._place(key)
         return _sign(lock, _Entry(self, group, f"{key}|sign", Rate(1.0, 1)))
 
-    def entry(self, group: int, digest: int, now: float) -> int:
-        """Word of the entry with this digest; where there is none, the one that has been full for longest becomes it.
-        The group's lock is held."""
+    def _place(self, key: str) -> tuple[int, _Lock]:
+        """The group of a key, and its lock: one guards many groups."""
+        group = int.from_bytes(_digest(key), "little") % self._groups
+        return group, _NoLock() if self._locks is None else self._locks[group % len(self._locks)]
+
+    def entry(self, group: int, digest: int, now: float, others: Collection[int] = ()) -> int:
+        """Word of the entry with this digest; where there is none, the one that has been full for longest becomes it,
+        but none of `others`. The group's lock is held."""
         digests, fulls = self._digests, self._fulls
         start = group * _STRIDE
-        nearest = start
+        nearest = -1
         for at in range(start, start + _STRIDE, 2):
             if digests[at] == digest:
                 return at
-            if fulls[at + 1] < fulls[nearest + 1]:
+            if at not in others and (nearest < 0 or fulls[at + 1] < fulls[nearest + 1]):
                 nearest = at
         if fulls[nearest + 1] > now:
             self._warn()
@@ -184,10 +187,13 @@ class _Entry:
         self.room, self.interval = rate.room, rate.interval
         self.cost = rate.interval if rate.is_charged else 0.0
 
-    def find(self, now: float) -> int:
-        """Its word; the lock is held."""
-        if self.digests[self.at] != self.digest:
-            self.at = self._buckets.entry(self._group, self.digest, now)
+    def find(self, now: float, meter: Sequence[_Entry] = ()) -> int:
+        """Its word; the lock is held. `meter`: the entries beside which it is needed now, so that it takes the place of
+        none of them: one that is full is as good as nobody's."""
+        digests = self.digests
+        if digests[self.at] != self.digest:
+            others = {each.at for each in meter if digests[each.at] == each.digest}
+            self.at = self._buckets.entry(self._group, self.digest, now, others)
         return self.at
 
 
@@ -232,9 +238,9 @@ def _take_all(lock: _Lock, entries: Sequence[_Entry]) -> Take:
         try:
             for entry in entries:
                 if entry.digests[entry.at] != entry.digest:
-                    entry.find(now)
+                    entry.find(now, entries)
                 if entry.fulls[entry.at + 1] - now > entry.room:
-                    return [each.fulls[each.find(now) + 1] - now for each in entries]
+                    return [each.fulls[each.find(now, entries) + 1] - now for each in entries]
             for entry in entries:
                 at = entry.at + 1
                 full = entry.fulls[at]

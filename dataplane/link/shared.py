@@ -69,8 +69,10 @@ class Region:
         return memoryview(self._memory)[offset : offset + length]
 
     def close(self) -> None:
-        """Give the descriptor back. The mapping itself goes with the last view of it."""
-        os.close(self.fd)
+        """Give the descriptor back, once. The mapping itself goes with the last view of it."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
     def __repr__(self) -> str:
         return f"Region(fd={self.fd}, sections={self._sections})"

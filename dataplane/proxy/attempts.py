@@ -8,41 +8,38 @@ from __future__ import annotations
 from bisect import bisect
 from typing import TYPE_CHECKING
 
+from dataplane.carriers import REFUSED, UNSENT
 from dataplane.chain.replies import made
-from dataplane.http.methods import IDEMPOTENT
-from dataplane.proxy import mirrors, outgoing, retries
+from dataplane.http.grpc import WEB
+from dataplane.proxy import grpc_calls, mirrors, outgoing, request_body, retries
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.replay import BodyCopy
 from dataplane.proxy.responses import TARGET, UPSTREAM
-from dataplane.proxy.waiting import interrupted
-from dataplane.upstream import balance
-from dataplane.upstream.connection import UNSENT
+from dataplane.proxy.waiting import Steps, interrupted
+from dataplane.proxy.web_calls import WebCall
+from dataplane.upstream import lease
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from dataplane.carriers import Upstream
     from dataplane.chain.reply import Reply
-    from dataplane.exchange import Exchange
+    from dataplane.http.messages import ResponseHead
     from dataplane.proxy.context import Context
-    from dataplane.upstream.connection import UpstreamConnection
-    from dataplane.upstream.response_head import ResponseHead
-
-MAX_STALE_RETRIES = 2
+    from dataplane.proxy.exchange import ActiveExchange
 
 
-def forward(x: Exchange, context: Context) -> None:
+def forward(x: ActiveExchange, context: Context) -> None:
     """Choose a backend by weight, run its own steps, and begin the first attempt."""
     plan = x.plan
     targets = plan.targets
     if len(targets) == 1:
         target = targets[0]
     elif not targets or not plan.weights or not plan.weights[-1]:
-        x.down.reply(x, made("NoValidBackend"))
+        x.reply(made("NoValidBackend"))
         return
     else:
         target = targets[bisect(plan.weights, int(context.random() * plan.weights[-1]))]
     if not target.backend:
-        x.down.reply(x, made("InvalidBackend", target.invalid))
+        x.reply(made("InvalidBackend", target.invalid))
         return
     x.target_plan = target
     request = target.chain.request
@@ -57,16 +54,19 @@ def forward(x: Exchange, context: Context) -> None:
     begin(x, context)
 
 
-def begin(x: Exchange, context: Context, is_held: bool = False) -> None:
+def begin(x: ActiveExchange, context: Context, is_held: bool = False) -> None:
     """Start the request deadline and the first attempt. `is_held`: a body that a precondition reads was waited for."""
     x.stage = UPSTREAM
     policies = x.policies
     timeouts, retry = policies.timeouts, policies.retry
     if retry is not None and retry.reads_body and not is_held and x.body is not None and x.held is None:
-        context.spawn(retries.hold(x, context, retry.limit, begin))
+        Steps(x, retries.hold(x, retry.limit), _begin_held).begin()
         return
-    if timeouts.request is not None:
-        x.deadline = context.clock() + timeouts.request
+    seconds = timeouts.request
+    if x.grpc is not None and b"grpc-timeout" in x.request.low:
+        seconds = grpc_calls.seconds(x, seconds)
+    if seconds is not None:
+        x.deadline = context.clock() + seconds
         x.down.arm(x.deadline)
     if retry is None and not policies.mirrors:
         attempt(x, context)
@@ -74,7 +74,11 @@ def begin(x: Exchange, context: Context, is_held: bool = False) -> None:
         _begin_kept(x, context)
 
 
-def _begin_kept(x: Exchange, context: Context) -> None:
+def _begin_held(x: ActiveExchange, context: Context) -> None:
+    begin(x, context, True)
+
+
+def _begin_kept(x: ActiveExchange, context: Context) -> None:
     """The first attempt of a request of which something is kept: for another try, for mirrors."""
     policy = x.policies.retry
     if policy is not None:
@@ -84,158 +88,136 @@ def _begin_kept(x: Exchange, context: Context) -> None:
     if x.policies.mirrors:
         copies = mirrors.drawn(x, context) if x.target_plan.chain.request is None else x.copies
     if x.has_body and (x.retries is not None or copies is not None):
-        limit = policy.limit if x.retries is not None else x.policies.mirrors[0].limit
-        x.copy = BodyCopy(limit, context.room, outgoing.length(x), copies, x.retries is not None)
+        limit = x.retries.policy.limit if x.retries is not None else x.policies.mirrors[0].limit
+        x.copy = BodyCopy(limit, context.room, x.length, copies, x.retries is not None)
     attempt(x, context)
     if copies is not None and not x.has_body:
         copies.send(b"")
 
 
-def attempt(x: Exchange, context: Context) -> None:
-    """One try: pick an endpoint, send on an idle connection, or open one and send then."""
+def attempt(x: ActiveExchange, context: Context) -> None:
+    """One try: get a carrier, of the backend's kind, and send on it."""
     backend = x.table.backends.get(x.target_plan.backend)
     if backend is None:
-        x.down.reply(x, made("InvalidBackend", x.target_plan.backend))
+        x.reply(made("InvalidBackend", x.target_plan.backend))
         return
+    policies = x.policies
+    if policies.backend_http:
+        backend = backend.spoken(policies.backend_http)
     x.backend_plan = backend
-    seconds = x.policies.timeouts.backend_request
-    if seconds is not None and x.attempt_deadline == NEVER:  # else it goes on: the name is known now
+    seconds = policies.timeouts.backend_request
+    if seconds is not None:
         _limit(x, context, seconds)
-    endpoints = backend.endpoints
-    if backend.host:
-        number = x.attempt
-        endpoints = context.resolver.endpoints(backend.host, backend.port, lambda: _resolved(x, context, number))
-        if endpoints is None:
-            return
-    if not endpoints:
-        if backend.host:
-            failed(x, context, "dns", made("DnsFailed"), sent=False)
+    leases = context.leases
+    leases.backends[backend.kind].begin(x, backend, leases)  # as `leases.begin`
+
+
+def lease_ready(x: ActiveExchange, up: Upstream) -> None:
+    """As `upstream.lease.Lease.lease_ready`: send the head, and what there is of the body, in one go."""
+    if not x.has_body:
+        x.first = b""
+        mode = x.policies.host_rewrite
+        if x.retries is None and not (x.backend_plan.host if mode is None else mode):  # as in `_block`: most requests
+            up.begin(x, x.request.block, b"", True)
         else:
-            x.down.reply(x, made("NoEndpoints"))
+            up.begin(x, _block(x), b"", True)
         return
-    if x.retries is not None:
-        endpoint = x.endpoint = x.retries.pick(endpoints, context.random)
+    if x.grpc is not None and x.grpc.kind >= WEB and up.is_shared:
+        up = x.up = WebCall(x, up)
+    data, done = request_body.take(x)
+    x.first = data if x.request_done and len(data) <= MAX_REPLAY else None
+    _send(x, up, data, done)
+
+
+def lease_again(x: ActiveExchange, up: Upstream) -> None:
+    """As `upstream.lease.Lease.lease_again`."""
+    assert x.first is not None  # else it would not be sent again
+    if x.has_body:
+        if x.grpc is not None and x.grpc.kind >= WEB and up.is_shared:
+            up = x.up = WebCall(x, up)
+        _send(x, up, x.first, True)
     else:
-        endpoint = x.endpoint = endpoints[0] if len(endpoints) == 1 else balance.choose(endpoints, context.random)
-    endpoint.pending += 1
-    x.trying = True
-    idle = endpoint.idle
-    if idle:
-        send(x, idle.pop())
-    else:
-        connect(x, context, send)
+        up.begin(x, _block(x), b"", True)
 
 
-def connect(x: Exchange, context: Context, use: Callable[[Exchange, UpstreamConnection], None]) -> None:
-    """Open a connection to the chosen endpoint, for `use` to send on."""
-    number = x.attempt
-
-    def done(connection: UpstreamConnection | None, cause: str) -> None:
-        if x.ended or x.replied or x.attempt != number:  # nobody waits for it any more
-            if connection is not None:
-                connection.park()
-        elif connection is None:
-            settle(x)
-            failed(x, context, "connect", made("ConnectFailed", cause), sent=False)
-        else:
-            use(x, connection)
-
-    context.connector.connect(x.endpoint, done)
+def _send(x: ActiveExchange, up: Upstream, data: bytes, done: bool) -> None:
+    trailers = request_body.passing_trailers(x) if done and x.trailers else b""
+    up.begin(x, _block(x), data, done and not trailers)
+    if trailers:
+        up.trailers(trailers)
 
 
-def send(x: Exchange, connection: UpstreamConnection) -> None:
-    """Write the head, and what there is of the body, in one go."""
-    down = x.down
-    x.up = connection
-    connection.request_done = down.request_done
-    block, mode, kept = x.request.block, x.policies.host_rewrite, x.retries
+def _block(x: ActiveExchange) -> bytes:
+    """The header lines to send."""
+    mode, kept = x.policies.host_rewrite, x.retries
     if (x.backend_plan.host if mode is None else mode) or (kept is not None and kept.tries):
-        block = outgoing.block(x, x.backend_plan, 0 if kept is None else kept.tries)
-    body = down.take_body(x) if x.has_body else b""
-    head = b"".join((x.method, b" ", x.target, b" HTTP/1.1", block, b"\r\n", body))
-    x.out = head if down.request_done and len(head) <= MAX_REPLAY else b""
-    connection.begin(down, head, x.method == b"HEAD")
+        return outgoing.block(x, x.backend_plan, 0 if kept is None else kept.tries)
+    return x.request.block
 
 
 MAX_REPLAY = 65_536
-"""Bytes of a request kept for the case that the idle connection it was sent on turns out to be closed."""
+"""Bytes of content kept for the case that the idle connection it was sent on turns out to be closed."""
 
 
-def lost(x: Exchange, context: Context, cause: str, stale: bool) -> None:
-    """The connection of an exchange without a response head was lost: try again where that is safe, or answer."""
-    settle(x)
-    x.up = None
-    safe = x.method in IDEMPOTENT or cause == UNSENT
-    resent = x.attempt if x.retries is None else x.attempt - x.retries.tries
-    if stale and x.out and safe and resent < MAX_STALE_RETRIES:
-        x.attempt += 1
-        context.recorder.stale_retry()
-        resend(x, context)
-    elif cause in ("reset", "closed", UNSENT):
-        reply = made("UpstreamFailed", f"{x.endpoint.label}: connection {cause}")
-        failed(x, context, "reset", reply, sent=cause != UNSENT)
+def lease_failed(x: ActiveExchange, cause: str, detail: str, others: bool = False) -> None:
+    """As `upstream.lease.Lease.lease_failed`."""
+    if cause == "endpoints":
+        x.reply(made("NoEndpoints"))
+    elif cause == "dns":
+        _failed(x, "dns", made("DnsFailed", detail), sent=False)
     else:
-        failed(x, context, "invalid", made("UpstreamInvalid", f"{x.endpoint.label}: {cause}"), sent=True)
+        plan = x.backend_plan
+        detail = f"{plan.host.decode('latin-1')}:{plan.port}: {detail}" if plan.host else detail
+        _failed(x, "connect", made("ConnectFailed", detail), sent=False)
 
 
-def timed_out(x: Exchange, context: Context) -> None:
+def lost(x: ActiveExchange, cause: str, stale: bool) -> None:
+    """The connection of an exchange without a response head was lost: try again where that is safe, or answer."""
+    context = x.context
+    x.attempt_deadline = NEVER
+    tries = 0 if x.retries is None else x.retries.tries
+    if context.leases.lost(x, cause, stale, x.first is not None, tries):
+        seconds = x.policies.timeouts.backend_request
+        if seconds is not None:
+            _limit(x, context, seconds)
+    elif cause in ("reset", "closed", UNSENT, REFUSED):
+        reply = made("UpstreamFailed", f"{_label(x)}: connection {cause}")
+        _failed(x, "reset", reply, sent=cause not in (UNSENT, REFUSED))
+    else:
+        _failed(x, "invalid", made("UpstreamInvalid", f"{_label(x)}: {cause}"), sent=True)
+
+
+def _label(x: ActiveExchange) -> str:
+    return "-" if x.endpoint is None else x.endpoint.label
+
+
+def timed_out(x: ActiveExchange) -> None:
     """The deadline of an attempt passed before its response head came."""
-    settle(x)
-    up, x.up = x.up, None
-    if up is not None:
-        up.release()
-    failed(x, context, "timeout", made("UpstreamTimeout"), sent=up is not None)
+    sent = x.up is not None
+    lease.release(x)
+    _failed(x, "timeout", made("UpstreamTimeout"), sent=sent)
 
 
-def failed(x: Exchange, context: Context, cause: str, reply: Reply, sent: bool) -> None:
+def _failed(x: ActiveExchange, cause: str, reply: Reply, sent: bool) -> None:
     """An attempt ended without a response head: another try where a policy grants one, else `reply`."""
     x.attempt_deadline = NEVER
     if x.retries is None:
-        x.down.reply(x, reply)
+        x.reply(reply)
     else:
-        retries.after_failure(x, context, cause, reply, sent, attempt)
+        retries.after_failure(x, x.context, cause, reply, sent, attempt)
 
 
-def refuses(x: Exchange, context: Context, up: UpstreamConnection, head: ResponseHead) -> bool:
+def refuses(x: ActiveExchange, head: ResponseHead) -> bool:
     """Whether the response with this head is let go because the request is tried again."""
-    return retries.refuses(x, context, up, head, attempt)
+    return retries.refuses(x, x.context, head, attempt)
 
 
-def refuses_body(x: Exchange, context: Context) -> bool:
+def refuses_body(x: ActiveExchange) -> bool:
     """The same for a response that `refuses` left undecided, with its body held (`x.answer_body`)."""
-    return retries.refuses_body(x, context, attempt)
+    return retries.refuses_body(x, x.context, attempt)
 
 
-def resend(x: Exchange, context: Context) -> None:
-    """The same bytes again, on a new connection: another idle one may be just as stale."""
-    x.endpoint.pending += 1
-    x.trying = True
-    seconds = x.policies.timeouts.backend_request
-    if seconds is not None:
-        _limit(x, context, seconds)
-    connect(x, context, _send_again)
-
-
-def _send_again(x: Exchange, connection: UpstreamConnection) -> None:
-    x.up = connection
-    connection.begin(x.down, x.out, x.method == b"HEAD")
-
-
-def _limit(x: Exchange, context: Context, seconds: float) -> None:
+def _limit(x: ActiveExchange, context: Context, seconds: float) -> None:
     """Give the attempt that begins now its deadline."""
     x.attempt_deadline = context.clock() + seconds
     x.down.arm(x.attempt_deadline)
-
-
-def settle(x: Exchange) -> None:
-    """An attempt is over: the endpoint has one request less in flight, the attempt no deadline."""
-    if not x.trying:
-        return
-    x.trying = False
-    x.endpoint.pending -= 1
-    x.attempt_deadline = NEVER
-
-
-def _resolved(x: Exchange, context: Context, number: int) -> None:
-    if not x.ended and not x.replied and x.up is None and x.attempt == number:
-        attempt(x, context)

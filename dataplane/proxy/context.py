@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dataplane.table.current import Current
     from dataplane.telemetry.access_log import AccessLog
     from dataplane.telemetry.requests import Recorder
-    from dataplane.upstream.connector import Connector, Resolver
+    from dataplane.upstream.lease import Leases, Resolves
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,11 @@ class Limits:
     max_head: int = 65_536
     """Request line and header lines."""
     max_line: int = 32_768
-    """Request line."""
+    """Request line; in HTTP/2 the target."""
+    max_header_list: int = 16_384
+    """HTTP/2: all fields of a head, decoded, each with 32 bytes on top (RFC 9113 6.5.2)."""
+    max_streams: int = 100
+    """HTTP/2: requests of one connection at the same time."""
     header_timeout: float = 10.0
     idle_timeout: float = 600.0
     half_closed: float = 30.0
@@ -69,8 +73,7 @@ class Context:
 
     current: Current
     deadlines: Deadlines
-    connector: Connector
-    resolver: Resolver
+    leases: Leases
     access_log: AccessLog
     recorder: Recorder
     writes: Writes
@@ -88,6 +91,14 @@ class Context:
     mirrors: InFlight = field(default_factory=InFlight)
     room: Room = field(init=False)
     """For request bodies that are held."""
+
+    @property
+    def resolver(self) -> Resolves:
+        return self.leases.resolver
+
+    @resolver.setter
+    def resolver(self, resolver: Resolves) -> None:
+        self.leases.resolver = resolver
 
     def __post_init__(self) -> None:
         self.room = Room(self.limits.held_bodies)

@@ -1,7 +1,7 @@
 """From a request head to its route: pin the table, run the gateway phase, route, run the route's request steps.
 
 Everything here is plain calls; when a step has to wait, `proxy/waiting` takes over and comes back to the same
-functions. `down` is who carries the exchange (a connection, or a stream of one).
+functions.
 """
 
 from __future__ import annotations
@@ -15,46 +15,52 @@ from dataplane.proxy.waiting import interrupted
 from dataplane.table.router import choose
 
 if TYPE_CHECKING:
-    from dataplane.exchange import Exchange
     from dataplane.proxy.context import Context
+    from dataplane.proxy.exchange import ActiveExchange
 
 
-def enter(x: Exchange, context: Context) -> None:
+def start(x: ActiveExchange) -> None:
     """Take a request whose head is read and checked."""
-    current = context.current
-    if current.prepared is not None:
-        current.catch_up()  # all workers of a proxy swap as one (table/current)
-    table = x.table = current.table
-    bind = table.binds.get(x.bind)
-    listener = None if bind is None else choose(bind, x.host)
-    if listener is None:
-        x.down.reply(x, made("BindClosed" if bind is None else "ListenerNotFound"))
-        return
-    x.listener = listener
-    phase = listener.chain.request
-    if phase is not None:
-        answer = phase(x)
-        if answer is not None:
-            interrupted(x, context, listener.chain, answer, route)
+    context = x.context
+    try:
+        current = context.current
+        if current.prepared is not None:
+            current.catch_up()  # all workers of a proxy swap as one (table/current)
+        table = x.table = current.table
+        if x.path == b"*":  # `OPTIONS *` asks about the server as a whole (RFC 9110 7.1): no route has such a path
+            x.reply(made("RouteNotFound"))
             return
-    route(x, context)
+        bind = table.binds.get(x.bind)
+        listener = None if bind is None else choose(bind, x.host)
+        if listener is None:
+            x.reply(made("BindClosed" if bind is None else "ListenerNotFound"))
+            return
+        x.listener = listener
+        phase = listener.chain.request
+        if phase is not None:
+            answer = phase(x)
+            if answer is not None:
+                interrupted(x, context, listener.chain, answer, route)
+                return
+        route(x, context)
+    except Exception as error:  # a bug of ours must end in an answer
+        x.failed(error)
 
 
-def nowhere(x: Exchange, context: Context) -> None:
-    """`OPTIONS *` asks about the server as a whole (RFC 9110 7.1): no route has such a path."""
-    x.table = context.current.table
-    x.down.reply(x, made("RouteNotFound"))
-
-
-def route(x: Exchange, context: Context) -> None:
+def route(x: ActiveExchange, context: Context) -> None:
     """Find the rule and run its request steps; then go upstream."""
     x.stage = ROUTE
     listener = x.listener
     plan = listener.router.match(x.host, x.path, x)
     if plan is None:
-        x.down.reply(x, made("RouteNotFound"))
+        x.reply(made("RouteNotFound"))
         return
-    policies = x.policies = plan.policies if listener.upper is None else plan.policies.under[listener.upper.number]
+    policies = plan.policies
+    if listener.upper is not None:
+        under = policies.under
+        assert under is not None  # filled before the swap for each listener that has an upper
+        policies = under[listener.upper.number]
+    x.policies = policies
     request = policies.chain.request
     if request is not None:
         answer = request(x)

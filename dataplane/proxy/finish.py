@@ -9,19 +9,17 @@ from dataplane.proxy import retries
 
 if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
-    from dataplane.exchange import Exchange
     from dataplane.proxy.context import Context
+    from dataplane.proxy.exchange import ActiveExchange
 
 log = logging.getLogger("dataplane.proxy")
 
 
-def finish(x: Exchange, context: Context) -> float:
+def finish(x: ActiveExchange, context: Context) -> float:
     """Record an exchange whose last byte went out, or that ended without one; answers the time (monotonic)."""
     x.ended = True
     if x.retries is not None:
         retries.ended(x, context)
-    if x.copy is not None:
-        x.copy.drop(x.body)
     target, policies, listener = x.target_plan, x.policies, x.listener
     if target is not None and target.chain.end:
         _end_hooks(x, target.chain)
@@ -36,7 +34,7 @@ def finish(x: Exchange, context: Context) -> float:
     return now
 
 
-def _end_hooks(x: Exchange, chain: Chain) -> None:
+def _end_hooks(x: ActiveExchange, chain: Chain) -> None:
     for hook in chain.end:
         try:
             hook(x)

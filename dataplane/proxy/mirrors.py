@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.http import chunked
+from dataplane.http.messages import UNKNOWN
+from dataplane.http.statuses import SWITCHING
 from dataplane.proxy import outgoing
-from dataplane.upstream import balance
-from dataplane.upstream.sink import Sink
+from dataplane.upstream import lease
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dataplane.exchange import Exchange
+    from dataplane.carriers import Upstream
+    from dataplane.http.messages import ResponseHead
     from dataplane.proxy.context import Context
+    from dataplane.proxy.exchange import ActiveExchange
     from dataplane.table.plans import BackendPlan
-    from dataplane.upstream.connection import UpstreamConnection
     from dataplane.upstream.endpoint import Endpoint
 
 MAX_IN_FLIGHT = 256
@@ -44,13 +45,13 @@ class InFlight:
         return self.count < MAX_IN_FLIGHT and self.bytes + size <= MAX_BYTES
 
 
-def drawn(x: Exchange, context: Context) -> Mirroring | None:
+def drawn(x: ActiveExchange, context: Context) -> Mirroring | None:
     """The mirrors that take this request, by their shares; None: no mirror does. An upgrade is not mirrored."""
-    if x.down.upgrade:
+    if x.upgrade:
         return None
     random = context.random
     backends = [
-        x.table.backends.get(each.backend)
+        outgoing.backend_of(x, each.backend)
         for each in x.policies.mirrors
         if each.numerator >= each.denominator or random() * each.denominator < each.numerator
     ]
@@ -60,31 +61,41 @@ def drawn(x: Exchange, context: Context) -> Mirroring | None:
 class Mirroring:
     """One request on its way to one or more mirrors; the head is as the steps left it when this was made."""
 
-    __slots__ = ("backends", "chunked", "context", "heads", "length", "line", "method")
+    __slots__ = (
+        "backends",
+        "blocks",
+        "context",
+        "is_grpc",
+        "length",
+        "method",
+        "never_indexed",
+        "scheme",
+        "target",
+        "version",
+    )
 
-    def __init__(self, x: Exchange, context: Context, backends: Sequence[BackendPlan | None]) -> None:
+    def __init__(self, x: ActiveExchange, context: Context, backends: Sequence[BackendPlan | None]) -> None:
         self.context = context
         self.method = x.method
-        self.chunked = b"\r\ntransfer-encoding:" in x.request.low
+        self.target = x.target
+        self.length = x.length
+        self.version = x.version
+        self.scheme = x.scheme
+        self.is_grpc = x.length != 0 and x.is_grpc
+        self.never_indexed = x.never_indexed
         self.backends = backends
-        self.length = max(outgoing.length(x), 0)
-        self.line = b"%b %b HTTP/1.1" % (x.method, x.target)
-        self.heads = [b"" if backend is None else outgoing.block(x, backend) for backend in backends]
+        self.blocks = [b"" if backend is None else outgoing.block(x, backend) for backend in backends]
 
     def send(self, body: bytes) -> None:
         """The body is whole: send the copies."""
-        is_other = not self.chunked and len(body) != self.length  # a step of the backend reference made it
-        if self.chunked:
-            body = (chunked.encode(body) if body else b"") + chunked.LAST
-        for backend, head in zip(self.backends, self.heads, strict=True):
+        is_other = self.length >= 0 and len(body) != self.length  # a step of the backend reference made it
+        for backend, block in zip(self.backends, self.blocks, strict=True):
             if backend is None:
                 self.context.recorder.mirrored("unresolved")
             elif not self.context.mirrors.has_room(len(body)):
                 self.context.recorder.mirrored("busy")
             else:
-                block = outgoing.with_length(head, len(body)) if is_other else head
-                request = b"%b%b\r\n%b" % (self.line, block, body)
-                _Copy(self.context, backend, request, self.method == b"HEAD").start()
+                _Copy(self, backend, outgoing.with_length(block, len(body)) if is_other else block, body).start()
 
     def skip(self, outcome: str) -> None:
         """There is nothing to send."""
@@ -93,84 +104,116 @@ class Mirroring:
 
 
 class _Copy:
-    """One copy, from the choice of an endpoint to the end of the answer."""
+    """One copy, from the choice of an endpoint to the end of the answer: holder of a lease, consumer of its answer."""
 
-    __slots__ = ("__weakref__", "backend", "context", "ended", "endpoint", "request", "second", "sink", "to_head")
+    __slots__ = (
+        "__weakref__",
+        "attempt",
+        "backend",
+        "block",
+        "body",
+        "context",
+        "ended",
+        "endpoint",
+        "is_grpc",
+        "lease",
+        "leased",
+        "left",
+        "length",
+        "method",
+        "never_indexed",
+        "scheme",
+        "size",
+        "target",
+        "up",
+        "version",
+    )
+    upgrade = b""
+    takes_trailers = False
+    retries = None
 
-    def __init__(self, context: Context, backend: BackendPlan, request: bytes, to_head: bool) -> None:
-        self.context = context
+    def __init__(self, request: Mirroring, backend: BackendPlan, block: bytes, body: bytes) -> None:
+        self.context = request.context
+        self.method = request.method
+        self.target = request.target
+        self.version = request.version
+        self.scheme = request.scheme
+        self.is_grpc = request.is_grpc
+        self.never_indexed = request.never_indexed
+        self.length = UNKNOWN if request.length < 0 else len(body)
         self.backend = backend
-        self.request = request
-        self.to_head = to_head
-        self.endpoint: Endpoint | None = None
-        self.sink: Sink | None = None
-        self.second = False
-        """It is sent the second time."""
+        self.block = block
+        self.body = body
+        self.size = len(block) + len(body)
+        self.left = MAX_ANSWER
         self.ended = False
+        self.endpoint: Endpoint | None = None
+        self.up: Upstream | None = None
+        self.leased = False
+        self.lease = self.attempt = 0
 
     def start(self) -> None:
         flight = self.context.mirrors
         flight.count += 1
-        flight.bytes += len(self.request)
+        flight.bytes += self.size
         self.context.deadlines.wake_at(self.context.clock() + SECONDS, self)
-        self._choose()
+        self.context.leases.begin(self, self.backend)
 
     def wake(self, now: float) -> None:
         """The time is over."""
-        if self.sink is not None:
-            self.sink.wake(now)
+        self._end("timeout")
+
+    # --- its lease
+
+    def lease_ready(self, up: Upstream) -> None:
+        up.begin(self, self.block, self.body, True)
+
+    lease_again = lease_ready
+
+    def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
+        self._end("connect" if cause == "connect" else "unresolved")
+
+    # --- its answer
+
+    def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        if head.status == SWITCHING:
+            self._end("")
         else:
-            self._end("timeout", False)
+            self.upstream_content(first, end)
 
-    def _choose(self) -> None:
-        """Pick an endpoint as a request does."""
-        backend, context = self.backend, self.context
-        endpoints = backend.endpoints
+    def upstream_interim(self, head: ResponseHead) -> None:
+        """A 1xx says nothing to whom the response says nothing."""
+
+    def upstream_content(self, data: bytes, end: bool) -> None:
+        self.left -= len(data)
+        if end:
+            self.up = None
+        if end or self.left < 0:
+            self._end("")
+
+    def upstream_trailers(self, lines: bytes) -> None:
+        self.upstream_content(b"", True)
+
+    def upstream_lost(self, cause: str, stale: bool) -> None:
+        if not self.context.leases.lost(self, cause, stale, True):
+            self._end(cause)
+
+    def upstream_blocked(self) -> None:
+        """The request was written as one piece: there is no more to hold back."""
+
+    def upstream_drained(self) -> None:
+        """See `upstream_blocked`."""
+
+    def _end(self, cause: str) -> None:
+        """`cause` is "" when the answer was as whole as anybody wants it, and else why it was not."""
         if self.ended:
-            return
-        if backend.host:
-            known = context.resolver.endpoints(backend.host, backend.port, self._choose)
-            if known is None:
-                return
-            endpoints = known
-        if not endpoints:
-            self._end("unresolved", False)
-            return
-        endpoint = self.endpoint = balance.choose(endpoints, context.random)
-        endpoint.pending += 1
-        if endpoint.idle:
-            self._send(endpoint.idle.pop())
-        else:
-            context.connector.connect(endpoint, self._connected)
-
-    def _connected(self, connection: UpstreamConnection | None, cause: str) -> None:
-        if self.ended:
-            if connection is not None:
-                connection.park()
-        elif connection is None:
-            self._end("connect", False)
-        else:
-            self._send(connection)
-
-    def _send(self, connection: UpstreamConnection) -> None:
-        self.sink = Sink(MAX_ANSWER, self._end)
-        self.sink.begin(connection, self.request, self.to_head)
-
-    def _end(self, cause: str, stale: bool) -> None:
-        """`cause` is "" when the answer was whole, and else why it was not."""
-        if self.ended:
-            return
-        if stale and self.endpoint is not None and not self.second:  # the idle connection was closed already
-            self.second, self.sink = True, None
-            self.context.connector.connect(self.endpoint, self._connected)
             return
         self.ended = True
+        lease.release(self)
         flight = self.context.mirrors
         flight.count -= 1
-        flight.bytes -= len(self.request)
-        self.request, self.sink = b"", None  # the sink knows this object: no cycle may be left
-        if self.endpoint is not None:
-            self.endpoint.pending -= 1
+        flight.bytes -= self.size
+        self.body = b""
         self.context.recorder.mirrored(_OUTCOMES.get(cause, "lost"))
 
 

@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING
 from dataplane.http.heads import Head
 
 if TYPE_CHECKING:
-    from dataplane.exchange import Exchange
+    from dataplane.proxy.exchange import ActiveExchange
     from dataplane.table.plans import BackendPlan
 
 RETRY_HEADER = b"x-retry-attempt"
 
 
-def authority(x: Exchange, backend: BackendPlan) -> bytes:
+def backend_of(x: ActiveExchange, key: str) -> BackendPlan | None:
+    """The backend of this key, as the policies of the route want it spoken to; None: it is not known."""
+    backend = x.table.backends.get(key)
+    version = x.policies.backend_http
+    return backend.spoken(version) if version and backend is not None else backend
+
+
+def authority(x: ActiveExchange, backend: BackendPlan) -> bytes:
     """What the Host header becomes on the way to `backend`; b"": it stays (spec 2, hostRewrite).
 
     `Auto` is the default of backends that are named by a host name. A host that a step chose stays in any case.
@@ -25,18 +32,12 @@ def authority(x: Exchange, backend: BackendPlan) -> bytes:
     return backend.authority if (backend.host if mode is None else mode) and not x.host_set else b""
 
 
-def block(x: Exchange, backend: BackendPlan, tries: int = 0) -> bytes:
+def block(x: ActiveExchange, backend: BackendPlan, tries: int = 0) -> bytes:
     """The headers to send to `backend`; `tries`: how many tries there were before this one."""
     head = x.request
     host = authority(x, backend)
     lines = with_host(head.block, head.low, host) if host else head.block
     return lines + b"%b: %d\r\n" % (RETRY_HEADER, tries) if tries else lines
-
-
-def length(x: Exchange) -> int:
-    """Bytes of the body as its header announces them; -1 when it does not."""
-    value = x.request.get(b"content-length")
-    return -1 if value is None else int(value)
 
 
 def with_length(lines: bytes, size: int) -> bytes:

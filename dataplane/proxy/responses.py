@@ -1,6 +1,6 @@
 """Response steps: in reverse order, from where the descent stopped outward, for upstream's answers and for our own.
 
-Called by whoever carries an exchange downstream. Here is also what the answer's head says of its body once steps have
+Called by the exchange. Here is also what the answer's head says of its body once steps have
 changed the one or the other. Nothing is written here.
 """
 
@@ -16,7 +16,7 @@ from dataplane.http.statuses import BODILESS, RESET_CONTENT
 
 if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
-    from dataplane.exchange import Exchange
+    from dataplane.proxy.exchange import ActiveExchange
 
 GATEWAY, ROUTE, TARGET, UPSTREAM = range(4)
 """`Exchange.stage`: how far the descent came."""
@@ -25,7 +25,7 @@ Outcome = Reply | Coroutine[Any, Any, Reply | None] | None
 """None: all steps ran; a Reply takes the place of the answer; a coroutine is the rest, to be awaited."""
 
 
-def chains_of(x: Exchange) -> list[tuple[int, Chain]]:
+def chains_of(x: ActiveExchange) -> list[tuple[int, Chain]]:
     """The chains whose steps were entered, with their stages, innermost first."""
     chains: list[tuple[int, Chain]] = []
     if x.target_plan is not None and x.stage >= TARGET:
@@ -37,19 +37,19 @@ def chains_of(x: Exchange) -> list[tuple[int, Chain]]:
     return chains
 
 
-def most_held(x: Exchange) -> int:
+def most_held(x: ActiveExchange) -> int:
     """Bytes of the response body that its steps, or the condition of its retries, want held at most; 0: nobody does."""
     most = max(chain.response_body for _, chain in chains_of(x))
     return most if x.retries is None or x.retries.decided else max(most, x.retries.policy.limit)
 
 
-def is_stream(x: Exchange) -> bool:
+def is_stream(x: ActiveExchange) -> bool:
     """Whether the response is a stream of events, which has no end to wait for."""
     content_type = x.response.get(b"content-type") if x.response is not None else None
     return content_type is not None and content_type[:17].lower() == b"text/event-stream"
 
 
-def run_fast(x: Exchange) -> Outcome:
+def run_fast(x: ActiveExchange) -> Outcome:
     """As `run`, for the answer of an upstream: in most cases the steps of the route are all, and one call."""
     route: Chain = x.policies.chain
     if x.target_plan.chain.response is not None or x.listener.chain.response is not None:
@@ -63,7 +63,7 @@ def run_fast(x: Exchange) -> Outcome:
     return answer
 
 
-def run(x: Exchange) -> Outcome:
+def run(x: ActiveExchange) -> Outcome:
     """Run what need not wait.
 
     The step that ended the descent is not run: it made the answer, those outside it see the answer. So is it with a
@@ -86,7 +86,7 @@ def run(x: Exchange) -> Outcome:
 
 
 async def _rest(
-    x: Exchange, chains: list[tuple[int, Chain]], index: int, answer: Awaitable[Reply | None]
+    x: ActiveExchange, chains: list[tuple[int, Chain]], index: int, answer: Awaitable[Reply | None]
 ) -> Reply | None:
     """Await the step at `index` of the first of `chains`, then run those outside it."""
     stage = chains[0][0]
@@ -108,7 +108,7 @@ async def _rest(
     return reply
 
 
-def other(x: Exchange, was: int) -> tuple[bytes, bytes] | None:
+def other(x: ActiveExchange, was: int) -> tuple[bytes, bytes] | None:
     """Header block and body of an answer that steps gave another body or another status than `was`; None when the body
     is what it was."""
     if x.status in BODILESS:
@@ -121,10 +121,10 @@ def other(x: Exchange, was: int) -> tuple[bytes, bytes] | None:
     return _reframed(x, len(body)), b"" if x.method == b"HEAD" else body
 
 
-def _reframed(x: Exchange, length: int | None) -> bytes:
+def _reframed(x: ActiveExchange, length: int | None) -> bytes:
     """The header block for a body of `length` bytes; None: for none at all (RFC 9112 6.1, RFC 9110 8.6)."""
     assert x.response is not None  # whoever sends it has looked
     head = Head(x.response.block, x.response.low)
-    for name in (b"content-length", b"transfer-encoding", b"trailer"):
+    for name in (b"content-length", b"trailer"):
         head.remove(name)
     return head.block if length is None else head.block + b"content-length: %d\r\n" % length

@@ -6,26 +6,23 @@ policy never comes here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataplane.chain.replies import made
-from dataplane.http.body import Gone, NoRoom, TooLarge
+from dataplane.http.body import NoRoom, TooLarge
 from dataplane.http.heads import Head
 from dataplane.http.methods import IDEMPOTENT
 from dataplane.http.statuses import SWITCHING
-from dataplane.upstream import balance
-from dataplane.upstream.response_head import CHUNKED, LENGTH, NOTHING
-from dataplane.upstream.sink import Sink
+from dataplane.proxy import request_body
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
-    from dataplane.exchange import Exchange
+    from dataplane.http.messages import ResponseHead
     from dataplane.proxy.context import Context
+    from dataplane.proxy.exchange import ActiveExchange
     from dataplane.table.plans import Retry
-    from dataplane.upstream.connection import UpstreamConnection
     from dataplane.upstream.endpoint import Endpoint
-    from dataplane.upstream.response_head import ResponseHead
 
 FAILURES = frozenset(("connect", "dns", "reset", "timeout"))
 """Causes that are tried again whatever `codes` says (decisions, Retry); others only when their status is a code."""
@@ -40,12 +37,10 @@ _DOUBLINGS = 32
 JITTER = 0.5
 """Share of the backoff that chance adds at most."""
 
-DRAINED = 65_536
-"""Bytes of an unwanted response that are read so that its connection can be used again."""
 DRAIN_TIME = 1.0
-"""Seconds for the same."""
+"""Seconds that the rest of an unwanted response is read, so that its connection can be used again."""
 
-Attempt = Callable[["Exchange", "Context"], None]
+Attempt = Callable[["ActiveExchange", "Context"], None]
 
 
 class Retries:
@@ -57,20 +52,11 @@ class Retries:
         self.policy = policy
         self.tries = 0
         self.tried: list[Endpoint] = []
+        """Where they went (`upstream/lease`)."""
         self.decided = False
         """A response was accepted: whatever becomes of it, there is no other try."""
         self.given_up = ""
         """Why a try that was called for was not made: `exhausted`, `too_large`, `deadline`; for metric and log."""
-
-    def pick(self, endpoints: Sequence[Endpoint], random: Callable[[], float]) -> Endpoint:
-        """An endpoint that was not tried yet; when all were, another than the last one; else the only one."""
-        left: Sequence[Endpoint] = endpoints
-        if self.tried and len(endpoints) > 1:
-            left = [each for each in endpoints if each not in self.tried]
-            left = left or [each for each in endpoints if each is not self.tried[-1]]
-        chosen = balance.choose(left, random)
-        self.tried.append(chosen)
-        return chosen
 
     def wait(self, random: Callable[[], float]) -> float:
         """Seconds before the next try: the backoff, doubled with each one, and up to half of it on top."""
@@ -79,34 +65,36 @@ class Retries:
         return backoff * (1 + JITTER * random())
 
 
-def granted(x: Exchange, policy: Retry) -> Retries | None:
+def granted(x: ActiveExchange, policy: Retry) -> Retries | None:
     """Asked before the first try. None: one try, and no body is kept."""
     if not policy.attempts or (policy.precondition is not None and not policy.precondition(x)):
         return None
     return Retries(policy)
 
 
-def after_failure(x: Exchange, context: Context, cause: str, reply: Reply, sent: bool, attempt: Attempt) -> None:
+def after_failure(x: ActiveExchange, context: Context, cause: str, reply: Reply, sent: bool, attempt: Attempt) -> None:
     """An attempt ended without a response: try again, or answer with `reply`.
 
     `sent`: the endpoint may have seen the request. `cause`: one of `FAILURES`, or `invalid`.
     """
-    retries: Retries = x.retries
+    retries = x.retries
+    assert retries is not None  # the callers have looked
     safe = cause in FAILURES and (not sent or x.method in IDEMPOTENT)
     wanted = (safe or reply.status in retries.policy.codes) and not retries.decided
     if wanted and _again(x, context, cause, attempt):
         return
     if cause == "reset" and retries.given_up == EXHAUSTED:
         reply = made("RetriesExhausted", reply.detail)
-    x.down.reply(x, reply)
+    x.reply(reply)
 
 
-def refuses(x: Exchange, context: Context, up: UpstreamConnection, head: ResponseHead, attempt: Attempt) -> bool:
+def refuses(x: ActiveExchange, context: Context, head: ResponseHead, attempt: Attempt) -> bool:
     """Whether another try takes the place of this response. If so, it is let go, without anybody waiting for it.
 
     A condition that reads the body leaves the response undecided (`Retries.decided`): `refuses_body` is asked later.
     """
-    policy = x.retries.policy
+    assert x.retries is not None  # the caller has looked
+    policy, up = x.retries.policy, x.up
     listed = head.status in policy.codes
     if not listed and policy.condition is None:  # most responses
         _accept(x)
@@ -114,33 +102,39 @@ def refuses(x: Exchange, context: Context, up: UpstreamConnection, head: Respons
     if not listed and policy.judges_body and head.status != SWITCHING:
         return False
     if (listed or _is_true(x, head)) and _again(x, context, "status", attempt):
-        _let_go(up, head, context)
+        if up is not None:  # the response goes on
+            sleeper = up.discard()
+            if sleeper is not None:
+                context.deadlines.wake_at(context.clock() + DRAIN_TIME, sleeper)
         return True
     _accept(x)
     return False
 
 
-def refuses_body(x: Exchange, context: Context, attempt: Attempt) -> bool:
+def refuses_body(x: ActiveExchange, context: Context, attempt: Attempt) -> bool:
     """The same for a response whose body is held in `x.answer_body` (None: it could not be). `x.up`: it is not over."""
-    up = x.up
-    if x.retries.policy.condition(x) and _again(x, context, "status", attempt):
+    assert x.retries is not None  # the caller has looked
+    up, condition = x.up, x.retries.policy.condition
+    if condition is not None and condition(x) and _again(x, context, "status", attempt):
         if up is not None:
-            up.release()
+            up.reset()
         return True
     _accept(x)
     return False
 
 
-def _accept(x: Exchange) -> None:
+def _accept(x: ActiveExchange) -> None:
     """The client gets this response: there is no other try, and nothing is kept for one."""
+    assert x.retries is not None  # the callers have looked
     x.retries.decided = True
     if x.copy is not None:
         x.copy.settle()
 
 
-def ended(x: Exchange, context: Context) -> None:
+def ended(x: ActiveExchange, context: Context) -> None:
     """The exchange is over: count what its tries came to."""
-    retries: Retries = x.retries
+    retries = x.retries
+    assert retries is not None  # the callers have looked
     if retries.given_up:
         context.recorder.retried(retries.given_up)
     elif retries.tries:
@@ -151,8 +145,9 @@ _OUTCOMES = {"": "success", "RequestDeadline": "deadline"}
 """By the reason of our answer; "" is a response of the endpoint."""
 
 
-def _is_true(x: Exchange, head: ResponseHead) -> bool:
+def _is_true(x: ActiveExchange, head: ResponseHead) -> bool:
     """The policy's condition on this response."""
+    assert x.retries is not None  # the caller has looked
     condition = x.retries.policy.condition
     if condition is None or head.status == SWITCHING:  # nothing judges a tunnel
         return False
@@ -162,9 +157,10 @@ def _is_true(x: Exchange, head: ResponseHead) -> bool:
     return holds
 
 
-def _again(x: Exchange, context: Context, cause: str, attempt: Attempt) -> bool:
+def _again(x: ActiveExchange, context: Context, cause: str, attempt: Attempt) -> bool:
     """Begin another try after its backoff. False: there is none."""
-    retries: Retries = x.retries
+    retries = x.retries
+    assert retries is not None  # the callers have looked
     wait = retries.wait(context.random)
     moment = context.clock() + wait
     retries.given_up = _obstacle(x, retries, moment)
@@ -172,9 +168,9 @@ def _again(x: Exchange, context: Context, cause: str, attempt: Attempt) -> bool:
         return False
     retries.tries += 1
     x.attempt += 1
-    x.up, x.out = None, b""
+    x.up = x.first = None
     x.status, x.response, x.answer_body, x.answer_over = 0, None, None, False  # of the response that is let go
-    x.down.hold_body(x)
+    request_body.hold(x)
     context.recorder.retry(cause)
 
     def begin() -> None:
@@ -183,13 +179,13 @@ def _again(x: Exchange, context: Context, cause: str, attempt: Attempt) -> bool:
         try:
             attempt(x, context)
         except Exception as error:  # a bug of ours must end in an answer
-            x.down.failed(x, error)
+            x.failed(error)
 
     context.deadlines.call_at(moment, begin)
     return True
 
 
-def _obstacle(x: Exchange, retries: Retries, moment: float) -> str:
+def _obstacle(x: ActiveExchange, retries: Retries, moment: float) -> str:
     """Why there is no try at `moment`, or ""."""
     if retries.tries >= retries.policy.attempts:
         return EXHAUSTED
@@ -198,26 +194,9 @@ def _obstacle(x: Exchange, retries: Retries, moment: float) -> str:
     return "deadline" if moment >= x.deadline else ""
 
 
-def _let_go(up: UpstreamConnection, head: ResponseHead, context: Context) -> None:
-    """Free a connection of a response that nobody takes."""
-    short = head.framing in (NOTHING, CHUNKED) or (head.framing == LENGTH and head.length <= DRAINED)
-    if short and up.request_done:
-        sink = Sink(DRAINED)
-        sink.drain(up)
-        context.deadlines.wake_at(context.clock() + DRAIN_TIME, sink)
-    else:
-        up.release()
-
-
-async def hold(x: Exchange, context: Context, limit: int, begin: Callable[[Exchange, Context, bool], None]) -> None:
-    """Wait for the body that a precondition reads, then go on; one over `limit`, or without room, has no
-    value for it."""
+async def hold(x: ActiveExchange, limit: int) -> None:
+    """Wait for the body that a precondition reads; one over `limit`, or without room, has no value for it."""
     try:
         x.held = await x.body.whole(limit)  # type: ignore[union-attr]  # the caller has looked
     except (TooLarge, NoRoom):
         x.held = None
-    except Gone as error:
-        x.down.failed(x, error)
-        return
-    if not x.ended and not x.replied:
-        begin(x, context, True)

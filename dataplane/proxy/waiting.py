@@ -1,109 +1,284 @@
-"""When a request step answers something: what `entry` (steps of listener and route) and `attempts` (steps of a backend
-reference) do alike. The fast path never comes here.
+"""When a step answers an awaitable: request steps of listener, route and backend reference, and response steps alike.
+The fast path never comes here.
 
 Steps that wait need no Task, which costs more than their own work often does: what they wait for runs them on. They
 begin when the present events are handled, not at once: of many requests that come together each is read first, then for
 each its steps run, which was measured to cost less than one request after the other.
+
+They may await futures of `Env` (which calls of policies, bodies and threads give, too) and each other, nothing else:
+there is no current Task, so `asyncio.timeout`, groups and other libraries' waiting would go wrong in ways that nobody
+sees. What is awaited otherwise fails at once and says why. Hooks that need a Task have one of their own behind such a
+future (`chain/tasks`).
+
+The work of a backend that ends requests itself runs beside the steps in the same way (`work`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import inspect
+import logging
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from dataplane.chain.chain import Chain, Waiting, drive
+from dataplane.chain.chain import Chain, Waiting, drive, leave
 from dataplane.chain.reply import Reply
+from dataplane.http.body import Gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from dataplane.exchange import Exchange
     from dataplane.proxy.context import Context
+    from dataplane.proxy.exchange import ActiveExchange
+
+log = logging.getLogger("dataplane.proxy")
+
+ASKED, THROWN = 1, 2
+"""Of a cancellation: not thrown yet, because the steps run just now; thrown."""
+
+
+_NOBODY: Final = object()
+"""Of steps that are over: nothing runs them on."""
+
+
+class StepFuture(asyncio.Future[Any]):
+    """What `Env.make_future` gives: steps may await it."""
+
+    __slots__ = ()
+    of_env = True
+
+
+class Waits(Protocol):
+    """What waits on behalf of an exchange (`Exchange.waiting`)."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    def cancel(self) -> None:
+        """What it asks for is for nobody: CancelledError is thrown where it waits, and it is driven on to its end, for
+        it may have to clean up."""
+
+    def end_with(self, end: Callable[[ActiveExchange], None], seconds: float) -> None:
+        """Cancelled: call `end` when it is over, and after `seconds` in any case; once. A second call takes the place
+        of the first."""
 
 
 class Steps:
-    """The steps of an exchange that wait, from the one that answered an awaitable; then the fast path goes on. There is
-    no current Task in them (as `asyncio.timeout` wants): deadlines are `proxy/deadlines`."""
+    """The steps of an exchange that wait, from the one that answered an awaitable; then its life goes on."""
 
-    __slots__ = ("_context", "_exchange", "_then", "_work")
+    __slots__ = ("_awaited", "_cancelled", "_end", "_exchange", "_is_refused", "_then", "_work")
 
     def __init__(
         self,
-        x: Exchange,
-        context: Context,
+        x: ActiveExchange,
         work: Coroutine[Any, Any, Reply | None],
-        then: Callable[[Exchange, Context], None],
+        then: Callable[[ActiveExchange, Context], None],
     ) -> None:
+        """Runs `work` to its end; then `then`, or the `Reply` that it answers."""
         self._exchange = x
-        self._context = context
         self._work: Any = work
         self._then = then
+        self._awaited: Any = None
+        """What runs them on; whatever else says so is late."""
+        self._cancelled = 0
+        self._is_refused = False
+        """They awaited what they must not."""
+
+    def begin(self) -> None:
+        """When the present events are handled."""
+        x = self._exchange
+        x.waiting = self if x.waiting is None else Several(x.waiting, self)
+        x.context.call_soon(self.go_on)
 
     @property
     def is_over(self) -> bool:
         return self._work is None
 
-    def go_on(self, _future: Any = None) -> None:
+    def go_on(self, future: Any = None) -> None:
         """Run until the next wait, or to the end."""
-        work = self._work
-        if work is None:  # cancelled meanwhile
+        if future is not self._awaited:  # cancelled meanwhile
             return
         try:
-            future = work.send(None)
+            awaited = self._work.send(None)
         except StopIteration as end:
-            self._over()
-            self._go_beyond(end.value)
-        except asyncio.CancelledError:  # what it waited for was given up
-            self._over()
-        except Exception as error:  # a step's bug must end in an answer
-            self._over()
-            self._exchange.down.failed(self._exchange, error)
+            self._finished(end.value)
+        except (Exception, asyncio.CancelledError) as error:
+            self._broken(error)
         else:
-            self._wait_for(future)
+            if awaited is None and not self._cancelled:  # `asyncio.sleep(0)`; who cancels it may go on a turn early
+                self._awaited = None
+                self._exchange.context.call_soon(self.go_on)
+            else:
+                self._wait_for(awaited)
+
+    def _throw(self, error: BaseException) -> None:
+        if self._cancelled == ASKED:
+            self._cancelled = THROWN
+        self._awaited = None
+        try:
+            awaited = self._work.throw(error)
+        except StopIteration as end:
+            self._finished(end.value)
+        except (Exception, asyncio.CancelledError) as end:
+            self._broken(end)
+        else:
+            self._wait_for(awaited)
 
     def _wait_for(self, future: Any) -> None:
-        if future is None:  # `asyncio.sleep(0)`
-            self._context.call_soon(self.go_on)
+        if self._cancelled == ASKED:
+            self._throw(asyncio.CancelledError())
+        elif future is None:
+            self._awaited = None
+            self._exchange.context.call_soon(self.go_on)
+        elif getattr(future, "of_env", False):
+            self._awaited = future
+            future._asyncio_future_blocking = False  # as a Task says that it has understood
+            future.add_done_callback(self.go_on)
+        else:
+            self._refuse(future)
+
+    def _refuse(self, future: Any) -> None:
+        error = TypeError(f"a step without a Task (Row.task) may await futures of Env only, not {future!r}")
+        if not self._is_refused:
+            self._is_refused = True
+            self._throw(error)
             return
-        future._asyncio_future_blocking = False  # as a Task says that it has understood
-        future.add_done_callback(self.go_on)
+        try:  # it goes on as if nothing were wrong
+            self._work.close()
+        except RuntimeError:
+            log.error("a step does not end in %r", self._exchange)
+        self._broken(error)
 
-    def _over(self) -> None:
+    def _finished(self, reply: Reply | None) -> None:
+        x = self._over()
+        if not self._cancelled:
+            self._go_beyond(x, reply)
+        elif self._end is not None:
+            self._too_late()
+
+    def _over(self) -> ActiveExchange:
         self._work = None
-        down = self._exchange.down
-        if down.waiting is self:  # no cycle may be left, and the connection may carry another exchange next
-            down.waiting = None
-
-    def _go_beyond(self, reply: Reply | None) -> None:
-        """To where the fast path goes on after its last step, or to the reply of the one that ended the descent."""
+        self._awaited = _NOBODY
         x = self._exchange
+        if x.waiting is self:  # no cycle may be left
+            x.waiting = None
+        elif isinstance(x.waiting, Several):
+            x.waiting = x.waiting.without(self)
+        return x
+
+    def _broken(self, error: BaseException) -> None:
+        """By a bug, or cancelled: by us, or what was waited for was given up."""
+        x = self._over()
+        if not isinstance(error, Exception):
+            pass  # cancelled
+        elif not self._cancelled:
+            self._failed(x, error)
+        elif not isinstance(error, Gone):
+            log.error("internal error in the cleanup of %r", x, exc_info=error)
+        if self._cancelled and self._end is not None:
+            self._too_late()
+
+    def _go_beyond(self, x: ActiveExchange, reply: Reply | None) -> None:
+        """To where the exchange goes on after its last step, or to the reply of the one that answered."""
         if x.ended or x.replied:
             return  # the client left, or was answered meanwhile
         try:
             if reply is not None:
-                x.down.reply(x, reply)
+                x.reply(reply)
             else:
-                self._then(x, self._context)
+                self._then(x, x.context)
         except Exception as error:  # a bug of ours must end in an answer
-            x.down.failed(x, error)
+            x.failed(error)
+
+    def _failed(self, x: ActiveExchange, error: Exception) -> None:
+        """A step's bug must end in an answer."""
+        x.failed(error)
 
     def cancel(self) -> None:
-        """What the steps ask for is for nobody. No effect when they run just now: they end then."""
+        """As `Waits.cancel`."""
         work = self._work
-        if work is not None and not work.cr_running:
-            self._work = None
-            work.close()
+        if work is None or self._cancelled:
+            return
+        self._cancelled = ASKED
+        self._end: Callable[[ActiveExchange], None] | None = None
+        if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+            leave(work)
+            self._broken(asyncio.CancelledError())
+        elif not work.cr_running:  # else at their next wait
+            self._throw(asyncio.CancelledError())
+
+    def end_with(self, end: Callable[[ActiveExchange], None], seconds: float) -> None:
+        """As `Waits.end_with`."""
+        self._end = end
+        context = self._exchange.context
+        context.deadlines.call_at(context.clock() + seconds, self._too_late)
+
+    def _too_late(self) -> None:
+        end, self._end = self._end, None
+        if end is not None:
+            end(self._exchange)
 
     def __repr__(self) -> str:
         return f"Steps({'over' if self.is_over else 'waiting'})"
 
 
+class Several:
+    """Steps that wait while the work of a backend does."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, *of: Waits) -> None:
+        self._of = of
+
+    @property
+    def is_over(self) -> bool:
+        return all(each.is_over for each in self._of)
+
+    def without(self, gone: Waits) -> Waits | None:
+        """What is left of it."""
+        left = [each for each in self._of if each is not gone]
+        return Several(*left) if len(left) > 1 else left[0] if left else None
+
+    def cancel(self) -> None:
+        """As `Waits.cancel`."""
+        for each in self._of:
+            each.cancel()
+
+    def end_with(self, end: Callable[[ActiveExchange], None], seconds: float) -> None:
+        """As `Waits.end_with`."""
+        last = [each for each in self._of if not each.is_over]
+        left = len(last)
+
+        def one(x: ActiveExchange) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                end(x)
+
+        for each in last:
+            each.end_with(one, seconds)
+
+
+def work(x: ActiveExchange, work: Coroutine[Any, Any, Reply | None]) -> Steps:
+    """As `Exchange.work`."""
+    steps = Steps(x, work, _nothing)
+    steps.begin()
+    return steps
+
+
+def _nothing(x: ActiveExchange, context: Context) -> None:
+    """It has given its response, or will."""
+
+
 def interrupted(
-    x: Exchange, context: Context, chain: Chain, answer: Reply | Waiting, then: Callable[[Exchange, Context], None]
+    x: ActiveExchange,
+    context: Context,
+    chain: Chain,
+    answer: Reply | Waiting,
+    then: Callable[[ActiveExchange, Context], None],
 ) -> None:
     """A chain answered something. `then`: where the fast path goes on after its last step."""
     if isinstance(answer, Reply):
-        x.down.reply(x, answer)
+        x.reply(answer)
         return
-    steps = x.down.waiting = Steps(x, context, drive(x, chain, answer), then)
-    context.call_soon(steps.go_on)
+    steps = x.waiting = Steps(x, drive(x, chain, answer), then)
+    context.call_soon(steps.go_on)  # as `begin`

@@ -7,7 +7,7 @@ import logging
 import socket
 from typing import TYPE_CHECKING
 
-from dataplane.server.connection import Connection
+from dataplane.server.protocols import plan_of
 
 if TYPE_CHECKING:
     from dataplane.proxy.context import Context
@@ -38,13 +38,13 @@ class Acceptor:
             for option, value in KEEPALIVE:
                 if hasattr(socket, option):
                     sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-        context = self.context
-        server = await self.loop.create_server(
-            lambda: Connection(context, bind),  # type: ignore[arg-type,return-value]
-            sock=sock,
-            backlog=BACKLOG,
-        )
+        plan = plan_of(self.context, bind)
+        server = await self.loop.create_server(plan.open, sock=sock, backlog=BACKLOG)
         self._servers.setdefault(bind, []).append(server)
+
+    def listening(self) -> int:
+        """How many sockets."""
+        return sum(len(servers) for servers in self._servers.values())
 
     async def stop(self, bind: str) -> None:
         """Accept no more for this bind; requests under way end as they would."""
@@ -71,7 +71,14 @@ class Acceptor:
             await asyncio.sleep(0.02)
         if context.connections:
             log.warning("%d connections were still open at the end of the drain and are cut", len(context.connections))
-        for connection in list(context.connections):
+        self.cut()
+
+    def cut(self) -> None:
+        """Let go of everything at once. What waits to be accepted goes on waiting for whoever else has the socket."""
+        servers, self._servers = self._servers, {}
+        for server in [server for of_bind in servers.values() for server in of_bind]:
+            server.close()
+        for connection in list(self.context.connections):
             connection.transport.abort()
 
     async def close(self) -> None:

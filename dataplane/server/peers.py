@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dataplane.proxy.request_head import Peer
+from dataplane.http.messages import Peer
 
 
 def peer_of(transport: Any) -> Peer:

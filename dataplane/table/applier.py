@@ -110,12 +110,11 @@ class Applier:
         groups: Groups = {kind: deque() for kind in HANDLERS}
         yield from _sort(changes, groups)
         del changes
-        yield from _handle(swap, groups, ENDPOINT, "backend")
-        yield from endpoints.make_plans(swap)
-        yield from _handle(swap, groups, "secret", "policy")
+        yield from _handle(swap, groups, ENDPOINT, "backend", "secret", "policy")
         for key, value in policies.rebuild(swap):
             _judge(swap, policies.change_policy, key, value)
             yield
+        yield from endpoints.make_plans(swap)
         yield from _handle(swap, groups, "gateway", "bind", "listener")
         yield from policies.merge_listeners(swap)
         yield from listeners.fill_new(swap)

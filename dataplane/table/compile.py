@@ -16,6 +16,7 @@ from dataplane.table.intern import Interns
 from dataplane.table.plans import BackendPlan, BindPlan, ListenerPlan, ListenerPolicies, RoutePlan, Target
 from dataplane.table.router import Router
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.versions import BY_REQUEST, configured
 from gatewright.attach.merge import Attached
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, route_pb2
 
@@ -162,12 +163,32 @@ def static_address(message: backend_pb2.Backend) -> tuple[str, int, str] | None:
     return (host, static.port, "") if _is_ip(host) else None
 
 
-def backend_plan(key: str, message: backend_pb2.Backend, endpoints: Iterable[Endpoint]) -> BackendPlan:
+def backend_plan(
+    key: str, message: backend_pb2.Backend, endpoints: Iterable[Endpoint], http_version: int = 0
+) -> BackendPlan:
+    """`http_version`: what the policies of the backend come to."""
     found = tuple(dict.fromkeys(endpoints))
     static = message.static
-    if static.host and not found:
-        return BackendPlan(key, (), static.host.lower().encode(), static.port, _authority(message))
-    return BackendPlan(key, found, authority=_authority(message))
+    named = bool(static.host and not found)
+    return BackendPlan(
+        key,
+        found,
+        static.host.lower().encode() if named else b"",
+        static.port if named else 0,
+        _authority(message),
+        str(message.WhichOneof("kind")),
+        configured(http_version, message.service.app_protocol),
+        http_version != BY_REQUEST,
+    )
+
+
+def backend_position(key: str, message: backend_pb2.Backend) -> tuple[str, str, str, tuple[str, ...]]:
+    """Kind, namespace and name of the object that a backend stands for, and the names of its part."""
+    if message.WhichOneof("kind") == "service":
+        service = message.service
+        return "Service", service.namespace, service.name, (service.port_name, str(service.port))
+    _, _, namespace, name = key.split("/", 3) if key.count("/") >= 3 else ("", "", "", key)
+    return "GatewayBackend", namespace, name, ()
 
 
 def _authority(message: backend_pb2.Backend) -> bytes:

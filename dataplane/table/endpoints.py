@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dataplane.chain.filter import Refused
 from dataplane.table import compile as compiler
+from dataplane.table import policies
 from dataplane.table.parted import grown
+from dataplane.table.plans import BackendPlan
 from dataplane.table.store import BackendRecord, EndpointRecord, decode, decode_endpoint
 from dataplane.table.swap import Swap
+from gatewright.wire.v1 import backend_pb2
 
 STEP = 256
 """Endpoints of one backend that are looked at between two yields (0.1 ms)."""
@@ -43,12 +47,17 @@ def change_backend(swap: Swap, key: str, value: bytes | None) -> None:
             return
         message = decode(key, value).backend
         compiler.check_backend(message)
+        if old is not None and _object(key, old.message) != _object(key, message):
+            raise Refused("a backend keeps the object that it stands for")
         address = compiler.static_address(message)
         static = None if address is None else swap.of.carryover.take(*address)
         waits = message.WhichOneof("kind") == "service" and not message.service.empty
-        store.backends[key] = BackendRecord(message, value, static, waits)
+        inline = swap.of.interns.of_backend(message.policies, key)
+        store.backends[key] = BackendRecord(message, value, static, waits, inline)
+        store.backends_of.add(_object(key, message), key)
     elif old is not None:
         del store.backends[key]
+        store.backends_of.remove(_object(key, old.message), key)
     if old is not None and old.static is not None:
         swap.released.append(old.static)
     swap.dirty_backends[key] = None
@@ -79,11 +88,22 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
             endpoints.append(store.endpoints[name].endpoint)
             if not len(endpoints) % STEP:
                 yield
-    new = compiler.backend_plan(key, record.message, endpoints)
-    if old is None or (old.endpoints, old.host, old.port) != (new.endpoints, new.host, new.port):
+    position = compiler.backend_position(key, record.message)
+    new = compiler.backend_plan(key, record.message, endpoints, policies.http_version(store, position, record.inline))
+    if old is None or _said(old) != _said(new):
         backends = swap.changed_backends()
         backends[key] = new
         swap.backends = grown(backends)
+
+
+def _said(plan: BackendPlan) -> tuple[object, ...]:
+    """What a plan says beside what its key does."""
+    return plan.endpoints, plan.host, plan.port, plan.version, plan.is_versioned
+
+
+def _object(key: str, message: backend_pb2.Backend) -> str:
+    """The object that a backend stands for, as a key."""
+    return "/".join(compiler.backend_position(key, message)[:3])
 
 
 def is_ready(swap: Swap, backend: str) -> bool:

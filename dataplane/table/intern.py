@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any, TypeVar
 from weakref import WeakSet, WeakValueDictionary, finalize, ref
 
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.chain.filter import FRONTEND, SETTING, Env, Filter, Origin, Refused, Row, nothing
+from dataplane.chain.tasks import in_tasks
 from dataplane.table.built import Built, build, refusing, steps_of
 from dataplane.table.parted import PartedDict
 from dataplane.table.plans import RoutePolicies, Upper
@@ -26,6 +28,9 @@ T = TypeVar("T")
 
 LIMIT = 8192
 """Constant values kept."""
+
+BACKEND_SETTINGS = ("backend_http",)
+"""Policies that a backend has as values (`plans.BackendPlan`)."""
 
 _SAME = "same"
 
@@ -52,7 +57,7 @@ class Interns:
         """Those with policies that name a route or rule; they are not shared."""
         self._values: dict[object, object] = {}
         self._uppers: WeakValueDictionary[tuple[Attached[Built], ...], Upper] = WeakValueDictionary()
-        self._number = 0
+        self._numbers = count()
         self._forgotten = self._forget  # one bound method for all, instead of one for each
 
     def row(self, policy: policy_pb2.Policy) -> tuple[int, Row]:
@@ -87,6 +92,16 @@ class Interns:
             known = self._known[key] = _Known(found, self._forgotten)
             known.key = key
         return found
+
+    def of_backend(self, policies: Sequence[policy_pb2.Policy], owner: str) -> tuple[Attached[Built], ...]:
+        """A backend's own policies. `owner`: its key. Raises `Refused` for what is none of a backend's."""
+        for policy in policies:
+            name = self.row(policy)[1].name
+            if name not in BACKEND_SETTINGS:
+                raise Refused(f"{name} is not supported as a policy of a backend")
+        written = [self._written(policy) for policy in policies]
+        built = [self._inline(index, row, raw, policy, owner) for index, row, raw, policy in written]
+        return tuple([Attached(each.row.name, Level.BACKEND_INLINE, "", False, each) for each in built])
 
     def secrets(self, policies: Iterable[policy_pb2.Policy]) -> Iterator[str]:
         """Keys of the Secrets that inline policies read. Raises `Refused`."""
@@ -135,9 +150,9 @@ class Interns:
             return None
         found = self._uppers.get(ingredients)
         if found is None:
-            self._number += 1
-            found = self._uppers[ingredients] = Upper(self._number, ingredients)
-            finalize(found, self.dead.append, self._number).atexit = False
+            number = next(self._numbers)
+            found = self._uppers[ingredients] = Upper(number, ingredients)
+            finalize(found, self.dead.append, number).atexit = False
         return found
 
     def settle(self, upper: Upper | None, own: RoutePolicies) -> None:
@@ -172,7 +187,8 @@ class Interns:
                 values = tuple(each.made for each in built)
                 settings[row.plan_field] = self.same(values) if row.many else values[-1]
             elif row.kind != FRONTEND:
-                steps += [(index, step) for step in steps_of(row, built)]
+                made = steps_of(row, built)
+                steps += [(index, in_tasks(step, self.env) if row.task else step) for step in made]
         steps.sort(key=_place)
         return Chain([step for _, step in steps]) if steps else EMPTY, settings
 

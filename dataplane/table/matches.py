@@ -95,11 +95,8 @@ def _decode(text: bytes) -> bytes:
 def place(route: route_pb2.Route, plan: RoutePlan) -> list[Placement]:
     """The matches of a rule in order. Raises `Refused` for what cannot be matched with."""
     matches = route.matches
-    if len(matches) == 1:
-        match = matches[0]
-        if match.SerializeToString() == _EVERY_PATH:
-            return [Placement(PREFIX, ROOT, plan)]
-        return [_placement(match, 0, plan)]
+    if len(matches) == 1 and matches[0].SerializeToString() == _EVERY_PATH:
+        return [Placement(PREFIX, ROOT, plan)]
     return [_placement(match, index, plan) for index, match in enumerate(matches)] or [Placement(PREFIX, ROOT, plan)]
 
 
@@ -148,7 +145,8 @@ def _conditions(messages: Iterable[route_pb2.ValueMatch], lower: bool) -> tuple[
         if name in found:
             continue  # Gateway API: only the first entry of a name counts
         if message.WhichOneof("kind") == "regex":
-            found[name] = (name, b"", compile_regex(message.regex.encode()))
+            pattern = message.regex.encode()
+            found[name] = (name, pattern, compile_regex(pattern))
         else:
             found[name] = (name, message.exact.encode(), None)
     return tuple(found.values())

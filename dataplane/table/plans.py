@@ -7,7 +7,7 @@ table that it pinned. Nothing here points upward, so a dropped table is freed wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataplane.chain.chain import EMPTY, Chain
@@ -83,6 +83,8 @@ class RoutePolicies:
     mirrors: tuple[Mirror, ...] = ()
     host_rewrite: bool | None = None
     """Whether the Host header becomes the backend's; None: as the kind of backend has it (spec 2, hostRewrite)."""
+    backend_http: int = 0
+    """Version of HTTP that backends are spoken to with (`upstream/versions`), where they do not name one."""
     inline: tuple[Any, ...] = ()
     """Of what it was made: the rule's own filters and fields (`table/built.Built`)."""
     attached: tuple[Attached[Any], ...] = ()
@@ -156,6 +158,24 @@ class BackendPlan:
     port: int = 0
     authority: bytes = b""
     """What hostRewrite `Auto` makes of the Host header; b"": nothing (a Unix socket has no name)."""
+    kind: str = "service"
+    """Its row of `backends/registry`."""
+    version: int = 0
+    """Of HTTP (`upstream/versions`)."""
+    is_versioned: bool = False
+    """Its own policies name the version, so that those of routes do not count."""
+    _spoken: dict[int, BackendPlan] | None = None
+
+    def spoken(self, version: int) -> BackendPlan:
+        """The same for routes whose policies name this version; made once."""
+        if self.is_versioned:
+            return self
+        if self._spoken is None:
+            self._spoken = {}
+        made = self._spoken.get(version)
+        if made is None:
+            made = self._spoken[version] = replace(self, version=version, _spoken=None)
+        return made
 
 
 @dataclass(slots=True, eq=False)

@@ -29,11 +29,12 @@ from dataplane.table.store import (
 )
 from dataplane.table.swap import Swap
 from gatewright.attach.merge import Attached, merge, split
-from gatewright.attach.places import Level, ListenerPosition, Phase, PlaceKey, key_of, rule_places
+from gatewright.attach.places import Level, ListenerPosition, Phase, PlaceKey, backend_places, key_of, rule_places
 from gatewright.wire.v1 import listener_pb2, policy_pb2, resource_pb2
 
 LISTENER_KINDS = ("Gateway", "ListenerSet")
 ROUTE_KINDS = ("HTTPRoute", "GRPCRoute")
+BACKEND_KINDS = ("Service", "GatewayBackend")
 
 MAX_RULES = 64
 """Rules of a route that a policy may have to find (Gateway API: 16)."""
@@ -176,6 +177,9 @@ def _mark(swap: Swap, place: PlaceKey) -> None:
         swap.merged_places.add(place[:3])
     elif place.kind in ROUTE_KINDS:
         swap.merged_routes[place[:3]] = None
+    elif place.kind in BACKEND_KINDS:
+        for key in swap.of.store.backends_of.of("/".join(place[:3])):
+            swap.dirty_backends[key] = None
 
 
 def attached_to_rule(store: Store, kind: str, namespace: str, name: str, rule: str) -> tuple[Attached[Built], ...]:
@@ -184,6 +188,19 @@ def attached_to_rule(store: Store, kind: str, namespace: str, name: str, rule: s
         return ()
     found = _attached(store, rule_places(kind, namespace, name, rule))
     return tuple([each for phase, each in found if phase is Phase.POST_ROUTING])
+
+
+def http_version(
+    store: Store, position: tuple[str, str, str, tuple[str, ...]], inline: tuple[Attached[Built], ...]
+) -> int:
+    """The version of HTTP that the policies of a backend name: attached ones, and the object's own (`inline`)."""
+    if not store.policies_at and not inline:
+        return 0
+    kind, namespace, name, sections = position
+    found = [each for _, each in _attached(store, backend_places(kind, namespace, name, *sections))]
+    winner = merge([*found, *inline]).effective.get("backend_http")
+    made: int = winner[-1].value.made if winner else 0
+    return made
 
 
 def _attached(store: Store, places: Iterable[tuple[Level, PlaceKey]]) -> Iterator[tuple[Phase, Attached[Built]]]:

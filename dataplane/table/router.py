@@ -72,7 +72,7 @@ class Router:
         wildcards = self.wildcards
         if wildcards:
             dot = host.find(b".", 1)
-            while dot > 0:
+            while dot != -1:
                 level = wildcards.get(host[dot:])
                 if level is not None:
                     plan = find(level, path, exchange)
@@ -179,7 +179,7 @@ def choose(bind: BindPlan, host: bytes) -> ListenerPlan | None:
     wildcards = bind.wildcards
     if wildcards:
         dot = host.find(b".", 1)
-        while dot > 0:
+        while dot != -1:
             listener = wildcards.get(host[dot:])
             if listener is not None:
                 return listener

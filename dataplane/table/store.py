@@ -17,13 +17,14 @@ from dataplane.chain.filter import Refused
 from dataplane.table.parted import LIMIT, Container, PartedDict, grown
 from dataplane.table.plans import RoutePlan
 from dataplane.upstream.endpoint import Endpoint
+from gatewright.attach.merge import Attached
 from gatewright.attach.places import Phase, PlaceKey
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, resource_pb2, route_pb2
 
 if TYPE_CHECKING:
     from dataplane.table.built import Built
 
-WIRE_REVISION = 2
+WIRE_REVISION = 3
 """The newest wire revision whose fields this proxy reads."""
 
 RESOURCE_TYPE = "type.googleapis.com/gatewright.wire.v1.Resource"
@@ -99,6 +100,8 @@ class BackendRecord(NamedTuple):
     """The endpoint of a static backend with an address."""
     waits: bool
     """Its routes may not enter before it has an endpoint."""
+    inline: tuple[Attached[Built], ...] = ()
+    """The object's own policies."""
 
 
 class EndpointRecord(NamedTuple):
@@ -154,6 +157,8 @@ class Store:
         """Listener keys by bind."""
         self.routes_of: Children = Children()
         """Route keys by listener; the listener need not be there."""
+        self.backends_of: Children = Children()
+        """Backend keys by the object that they stand for (`kind/namespace/name`)."""
         self.endpoints_of: Children = Children()
         """Endpoint names by backend; the backend need not be there."""
 

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("dataplane.telemetry")
 
-BATCH = 512
-"""Records that are worth a line-making round of their own."""
+ROUND = 32
+"""Records that are made into lines together: so few that they are in the processor's caches still."""
+BATCH = 16 * ROUND
+"""Lines that are worth waking the writer."""
 INTERVAL = 0.5
 """Seconds that a record waits at most."""
 MAX_QUEUED = 4 * 1024 * 1024
@@ -49,7 +51,14 @@ class AccessLog:
         self._clock = clock
         self._timer: Any = None
         self._weight = 0
+        self._made: list[str] = []
+        """Lines that the writer does not have yet."""
         self._lines = None if write is None else LineWriter(write, MAX_QUEUED, dropped, _tell)
+
+    @property
+    def waiting(self) -> int:
+        """Requests, of those that get a line, whose lines the writer does not have yet."""
+        return len(self.records) + len(self._made)
 
     def record(self, x: Exchange, seconds: float) -> None:
         """Note an exchange that ended, `seconds` after its head was read."""
@@ -59,9 +68,11 @@ class AccessLog:
         records.append((x, seconds))
         if x.held is not None or x.answer_body is not None:
             self._weigh(x)
-        if len(records) >= BATCH or self._weight > MAX_HELD:
-            self.flush()
-        elif self._timer is None:
+        if len(records) >= ROUND or self._weight > MAX_HELD:
+            self._make()
+            if len(self._made) >= BATCH:
+                self._hand_over()
+        if self._timer is None:
             self._timer = self._call_later(INTERVAL, self._due)
 
     def _weigh(self, x: Exchange) -> None:
@@ -78,20 +89,35 @@ class AccessLog:
 
     def flush(self) -> None:
         """Make lines of what is noted and hand them to the writer."""
+        self._make()
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        made, self._made = self._made, []
+        if made and self._lines is not None:
+            self._lines.put("".join(made).encode("utf-8", "backslashreplace"))
+
+    def _make(self) -> None:
+        """Make lines of what is noted."""
         records, self.records, self._weight = self.records, [], 0
-        if not records or self._lines is None:
+        if not records:
             return
+        assert self._lines is not None  # without a writer nothing is noted
         if self._lines.is_full:
             self._lines.refuse(len(records))
             return
-        line, offset = self._line, time.time() - self._clock()
-        second, stamp, lines = 0, "", []
+        line, lines, offset = self._line, self._made, time.time() - self._clock()
+        last: int | None = None  # millisecond that `when` is of
+        second: int | None = None  # that `stamp` is of
+        stamp = when = ""
         for x, seconds in records:
-            now = x.started + seconds + offset
-            if int(now) != second:
-                second = int(now)
-                stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-            when = f"{stamp}.{int(now * 1000) % 1000:03d}Z"
+            now = int((x.started + seconds + offset) * 1000)
+            if now != last:
+                last = now
+                if now // 1000 != second:
+                    second = now // 1000
+                    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+                when = f"{stamp}.{now % 1000:03d}Z"
             listener = x.listener
             plan: LogPlan | None = None if listener is None else listener.access_log
             if plan is None:
@@ -104,9 +130,6 @@ class AccessLog:
             except Exception as error:  # a bug must cost one request its attributes, not all of them their lines
                 log.error("attributes of the access log failed for %r", x, exc_info=error)
                 lines.append(line(when, x, seconds))
-        if not lines:
-            return
-        self._lines.put("".join(lines).encode("utf-8", "backslashreplace"))
 
     def close(self, timeout: float = 2.0) -> None:
         """Write what there is; waits for the writer no longer than `timeout` seconds."""
@@ -135,7 +158,7 @@ def _text_line(stamp: str, x: Exchange, took: float) -> str:
         f"{f' endpoint={endpoint.label}' if endpoint else ''} src.addr={x.peer or '-'}"
         f" http.method={request.decode('latin-1')} http.status={x.status or CLIENT_CLOSED} protocol=http"
         f" request.bytes={x.body_bytes} response.bytes={x.response_bytes}"
-        f"{_text_extra(x) if x.reason or x.attempt or x.retries else ''} duration={took * 1e3:.3f}ms\n"
+        f"{_text_extra(x) if x.reason or x.attempt or x.retries or x.grpc else ''} duration={took * 1e3:.3f}ms\n"
     )
 
 
@@ -150,7 +173,9 @@ _NO_LISTENER = "gateway=- listener=-"
 
 
 def _text_extra(x: Exchange) -> str:
-    attempt = f" retry.attempt={x.attempt}" if x.attempt else ""
+    attempt = f" grpc.status={x.grpc.status}" if x.grpc is not None and x.grpc.status is not None else ""
+    if x.attempt:
+        attempt += f" retry.attempt={x.attempt}"
     if x.retries is not None and x.retries.given_up:
         attempt += f" retry.given_up={x.retries.given_up}"
     error = f" error={quoted(x.detail)}" if x.detail else ""
@@ -179,7 +204,9 @@ def _planned_json(plan: LogPlan, stamp: str, x: Exchange, took: float) -> str:
 
 
 def _json_extra(x: Exchange) -> str:
-    attempt = f',"retry.attempt":{x.attempt}' if x.attempt else ""
+    attempt = f',"grpc.status":{x.grpc.status}' if x.grpc is not None and x.grpc.status is not None else ""
+    if x.attempt:
+        attempt += f',"retry.attempt":{x.attempt}'
     if x.retries is not None and x.retries.given_up:
         attempt += f',"retry.given_up":"{x.retries.given_up}"'
     error = f',"error":{quoted(x.detail)}' if x.detail else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ from gatewright.cel.values import NONE, Uint
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
+    from dataplane.variables import ListenerFacts
 
 CLIENT_CLOSED: Final = 499
 """Status in the log of a request whose client left before there was one."""
@@ -29,134 +30,22 @@ is_name = re.compile(r'[^\s"=\\\x00-\x20\x7f]+').fullmatch
 
 _is_bare = re.compile(r"[!#-\[\]-~]+").fullmatch
 
-FIELDS: Final[tuple[tuple[str, str, str, str], ...]] = (
-    # name, where it comes from, and its part of a line as the source of an f-string: of text, of JSON
-    (
-        "gateway",
-        "namespace/name of the Gateway",
-        " gateway={bare(x.listener.gateway)}",
-        ',"gateway":{quoted(x.listener.gateway)}',
-    ),
-    (
-        "listener",
-        "section name of the listener",
-        " listener={bare(x.listener.name)}",
-        ',"listener":{quoted(x.listener.name)}',
-    ),
-    (
-        "route",
-        "namespace/name of the route",
-        '{text_if(" route=", x.plan and route(x.plan))}',
-        '{json_if("route", x.plan and route(x.plan))}',
-    ),
-    (
-        "route_rule",
-        "name of the rule, or its index",
-        '{text_if(" route_rule=", x.plan and (x.plan.rule or str(x.plan.rule_index)))}',
-        '{json_if("route_rule", x.plan and (x.plan.rule or str(x.plan.rule_index)))}',
-    ),
-    (
-        "endpoint",
-        "address and port of the endpoint last tried",
-        '{f" endpoint={x.endpoint.label}" if x.endpoint else ""}',
-        '{json_if("endpoint", x.endpoint and x.endpoint.label)}',
-    ),
-    ("src.addr", "IP address of the client", ' src.addr={x.peer or "-"}', ',"src.addr":"{x.peer}"'),
-    ("http.method", "request method", " http.method={x.method.decode()}", ',"http.method":"{x.method.decode()}"'),
-    (
-        "http.host",
-        "canonical host name that the client asked for",
-        ' http.host={x.asked_host.decode("latin-1") or "-"}',
-        ',"http.host":{quoted(x.asked_host.decode("latin-1"))}',
-    ),
-    (
-        "http.path",
-        "canonical path with query that the client asked for",
-        ' http.path={bare(x.asked_target.decode("latin-1"))}',
-        ',"http.path":{quoted(x.asked_target.decode("latin-1"))}',
-    ),
-    (
-        "http.version",
-        "protocol version of the request",
-        " http.version={x.version.decode()}",
-        ',"http.version":"{x.version.decode()}"',
-    ),
-    (
-        "http.status",
-        "status of the response; 499 when the client left before it",
-        " http.status={x.status or CLIENT_CLOSED}",
-        ',"http.status":{x.status or CLIENT_CLOSED}',
-    ),
-    ("protocol", "http", " protocol=http", ',"protocol":"http"'),
-    (
-        "request.bytes",
-        "request body bytes received",
-        " request.bytes={x.body_bytes}",
-        ',"request.bytes":{x.body_bytes}',
-    ),
-    (
-        "response.bytes",
-        "response body bytes sent",
-        " response.bytes={x.response_bytes}",
-        ',"response.bytes":{x.response_bytes}',
-    ),
-    (
-        "retry.attempt",
-        "tries after the first, when there were any",
-        '{f" retry.attempt={x.attempt}" if x.attempt else ""}',
-        "{f',\"retry.attempt\":{x.attempt}' if x.attempt else ''}",
-    ),
-    (
-        "retry.given_up",
-        "why a try that a policy called for was not made",
-        '{text_if(" retry.given_up=", x.retries and x.retries.given_up)}',
-        '{json_if("retry.given_up", x.retries and x.retries.given_up)}',
-    ),
-    (
-        "error",
-        "what went wrong, for operators",
-        '{f" error={quoted(x.detail)}" if x.reason and x.detail else ""}',
-        '{json_if("error", x.reason and x.detail)}',
-    ),
-    (
-        "reason",
-        "code of an answer that the gateway made itself",
-        '{f" reason={x.reason}" if x.reason else ""}',
-        '{json_if("reason", x.reason)}',
-    ),
-    (
-        "duration",
-        "from the end of the request head to the last byte, ms",
-        " duration={took * 1e3:.3f}ms",
-        ',"duration":"{took * 1e3:.3f}ms"',
-    ),
-)
-"""Default fields in the order of a line (decisions, Access log). The exchange has a listener. The line with all of them
-is written out in `access_log`; a test compares the two."""
-
-NAMES: Final = frozenset(row[0] for row in FIELDS)
-
-Write = Callable[["Exchange", float], str]
-"""Fields of an exchange that ended, that many seconds after its head was read."""
-
-
-@lru_cache(64)
-def writers(removed: frozenset[str]) -> tuple[Write, Write]:
-    """Functions that write what is left of the default fields: as text, as JSON. Both begin with a separator."""
-    left = [row for row in FIELDS if row[0] not in removed]
-    return _writer("".join(row[2] for row in left)), _writer("".join(row[3] for row in left))
-
-
-def _writer(source: str) -> Write:
-    """Compiled, because a line is one piece then: looking at each field in a loop costs four times as much."""
-    code = compile(f"lambda x, took: f'''{source}'''", "<access log>", "eval")
-    made: Write = eval(code, _SCOPE)  # the source holds only texts of FIELDS
-    return made
+_not_ascii = re.compile(r"[^\x00-\x7e]").sub
+"""In a JSON text it is within strings, and may be escaped: some of it ends a line for some readers."""
 
 
 def _route(plan: Any) -> str:  # Any: a RoutePlan, which is above this room
     _, namespace, name, _ = plan.key.split("/")
     return f"{namespace}/{name}"
+
+
+def _rule(plan: Any) -> str:
+    return plan.rule or str(plan.rule_index)
+
+
+def _listener(x: Exchange) -> ListenerFacts:
+    assert x.listener is not None  # else there is no plan of a log either
+    return x.listener
 
 
 def _text_if(begin: str, value: str | None) -> str:
@@ -198,7 +87,7 @@ def json_of(value: Any) -> str | None:
         return f'"{value}"'
     from gatewright.cel.functions import json_text  # with the language: not before an attribute asks for it
 
-    return json_text.write(list(START), value)
+    return _not_ascii(lambda match: json.dumps(match[0])[1:-1], json_text.write(list(START), value))
 
 
 def quoted(text: str) -> str:
@@ -206,12 +95,145 @@ def quoted(text: str) -> str:
     return json.dumps(text)
 
 
-_SCOPE: Final[dict[str, Any]] = {
-    "CLIENT_CLOSED": CLIENT_CLOSED,
-    "bare": bare,
-    "json_if": _json_if,
-    "quoted": quoted,
-    "route": _route,
-    "text_if": _text_if,
-}
-"""What the sources in FIELDS name."""
+Write = Callable[["Exchange", float], str]
+"""Fields of an exchange that ended, that many seconds after its head was read."""
+
+FIELDS: Final[tuple[tuple[str, str, Write, Write], ...]] = (
+    # name, where it comes from, and what writes its part of a line: of text, of JSON
+    (
+        "gateway",
+        "namespace/name of the Gateway",
+        lambda x, took: f" gateway={bare(_listener(x).gateway)}",
+        lambda x, took: f',"gateway":{quoted(_listener(x).gateway)}',
+    ),
+    (
+        "listener",
+        "section name of the listener",
+        lambda x, took: f" listener={bare(_listener(x).name)}",
+        lambda x, took: f',"listener":{quoted(_listener(x).name)}',
+    ),
+    (
+        "route",
+        "namespace/name of the route",
+        lambda x, took: _text_if(" route=", _route(x.plan) if x.plan else None),
+        lambda x, took: _json_if("route", _route(x.plan) if x.plan else None),
+    ),
+    (
+        "route_rule",
+        "name of the rule, or its index",
+        lambda x, took: _text_if(" route_rule=", _rule(x.plan) if x.plan else None),
+        lambda x, took: _json_if("route_rule", _rule(x.plan) if x.plan else None),
+    ),
+    (
+        "endpoint",
+        "address and port of the endpoint last tried",
+        lambda x, took: f" endpoint={x.endpoint.label}" if x.endpoint else "",
+        lambda x, took: _json_if("endpoint", x.endpoint.label if x.endpoint else None),
+    ),
+    (
+        "src.addr",
+        "IP address of the client",
+        lambda x, took: f" src.addr={x.peer or '-'}",
+        lambda x, took: f',"src.addr":"{x.peer}"',
+    ),
+    (
+        "http.method",
+        "request method",
+        lambda x, took: f" http.method={x.method.decode()}",
+        lambda x, took: f',"http.method":"{x.method.decode()}"',
+    ),
+    (
+        "http.host",
+        "canonical host name that the client asked for",
+        lambda x, took: f" http.host={x.asked_host.decode('latin-1') or '-'}",
+        lambda x, took: f',"http.host":{quoted(x.asked_host.decode("latin-1"))}',
+    ),
+    (
+        "http.path",
+        "canonical path with query that the client asked for",
+        lambda x, took: f" http.path={bare(x.asked_target.decode('latin-1'))}",
+        lambda x, took: f',"http.path":{quoted(x.asked_target.decode("latin-1"))}',
+    ),
+    (
+        "http.version",
+        "protocol version of the request",
+        lambda x, took: f" http.version={x.version.decode()}",
+        lambda x, took: f',"http.version":"{x.version.decode()}"',
+    ),
+    (
+        "http.status",
+        "status of the response; 499 when the client left before it",
+        lambda x, took: f" http.status={x.status or CLIENT_CLOSED}",
+        lambda x, took: f',"http.status":{x.status or CLIENT_CLOSED}',
+    ),
+    (
+        "protocol",
+        "http",
+        lambda x, took: " protocol=http",
+        lambda x, took: ',"protocol":"http"',
+    ),
+    (
+        "request.bytes",
+        "request body bytes received",
+        lambda x, took: f" request.bytes={x.body_bytes}",
+        lambda x, took: f',"request.bytes":{x.body_bytes}',
+    ),
+    (
+        "response.bytes",
+        "response body bytes sent",
+        lambda x, took: f" response.bytes={x.response_bytes}",
+        lambda x, took: f',"response.bytes":{x.response_bytes}',
+    ),
+    (
+        "grpc.status",
+        "status of a gRPC call; absent where it has none",
+        lambda x, took: f" grpc.status={x.grpc.status}" if x.grpc and x.grpc.status is not None else "",
+        lambda x, took: f',"grpc.status":{x.grpc.status}' if x.grpc and x.grpc.status is not None else "",
+    ),
+    (
+        "retry.attempt",
+        "tries after the first, when there were any",
+        lambda x, took: f" retry.attempt={x.attempt}" if x.attempt else "",
+        lambda x, took: f',"retry.attempt":{x.attempt}' if x.attempt else "",
+    ),
+    (
+        "retry.given_up",
+        "why a try that a policy called for was not made",
+        lambda x, took: _text_if(" retry.given_up=", x.retries.given_up if x.retries else None),
+        lambda x, took: _json_if("retry.given_up", x.retries.given_up if x.retries else None),
+    ),
+    (
+        "error",
+        "what went wrong, for operators",
+        lambda x, took: f" error={quoted(x.detail)}" if x.reason and x.detail else "",
+        lambda x, took: _json_if("error", x.detail if x.reason else None),
+    ),
+    (
+        "reason",
+        "code of an answer that the gateway made itself",
+        lambda x, took: f" reason={x.reason}" if x.reason else "",
+        lambda x, took: _json_if("reason", x.reason),
+    ),
+    (
+        "duration",
+        "from the end of the request head to the last byte, ms",
+        lambda x, took: f" duration={took * 1e3:.3f}ms",
+        lambda x, took: f',"duration":"{took * 1e3:.3f}ms"',
+    ),
+)
+"""Default fields in the order of a line (decisions, Access log). The exchange has a listener. The line with all of them
+is written out in `access_log`; a test compares the two."""
+
+
+NAMES: Final = frozenset(row[0] for row in FIELDS)
+
+
+@lru_cache(64)
+def writers(removed: frozenset[str]) -> tuple[Write, Write]:
+    """Functions that write what is left of the default fields: as text, as JSON. Both begin with a separator."""
+    left = [row for row in FIELDS if row[0] not in removed]
+    return _writer([row[2] for row in left]), _writer([row[3] for row in left])
+
+
+def _writer(parts: Sequence[Write]) -> Write:
+    return lambda x, took: "".join([part(x, took) for part in parts])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -87,6 +88,13 @@ METRICS = (
     ),
     Metric("request_bytes_total", "counter", "Request body bytes received", ("gateway", "listener"), 128),
     Metric("response_bytes_total", "counter", "Response body bytes sent", ("gateway", "listener"), 128),
+    Metric(
+        "grpc_requests_total",
+        "counter",
+        "gRPC calls ended, by gRPC's status; none: it did not come",
+        ("gateway", "listener", "status"),
+        1024,
+    ),
     Metric("requests_active", "gauge", "Requests begun and not ended"),
     Metric("http_rejected_total", "counter", "Messages refused as malformed or over a limit", ("cause",), 64),
     # Connections.
@@ -94,6 +102,13 @@ METRICS = (
     Metric("downstream_connections_active", "gauge", "Connections open to clients", ("bind",), 256),
     Metric("upstream_connections_total", "counter", "Connections tried to upstreams, by outcome", ("outcome",), 16),
     Metric("upstream_connections_active", "gauge", "Connections open to upstreams"),
+    Metric(
+        "upstream_http2_faults_total",
+        "counter",
+        "Connections of HTTP/2 that an upstream broke, by reason; GoAway: it reported an error",
+        ("reason",),
+        64,
+    ),
     Metric("upstream_stale_retries_total", "counter", "Requests sent again after a kept connection had closed"),
     Metric("upstream_retries_total", "counter", "Tries after the first, by what called for them", ("cause",), 8),
     Metric("retried_requests_total", "counter", "Requests that needed another try, by outcome", ("outcome",), 8),
@@ -111,7 +126,7 @@ METRICS = (
     # Counted by the agent.
     Metric("build_info", "gauge", "1, with the version of this proxy", ("version", "python"), 1),
     Metric("workers", "gauge", "Workers that serve"),
-    Metric("workers_restarted_total", "counter", "Workers that ended unasked and were replaced", ("cause",), 8),
+    Metric("workers_restarted_total", "counter", "Workers that ended unexpectedly and were replaced", ("cause",), 8),
     Metric("binds_open", "gauge", "Binds that listen"),
     Metric("resources", "gauge", "Resources known, by source", ("source",), 4),
     Metric("xds_connected", "gauge", "1 while the stream from the control plane is open"),
@@ -132,6 +147,17 @@ SECTIONS = {"slots": SLOTS_BYTES, "directory": DIRECTORY_BYTES}
 """Sections of the region that holds one worker's metrics."""
 
 _METHODS = frozenset((b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"TRACE", b"CONNECT"))
+
+
+_MOST_GRPC_STATUS = 16
+"""gRPC has no codes above it (UNAUTHENTICATED)."""
+
+
+def grpc_label(status: int | None) -> str:
+    """A status of gRPC as a label value: an endpoint cannot make further series."""
+    if status is None:
+        return "none"
+    return str(status) if status <= _MOST_GRPC_STATUS else "other"
 
 
 def method_label(method: bytes) -> str:
@@ -182,13 +208,8 @@ class Metrics:
 
     def observe(self, base: int, seconds: float) -> None:
         """Count a duration in the histogram at `base`."""
-        slots, index = self.slots, 0
-        for index, bound in enumerate(BUCKETS):  # noqa: B007 - used after the loop
-            if seconds <= bound:
-                break
-        else:
-            index += 1
-        slots[base + index] += 1
+        slots = self.slots
+        slots[base + bisect_left(BUCKETS, seconds)] += 1
         slots[base + SUM] += int(seconds * 1e6)
         slots[base + COUNT] += 1
 

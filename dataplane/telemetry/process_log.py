@@ -110,8 +110,13 @@ class _Text(logging.Formatter):
         message = _CONTROL.sub(_escaped, record.getMessage())
         line = f"{_time(record)}\t{level}\t{record.name}\t{message}{fields} process={self._process}"
         if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
+            line += _indented(self.formatException(record.exc_info))
         return line
+
+
+def _indented(text: str) -> str:
+    """Lines behind a record. An exception may quote what a client sent: none of them can be taken for a record."""
+    return "".join(f"\n  {_CONTROL.sub(_escaped, line)}" for line in text.split("\n"))
 
 
 def _text_value(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from dataplane.telemetry.metrics import BUCKETS, COUNT, SUM, Metrics, method_label
+from dataplane.telemetry.metrics import BUCKETS, COUNT, SUM, Metrics, grpc_label, method_label
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 class _Listener:
     """The slots of one listener, found once."""
 
-    __slots__ = ("duration", "outcomes", "request_bytes", "response_bytes")
+    __slots__ = ("count", "duration", "outcomes", "request_bytes", "response_bytes", "seconds", "statuses")
 
     def __init__(self, metrics: Metrics, gateway: str, name: str) -> None:
         self.duration = metrics.histogram("request_duration_seconds", gateway, name)
+        self.seconds, self.count = self.duration + SUM, self.duration + COUNT
         self.request_bytes = metrics.counter("request_bytes_total", gateway, name)
         self.response_bytes = metrics.counter("response_bytes_total", gateway, name)
         self.outcomes: dict[tuple[bytes, int, str], int] = {}
+        self.statuses: dict[int | None, int] = {}
+        """By status of gRPC. Slot 0 is no counter's of calls."""
 
 
 class Recorder:
@@ -54,13 +57,14 @@ class Recorder:
         if slot is None:
             slot = self._new_outcome(x, listener)
         slots[slot] += 1
-        base = listener.duration
-        slots[base + bisect_left(BUCKETS, seconds)] += 1
-        slots[base + SUM] += int(seconds * 1e6)
-        slots[base + COUNT] += 1
+        slots[listener.duration + bisect_left(BUCKETS, seconds)] += 1
+        slots[listener.seconds] += int(seconds * 1e6)
+        slots[listener.count] += 1
         if x.body_bytes:
             slots[listener.request_bytes] += x.body_bytes
         slots[listener.response_bytes] += x.response_bytes
+        if x.grpc is not None:
+            slots[listener.statuses.get(x.grpc.status) or self._new_status(x, listener, x.grpc.status)] += 1
 
     def connected(self, bind: str) -> None:
         total, active = self._bind(bind)
@@ -87,6 +91,10 @@ class Recorder:
     def mirrored(self, outcome: str) -> None:
         self.slots[self.metrics.counter("mirrors_total", outcome)] += 1
 
+    def upstream_open(self) -> int:
+        """How many connections to upstreams are open now."""
+        return int(self.slots[self._upstream_active])
+
     def upstream_opened(self, outcome: str) -> None:
         self.slots[self.metrics.counter("upstream_connections_total", outcome)] += 1
         if outcome == "opened":
@@ -94,6 +102,9 @@ class Recorder:
 
     def upstream_closed(self) -> None:
         self.slots[self._upstream_active] -= 1
+
+    def upstream_fault(self, reason: str) -> None:
+        self.slots[self.metrics.counter("upstream_http2_faults_total", reason)] += 1
 
     def _bind(self, bind: str) -> tuple[int, int]:
         slots = self._binds.get(bind)
@@ -110,10 +121,21 @@ class Recorder:
         return listener
 
     def _new_outcome(self, x: Exchange, listener: _Listener) -> int:
-        plan = x.listener
-        gateway, name = (plan.gateway, plan.name) if plan is not None else ("unknown", "unknown")
+        gateway, name = _place(x)
         method, status = method_label(x.method), str(x.status)
         slot = self.metrics.counter("requests_total", gateway, name, method, status, x.reason or "Upstream")
         if len(listener.outcomes) < 1024:  # statuses are an upstream's to choose
             listener.outcomes[x.method, x.status, x.reason] = slot
         return slot
+
+    def _new_status(self, x: Exchange, listener: _Listener, status: int | None) -> int:
+        slot = self.metrics.counter("grpc_requests_total", *_place(x), grpc_label(status))
+        if len(listener.statuses) < 64:  # an endpoint may make more of them up
+            listener.statuses[status] = slot
+        return slot
+
+
+def _place(x: Exchange) -> tuple[str, str]:
+    """Gateway and listener of an exchange, as label values."""
+    plan = x.listener
+    return (plan.gateway, plan.name) if plan is not None else ("unknown", "unknown")

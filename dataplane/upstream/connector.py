@@ -9,11 +9,14 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from dataplane.net.writes import Writes
-from dataplane.upstream.connection import UpstreamConnection
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.h1 import UpstreamConnection
+from dataplane.upstream.h2.connection import SharedConnection
+from dataplane.upstream.shared import Shared, SharedConnections
 
 CONNECT_TIMEOUT = 10.0
 IDLE_TIMEOUT = 90.0
@@ -32,6 +35,9 @@ class Count(Protocol):
 
     def upstream_closed(self) -> None: ...
 
+    def upstream_fault(self, reason: str) -> None:
+        """A connection of HTTP/2 broke."""
+
 
 class Connector:
     def __init__(self, loop: asyncio.AbstractEventLoop, writes: Writes, count: Count) -> None:
@@ -42,21 +48,88 @@ class Connector:
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweep: asyncio.TimerHandle | None = None
 
+    @property
+    def endpoints(self) -> frozenset[Endpoint]:
+        """Those that connections were opened to, and may still be open."""
+        return frozenset(self._endpoints)
+
     def connect(self, endpoint: Endpoint, done: Callable[[UpstreamConnection | None, str], None]) -> None:
         """Open a connection; `done(connection, "")` or `done(None, cause)` is called from the loop, never at once."""
         task = self.loop.create_task(self._connect(endpoint, done))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def share(self, endpoint: Endpoint) -> SharedConnections:
+        """The HTTP/2 connections to an endpoint; none is opened yet."""
+        if endpoint.shared is None:
+            endpoint.shared = SharedConnections(endpoint, self)
+            self._endpoints.add(endpoint)
+            self._sweep_soon()
+        return endpoint.shared
+
+    def open(self, endpoint: Endpoint, done: Callable[[Shared | None, str], None]) -> None:
+        """Open an HTTP/2 connection; `done` is called from the loop when the endpoint's SETTINGS have come, or never
+        will."""
+        task = self.loop.create_task(self._open(endpoint, done))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        return self.loop.call_later(seconds, call)
+
+    def clock(self) -> float:
+        return self.loop.time()
+
+    async def _open(self, endpoint: Endpoint, done: Callable[[Shared | None, str], None]) -> None:
+        count = self.count
+        opened: asyncio.Future[str] = self.loop.create_future()
+        connection = SharedConnection(
+            endpoint,
+            self.writes,
+            partial(_resolve, opened),
+            count.upstream_closed,
+            self.loop.time,
+            partial(self._broke, endpoint),
+        )
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                await self._dial(endpoint, connection)
+                cause = await opened
+        except TimeoutError:
+            what = "sent no HTTP/2 SETTINGS" if connection.transport is not None else "was not connected"
+            cause = f"timed out: it {what} within {CONNECT_TIMEOUT:g} s"
+            count.upstream_opened("timeout")
+        except OSError as error:
+            cause = error.strerror or str(error)
+            count.upstream_opened("failed")
+        else:
+            count.upstream_opened("failed" if cause else "opened")
+        finally:
+            if not opened.done() or opened.cancelled() or opened.result():  # a timeout cancels what is waited for
+                connection.abandon()
+        if cause:
+            done(None, f"connect to {endpoint.label} failed: {cause}")
+            return
+        if not endpoint.unix_path:
+            _tune(connection.transport.get_extra_info("socket"))
+        done(connection, "")
+
+    def _broke(self, endpoint: Endpoint, reason: str, detail: str) -> None:
+        self.count.upstream_fault(reason)
+        self.share(endpoint).report(detail)
+
+    async def _dial(self, endpoint: Endpoint, connection: Any) -> None:  # Any: a protocol by shape, no subclass
+        if endpoint.unix_path:
+            await self.loop.create_unix_connection(lambda: connection, endpoint.unix_path)
+        else:
+            await self.loop.create_connection(lambda: connection, endpoint.address, endpoint.port)
+
     async def _connect(self, endpoint: Endpoint, done: Callable[[UpstreamConnection | None, str], None]) -> None:
         count = self.count
         connection = UpstreamConnection(endpoint, self.writes, count.upstream_closed)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                if endpoint.unix_path:
-                    await self.loop.create_unix_connection(lambda: connection, endpoint.unix_path)  # type: ignore[type-var]
-                else:
-                    await self.loop.create_connection(lambda: connection, endpoint.address, endpoint.port)  # type: ignore[type-var]
+                await self._dial(endpoint, connection)
         except TimeoutError:
             count.upstream_opened("timeout")
             done(None, f"connect to {endpoint.label} timed out after {CONNECT_TIMEOUT:g} s")
@@ -69,9 +142,12 @@ class Connector:
         if not endpoint.unix_path:
             _tune(connection.transport.get_extra_info("socket"))
         self._endpoints.add(endpoint)
+        self._sweep_soon()
+        done(connection, "")
+
+    def _sweep_soon(self) -> None:
         if self._sweep is None:
             self._sweep = self.loop.call_later(SWEEP, self._close_unused)
-        done(connection, "")
 
     def _close_unused(self) -> None:
         """Close what stayed idle for a whole timeout; `idle` is a stack, so the coldest are at its bottom."""
@@ -83,7 +159,9 @@ class Connector:
                 elif now - connection.idle_since > IDLE_TIMEOUT:
                     endpoint.idle.remove(connection)  # `connection_lost` comes a turn later
                     connection.close()
-            if endpoint.closed and not endpoint.idle:
+            if endpoint.shared is not None:
+                endpoint.shared.close_unused(now, IDLE_TIMEOUT)
+            if endpoint.closed and not endpoint.idle and not (endpoint.shared and endpoint.shared.connections):
                 self._endpoints.discard(endpoint)
         self._sweep = self.loop.call_later(SWEEP, self._close_unused) if self._endpoints else None
 
@@ -95,6 +173,11 @@ class Connector:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for endpoint in self._endpoints:
             endpoint.close_idle()
+
+
+def _resolve(future: asyncio.Future[str], cause: str) -> None:
+    if not future.done():
+        future.set_result(cause)
 
 
 def _tune(sock: Any) -> None:
@@ -144,10 +227,13 @@ class Resolver:
         try:
             found = await self.loop.getaddrinfo(host.decode("ascii"), port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            log.warning("cannot resolve %s: %s", host.decode("latin-1"), error)
+            if not name.is_lost:  # reported once: it is tried again each second
+                log.warning("cannot resolve %s: %s", host.decode("latin-1"), error)
             name.failed()
             delay = self.RETRY
         else:
+            if name.is_lost:
+                log.warning("%s can be resolved again", host.decode("latin-1"))
             name.resolved(dict.fromkeys(str(entry[4][0]) for entry in found), port, self.make_endpoint)
             delay = self.REFRESH
         self.loop.call_later(delay, self._refresh, host, port, name)
@@ -172,8 +258,11 @@ class _Name:
         self.endpoints: tuple[Endpoint, ...] | None = None
         self.waiting: list[Callable[[], None]] = []
         self.used = 0.0
+        self.is_lost = False
+        """The last look-up failed."""
 
     def resolved(self, addresses: dict[str, None], port: int, make: Callable[[str, int], Endpoint]) -> None:
+        self.is_lost = False
         known = {endpoint.address: endpoint for endpoint in self.endpoints or ()}
         gone = [endpoint for address, endpoint in known.items() if address not in addresses]
         self.endpoints = tuple(known.get(address) or make(address, port) for address in addresses)
@@ -183,6 +272,7 @@ class _Name:
 
     def failed(self) -> None:
         """Keep the last good answer; without one, requests are refused until the name resolves."""
+        self.is_lost = True
         if self.endpoints is None:
             self.endpoints = ()
             self._wake()

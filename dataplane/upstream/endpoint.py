@@ -5,21 +5,35 @@ Endpoints outlive swaps (`table/carryover` keeps them by address), so their idle
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+from dataplane.carriers import Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dataplane.upstream.connection import UpstreamConnection
+    from dataplane.upstream.shared import SharedConnections
 
 INITIAL_LATENCY = 0.001
 """Seconds: optimistic, so that a new endpoint is tried."""
 
 
+class Pooled(Upstream, Protocol):
+    """A connection that carries one request at a time and is kept between two."""
+
+    idle_since: float
+    """When it was first seen unused (monotonic seconds); 0: it is in use, or not looked at yet."""
+
+    def park(self) -> None:
+        """Nobody needs it now: keep it for the next request."""
+
+    def close(self) -> None: ...
+
+
 class Endpoint:
     """An IP address and port, or the path of a Unix socket. `idle` is used as a stack: the last used stays warm."""
 
-    __slots__ = ("address", "closed", "idle", "label", "latency", "pending", "port", "unix_path")
+    __slots__ = ("address", "closed", "idle", "label", "latency", "pending", "port", "shared", "unix_path")
 
     def __init__(self, address: str, port: int, unix_path: str = "") -> None:
         self.address = address
@@ -27,7 +41,9 @@ class Endpoint:
         self.unix_path = unix_path
         self.label = _label(address, port, unix_path)
         """As it appears in logs."""
-        self.idle: list[UpstreamConnection] = []
+        self.idle: list[Pooled] = []
+        self.shared: SharedConnections | None = None
+        """Connections of HTTP/2; None: none was ever asked for."""
         self.pending = 0
         self.latency = INITIAL_LATENCY
         self.closed = False
@@ -43,6 +59,8 @@ class Endpoint:
         while self.idle:
             self.idle.pop().close()
             yield
+        if self.shared is not None:
+            self.shared.retire()
 
     def __repr__(self) -> str:
         return f"Endpoint({self.label}, pending={self.pending}, idle={len(self.idle)})"

@@ -1,82 +1,68 @@
 """A consumer that wants nothing of a response but its end, so that the connection can carry the next request.
 
-Used for responses that another try takes the place of, and for the answers of mirrors. What does not end soon, or is
-large, costs the connection: it is closed, and nobody waits.
+Used for responses that another try takes the place of. What does not end soon, or is large, costs the connection: it is
+closed, and nobody waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dataplane.upstream.response_head import TUNNEL
+from dataplane.carriers import NO_NAMES
 
 if TYPE_CHECKING:
-    from dataplane.upstream.connection import UpstreamConnection
-    from dataplane.upstream.response_head import ResponseHead
+    from dataplane.carriers import Upstream
+    from dataplane.http.messages import ResponseHead
 
 
 class Sink:
-    """Takes the place of a connection's consumer (`drain`), or is its consumer from the beginning (`begin`).
+    """Takes the place of a carrier's consumer in the middle of a response. `limit`: bytes that are read. Whoever has
+    it made asks for `wake` at a moment of its choice, until which the response must have ended; nobody else holds it,
+    so it goes with its connection."""
 
-    `limit`: bytes of a body that are read; `done(cause, stale)` is called once, with "" when the response was whole.
-    Whoever makes it asks for `wake` at a moment of its choice, until which the response must have ended; nobody else
-    holds it, so it goes with its connection.
-    """
+    __slots__ = ("__weakref__", "limit", "up")
 
-    __slots__ = ("__weakref__", "done", "limit", "raw_chunks", "up")
+    method = target = upgrade = b""
+    length = 0
+    takes_trailers = False
+    never_indexed = NO_NAMES
 
-    def __init__(self, limit: int, done: Callable[[str, bool], None] = lambda cause, stale: None) -> None:
+    def __init__(self, limit: int, up: Upstream) -> None:
         self.limit = limit
-        self.done = done
-        self.raw_chunks = True
-        self.up: UpstreamConnection | None = None
-
-    def drain(self, up: UpstreamConnection) -> None:
-        """Take what comes on a connection that is in the middle of a response."""
-        self.up = up
-        up.consumer = self
-        up.resume()
-
-    def begin(self, up: UpstreamConnection, request: bytes, to_head: bool) -> None:
-        """Send a whole request whose answer nobody wants."""
-        self.up = up
-        up.request_done = True
-        up.begin(self, request, to_head)
+        self.up: Upstream | None = up
 
     def wake(self, now: float) -> None:
         """The response has taken too long."""
-        self._end("timeout", release=True)
+        self._reset()
+
+    def _reset(self) -> None:
+        up, self.up = self.up, None
+        if up is not None:
+            up.reset()
 
     # --- as a consumer
 
-    def upstream_head(self, up: UpstreamConnection, head: ResponseHead, first: bytes) -> None:
-        if head.framing == TUNNEL:
-            self._end("", release=True)
-        else:
-            self.upstream_body(first)
+    def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        """The head has come already."""
 
     def upstream_interim(self, head: ResponseHead) -> None:
-        """A 1xx says nothing to whom the response says nothing."""
+        """So have those before it."""
 
-    def upstream_body(self, data: bytes) -> None:
+    def upstream_content(self, data: bytes, end: bool) -> None:
         self.limit -= len(data)
-        if self.limit < 0:
-            self._end("", release=True)
+        if end:
+            self.up = None
+        elif self.limit < 0:
+            self._reset()
 
-    def upstream_end(self) -> None:
-        self._end("")
+    def upstream_trailers(self, lines: bytes) -> None:
+        self.up = None
 
     def upstream_lost(self, cause: str, stale: bool) -> None:
-        self._end(cause, stale)
+        self.up = None
 
-    def upstream_paused(self, paused: bool) -> None:
-        """The request was written as one piece: there is no more to hold back."""
+    def upstream_blocked(self) -> None:
+        """The request was sent whole: there is no more to hold back."""
 
-    def _end(self, cause: str, stale: bool = False, release: bool = False) -> None:
-        up, self.up = self.up, None
-        if up is None:
-            return
-        if release:
-            up.release()
-        self.done(cause, stale)
+    def upstream_drained(self) -> None:
+        """See `upstream_blocked`."""

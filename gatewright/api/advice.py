@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -19,9 +19,10 @@ from gatewright.api.backend.mcp import BackendMCP
 from gatewright.api.fields import HEADER_NAME_PATTERN
 from gatewright.api.frontend.telemetry import AccessLog
 from gatewright.api.gateway_policy import GatewayPolicySpec
+from gatewright.api.habits import HABITS
 from gatewright.api.http_filters import CONNECTION_HEADERS
 from gatewright.api.parts import Path, parts
-from gatewright.api.problem import Severity
+from gatewright.api.problem import Advice
 from gatewright.api.secret_comparisons import comparisons
 from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.direct_response import DirectResponse, DirectResponseOrConditional
@@ -29,14 +30,6 @@ from gatewright.api.traffic.ext_auth import AgentExtAuthHTTP, ExtAuthCache
 from gatewright.api.traffic.extraction import HeaderLocation
 from gatewright.api.traffic.jwt_authentication import JWKS, JWTAuthentication, RemoteJWKS
 from gatewright.api.traffic.transformation import RequestTransform, ResponseTransform
-
-
-class Advice(NamedTuple):
-    """Where, in API names, and what to do instead: a warning, or an error where nothing works as it is written."""
-
-    path: Path
-    message: str
-    severity: Severity = "warning"
 
 
 def refusals(value: BaseModel) -> Iterator[Advice]:
@@ -259,5 +252,6 @@ _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], .
     (AgentExtAuthHTTP, _headers_of_authorization),
     (ExtAuthCache, _moment_long_over),
     (AccessLog, _names_in_the_log),
+    *HABITS,
 )
 """What is looked at, and how; the order is that of the warnings about one part."""

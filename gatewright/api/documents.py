@@ -18,6 +18,7 @@ from gatewright.api.advice import refusals
 from gatewright.api.errors import Finding, findings
 from gatewright.api.expressions import broken_expressions
 from gatewright.api.field_paths import Path
+from gatewright.api.foreign import in_place_of
 from gatewright.api.kinds import KINDS, OWN_GROUPS, KindInfo
 from gatewright.api.metadata import KubeObject, ObjectKey
 from gatewright.api.near_names import did_you_mean
@@ -113,6 +114,9 @@ def _decode_value(value: Any, place: Place, path: Path, *, expand: bool = True) 
         yield _refused(subject, "must be an object with apiVersion and kind")
         return
     api_version, kind = value.get("apiVersion"), value.get("kind")
+    if api_version is None and kind is None and value:
+        yield _refused(subject, _NOTHING_OF_OURS)
+        return
     for name, given in (("apiVersion", api_version), ("kind", kind)):
         if not isinstance(given, str) or not given:
             yield _refused(subject, "is required" if given is None else "must be a string", (name,))
@@ -127,6 +131,12 @@ def _decode_value(value: Any, place: Place, path: Path, *, expand: bool = True) 
         yield _unknown(api_version, kind, subject)
     else:
         yield _decode_known(value, info, subject)
+
+
+_NOTHING_OF_OURS: Final = (
+    "has neither apiVersion and kind, as an object has, nor binds, as the file of a proxy alone has; "
+    "files of other products are not read"
+)
 
 
 def _refused(subject: Subject, message: str, path: Path = ()) -> Decoded:
@@ -147,7 +157,7 @@ def _unknown(api_version: str, kind: str, subject: Subject) -> Decoded:
         owner = KINDS.get(kind)
         if owner is not None and owner.group == group:
             return _refused(subject, f"{kind} is read in version {' or '.join(owner.api_versions)}", ("apiVersion",))
-        note = subject.problem((), f"{api_version} {kind} is not ours: skipped", "info")
+        note = subject.problem((), f"{api_version} {kind} is not ours: skipped{in_place_of(group, kind)}", "info")
         return Decoded(None, None, "valid", (note,), subject.place.file, subject.place.line)
     of_group = [info for info in KINDS.values() if info.group == group]
     known = next((info for info in of_group if info.kind == kind), None)

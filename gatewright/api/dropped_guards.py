@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gatewright.api import reach
-from gatewright.api.advice import Advice
 from gatewright.api.backend.ai import BackendAI
 from gatewright.api.gateway_backend import GatewayBackend
 from gatewright.api.gateway_policy import GatewayPolicy
 from gatewright.api.metadata import ObjectKey
 from gatewright.api.parts import Path
+from gatewright.api.problem import Advice
 from gatewright.attach.places import Level, PlaceKey, level_of
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from gatewright.api.field_paths import Path, bare, field_of, model_at
-from gatewright.api.fields import PATTERN_WORDS
+from gatewright.api.fields import HOSTNAME_PATTERN, PATTERN_WORDS
 from gatewright.api.model import BROKEN_RULES, Broken
 from gatewright.api.near_names import near_name
 from gatewright.api.partial import broken_rules
@@ -70,6 +70,8 @@ def _message(error: Any, model: type[BaseModel], secret: bool) -> str:
     if error["type"] == "literal_error" and isinstance(error["input"], str):
         meant = near_name(error["input"], _expected(error["ctx"]))
         near = f'; did you mean "{meant}"?' if meant else ""
+    if error["type"] == "string_pattern_mismatch" and (cure := _cure(error["input"], _CURES.get(limits.pattern, ()))):
+        near = f": {cure}"
     return f"{text}, got {_given(error['input'], error['type'] if quoted else '')}{near}"
 
 
@@ -162,7 +164,8 @@ def _given(value: Any, error_type: str) -> str:
     if isinstance(value, bool):
         shown = "true" if value else "false"
     elif isinstance(value, str):
-        shown = f'"{value[:60]}…" ({len(value)} characters)' if len(value) > 64 else f'"{value}"'
+        line = _one_line(value[:64])
+        shown = f'"{line[:60]}…" ({len(value)} characters)' if len(value) > 64 else f'"{line}"'
     elif isinstance(value, int | float):
         shown = str(value)
     elif isinstance(value, dict):
@@ -172,8 +175,37 @@ def _given(value: Any, error_type: str) -> str:
     if error_type == "string_type" and isinstance(value, bool | int | float):
         return f"{shown}: put it in quotes"
     if error_type == "int_type" and isinstance(value, str):
-        return f"{shown}: remove the quotes" if value.isdigit() else shown
+        return f"{shown}: {_cure(value, _OF_INTEGERS)}" if _cure(value, _OF_INTEGERS) else shown
     return shown
+
+
+def _one_line(text: str) -> str:
+    """Control characters escaped: a problem is one line."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+Cures = tuple[tuple[re.Pattern[str], str], ...]
+
+_OF_INTEGERS: Final[Cures] = (
+    (re.compile(r"[0-9]+"), "remove the quotes"),
+    (re.compile(r"[^{]*\{.+\}.*"), "variables are not filled in here; write the number"),
+    (re.compile(r"[0-9.]+%"), "weights are shares of their sum, such as 90 and 10"),
+)
+_OF_HOSTS: Final[Cures] = (
+    (re.compile(r"\*"), "leave it out for every host"),
+    (re.compile(r"\w+://.*"), "write the host alone"),
+    (re.compile(r"[^:]+:[0-9]+"), "a host has no port here"),
+    (re.compile(r"[~/].*"), "regular expressions of hosts are not read"),
+    (re.compile(r".*\.\*"), "a wildcard is the first label"),
+)
+_CURES: Final[dict[str, Cures]] = {HOSTNAME_PATTERN: _OF_HOSTS}
+"""Pattern that a value must match to what people write instead, and what to do then."""
+
+
+def _cure(value: object, cures: Cures) -> str:
+    if not isinstance(value, str):
+        return ""
+    return next((cure for pattern, cure in cures if pattern.fullmatch(value)), "")
 
 
 def _shown(path: Path) -> Path:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from gatewright.api import reach
-from gatewright.api.advice import Advice, known_hash
+from gatewright.api.advice import known_hash
 from gatewright.api.metadata import ObjectKey
 from gatewright.api.parts import parts
+from gatewright.api.problem import Advice
 from gatewright.api.secret import Secret
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from gatewright.api import grants, reach
-from gatewright.api.advice import Advice
 from gatewright.api.gateway_backend import GatewayBackend
 from gatewright.api.gateway_policy import GatewayPolicy, TargetReference
 from gatewright.api.grants import Permission
@@ -18,6 +17,7 @@ from gatewright.api.kinds import KINDS, there_is
 from gatewright.api.metadata import KubeObject, ObjectKey
 from gatewright.api.near_names import near_name
 from gatewright.api.parts import parts
+from gatewright.api.problem import Advice
 from gatewright.api.reference_grant import ReferenceGrant
 from gatewright.api.references import (
     BackendObjectReference,

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from gatewright.api import links, sections, standalone, yaml_text
-from gatewright.api.advice import Advice, advice, warnings
+from gatewright.api.advice import advice, warnings
 from gatewright.api.documents import Decoded, decode_document, split_documents
 from gatewright.api.dropped_guards import dropped_guards
 from gatewright.api.left_out import left_out
 from gatewright.api.metadata import ObjectKey
 from gatewright.api.places import Place, Subject
-from gatewright.api.problem import Problem
+from gatewright.api.problem import Advice, Problem
 from gatewright.api.rivals import rivals
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -195,7 +195,7 @@ def _files(paths: Iterable[Path], unreadable: list[Problem]) -> Iterator[Path]:
 
 
 def _unreadable(path: Path, failure: OSError | UnicodeDecodeError) -> Problem:
-    reason = failure.strerror if isinstance(failure, OSError) else "is not UTF-8 text"
+    reason = failure.strerror if isinstance(failure, OSError) else "is not UTF-8 text; save it as UTF-8"
     return Problem(str(path), 0, "", "", f"cannot be read: {reason}")
 
 

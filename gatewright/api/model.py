@@ -6,7 +6,6 @@ The base classes of all other models here. A model says what is valid; it reads 
 from __future__ import annotations
 
 import types
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, TypeVar, Union, get_args, get_origin
@@ -84,8 +83,7 @@ def unique(key: Callable[[Any], Hashable], *, field: str | None) -> AfterValidat
     def check(items: _Items) -> _Items:
         if len(items) < 2:
             return items
-        counts = Counter(map(key, items))
-        if len(counts) < len(items):
+        if len(set(map(key, items))) != len(items):
             refuse(list(_repeated(items, key, field)))
         return items
 

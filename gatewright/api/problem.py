@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 Severity = Literal["error", "warning", "info"]
 Verdict = Literal["valid", "invalid", "unsupported"]
@@ -40,6 +40,14 @@ class Problem:
     def as_json(self) -> dict[str, str | int | bool]:
         """The fields, for machines."""
         return asdict(self)
+
+
+class Advice(NamedTuple):
+    """Where, in API names, and what to do instead: a warning, or an error where nothing works as it is written."""
+
+    path: tuple[str | int, ...]
+    message: str
+    severity: Severity = "warning"
 
 
 def mark_join(*parts: str) -> str:

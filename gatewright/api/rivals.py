@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from gatewright.api import reach
-from gatewright.api.advice import Advice
 from gatewright.api.gateway_policy import GatewayPolicy, GatewayPolicySpec
 from gatewright.api.http_route import HTTPRoute
 from gatewright.api.listener_set import ListenerSet
 from gatewright.api.metadata import ObjectKey
 from gatewright.api.own_fields import own_fields
+from gatewright.api.problem import Advice
 from gatewright.api.references import ParentReference
 from gatewright.api.sections import port_number, sections
 from gatewright.attach.outcome import Claim, Setting, lock_on, order, outcome, winners

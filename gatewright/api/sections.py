@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from gatewright.api import reach
-from gatewright.api.advice import Advice
 from gatewright.api.gateway_backend import GatewayBackend
 from gatewright.api.gateway_policy import GatewayPolicy
 from gatewright.api.metadata import KubeObject, ObjectKey
 from gatewright.api.near_names import did_you_mean
 from gatewright.api.parts import Path, parts
+from gatewright.api.problem import Advice
 from gatewright.api.service import Service
 from gatewright.api.traffic.api_key_authentication import SecretSelector
 

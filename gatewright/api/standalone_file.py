@@ -123,12 +123,12 @@ def meeting(hostnames: tuple[str, ...], listener: str | None) -> list[str]:
 
 
 def _meets(one: str, other: str) -> bool:
-    if one == other:
-        return True
-    if other.startswith("*."):
-        one, other = other, one
-    # Now `one` is a wildcard, if any is: it covers what ends alike, also a narrower wildcard.
-    return one.startswith("*.") and other.removeprefix("*").endswith(one[1:]) and len(other) > len(one[1:])
+    return one == other or _covers(one, other) or _covers(other, one)
+
+
+def _covers(wildcard: str, name: str) -> bool:
+    """`*.x` covers one or more labels before x, never x itself; also a narrower wildcard."""
+    return wildcard.startswith("*.") and name.endswith(wildcard[1:])
 
 
 @file_form

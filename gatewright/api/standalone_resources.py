@@ -91,7 +91,7 @@ class Resources:
             backends=[
                 route_pb2.RouteBackend(weight=item.weight, backend=self._backend(item)) for item in route.backends
             ],
-            policies=to_wire.policies(route.policies, references),
+            policies=[*to_wire.policies(route.policies, references), *to_wire.backend_policies(route.policies)],
             order=order,
         )
 
@@ -133,7 +133,10 @@ class Resources:
         name = reference.name if isinstance(reference, FileBackend) else reference.backend
         key = f"backend/gatewaybackend/{NAMESPACE}/{name or target(host or '')}"  # a host has a colon, a name has none
         if host is not None:
-            self._backends.setdefault(key, _static(host))
+            made = _static(host)
+            if isinstance(reference, FileBackend):
+                made.policies.extend(to_wire.backend_policies(reference.policies))
+            self._backends.setdefault(key, made)
         return key
 
     def _secret(self, owner: str, path: Path, field: str, model: Any) -> tuple[str, ...]:  # Any: as field says

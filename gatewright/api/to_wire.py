@@ -117,9 +117,19 @@ def policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
     ]
 
 
+def backend_policies(settings: Any) -> list[policy_pb2.Policy]:
+    """One Policy for each field of `settings` (Any: BackendFull, its subsets, or a route's policies in the standalone
+    file) that is set and supported. Without source, places and order, as `policies`."""
+    return [
+        _policy(field, setting)
+        for field, name in _BACKEND.items()
+        if (setting := getattr(settings, name, None)) is not None
+    ]
+
+
 def file_name(field: str) -> str | None:
     """How the standalone file names the policy of a wire field, below `policies`; None: that is no policy there."""
-    return to_camel(_ALSO.get(field, field)) if field in _FIELDS else None
+    return to_camel(_BACKEND.get(field) or _ALSO.get(field, field)) if field in (*_FIELDS, *_BACKEND) else None
 
 
 def access_log(model: Any) -> policy_pb2.Policy:
@@ -133,8 +143,13 @@ PHASES: Final = {
 }
 """`traffic.phase` to the wire's."""
 
+_BACKEND: Final = {"backend_http": "http"}
+"""Policies for connecting to backends: field of the wire to its name in `backend`."""
+
 _FIELDS: Final = tuple(
-    field.name for field in policy_pb2.Policy.DESCRIPTOR.oneofs_by_name["field"].fields if field.name != "access_log"
+    field.name
+    for field in policy_pb2.Policy.DESCRIPTOR.oneofs_by_name["field"].fields
+    if field.name != "access_log" and field.name not in _BACKEND
 )
 
 # Field of the wire to its other name in a route's policies of the standalone file.

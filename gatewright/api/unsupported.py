@@ -85,14 +85,16 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "-spec.traffic.rateLimit.global",  # gRPC callouts
         "-spec.traffic.rateLimit.conditional[].policy.global",  # gRPC callouts
         "-spec.traffic.jwtAuthentication.mcp",  # MCP
+        "spec.backend.http.version",
     ),
     "GatewayParameters": (),
-    "GatewayBackend": ("spec.static",),
+    "GatewayBackend": ("spec.static", "spec.policies.http.version"),
     STANDALONE: (
         "config",
         "-config.dynamicForwardProxy",  # agent backends
         "backends[].name",
         "backends[].host",
+        "backends[].policies.http.version",
         "binds[].port",
         "binds[].addresses",
         "binds[].listeners[].name",
@@ -107,6 +109,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "-binds[].listeners[].routes[].policies.requestMirror.policies",  # policies of servers
         *(f"binds[].listeners[].routes[].policies.{name}" for name in (*_FILTERS_IN_THE_FILE, *_TRAFFIC_IN_THE_FILE)),
         *(f"-binds[].listeners[].routes[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
+        "binds[].listeners[].routes[].policies.http.version",
         "binds[].listeners[].policies.phase",
         *(f"binds[].listeners[].policies.{name}" for name in _TRAFFIC_IN_THE_FILE),
         *(f"-binds[].listeners[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),

@@ -53,12 +53,23 @@ def load(text: str) -> Any:
     """The value of one document, None for an empty one. Raises TextError."""
     if text.lstrip()[:1] in ("{", "["):
         try:
-            return _sendable(json.loads(text, object_pairs_hook=_json_object), text)
+            return _sendable(_shallow(json.loads(text, object_pairs_hook=_json_object)), text)
         except ValueError:
             pass  # YAML's flow style looks alike; and numbers of thousands of digits are left to it
         except RecursionError:
             raise TextError("is nested too deeply", 1) from None
     return _Builder(text).document()
+
+
+def _shallow(value: Any) -> Any:
+    """A value of JSON within the bound on nesting: whoever reads it further goes down level by level."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        parts = (part for each in level for part in (each.values() if isinstance(each, dict) else each))
+        level = [part for part in parts if isinstance(part, dict | list)]
+        if not level:
+            return value
+    raise TextError("is nested too deeply", 1)
 
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}").search
@@ -173,13 +184,15 @@ class _Builder(_Events):
         merged: list[dict[str, Any]] = []
         while (event := self._next()).__class__ is not MappingEndEvent:
             if event.__class__ is not ScalarEvent:
-                raise _error("a key must be plain text", event)
+                raise _error(_no_key(start, event), event)
             key: str = event.value
             value = self._value(self._next(), depth)
+            if value is None and start.flow_style and event.implicit[0] and _COLON_INSIDE(key):
+                raise _error(_NO_SPACE, event)  # the key is not shown: it may hold the value of a Secret
             if key == "<<" and event.implicit[0]:
                 merged += _merge_sources(value, event)
             elif key in fields:
-                raise _error(f'duplicate key "{key}"', event)
+                raise _error(f'duplicate key "{key}"{_OTHER_OBJECT if key == "apiVersion" else ""}', event)
             else:
                 fields[key] = value
         for source in merged:
@@ -209,6 +222,17 @@ class _Locator(_Events):
         return here
 
 
+_OTHER_OBJECT: Final = "; where another object begins, a line --- stands before it"
+_NO_SPACE: Final = "name and value are one word to YAML: write a space after the colon"
+_COLON_INSIDE: Final = re.compile(r"\w+:\S+").fullmatch
+"""`{name:web}`: without a space the colon belongs to the word. Quoted keys are meant as they are."""
+
+
+def _no_key(mapping: Any, event: Any) -> str:
+    is_template = mapping.flow_style and event.__class__ is MappingStartEvent
+    return "a key must be plain text" + ("; a template {{ … }} has to be filled in before" if is_template else "")
+
+
 def _merge_sources(value: Any, event: Any) -> list[dict[str, Any]]:
     sources = value if isinstance(value, list) else [value]
     if not all(isinstance(source, dict) for source in sources):
@@ -227,6 +251,10 @@ def _text_error(failure: yaml.YAMLError, text: str) -> TextError:
     reason = getattr(failure, "problem", None) or str(failure).splitlines()[0]
     context = getattr(failure, "context", None)
     message = f"not YAML: {reason}" + (f" {context}" if context else "")
+    if context == "while scanning an alias":
+        message = "not YAML: text that begins with * must be in quotes"
+    elif reason == "found character that cannot start any token":
+        message += "; text that begins so must be in quotes"
     return TextError(message, mark.line + 1 if mark else 1, mark.column + 1 if mark else 0)
 
 

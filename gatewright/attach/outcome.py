@@ -28,8 +28,8 @@ class Setting(NamedTuple):
     """Name of the field of the wire's Policy."""
 
     def __str__(self) -> str:
-        """As users write it: `traffic.extAuth`."""
-        first, *rest = self.field.split("_")
+        """As users write it: `traffic.extAuth`, `backend.http`."""
+        first, *rest = self.field.removeprefix(f"{self.phase.section}_").split("_")
         return ".".join((self.phase.section, first + "".join(map(str.capitalize, rest))))
 
 

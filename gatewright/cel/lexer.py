@@ -108,7 +108,7 @@ def _int(text: str, offset: int, word: str) -> Token:
     unsigned = word[-1] in "uU"
     digits = word[:-1] if unsigned else word
     base = 16 if digits.startswith("0x") else 10
-    significant = digits[2:] if base == 16 else digits.lstrip("0")
+    significant = digits.removeprefix("0x").lstrip("0")
     value = int(digits, base) if len(significant) < 30 else MAX_UINT + 1
     if value > (MAX_UINT if unsigned else MAX_INT + 1):
         raise _refused(text, offset, f"{'uint' if unsigned else 'int'} literal out of range")

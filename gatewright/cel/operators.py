@@ -71,7 +71,7 @@ def _quotient(left: int, right: int) -> int:
     if right == 0:
         raise Fault("division by zero")
     result = abs(left) // abs(right)
-    return result if (left < 0) == (right < 0) else -result
+    return result if left ^ right >= 0 else -result  # the sign bits are equal
 
 
 def _remainder(left: int, right: int) -> int:

@@ -92,9 +92,15 @@ def whole_number(key: Any) -> int:
     raise Fault(f"a list has no position of type {type_name(key)}" if type(key) is not float else "not a whole number")
 
 
+WORDS = {None: "null", True: "true", False: "false"}
+
+
 def shown(key: Any) -> str:
     """A key for an error message, short."""
-    text = str(key) if isinstance(key, str) else repr(from_key(key))
+    value = from_key(key)
+    if value is None or isinstance(value, bool):
+        return WORDS[value]
+    text = str(value) if isinstance(value, str) else repr(value)
     return text if len(text) <= 64 else text[:61] + "..."
 
 

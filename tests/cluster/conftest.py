@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import yaml
 
 from tests.cluster.kube import ApiServer
 from tests.conftest import ALL, ROOT
+from tests.harness.waiting import wait_until
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -43,10 +43,7 @@ def cluster(bare: ApiServer) -> ApiServer:
         name = crd["metadata"]["name"]
         answer = bare.apply(f"{CRDS}/{name}", crd)
         assert answer.status in (200, 201), f"{file.name}: {answer.message}"
-        deadline = time.monotonic() + 30
-        while not _is_established(bare, name):
-            assert time.monotonic() < deadline, f"{name} is not served: {bare.request('GET', f'{CRDS}/{name}').body}"
-            time.sleep(0.1)
+        wait_until(lambda crd=name: _is_established(bare, crd), f"{name} is served")  # type: ignore[misc]
     return bare
 
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import socket
+import signal
 import ssl
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.harness.patience import PATIENCE
+from tests.harness.ports import reserve
+from tests.harness.processes import Program
+from tests.harness.waiting import wait_until
+
 _TOKEN = "tests"
-_READY_SECONDS = 90.0
 
 
 class Answer(NamedTuple):
@@ -36,25 +38,27 @@ class ApiServer:
 
     def __init__(self, binaries: Path, folder: Path) -> None:
         self._folder = folder
-        self._store_port, self._peer_port, self.port = _free_ports(3)
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._store_port, self._peer_port, self.port = reserve(), reserve(), reserve()
+        self._processes: list[Program] = []
         self._binaries = binaries
         self._connection: http.client.HTTPSConnection | None = None
 
     def start(self) -> None:
-        """Returns when the server says that it is ready. Raises RuntimeError with the end of its log."""
+        """Returns when the server says that it is ready. Raises RuntimeError with the end of its log when it ends."""
         (self._folder / "tokens.csv").write_text(f"{_TOKEN},admin,admin,system:masters\n")
         subprocess.run(
             ["openssl", "genrsa", "-out", str(self._folder / "sa.key"), "2048"], check=True, capture_output=True
         )
         self._run("etcd", self._store_command())
         self._run("kube-apiserver", self._server_command())
-        deadline = time.monotonic() + _READY_SECONDS
-        while not self._is_ready():
-            if self._processes[-1].poll() is not None or time.monotonic() > deadline:
-                self.stop()
-                raise RuntimeError((self._folder / "kube-apiserver.log").read_text()[-2000:])
-            time.sleep(0.2)
+        server = self._processes[-1]
+        try:
+            wait_until(lambda: server.returncode is not None or self._is_ready(), server.log)
+            if server.returncode is not None:
+                raise RuntimeError(server.log()[-2000:])
+        except BaseException:
+            self.stop()
+            raise
 
     def _store_command(self) -> list[str]:
         client = f"http://127.0.0.1:{self._store_port}"
@@ -80,12 +84,8 @@ class ApiServer:
         ]
 
     def _run(self, name: str, flags: Sequence[str]) -> None:
-        with (self._folder / f"{name}.log").open("wb") as log:
-            command = [str(self._binaries / name), *flags]
-            environment = {**os.environ, "GOMEMLIMIT": "600MiB"}
-            self._processes.append(
-                subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=self._folder, env=environment)
-            )
+        command, environment = [str(self._binaries / name), *flags], {"GOMEMLIMIT": "600MiB"}
+        self._processes.append(Program(self._folder, name, command, environment=environment, cwd=self._folder))
 
     def _is_ready(self) -> bool:
         try:
@@ -98,11 +98,10 @@ class ApiServer:
         if self._connection is not None:
             self._connection.close()
         for process in reversed(self._processes):
-            process.kill()
-            process.wait()
+            process.stop(signal.SIGKILL)
 
     def request(
-        self, method: str, path: str, body: object = None, content: str = "application/json", seconds: float = 30
+        self, method: str, path: str, body: object = None, content: str = "application/json", seconds: float = PATIENCE
     ) -> Answer:
         """One request. Raises OSError when the server does not answer."""
         if self._connection is None:
@@ -123,16 +122,4 @@ class ApiServer:
 
     def apply(self, path: str, document: dict[str, Any]) -> Answer:
         """Server-side apply."""
-        return self.request(
-            "PATCH", f"{path}?fieldManager=tests&force=true", document, "application/apply-patch+yaml", seconds=60
-        )
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [int(probe.getsockname()[1]) for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
+        return self.request("PATCH", f"{path}?fieldManager=tests&force=true", document, "application/apply-patch+yaml")

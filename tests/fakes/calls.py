@@ -18,6 +18,7 @@ from typing import Any
 
 from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
 from dataplane.http.heads import Head, is_name, is_value
+from dataplane.proxy.waiting import StepFuture
 from tests.fakes.memory_proxy import Pending
 
 Outcome = CallAnswer | CallFailed
@@ -108,6 +109,10 @@ class FakeCalls:
             raise CallFailed("too_large", "the answer is too large")
         return CallAnswer(outcome.status, Head(outcome.head.block), outcome.body)
 
+    def stream(self, backend: str, request: CallRequest, seconds: float) -> FakeStream:
+        """A call whose answer is the outcome's, asked for with all that was sent by its end."""
+        return FakeStream(self, backend, request, seconds)
+
     async def _held(self) -> None:
         future = _future()
         self._waiting.append(future)
@@ -120,9 +125,45 @@ class FakeCalls:
             raise
 
 
+class FakeStream:
+    """A call in parts: its answer comes when the request has ended."""
+
+    def __init__(self, calls: FakeCalls, backend: str, request: CallRequest, seconds: float) -> None:
+        self.trailers = b""
+        self._calls, self._backend, self._request, self._seconds = calls, backend, request, seconds
+        self._sent = [request.body]
+        self._answer: CallAnswer | None = None
+        self._is_ended = self._is_read = False
+
+    async def send(self, data: bytes, end: bool = False) -> None:
+        assert not self._is_ended, "sent behind the end"
+        self._sent.append(data)
+        self._is_ended = end
+
+    async def end(self, trailers: bytes = b"") -> None:
+        await self.send(b"", True)
+
+    async def head(self) -> CallAnswer:
+        assert self._is_ended, "asked for an answer before the end: nobody would give it"
+        if self._answer is None:
+            made, asked = b"".join(self._sent), self._request
+            whole = CallRequest(asked.method, asked.target, asked.authority, asked.headers, made)
+            self._answer = await self._calls.http(self._backend, whole, self._seconds)
+        return CallAnswer(self._answer.status, self._answer.head, b"")
+
+    async def receive(self) -> bytes:
+        await self.head()
+        assert self._answer is not None
+        body, self._is_read = b"" if self._is_read else self._answer.body, True
+        return body
+
+    def cancel(self) -> None:
+        self._is_ended = True
+
+
 def _future() -> Any:  # a future of the loop, or what stands for one
     try:
-        return asyncio.get_running_loop().create_future()
+        return StepFuture(loop=asyncio.get_running_loop())
     except RuntimeError:
         return Pending()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,8 +13,9 @@ import grpc
 from dataplane.agent.xds_stream import METHOD, Request, Response
 from dataplane.link.messages import RESOURCE
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, policy_pb2, resource_pb2, route_pb2
-from tests.fakes.proxy_process import eventually
+from tests.harness.waiting import until
 
+Talk = Callable[[AsyncIterator[Request], "grpc.aio.ServicerContext[Request, bytes]"], AsyncIterator[bytes]]
 SERVICE, _, NAME = METHOD.removeprefix("/").partition("/")
 
 
@@ -48,7 +49,7 @@ class ControlPlane:
     async def answered(self) -> dict[str, str]:
         """Wait for the answer to what was said last: nothing for an ACK, name -> reason for a NACK."""
         nonce = str(self._nonce)
-        await eventually(lambda: any(r.response_nonce == nonce for r in self.requests), f"an answer to {nonce}")
+        await until(lambda: any(r.response_nonce == nonce for r in self.requests), f"an answer to {nonce}")
         request = next(r for r in self.requests if r.response_nonce == nonce)
         if not request.HasField("error_detail"):
             return {}
@@ -72,18 +73,25 @@ class ControlPlane:
 
 
 @asynccontextmanager
-async def serving(socket: Path, plane: ControlPlane | None = None) -> AsyncIterator[ControlPlane]:
-    """A control plane at this socket until the block ends; then it is gone at once."""
-    plane = plane or ControlPlane()
-    handler = grpc.stream_stream_rpc_method_handler(plane.talk, request_deserializer=Request.FromString)
+async def ads(socket: Path, talk: Talk) -> AsyncIterator[None]:
+    """A server of delta ADS at this socket until the block ends. `talk` has one stream: requests in, responses out."""
+    handler = grpc.stream_stream_rpc_method_handler(talk, request_deserializer=Request.FromString)
     server = grpc.aio.server(options=(("grpc.max_send_message_length", -1),))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {NAME: handler}),))
     server.add_insecure_port(f"unix:{socket}")
     await server.start()
     try:
-        yield plane
+        yield
     finally:
         await server.stop(None)
+
+
+@asynccontextmanager
+async def serving(socket: Path, plane: ControlPlane | None = None) -> AsyncIterator[ControlPlane]:
+    """A control plane at this socket until the block ends; then it is gone at once."""
+    plane = plane or ControlPlane()
+    async with ads(socket, plane.talk):
+        yield plane
 
 
 def gateway(port: int, upstream: int) -> dict[str, resource_pb2.Resource | bytes]:

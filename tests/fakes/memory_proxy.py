@@ -12,26 +12,36 @@ services over the same upstream connections, unless `calls` (`fakes/calls`) answ
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any
 
+from dataplane.backends.registry import ROWS as BACKENDS
 from dataplane.chain.calls import Calls
 from dataplane.chain.filter import Env, Row
 from dataplane.filters.registry import ROWS
 from dataplane.link.buckets import Buckets
 from dataplane.net.writes import Writes
+from dataplane.proxy import mirrors, retries
 from dataplane.proxy.context import Context, Limits
-from dataplane.proxy.deadlines import Deadlines
-from dataplane.server.connection import Connection
+from dataplane.proxy.deadlines import STEP, Deadlines
+from dataplane.server.protocols import plan_of
 from dataplane.table.applier import Applier
 from dataplane.table.store import RESOURCE_TYPE, Change
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.upstream.calls import HttpCalls
-from dataplane.upstream.connection import UpstreamConnection
+from dataplane.upstream.connector import Count
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.h1 import UpstreamConnection
+from dataplane.upstream.h2.connection import SharedConnection
+from dataplane.upstream.lease import Leases
+from dataplane.upstream.shared import SharedConnections
+from dataplane.upstream.versions import BY_REQUEST, HTTP1
 from gatewright.api import standalone
+from tests.harness import leaks
 
 ROUTES = """
 binds:
@@ -64,6 +74,7 @@ class FakeTransport:
     # what the protocol calls
     def write(self, data: bytes) -> None:
         assert self.open, "written to a closed connection"
+        assert data, "nothing was written"
         self.received += data
         self.writes.append(data)
 
@@ -93,6 +104,9 @@ class FakeTransport:
 
     def set_write_buffer_limits(self, high: int) -> None:
         self.high_water = high
+
+    def set_protocol(self, protocol: Any) -> None:
+        self.protocol = protocol
 
     def get_extra_info(self, name: str) -> Any:
         return self.peer if name == "peername" else None
@@ -124,17 +138,71 @@ class FakeUpstream(FakeTransport):
 class FakeConnector:
     """Connections are there at once, unless `hold` is set: then `release` lets them come; `refuse` makes them fail."""
 
-    def __init__(self, writes: Writes) -> None:
-        self.writes = writes
+    def __init__(self, writes: Writes, count: Count) -> None:
+        self.writes, self.count = writes, count
         self.upstreams: list[FakeUpstream] = []
         self.hold = False
         self.refuse = ""
+        self.endpoints: set[Endpoint] = set()
+        """Those that connections were opened to."""
         self.waiting: list[tuple[Endpoint, Callable[..., None]]] = []
+        self.now = 0.0
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+        self.on_share: Callable[[FakeUpstream], None] = lambda upstream: None
+        """Called with each connection of HTTP/2 that was opened: its far end may say hello."""
 
     def connect(self, endpoint: Endpoint, done: Callable[..., None]) -> None:
         self.waiting.append((endpoint, done))
         if not self.hold:
             self.release()
+
+    def share(self, endpoint: Endpoint) -> SharedConnections:
+        if endpoint.shared is None:
+            endpoint.shared = SharedConnections(endpoint, self)
+            self.endpoints.add(endpoint)
+        return endpoint.shared
+
+    def open(self, endpoint: Endpoint, done: Callable[..., None]) -> None:
+        """A connection of HTTP/2: it is open when the far end has sent its SETTINGS."""
+        self.waiting.append((endpoint, partial(self._opened, endpoint, done)))
+        if not self.hold:
+            self.release()
+
+    def _opened(self, endpoint: Endpoint, done: Callable[..., None], connection: Any, cause: str) -> None:
+        if cause:
+            done(None, cause)
+            return
+
+        def is_open(why: str) -> None:
+            self.count.upstream_opened("failed" if why else "opened")
+            done(None if why else shared, why)
+
+        def broke(reason: str, detail: str) -> None:
+            self.count.upstream_fault(reason)
+            self.share(endpoint).report(detail)
+
+        shared = SharedConnection(endpoint, self.writes, is_open, self.count.upstream_closed, self.clock, broke)
+        self.upstreams.append(FakeUpstream(shared))
+        self.on_share(self.upstream)
+
+    @property
+    def upstream(self) -> FakeUpstream:
+        """The newest connection."""
+        return self.upstreams[-1]
+
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        self.timers.append((self.now + seconds, call))
+
+    def clock(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock of those who wait for a stream."""
+        self.now += seconds
+        due = [call for at, call in self.timers if at <= self.now]
+        self.timers = [timer for timer in self.timers if timer[0] > self.now]
+        for call in due:
+            call()
 
     def release(self) -> None:
         waiting, self.waiting = self.waiting, []
@@ -142,9 +210,18 @@ class FakeConnector:
             if self.refuse:
                 done(None, self.refuse)
                 continue
-            connection = UpstreamConnection(endpoint, self.writes)
-            self.upstreams.append(FakeUpstream(connection))
-            done(connection, "")
+            if isinstance(done, partial):
+                done(None, "")
+                continue
+            self.endpoints.add(endpoint)
+            self.count.upstream_opened("opened")
+            done(self.opened(endpoint), "")
+
+    def opened(self, endpoint: Endpoint) -> Any:
+        """A new connection, whose far end is the last of `upstreams`."""
+        connection = UpstreamConnection(endpoint, self.writes, self.count.upstream_closed)
+        self.upstreams.append(FakeUpstream(connection))
+        return connection
 
 
 class MemoryProxy:
@@ -155,20 +232,30 @@ class MemoryProxy:
         limits: Limits | None = None,
         writes: Writes | None = None,
         calls: Calls | None = None,
+        spoken: int = BY_REQUEST,
     ) -> None:
+        """`spoken`: the version of HTTP (`upstream/versions`) of endpoints whose backend names none."""
         self.now = 1000.0
+        self._spoken = spoken
         writes = writes or Writes(lambda flush: flush())  # unless told otherwise each write goes out at once
-        self.connector = FakeConnector(writes)
+        self.metrics = Metrics.in_memory()
+        recorder = Recorder(self.metrics)
+        self.connector = FakeConnector(writes, recorder)
         self.timers: list[tuple[float, Callable[[], None]]] = []
         deadlines = Deadlines(lambda: self.now, lambda at, call: self._call_at(at, call))
+        leases = Leases(
+            BACKENDS,
+            self.connector,
+            None,  # type: ignore[arg-type]  # tests set `context.resolver`
+            lambda: 0.0,
+            recorder.stale_retry,
+        )
         calls = calls or HttpCalls(
             table=lambda: self.applier.current.table,
-            connector=self.connector,
-            resolver=None,  # type: ignore[arg-type]
+            leases=leases,
             wake_at=deadlines.wake_at,
             make_future=Pending,
             clock=lambda: self.now,
-            random=lambda: 0.0,
         )
         env = Env(
             clock=lambda: self.now,
@@ -177,19 +264,20 @@ class MemoryProxy:
             wall_clock=lambda: self.now,
             spawn=self._spawn,
             buckets=Buckets.local(),
+            make_future=Pending,
+            call_at=self._call_at,
         )
         self.applier = Applier(rows, env)
         self.lines: list[bytes] = []
-        self.metrics = Metrics.in_memory()
+        self.clients: list[FakeTransport] = []
         self.tasks: list[Coroutine[Any, Any, None]] = []
         self.load(text)
         self.context = Context(
             current=self.applier.current,
             deadlines=deadlines,
-            connector=self.connector,  # type: ignore[arg-type]
-            resolver=None,  # type: ignore[arg-type]
+            leases=leases,
             access_log=AccessLog(self.lines.append, lambda seconds, call: None, clock=lambda: self.now),
-            recorder=Recorder(self.metrics),
+            recorder=recorder,
             writes=writes,
             spawn=self._spawn,
             make_future=Pending,
@@ -198,11 +286,15 @@ class MemoryProxy:
             clock=lambda: self.now,
             random=lambda: 0.0,
         )
+        leaks.made(self)
 
     def load(self, text: str) -> None:
         """Make `text` the configuration, as a state."""
         loaded = standalone.load(text, "config.yaml")
         assert not loaded.problems, [str(problem) for problem in loaded.problems]
+        for resource in loaded.resources if self._spoken else ():
+            if resource.HasField("backend") and not resource.backend.policies:
+                resource.backend.policies.add().backend_http.version = self._spoken
         changes = [Change(RESOURCE_TYPE, r.key, r.SerializeToString()) for r in loaded.resources]
         known = {change.name for change in changes}
         changes += [Change(RESOURCE_TYPE, key, None) for key in getattr(self, "keys", set()) - known]
@@ -213,12 +305,28 @@ class MemoryProxy:
 
     def connect(self, peer: tuple[str, int] = ("192.0.2.7", 40000)) -> FakeTransport:
         bind = next(iter(self.applier.current.table.binds))
-        return FakeTransport(Connection(self.context, bind), peer)
+        client = FakeTransport(plan_of(self.context, bind).open(), peer)
+        self.clients.append(client)
+        return client
+
+    def left(self) -> list[str]:
+        """What is left when all clients are gone; they go now. For `tests/harness/oracle`, which may ask again: some
+        proxies serve several tests."""
+        for client in self.clients:
+            if client.open:
+                client.lose()
+        self.connector.hold, self.connector.refuse = False, "the test is over"
+        self.connector.release()
+        if leaks.of_context(self.context):  # copies for mirrors and drained answers have a time of their own
+            self.advance(max(mirrors.SECONDS, retries.DRAIN_TIME) + STEP)
+        clients, self.clients = self.clients, []
+        self.connector.refuse = ""
+        return leaks.of_context(self.context, (client.protocol for client in clients))
 
     @property
     def upstream(self) -> FakeUpstream:
         """The newest upstream connection."""
-        return self.connector.upstreams[-1]
+        return self.connector.upstream
 
     def advance(self, seconds: float) -> None:
         """Move the clock and fire what is due."""
@@ -238,9 +346,16 @@ class MemoryProxy:
         self.timers.append(timer)
         return _Cancel(lambda: self.timers.remove(timer) if timer in self.timers else None)
 
-    def _spawn(self, task: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, task: Coroutine[Any, Any, None]) -> Any:
         """Run a coroutine as far as it goes; `Pending.set_result` runs it on."""
-        _step(task)
+        return _Spawned(task)
+
+
+class Http1Endpoints(MemoryProxy):
+    """A proxy whose endpoints speak HTTP/1.1 with clients of either version."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named, spoken=HTTP1)
 
 
 class _Cancel:
@@ -251,21 +366,24 @@ class _Cancel:
 class Pending:
     """A future without an event loop: whoever awaits it goes on inside `set_result`."""
 
+    of_env = True
+
     def __init__(self) -> None:
         self._done = False
         self._result: Any = None
-        self._call: Callable[[Any], None] | None = None
+        self._calls: list[Callable[[Any], None]] = []
 
     def done(self) -> bool:
         return self._done
 
     def set_result(self, result: Any) -> None:
         self._done, self._result = True, result
-        if self._call is not None:
-            self._call(self)
+        calls, self._calls = self._calls, []
+        for call in calls:
+            call(self)
 
     def add_done_callback(self, call: Callable[[Any], None]) -> None:
-        self._call = call
+        self._calls.append(call)
 
     def __await__(self) -> Any:
         if not self._done:
@@ -273,9 +391,25 @@ class Pending:
         return self._result
 
 
-def _step(task: Coroutine[Any, Any, None]) -> None:
-    try:
-        pending = task.send(None)
-    except StopIteration:
-        return
-    pending.add_done_callback(lambda _: _step(task))
+class _Spawned:
+    """Stands for a Task."""
+
+    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
+        self._work = work
+        self._awaited: Any = None
+        self._step(work.send, None)
+
+    def cancel(self) -> None:
+        self._step(self._work.throw, CancelledError())
+
+    def _go_on(self, future: Any) -> None:
+        if future is self._awaited:
+            self._step(self._work.send, None)
+
+    def _step(self, step: Callable[[Any], Any], value: Any) -> None:
+        self._awaited = None
+        try:
+            self._awaited = step(value)
+        except (StopIteration, CancelledError):
+            return
+        self._awaited.add_done_callback(self._go_on)

@@ -31,6 +31,12 @@ def text_of(route: str, port: int = 8080) -> str:
     return FILE.format(port=port) + textwrap.indent(textwrap.dedent(route).strip("\n"), " " * 6) + "\n"
 
 
+def served(route: str, port: int = 8080, log: str = "") -> str:
+    """The file with one route of this body and a backend; `log`: attributes that its access log adds."""
+    text = text_of(textwrap.dedent(route).strip("\n") + "\nbackends: [{host: '127.0.0.1:9000'}]", port)
+    return text + (f"frontendPolicies: {{accessLog: {{add: {log}}}}}\n" if log else "")
+
+
 def problems(route: str) -> list[str]:
     """What the reader of the file finds wrong with a route."""
     return [problem.message for problem in standalone.load(text_of(route), "config.yaml").problems]

@@ -1,40 +1,28 @@
-"""The real proxy as a child process, and what a test asks of it: pages, log, requests, workers."""
+"""The real proxy as a child process, and what a test asks of it: pages, log, requests, workers.
+
+It listens where the system lets it: the port that a configuration says is a name, and `Proxy.at` says which port it is.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import signal
-import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 20.0
-"""Seconds that something may take on a machine that is busy with other tests."""
+from tests.harness import leaks
+from tests.harness.patience import PATIENCE
+from tests.harness.processes import Program, started
+from tests.harness.waiting import until
 
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-async def eventually(is_true: Callable[[], Any], what: str = "it") -> None:
-    """Wait until it holds."""
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while not is_true():
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(f"{what} did not happen") from None
+PAGES = ("admin", "stats", "readiness")
+TIMES = {"CONNECTION_MIN_TERMINATION_DEADLINE": "0", "TERMINATION_GRACE_PERIOD_SECONDS": "1", "SESSION_KEY": "ab" * 32}
 
 
 async def get(port: int, path: str = "/", host: str = "127.0.0.1", method: str = "GET") -> tuple[int, str]:
@@ -53,40 +41,66 @@ async def get(port: int, path: str = "/", host: str = "127.0.0.1", method: str =
 
 
 class Proxy:
-    """Made by `running`."""
+    """One proxy and questions to it. Made by `running`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, log: Path, pages: Mapping[str, int]) -> None:
-        self.process = process
-        self._log = log
-        self.pages = pages
+    def __init__(self, agent: Program) -> None:
+        self.agent = agent
+        self._at_start: dict[int, dict[str, int]] = {}
+        """By process id: what each worker held when the proxy was ready."""
 
     def log(self) -> str:
-        return self._log.read_text()
+        """What agent and workers wrote: process log and access log."""
+        return self.agent.log() + self.agent.out()
 
     async def logged(self, pattern: str) -> str:
         """The first line of the log with this pattern, now or soon."""
         expression = re.compile(f"^.*{pattern}.*$", re.MULTILINE)
-        await eventually(lambda: expression.search(self.log()), f"a log line like {pattern!r} in:\n{self.log()}")
-        match = expression.search(self.log())
-        assert match is not None
-        return match[0]
+        found = await until(lambda: expression.search(self.log()), lambda: f"a line like {pattern!r} in:\n{self.log()}")
+        return str(found[0])
+
+    def at(self, port: int) -> int:
+        """The port that is listened on for this port of the configuration, now."""
+        opened = re.findall(rf"bind opened bind=bind/\S+/{port} address=\S+:(\d+) ", self.agent.log())
+        return int(opened[-1]) if opened else self.agent.port(f"BIND_{port}")
+
+    async def page(self, name: str) -> int:
+        """The port of a page, once it is served."""
+        line = await self.logged("pages served ")
+        return int(line.partition(f" {name}=")[2].split()[0].rpartition(":")[2])
 
     async def readiness(self) -> tuple[int, str]:
-        return await get(self.pages["readiness"], "/healthz/ready")
+        return await get(await self.page("readiness"), "/healthz/ready")
 
     async def ready(self) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                assert self.process.returncode is None, self.log()
-                try:
-                    if (await self.readiness())[0] == 200:
-                        return
-                except OSError:
-                    pass  # its page is not open yet
-                await asyncio.sleep(0.05)
+        """Wait until it says that it is."""
+        await self.agent.ready()
+        self._at_start = self._at_start or await self._usage()
+
+    async def leaks(self) -> list[str]:
+        """What workers hold, and would not after the end of all clients."""
+        return [
+            f"worker {pid}: {leak}"
+            for pid, now in (await self._usage()).items()
+            for leak in leaks.of_worker(now, self._at_start.get(pid))
+        ]
+
+    async def let_go(self) -> None:
+        """Wait until it is clean, before it ends; one that has ended or was told to has shown it already or cannot."""
+        if self.agent.returncode is None and self.agent.is_ready and "STOPPING" not in self.agent.notices.take():
+            found: list[str] = []
+
+            async def is_clean() -> bool:
+                found[:] = await self.leaks()
+                return not found
+
+            await until(is_clean, lambda: f"the workers hold what nobody uses: {found}")
+
+    async def _usage(self) -> dict[int, dict[str, int]]:
+        rows = [await self.dump(f"?worker={index}") for index in range(len(await self.workers()))]
+        return {row["pid"]: row["usage"] for row in rows}
 
     async def dump(self, query: str = "") -> dict[str, Any]:
-        status, body = await get(self.pages["admin"], f"/config_dump{query}")
+        status, body = await get(await self.page("admin"), f"/config_dump{query}")
         assert status == 200, body
         found: dict[str, Any] = json.loads(body)
         return found
@@ -95,15 +109,15 @@ class Proxy:
         """Process ids by index."""
         return [row["pid"] for row in (await self.dump())["workers"]]
 
-    async def metric(self, line: str) -> float:
-        """The value of one sample, 0 when it is not there."""
-        _, body = await get(self.pages["stats"], "/metrics")
-        values = [row.rpartition(" ")[2] for row in body.splitlines() if row.startswith(line + " ")]
-        return float(values[0]) if values else 0.0
+    async def metric(self, start: str) -> float:
+        """The sum of the samples of a metric (with labels: of these)."""
+        _, body = await get(await self.page("stats"), "/metrics")
+        name = start.partition("{")[0]
+        rows = [row.rpartition(" ") for row in body.splitlines() if row.startswith(start)]
+        return sum(float(value) for labels, _, value in rows if labels.partition("{")[0] == name)
 
     async def ended(self) -> int:
-        async with asyncio.timeout(PATIENCE):
-            return await self.process.wait()
+        return await self.agent.ended()
 
 
 @asynccontextmanager
@@ -112,37 +126,25 @@ async def running(
     workers: int = 2,
     environment: Mapping[str, str] | None = None,
     entry: Sequence[str] = ("-m", "dataplane"),
+    ports: str = "--any-port",
     pass_fds: Sequence[int] = (),
+    leaves: str = "",
 ) -> AsyncIterator[Proxy]:
-    """`python -m dataplane` with these flags until the block ends; whatever it left behind by then is killed."""
-    pages = {name: free_port() for name in ("admin", "stats", "readiness")}
-    times = {"CONNECTION_MIN_TERMINATION_DEADLINE": "0", "TERMINATION_GRACE_PERIOD_SECONDS": "1"}
-    page_flags = [f"--{name}=127.0.0.1:{port}" for name, port in pages.items()]
+    """`python -m dataplane` with these flags until the block ends; then its workers hold nothing any more.
+
+    `ports`: how it comes to its ports. `leaves`: why its workers hold something at the end, or cannot be asked.
+    """
+    pages = [f"--{name}=127.0.0.1:0" for name in PAGES]
+    command = [sys.executable, *entry, *pages, ports, *flags, f"--workers={workers}"]
     with tempfile.TemporaryDirectory(prefix="proxy") as folder:
-        log = Path(folder) / "log"
-        with log.open("wb") as output:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *entry,
-                *page_flags,
-                *flags,
-                f"--workers={workers}",
-                stdout=output,
-                stderr=output,
-                env={**os.environ, "SESSION_KEY": "ab" * 32, **times, **(environment or {})},
-                pass_fds=pass_fds,
-            )
-        try:
-            yield Proxy(process, log, pages)
-        finally:
-            if process.returncode is None:
-                process.send_signal(signal.SIGINT)
-                try:
-                    async with asyncio.timeout(PATIENCE):
-                        await process.wait()
-                except TimeoutError:
-                    process.kill()
-                    await process.wait()
+        given = {**TIMES, **(environment or {})}
+        async with started(
+            Path(folder), "proxy", command, end=signal.SIGINT, environment=given, pass_fds=pass_fds
+        ) as agent:
+            made = Proxy(agent)
+            yield made
+            if not leaves:
+                await made.let_go()
 
 
 @asynccontextmanager
@@ -161,11 +163,3 @@ async def origin(text: str = "hello") -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that ended and waits for its parent does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

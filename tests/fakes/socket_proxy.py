@@ -14,15 +14,19 @@ import asyncio
 import random
 import socket
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
-from dataplane.chain.filter import Env
+from dataplane.backends.registry import ROWS as BACKENDS
+from dataplane.chain.filter import Env, Row
 from dataplane.filters.registry import ROWS
 from dataplane.net.writes import Writes
+from dataplane.proxy import mirrors, retries
 from dataplane.proxy.context import Context
-from dataplane.proxy.deadlines import Deadlines
+from dataplane.proxy.deadlines import STEP, Deadlines
+from dataplane.proxy.waiting import StepFuture
 from dataplane.server.acceptor import Acceptor
 from dataplane.table.applier import Applier
 from dataplane.table.store import RESOURCE_TYPE, Change
@@ -32,14 +36,17 @@ from dataplane.telemetry.requests import Recorder
 from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.lease import Leases
 from gatewright.api import standalone
-from tests.fakes.proxy_process import PATIENCE, eventually
+from tests.harness import leaks
+from tests.harness.patience import PATIENCE
+from tests.harness.waiting import until
 
 
 class SocketProxy:
     """Made by `serving`."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: Sequence[Row] = ROWS) -> None:
         loop = self._loop = asyncio.get_running_loop()
         self._skew = 0.0
         self.tasks: set[asyncio.Task[None]] = set()
@@ -48,26 +55,35 @@ class SocketProxy:
         recorder, writes = Recorder(self._metrics), Writes(loop.call_soon)
         self.deadlines = Deadlines(self.clock, lambda at, call: loop.call_at(at - self._skew, call))
         self.connector, self.resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
+        leases = Leases(BACKENDS, self.connector, self.resolver, random.random, recorder.stale_retry)
+        make_future = partial(StepFuture, loop=loop)
         calls = HttpCalls(
             lambda: self.applier.current.table,
-            self.connector,
-            self.resolver,
+            leases,
             self.deadlines.wake_at,
-            loop.create_future,
+            make_future,
             self.clock,
-            random.random,
         )
-        self.applier = Applier(ROWS, Env(self.clock, random.random, calls, spawn=self._spawn))
+        self.applier = Applier(
+            rows,
+            Env(
+                self.clock,
+                random.random,
+                calls,
+                spawn=self._spawn,
+                make_future=make_future,
+                call_at=self.deadlines.call_at,
+            ),
+        )
         self.context = Context(
             current=self.applier.current,
             deadlines=self.deadlines,
-            connector=self.connector,
-            resolver=self.resolver,
+            leases=leases,
             access_log=AccessLog(self._lines.append, loop.call_later),
             recorder=recorder,
             writes=writes,
             spawn=self._spawn,
-            make_future=loop.create_future,
+            make_future=make_future,
             call_soon=loop.call_soon,
             clock=self.clock,
         )
@@ -122,13 +138,21 @@ class SocketProxy:
 
     def waiting(self) -> int:
         """Exchanges whose steps wait."""
-        steps = [each.waiting for each in self.context.connections]
-        return sum(each is not None and not each.is_over for each in steps)
+        exchanges = [each.exchange for each in self.context.connections]
+        return sum(each is not None and each.waiting is not None for each in exchanges)
 
     def idle(self) -> int:
         """Connections that wait for their next use."""
         plans = self.applier.current.table.backends.values()
         return sum(len(each.idle) for plan in plans for each in plan.endpoints)
+
+    async def settled(self) -> None:
+        """Nothing is held by what has ended; clients that are still there are cut."""
+        for connection in list(self.context.connections):
+            connection.transport.abort()
+        if leaks.of_context(self.context):  # copies for mirrors and drained answers have a time of their own
+            self.advance(max(mirrors.SECONDS, retries.DRAIN_TIME) + STEP)
+        await until(lambda: not leaks.of_context(self.context), lambda: str(leaks.of_context(self.context)))
 
     async def close(self) -> None:
         await self.acceptor.close()
@@ -140,7 +164,7 @@ class SocketProxy:
         await asyncio.gather(*self.tasks, return_exceptions=True)
         await self.connector.close()
         await self.resolver.close()
-        await eventually(lambda: not self.context.connections and not self.connections(), "the end of connections")
+        await until(lambda: not self.context.connections and not self.connections(), "the end of connections")
         self.context.access_log.close()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -151,11 +175,12 @@ class SocketProxy:
 
 
 @asynccontextmanager
-async def serving(text: str) -> AsyncIterator[SocketProxy]:
+async def serving(text: str, rows: Sequence[Row] = ROWS) -> AsyncIterator[SocketProxy]:
     """A proxy with this standalone file, until the block ends."""
-    proxy = SocketProxy()
+    proxy = SocketProxy(rows)
     await proxy.load(text)
     try:
         yield proxy
+        await proxy.settled()
     finally:
         await proxy.close()

@@ -8,17 +8,16 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from tests.fakes.proxy_process import free_port
+from tests.fakes.proxy_process import PAGES
 from tests.faults import page
 from tests.faults.page import fault
 from tests.faults.world import (
     TIMES,
     controller,
-    descendants,
     governed,
     has_route,
-    is_alive,
     is_programmed,
     load,
     more,
@@ -29,9 +28,13 @@ from tests.faults.world import (
     tcp_of,
     until,
 )
+from tests.harness.ports import reserve, reserve_offset
+from tests.harness.processes import command_of, descendants, is_alive
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/quickstart"
 REQUESTS = "gatewright_requests_total"
+LISTENER = 8080
+"""Of the example."""
 
 
 def stop_and_kill(pid: int) -> set[int]:
@@ -69,8 +72,9 @@ async def test_a_killed_worker_loses_what_it_had_in_its_hands(tmp_path: Path) ->
 @fault("An agent is killed")
 async def test_a_killed_agent_takes_its_workers_and_leaves_nothing(tmp_path: Path) -> None:
     shared = set(os.listdir("/dev/shm"))
-    async with served(tmp_path) as world:
-        (tmp_path / "tmp").mkdir()
+    port, pages = reserve(), {name: reserve() for name in PAGES}
+    given: dict[str, Any] = {"pages": pages, "ports": "--port-offset=0"}
+    async with served(tmp_path, port=port, **given) as world:
         workers = await world.proxy.workers()
         async with load(world.proxy.port, kept=2) as traffic:
             world.proxy.agent.signal(signal.SIGKILL)
@@ -78,8 +82,7 @@ async def test_a_killed_agent_takes_its_workers_and_leaves_nothing(tmp_path: Pat
             await until(lambda: is_gone(workers), "its workers end")
         assert set(traffic.statuses) == {200}
         flags = ["-f", str(world.file)]
-        pages = world.proxy.pages
-        async with proxy(tmp_path, *flags, port=world.proxy.port, name="next", pages=pages) as successor:
+        async with proxy(tmp_path, *flags, port=port, name="next", **given) as successor:
             await successor.ready()
             async with load(successor.port) as after:
                 await more(after)
@@ -118,23 +121,22 @@ async def test_a_killed_controller_is_missed_by_nobody_who_asks(tmp_path: Path) 
 async def test_what_up_started_comes_back_and_goes_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "example"
     shutil.copytree(EXAMPLE, folder)
-    listener = free_port()
-    services, gateway = folder / "services.yaml", folder / "gateway.yaml"
+    services = folder / "services.yaml"
     text = services.read_text()
     for port in ("19001", "19002", "19003"):
-        text = text.replace(port, str(free_port()))
+        text = text.replace(port, str(reserve()))
     services.write_text(text)
-    offset = free_port() % 10_000 + 20_000
-    gateway.write_text(gateway.read_text().replace("8080", str(listener - offset)))
+    offset = reserve_offset((LISTENER, 15000, 15020, 15021))
     command = [sys.executable, "-m", "controlplane.cli", "up", str(folder), "--socket", str(tmp_path / "x.sock")]
-    command += ["--xds", "127.0.0.1:0", "--admin", f"127.0.0.1:{free_port()}", "--port-offset", str(offset)]
+    command += ["--xds", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--port-offset", str(offset)]
     async with started(tmp_path, "up", [*command, "--workers", "1", "--proxies", "1"], environment=TIMES) as up:
-        await until(lambda: "Ctrl-C stops everything." in up.out(), lambda: up.out() + up.log())
+        await up.ready()
+        listener = LISTENER + offset
         (demo,) = _named(up.pid, "controlplane.cli.demo")
         os.kill(demo, signal.SIGKILL)
         await until(lambda: page.said("the demo servers ended", up.out()), up.out)
         await _serves(listener)
-        (agent,) = _named(up.pid, "dataplane\0--xds")
+        (agent,) = _named(up.pid, "dataplane --xds")
         os.kill(agent, signal.SIGKILL)
         await until(lambda: "proxy-1 ended with -9; it is started again in 1 s" in up.out(), up.out)
         await _serves(listener)
@@ -145,7 +147,7 @@ async def test_what_up_started_comes_back_and_goes_with_it(tmp_path: Path) -> No
 
 
 def _named(parent: int, words: str) -> list[int]:
-    return [pid for pid in descendants(parent) if words in Path(f"/proc/{pid}/cmdline").read_text()]
+    return [pid for pid in descendants(parent) if words in command_of(pid)]
 
 
 async def _serves(port: int) -> None:

@@ -12,11 +12,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.fakes.proxy_process import free_port, get
+from tests.fakes.proxy_process import get
 from tests.fakes.tokens import ISSUER, Issuer
 from tests.faults import page
 from tests.faults.page import fault
-from tests.faults.world import PATIENCE, Client, Proxy, proxy, until, upstream
+from tests.faults.world import PORT, Client, Proxy, proxy, until, upstream
+from tests.harness.patience import PATIENCE
+from tests.harness.ports import reserve
 
 CROWD = 16
 """Requests at the same time, each on a connection of its own: the system spreads them over the workers."""
@@ -54,9 +56,9 @@ async def guarded(folder: Path, routes: str) -> AsyncIterator[Proxy]:
     """A proxy of two workers whose routes, by the first segment of the path, have these policies."""
     async with upstream() as behind:
         text = f"binds:\n- port: {{port}}\n  listeners:\n  - name: http\n    routes:\n{textwrap.indent(routes, '    ')}"
-        port, file = free_port(), folder / "proxy.yaml"
-        file.write_text(text.format(port=port, backend=f'[{{host: "127.0.0.1:{behind.port}"}}]'))
-        async with proxy(folder, "-f", str(file), port=port) as made:
+        file = folder / "proxy.yaml"
+        file.write_text(text.format(port=PORT, backend=f'[{{host: "127.0.0.1:{behind.port}"}}]'))
+        async with proxy(folder, "-f", str(file)) as made:
             await made.ready()
             yield made
 
@@ -91,7 +93,7 @@ OPEN = "- name: open\n  matches: [{{path: {{value: /open}}}}]\n  backends: {back
 
 @fault("An authorization server is lost")
 async def test_without_its_authorization_server_a_proxy_decides_as_each_policy_wants(tmp_path: Path) -> None:
-    asked = free_port()
+    asked = reserve()
     modes = {
         "closed": "",
         "forgiving": "failureMode: FailOpen",
@@ -111,7 +113,7 @@ async def test_without_its_authorization_server_a_proxy_decides_as_each_policy_w
         await agent.says("the authorization server gives no answer")
         await until(lambda: agent.out().count(" reason=ExtAuthFailed ") == 2 * CROWD, agent.out)
         assert "failed: Connection refused" in agent.out()
-        _, samples = await get(made.pages["stats"], "/metrics")
+        _, samples = await get(made.page_port("stats"), "/metrics")
         (counted,) = [row for row in samples.splitlines() if 'reason="ExtAuthFailed",status="403"' in row]
         assert counted.endswith(f" {2 * CROWD:.1f}")
         assert await made.metric(FAILED) == 4 * CROWD  # nothing was asked for what is remembered
@@ -141,7 +143,7 @@ KEYS = """\
 
 @fault("A key server is lost")
 async def test_keys_stay_in_force_while_their_server_is_lost(tmp_path: Path) -> None:
-    asked, ann = free_port(), Issuer()
+    asked, ann = reserve(), Issuer()
     token = ann.token(exp=int(time.time()) + 86_400)
     good = {200: CROWD}
 

@@ -6,11 +6,13 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
-from tests.fakes.proxy_process import free_port, get
+from tests.fakes.proxy_process import get
 from tests.faults import page
 from tests.faults.page import fault
 from tests.faults.world import (
+    PORT,
     Controller,
     Load,
     Proxy,
@@ -25,18 +27,22 @@ from tests.faults.world import (
     until,
     upstream,
 )
+from tests.harness.ports import reserve
+
+GIVEN: dict[str, Any] = {"ports": "--port-offset=0", "workers": 1}
+"""Here ports are the subject: listeners are where the configuration says."""
 
 
 @fault("A listener's port is taken")
 async def test_listeners_get_their_ports_when_they_are_free(tmp_path: Path) -> None:
     """At the start and after an edit."""
-    port, taken, later = free_port(), free_port(), free_port()
+    port, taken, later = reserve(), reserve(), reserve()
     file = tmp_path / "proxy.yaml"
     with ExitStack() as at_start, held_port(later) as _:
         at_start.enter_context(held_port(taken))
         async with upstream() as server:
             file.write_text(configuration(port, server.port, more=(taken,)))
-            async with proxy(tmp_path, "-f", str(file), port=port, workers=1) as made, _loaded(made) as traffic:
+            async with proxy(tmp_path, "-f", str(file), port=port, **GIVEN) as made, _loaded(made) as traffic:
                 await made.agent.says("bind failed: 127.0.0.1")
                 (why,) = (await made.dump())["failed"].values()
                 assert f"127.0.0.1:{taken} is in use" in why
@@ -67,8 +73,8 @@ async def _answers(port: int) -> bool:
 @fault("A listener's port is taken")
 async def test_a_taken_port_is_a_condition_until_it_is_free(tmp_path: Path) -> None:
     objects = tmp_path / "objects"
-    async with governed(tmp_path, objects) as world, load(world.proxy.port) as traffic:
-        taken, file = free_port(), objects / "gateway.yaml"
+    async with governed(tmp_path, objects, port=reserve(), **GIVEN) as world, load(world.proxy.port) as traffic:
+        taken, file = reserve(), objects / "gateway.yaml"
         with held_port(taken):
             listener = f"listeners: [{{name: more, protocol: HTTP, port: {taken}}}, "
             file.write_text(file.read_text().replace("listeners: [", listener))
@@ -85,12 +91,12 @@ async def _is_said_of(control: Controller, port: int) -> bool:
 
 @fault("A port of the pages is taken")
 async def test_a_taken_page_ends_the_start_and_names_the_holder(tmp_path: Path) -> None:
-    taken = free_port()
+    taken = reserve()
     file = tmp_path / "proxy.yaml"
-    file.write_text(configuration(free_port(), 9))
+    file.write_text(configuration(PORT, 9))
     with held_port(taken):
-        pages = {"admin": free_port(), "stats": free_port(), "readiness": taken}
-        async with proxy(tmp_path, "-f", str(file), port=0, pages=pages) as made:
+        pages = {"admin": 0, "stats": 0, "readiness": taken}
+        async with proxy(tmp_path, "-f", str(file), pages=pages) as made:
             assert await made.agent.ended() == 3
             assert page.said("it is in use by pid", made.agent.log())
         for flag in ("--admin", "--xds"):

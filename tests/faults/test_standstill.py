@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.proxy_process import free_port
 from tests.faults.page import fault
 from tests.faults.world import (
     Client,
@@ -69,7 +68,7 @@ async def a_stopped_agent(folder: Path) -> None:
         agent.signal(signal.SIGSTOP)
         end = time.monotonic() + STOP
         (objects / "more.yaml").write_text(route("more", "/more"))
-        await until(lambda: _has_no_proxies(control), control.process.log, STOP)
+        await until(lambda: _has_no_proxies(control), control.process.log)
         await until(lambda: _is_not_programmed(control), control.process.log)
         await asyncio.sleep(end - time.monotonic())
         answered = traffic.answered
@@ -111,7 +110,7 @@ async def a_stopped_controller(folder: Path) -> None:
         await more(traffic)
         world.controller.process.signal(signal.SIGCONT)
         log = world.proxy.agent.log
-        await until(lambda: log().count("connected to the control plane") == 2, log, 60)
+        await until(lambda: log().count("connected to the control plane") == 2, log)
         await until(lambda: is_programmed(world.controller), world.controller.process.log)
         assert traffic.is_clean(), traffic
 
@@ -124,12 +123,12 @@ async def a_dead_way(folder: Path) -> None:
         load(world.proxy.port) as traffic,
     ):
         between.dead = True
-        await until(lambda: _has_no_proxies(world.controller), world.controller.process.log, STOP)
+        await until(lambda: _has_no_proxies(world.controller), world.controller.process.log)
         await until(lambda: _is_not_programmed(world.controller), world.controller.process.log)
-        await world.proxy.agent.says("no control plane; serving the last good state", STOP)
+        await world.proxy.agent.says("no control plane; serving the last good state")
         between.dead = False
         log = world.proxy.agent.log
-        await until(lambda: log().count("connected to the control plane") == 2, log, 60)
+        await until(lambda: log().count("connected to the control plane") == 2, log)
         await until(lambda: is_programmed(world.controller), world.controller.process.log)
         assert traffic.is_clean(), traffic
 
@@ -182,7 +181,7 @@ async def _silent_upstream(file: Path, asked: Proxy, port: int) -> None:
             filler = held.enter_context(socket.socket())
             filler.setblocking(False)
             filler.connect_ex(listener.getsockname())
-        deaf, slow = free_port(), free_port()
+        deaf, slow = 8081, 8082
         before = file.read_text()
         timed = "policies: {timeouts: {backendRequest: 1s}}"
         file.write_text(
@@ -192,7 +191,7 @@ async def _silent_upstream(file: Path, asked: Proxy, port: int) -> None:
         )
         log = asked.agent.log
         await until(lambda: log().count("bind opened") == 3, log)
-        async with clients(deaf) as connect_deaf, clients(slow) as connect_slow:
+        async with clients(asked.at(deaf)) as connect_deaf, clients(asked.at(slow)) as connect_slow:
             at_deaf, at_slow = await connect_deaf(), await connect_slow()
             assert await at_slow.ask("/hang") == 504
             assert await at_deaf.ask() == 503

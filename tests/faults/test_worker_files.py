@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
-from tests.fakes.proxy_process import free_port, get
+from tests.fakes.proxy_process import get
 from tests.faults import page
 from tests.faults.page import fault
 from tests.faults.world import (
+    PORT,
+    Client,
+    Upstream,
     clients,
     configuration,
-    cpu_seconds,
     few_files,
     governed,
     has_route,
@@ -21,8 +24,12 @@ from tests.faults.world import (
     served,
     until,
 )
+from tests.harness.processes import cpu_seconds
 
 CROWD = 60
+IDLE = 8
+"""Upstream connections that are there: for the load's five clients, and one of those that ask one after the other."""
+ADDED = 8081
 
 
 @fault("A proxy has no file descriptors left")
@@ -31,15 +38,15 @@ async def test_a_worker_without_descriptors_serves_whom_it_has(tmp_path: Path) -
         port, agent = world.proxy.port, world.proxy.agent
         (pid,) = await world.proxy.workers()
         async with load(port) as traffic:
-            old = [await connect() for _ in range(6)]
-            assert [await client.ask() for client in old] == [200] * 6
+            old = [await connect() for _ in range(IDLE + 30)]
+            await _ask_at_once(world.upstream, old[:IDLE])
             with few_files(pid, 12):
                 crowd = [await connect() for _ in range(CROWD)]
                 await agent.says("no file descriptors left (limit")
                 assert await world.proxy.metric("gatewright_workers_out_of_files") == 1
                 assert await crowd[-1].is_closed()
                 # Those it has are served, on the idle upstream connections that are there.
-                assert [await client.ask() for client in old] == [200] * 6
+                assert [await client.ask() for client in old] == [200] * len(old)
                 # Whoever needs a new one is told.
                 for client in old:
                     client.send("/hold")
@@ -49,15 +56,14 @@ async def test_a_worker_without_descriptors_serves_whom_it_has(tmp_path: Path) -
                 await asyncio.sleep(1.0)
                 assert cpu_seconds(pid) - before < 0.5
                 # A new listener still gets its sockets.
-                added = free_port()
-                world.file.write_text(configuration(port, world.upstream.port, more=(added,)))
+                world.file.write_text(configuration(PORT, world.upstream.port, more=(ADDED,)))
                 await until(lambda: agent.log().count("bind opened") == 2, agent.log)
                 await until(lambda: traffic.failures, "the crowd keeps somebody out")
                 world.upstream.release.set()
             for client in crowd:
                 client.close()
             await agent.says("file descriptors are free again process=worker")
-            assert await get(added) == (200, "ok")
+            assert await get(world.proxy.at(ADDED)) == (200, "ok")
             assert await world.proxy.workers() == [pid]
             await more(traffic)
         assert {kind for kind, _, _ in traffic.failures} <= {"new"}
@@ -66,13 +72,24 @@ async def test_a_worker_without_descriptors_serves_whom_it_has(tmp_path: Path) -
         await until(lambda: "Too many open files" in agent.out() and "reason=ConnectFailed" in agent.out(), agent.out)
 
 
+async def _ask_at_once(server: Upstream, clients_: Sequence[Client]) -> None:
+    """So that each has an upstream connection of its own, which is idle then."""
+    open_before = server.holding
+    for client in clients_:
+        client.send("/hold")
+    await until(lambda: server.holding == open_before + len(clients_), "all of them are asked")
+    server.release.set()
+    assert [await client.answer() for client in clients_] == [200] * len(clients_)
+    server.release.clear()
+
+
 @fault("An agent has no file descriptors left")
 async def test_an_agent_without_descriptors_harms_no_traffic(tmp_path: Path) -> None:
     async with served(tmp_path, workers=1) as world, load(world.proxy.port) as traffic:
         agent = world.proxy.agent
         (pid,) = await world.proxy.workers()
         with few_files(agent.pid, 2):
-            async with clients(world.proxy.pages["stats"]) as connect:
+            async with clients(world.proxy.page_port("stats")) as connect:
                 for _ in range(6):
                     await connect()
                 await agent.says("its pages cannot be reached")

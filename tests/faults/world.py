@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import resource
-import signal
 import socket
 import sys
 import time
@@ -21,61 +20,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.proxy_process import free_port, get
+from tests.fakes import proxy_process
+from tests.fakes.proxy_process import TIMES
 from tests.fakes.web_objects import OBJECTS, route
 from tests.faults import page
-
-PATIENCE = 45.0
-"""Seconds that something may take on a machine that is busy with other tests."""
-
-START = 150.0
-"""Seconds that a process may take to start: much of it is loading, which starves first."""
-
-TIMES = {"CONNECTION_MIN_TERMINATION_DEADLINE": "0", "TERMINATION_GRACE_PERIOD_SECONDS": "1", "SESSION_KEY": "ab" * 32}
-
-
-async def until(is_true: Callable[[], Any], what: Callable[[], str] | str, patience: float = PATIENCE) -> Any:
-    """Wait until it holds; answers what it gave. A coroutine function is awaited."""
-    end = time.monotonic() + patience
-    while True:
-        found = is_true()
-        if isinstance(found, Awaitable):
-            found = await found
-        if found:
-            return found
-        if time.monotonic() > end:
-            raise AssertionError(f"did not happen: {what if isinstance(what, str) else what()}")
-        await asyncio.sleep(0.05)
-
+from tests.harness.patience import PATIENCE
+from tests.harness.processes import Program, files
+from tests.harness.waiting import until
 
 # Processes.
-
-
-def is_alive(pid: int) -> bool:
-    """Runs or stands still; one that ended and waits for its parent does not."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
-
-
-def descendants(pid: int) -> set[int]:
-    found: set[int] = set()
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in map(int, task.read_text().split()):
-                found |= {child} | descendants(child)
-    return found
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def files(pid: int) -> list[int]:
-    """Descriptors that a process has open."""
-    return [int(name) for name in os.listdir(f"/proc/{pid}/fd")]
 
 
 @contextlib.contextmanager
@@ -123,134 +76,76 @@ def tcp_of(pid: int) -> list[Tcp]:
     return rows
 
 
-class Process:
-    """A process of ours with what it writes."""
+PORT = 8080
+"""The port of listeners as configured. Where they listen the system decides, but for tests that reserve a port."""
 
-    def __init__(self, process: asyncio.subprocess.Process, log: Path, out: Path) -> None:
-        self.process, self.pid = process, process.pid
-        self._log, self._out = log, out
 
-    def log(self) -> str:
-        """Standard error."""
-        return self._log.read_text()
+class Process(Program):
+    """A process of ours."""
 
-    def out(self) -> str:
-        """Standard output."""
-        return self._out.read_text()
-
-    async def says(self, piece: str, patience: float = PATIENCE) -> None:
+    async def says(self, piece: str) -> None:
         """Wait for the line of docs/faults.md that contains `piece`."""
-        await until(
-            lambda: page.said(piece, self.log()), lambda: f"{page.pattern(piece).pattern} in\n{self.log()}", patience
-        )
-
-    def signal(self, number: int) -> None:
-        os.kill(self.pid, number)
-
-    async def ended(self) -> int:
-        async with asyncio.timeout(PATIENCE):
-            return await self.process.wait()
+        await until(lambda: page.said(piece, self.log()), lambda: f"{page.pattern(piece).pattern} in\n{self.log()}")
 
 
 @asynccontextmanager
 async def started(
-    folder: Path,
-    name: str,
-    command: Sequence[str],
-    stdout: int | None = None,
-    stderr: int | None = None,
-    environment: Mapping[str, str] | None = None,
+    folder: Path, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None, **options: Any
 ) -> AsyncIterator[Process]:
-    """This program until the block ends. `stdout` and `stderr`: descriptors to use instead of files."""
-    log, out = folder / f"{name}.log", folder / f"{name}.out"
-    with log.open("ab") as log_file, out.open("ab") as out_file:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=out_file if stdout is None else stdout,
-            stderr=log_file if stderr is None else stderr,
-            env={**os.environ, **TIMES, **(environment or {})},
-        )
-    made = Process(process, log, out)
-    family: set[int] = set()
+    """This program until the block ends."""
+    made = Process(folder, name, command, environment={**TIMES, **(environment or {})}, **options)
     try:
         yield made
     finally:
-        family = {process.pid, *descendants(process.pid)}
-        for pid in family:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                async with asyncio.timeout(8):
-                    await process.wait()
-            except TimeoutError:
-                process.kill()
-                await process.wait()
-        for pid in filter(is_alive, family):
-            await _gone(pid)
+        await made.end()
 
 
-async def _gone(pid: int) -> None:
-    """A child of a child ends by itself when its parent is gone; one that does not is killed."""
-    end = time.monotonic() + 3
-    while is_alive(pid) and time.monotonic() < end:
-        await asyncio.sleep(0.05)
-    with contextlib.suppress(ProcessLookupError):
-        if is_alive(pid):
-            os.kill(pid, signal.SIGKILL)
+class Proxy(proxy_process.Proxy):
+    """A proxy: its agent, and questions to its pages. `configured`: the port of its listener in its configuration."""
 
+    def __init__(self, agent: Process, configured: int) -> None:
+        super().__init__(agent)
+        self.agent: Process = agent
+        self._configured = configured
 
-class Proxy:
-    """A proxy: its agent, and questions to its pages."""
+    @property
+    def port(self) -> int:
+        """Where its listener is."""
+        return self.at(self._configured)
 
-    def __init__(self, agent: Process, port: int, pages: Mapping[str, int]) -> None:
-        self.agent, self.port, self.pages = agent, port, pages
+    def page_port(self, name: str) -> int:
+        return self.agent.port(name.upper())
 
-    async def ready(self) -> None:
-        async def is_ready() -> bool:
-            assert self.agent.process.returncode is None, self.agent.log()
-            try:
-                return (await get(self.pages["readiness"], "/healthz/ready"))[0] == 200
-            except OSError:
-                return False
-
-        await until(is_ready, lambda: f"ready:\n{self.agent.log()}", START)
-
-    async def dump(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((await get(self.pages["admin"], "/config_dump"))[1])
-        return found
-
-    async def workers(self) -> list[int]:
-        return [row["pid"] for row in (await self.dump())["workers"]]
-
-    async def metric(self, start: str) -> float:
-        """The sum of the samples of a metric (with labels, of these)."""
-        _, body = await get(self.pages["stats"], "/metrics")
-        name = start.partition("{")[0]
-        rows = [row.rpartition(" ") for row in body.splitlines() if row.startswith(start)]
-        return sum(float(value) for labels, _, value in rows if labels.partition("{")[0] == name)
+    async def page(self, name: str) -> int:
+        """From its notification: tests of logs give the process log another place."""
+        await self.agent.ready()
+        return self.page_port(name)
 
 
 @asynccontextmanager
 async def proxy(
     folder: Path,
     *flags: str,
-    port: int,
+    port: int = PORT,
     workers: int = 2,
     name: str = "proxy",
-    stdout: int | None = None,
-    stderr: int | None = None,
-    environment: Mapping[str, str] | None = None,
     pages: Mapping[str, int] | None = None,
+    ports: str = "--any-port",
+    leaves: str = "",
+    **options: Any,
 ) -> AsyncIterator[Proxy]:
-    """`python -m dataplane` with these flags; `port` is that of its listener, for the load."""
-    ports = pages or {page_name: free_port() for page_name in ("admin", "stats", "readiness")}
-    command = [sys.executable, "-m", "dataplane", *flags, f"--workers={workers}"]
-    command += [f"--{page_name}=127.0.0.1:{number}" for page_name, number in ports.items()]
-    async with started(folder, name, command, stdout, stderr, environment) as agent:
-        yield Proxy(agent, port, ports)
+    """`python -m dataplane` with these flags, whose workers hold nothing any more at the end of the block.
+
+    `port`: of its listener as configured; `ports`: how it comes to ports; `leaves`: why its workers hold something.
+    """
+    given = pages or dict.fromkeys(proxy_process.PAGES, 0)
+    command = [sys.executable, "-m", "dataplane", *flags, f"--workers={workers}", ports]
+    command += [f"--{page_name}=127.0.0.1:{number}" for page_name, number in given.items()]
+    async with started(folder, name, command, **options) as agent:
+        made = Proxy(agent, port)
+        yield made
+        if not leaves:
+            await made.let_go()
 
 
 def configuration(port: int, upstream: int, timeouts: str = "", more: Sequence[int] = ()) -> str:
@@ -272,10 +167,12 @@ def configuration(port: int, upstream: int, timeouts: str = "", more: Sequence[i
 
 
 @asynccontextmanager
-async def served(folder: Path, workers: int = 2, timeouts: str = "", **options: Any) -> AsyncIterator[Served]:
+async def served(
+    folder: Path, workers: int = 2, timeouts: str = "", port: int = PORT, **options: Any
+) -> AsyncIterator[Served]:
     """Upstream and a proxy from a file, ready."""
     async with upstream() as server:
-        port, file = free_port(), folder / "proxy.yaml"
+        file = folder / "proxy.yaml"
         file.write_text(configuration(port, server.port, timeouts))
         async with proxy(folder, "-f", str(file), port=port, workers=workers, **options) as made:
             await made.ready()
@@ -315,26 +212,14 @@ class Controller:
 
 
 @asynccontextmanager
-async def controller(
-    folder: Path, objects: Path, admin: int | None = None, **options: Any
-) -> AsyncIterator[Controller]:
+async def controller(folder: Path, objects: Path, admin: int = 0, **options: Any) -> AsyncIterator[Controller]:
     """`gatewright controller` over a folder of objects."""
-    admin = admin or free_port()
     socket_path = folder / "xds.sock"
     command = [sys.executable, "-m", "controlplane.cli", "controller", str(objects), "--socket", str(socket_path)]
     command += ["--xds", "127.0.0.1:0", "--admin", f"127.0.0.1:{admin}"]
     async with started(folder, "controller", command, **options) as process:
-        made = Controller(process, objects, socket_path, admin)
-
-        async def is_synced() -> bool:
-            assert process.process.returncode is None, process.log()
-            try:
-                return bool((await made.status())["controller"]["synced"])
-            except OSError:
-                return False
-
-        await until(is_synced, lambda: f"synced:\n{process.log()}", START)
-        yield made
+        await process.ready()
+        yield Controller(process, objects, socket_path, process.port("ADMIN"))
 
 
 @dataclass(slots=True)
@@ -358,16 +243,24 @@ async def has_route(asked: Proxy, piece: str) -> bool:
 
 @asynccontextmanager
 async def governed(
-    folder: Path, objects: Path, workers: int = 1, through: Path | None = None, **options: Any
+    folder: Path,
+    objects: Path,
+    workers: int = 1,
+    through: Path | None = None,
+    port: int = PORT,
+    ports: str = "--any-port",
+    **options: Any,
 ) -> AsyncIterator[Governed]:
-    """Upstream, controller and a proxy under it, in agreement. `through`: the socket that the proxy connects to."""
-    port = free_port()
+    """Upstream, controller and a proxy under it, in agreement. `through`: the socket that the proxy connects to.
+
+    `port`, `ports`: as in `proxy`. `options` are those of both processes.
+    """
     objects.mkdir(exist_ok=True)
     async with upstream() as server:
         (objects / "gateway.yaml").write_text(OBJECTS.format(port=port, upstream=server.port) + route("all", "/"))
         async with controller(folder, objects, **options) as control:
             flags = ["--xds", f"unix:{through or control.socket}", "--gateway", "default/web", "--instance", "one"]
-            async with proxy(folder, *flags, port=port, workers=workers, **options) as made:
+            async with proxy(folder, *flags, port=port, workers=workers, ports=ports, **options) as made:
                 await made.ready()
                 await until(lambda: is_programmed(control), control.process.log)
                 yield Governed(control, made, server)
@@ -403,6 +296,8 @@ class Upstream:
         self.port = 0
         self.release = asyncio.Event()
         self.open = 0
+        self.holding = 0
+        """Requests for `/hold` that wait."""
         self.lost = 0
         """Connections that ended while `/hang` was asked."""
 
@@ -412,7 +307,9 @@ class Upstream:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 path = head.split()[1]
                 if path == b"/hold":
+                    self.holding += 1
                     await self.release.wait()
+                    self.holding -= 1
                 elif path == b"/hang":
                     await self._hang(reader)
                 elif path == b"/tunnel":
@@ -480,7 +377,7 @@ class Client:
     async def is_closed(self) -> bool:
         """Whether the proxy ends the connection without a word."""
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 return await self.reader.read(1) == b""
         except ConnectionError:
             return True
@@ -619,7 +516,7 @@ class Relay:
             if not self.dead:
                 writer.close()
             else:
-                await asyncio.sleep(PATIENCE)
+                await asyncio.Event().wait()
 
 
 @asynccontextmanager

@@ -11,14 +11,17 @@ import logging
 import random
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dataplane.chain.filter import Row
+from dataplane.filters.registry import ROWS
+from dataplane.net.writes import Writes
 from dataplane.proxy.context import Limits
 from dataplane.telemetry import access_log
 from dataplane.telemetry.log_fields import writers
 from dataplane.telemetry.log_plan import Added, LogPlan
-from tests.fakes.memory_proxy import FakeTransport, FakeUpstream, MemoryProxy
+from tests.fakes.memory_proxy import ROUTES, FakeTransport, FakeUpstream, MemoryProxy
 
 ID = b"id-of-the-request"
 _DATE = re.compile(rb"\r\ndate: [^\r]*")
@@ -105,8 +108,14 @@ class _Log:
 class Rig:
     """One proxy for all inputs of a process. Use as a context manager around each input."""
 
-    def __init__(self, text: str | None = None, limits: Limits | None = None) -> None:
-        self.proxy = MemoryProxy(limits=limits) if text is None else MemoryProxy(text, limits=limits)
+    def __init__(
+        self,
+        text: str = ROUTES,
+        limits: Limits | None = None,
+        rows: Sequence[Row] = ROWS,
+        writes: Writes | None = None,
+    ) -> None:
+        self.proxy = MemoryProxy(text, rows, limits, writes)
         self.proxy.context.access_log.close()
         self.log = _Log()
         self.proxy.context.access_log = self.log  # type: ignore[assignment]

@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from tests.fuzz import targets
+from tests.harness import seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 FOUND = ROOT / ".fuzz"
@@ -28,7 +30,8 @@ MOST_FILES = 36
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="scripts/fuzz", description="Fuzz the targets of tests/fuzz.")
     parser.add_argument("--seconds", type=int, default=300, help="for all targets together (default 300)")
-    parser.add_argument("--seed", type=int, default=0, help="the same way each time; 0 (default): another one")
+    parser.add_argument("--seed", type=int, help=f"replay a session (default: {seeds.SEED}, or a new one)")
+    parser.add_argument("--rounds", type=int, default=1, help="parts of each target's time, with seeds of their own")
     parser.add_argument("--keep", action="store_true", help="add what reaches new code to tests/fuzz/corpus")
     parser.add_argument("target", nargs="*", help=f"of {', '.join(targets.PACKAGES)}; default: all")
     options = parser.parse_args(argv)
@@ -41,27 +44,36 @@ def main(argv: list[str]) -> int:
             "scripts/fuzz: atheris is not made for this system; the corpus is replayed by scripts/test", file=sys.stderr
         )
         return 2
-    seconds = max(options.seconds // len(names), 1)
-    return max([fuzz(name, seconds, options.seed, options.keep) for name in names])
+    if options.seed is not None:
+        os.environ[seeds.SEED] = str(options.seed)
+    print(f"seed    {seeds.seed()}", flush=True)
+    seconds = max(options.seconds // len(names) // options.rounds, 1)
+    return max([fuzz(name, seconds, options.rounds, options.keep) for name in names])
 
 
-def fuzz(name: str, seconds: int, seed: int, keep: bool) -> int:
-    """Fuzz one target; 0 when nothing was found."""
+def fuzz(name: str, seconds: int, rounds: int, keep: bool) -> int:
+    """Fuzz one target, each round for so long; 0 when nothing was found. What a round reached the next begins with."""
     with tempfile.TemporaryDirectory(prefix=f"fuzz-{name}-") as folder:
         work = Path(folder)
         inputs = work / "inputs"
         inputs.mkdir()
         for data in (*targets.load(name).SEEDS, *(path.read_bytes() for path in targets.corpus(name))):
             (inputs / _name_of(data)).write_bytes(data)
-        found = FOUND / name
-        found.mkdir(parents=True, exist_ok=True)
-        arguments = [f"-max_total_time={seconds}", f"-seed={seed}", f"-artifact_prefix={found}/", str(inputs)]
-        before = set(found.iterdir())
-        code, output = _run(name, work, "-timeout=60", *arguments)
-        _report(name, seconds, code, output, sorted(set(found.iterdir()) - before))
+        code = max([_round(name, number, seconds, work, inputs) for number in range(rounds)])
         if keep and not code:
             _keep(name, work, inputs)
         return 1 if code else 0
+
+
+def _round(name: str, number: int, seconds: int, work: Path, inputs: Path) -> int:
+    found = FOUND / name
+    found.mkdir(parents=True, exist_ok=True)
+    before = set(found.iterdir())
+    seed = seeds.rolls("fuzz", name, number).randrange(1, seeds.LIMIT)  # libFuzzer draws one of its own for 0
+    arguments = [f"-max_total_time={seconds}", f"-seed={seed}", f"-artifact_prefix={found}/", str(inputs)]
+    code, output = _run(name, work, "-timeout=60", *arguments)
+    _report(name, seconds, code, output, sorted(set(found.iterdir()) - before))
+    return code
 
 
 def _run(name: str, work: Path, *arguments: str) -> tuple[int, str]:
@@ -93,8 +105,7 @@ def _keep(name: str, work: Path, inputs: Path) -> None:
     merged, small = work / "merged", work / "small"
     merged.mkdir()
     small.mkdir()
-    seeds = targets.load(name).SEEDS
-    old = [*seeds, *(path.read_bytes() for path in targets.corpus(name))]
+    old = [*targets.load(name).SEEDS, *(path.read_bytes() for path in targets.corpus(name))]
     for data in old:
         (merged / _name_of(data)).write_bytes(data)
     for path in inputs.iterdir():

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from gatewright.cel import budget
 from gatewright.cel.environment import Environment, Field, Values
 from gatewright.cel.types import DYN
-from tests.cel import typed
-from tests.cel.plans import alike, all_outcomes
 from tests.fuzz.dice import Dice
 from tests.fuzz.rig import require
+from tests.oracles import typed
+from tests.oracles.plans import alike, all_outcomes
 from tests.unit.cel import generate
 
 T = TypeVar("T")

@@ -13,8 +13,8 @@ from gatewright.cel.environment import Environment, Field
 from gatewright.cel.errors import ExpressionError
 from gatewright.cel.program import compile_expression
 from gatewright.cel.types import DYN, INT, STRING, ObjectType, list_of, map_of
-from tests.cel.plans import foreign, module_of
 from tests.fuzz.rig import require
+from tests.oracles.plans import foreign, module_of
 
 REQUEST = ObjectType(
     "request",

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from dataplane.http.chunked import FORBIDDEN_TRAILERS
-from dataplane.server.states import LINGER
+from dataplane.http.h1.chunked import FORBIDDEN_TRAILERS
+from dataplane.server.h1.states import LINGER
 from tests.fuzz.readers import first_end, read_answers
 from tests.fuzz.rig import Rig, Violation, pieces, require
 from tests.raw.parsers import read_h11, read_h11_responses
@@ -123,6 +123,10 @@ def finish_head(came: bytes, aborted: bool, following: bytes) -> Played:
     return Played(status, body, (), bool(answers) and not aborted, following)
 
 
+FRAMING = ("Only Transfer-Encoding: chunked is supported", "multiple Transfer-Encoding headers")
+"""What h11 finds wrong about framing of a head that is well formed otherwise."""
+
+
 def judge(data: bytes, kind: str, played: Played) -> None:
     """Compare with what h11 reads in the endpoint's bytes."""
     if played.whole and played.following:
@@ -134,6 +138,8 @@ def judge(data: bytes, kind: str, played: Played) -> None:
         return
     meant = read_h11_responses(data)
     final = next((message for message in meant.requests if message.method >= b"200"), None)
+    if final is None and played.status in (204, 304) and not played.body and meant.rest.endswith(FRAMING):
+        return  # h11 looks at framing that says nothing there: the head is all (RFC 9112 6.3, the first rule)
     if final is None:
         raise Violation(f"h11 reads no answer ({meant.rest}), the client got {played}")
     require(int(final.method) == played.status, f"status {final.method!r} became {played.status}")

@@ -13,28 +13,40 @@ from typing import Any
 
 import pytest
 
+from controlplane.sources import tree
 from controlplane.xds import nacks
 from controlplane.xds.subscription import Subscription
 from dataplane.agent import xds_stream
 from dataplane.credentials import jwt, locations
-from dataplane.http import chunked, uri
-from dataplane.link import codec
-from dataplane.proxy import request_head
-from dataplane.server.connection import Connection
+from dataplane.http import uri
+from dataplane.http.h1 import chunked, request_head, response_head
+from dataplane.http.h2 import frames, receiving, rules
+from dataplane.link import buckets, codec
+from dataplane.proxy import request_body, retries, tunnel
+from dataplane.proxy.exchange import ActiveExchange
+from dataplane.proxy.replay import BodyCopy
+from dataplane.server.h1.connection import Connection
 from dataplane.table import routes
-from dataplane.upstream import response_head
-from dataplane.upstream.connection import UpstreamConnection
+from dataplane.telemetry import log_fields, process_log
+from dataplane.upstream.h1 import UpstreamConnection
 from gatewright.api import yaml_text
 from gatewright.cel import emit_operators, lexer, selection, types
 from gatewright.cel import errors as cel_errors
 from gatewright.cel.plan import Plan
+from tests.fakes.h2_wire import GET, frame, literal
+from tests.fakes.h2_wire import POST as UPLOAD_FIELDS
 from tests.fuzz import targets
 from tests.fuzz.rig import Violation
+from tests.fuzz.target_h2_frames import RAW_SERVER
 
 POST = b"POST / HTTP/1.1\r\nHost: a.example\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n"
 NEXT = b"GET /next HTTP/1.1\r\nHost: a.example\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\n"
+UPLOAD = frame(frames.HEADERS, 4, 1, literal(UPLOAD_FIELDS))
+LONGER_THAN_ANNOUNCED = frame(frames.HEADERS, 4, 1, literal([*UPLOAD_FIELDS, (b"content-length", b"2")])) + frame(
+    frames.DATA, 1, 1, b"abc"
+)
 
 
 def lenient_size(patch: pytest.MonkeyPatch) -> None:
@@ -98,10 +110,10 @@ def pieces_matter(patch: pytest.MonkeyPatch) -> None:
 def a_step_that_fails(patch: pytest.MonkeyPatch) -> None:
     """A bug of ours is answered with 500 and logged: the harness must not take that for an answer."""
 
-    def take_body(self: Connection, x: object) -> bytes:
+    def take(x: object) -> tuple[bytes, bool]:
         raise KeyError("planted")
 
-    patch.setattr(Connection, "take_body", take_body)
+    patch.setattr(request_body, "take", take)
 
 
 def trusting_endpoint(patch: pytest.MonkeyPatch) -> None:
@@ -122,8 +134,8 @@ def leftovers_are_forgotten(patch: pytest.MonkeyPatch) -> None:
         self.keep = True
         original(self)
 
-    original = UpstreamConnection._complete
-    patch.setattr(UpstreamConnection, "_complete", complete)
+    original = UpstreamConnection._give_back
+    patch.setattr(UpstreamConnection, "_give_back", complete)
     patch.setattr(UpstreamConnection, "_unasked", lambda self: None)
 
 
@@ -226,12 +238,126 @@ def lenient_base64url(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(jwt, "from_base64url", lambda text: base64.urlsafe_b64decode(text + b"=="))
 
 
+def ends_that_stay_here(patch: pytest.MonkeyPatch) -> None:
+    """A client that sends no more into a tunnel: the endpoint does not hear of it."""
+    original = ActiveExchange.downstream_content
+
+    def content(self: ActiveExchange, data: bytes, end: bool) -> None:
+        if data or not (self.tunnel and end):
+            original(self, data, end and not self.tunnel)
+
+    patch.setattr(ActiveExchange, "downstream_content", content)
+
+
+def ends_before_bytes(patch: pytest.MonkeyPatch) -> None:
+    """What was given in the same turn is lost when the endpoint closes."""
+
+    def ended(x: Any) -> None:
+        x.down.queued = b""
+        original(x)
+
+    original = tunnel.endpoint_ended
+    patch.setattr(tunnel, "endpoint_ended", ended)
+
+
+def no_pace(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Connection, "pause_writing", lambda self: None)
+
+
+def one_try_more(patch: pytest.MonkeyPatch) -> None:
+    def obstacle(x: Any, own: Any, moment: float) -> str:
+        found = original(x, own, moment)
+        return "" if found == retries.EXHAUSTED and own.tries == own.policy.attempts else found
+
+    original = retries._obstacle
+    patch.setattr(retries, "_obstacle", obstacle)
+
+
+def no_backoff(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(retries.Retries, "wait", lambda self, random: self.policy.backoff)
+
+
+def body_of_the_rest(patch: pytest.MonkeyPatch) -> None:
+    """Another try goes on with the body where the one before has stopped."""
+
+    def again(self: BodyCopy, data: bytes, done: bool) -> bytes:
+        self.sent(data, done)
+        return data
+
+    patch.setattr(BodyCopy, "again", again)
+
+
+def one_token_more(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(buckets.Rate, "room", property(lambda rate: rate.capacity * rate.interval))
+
+
+def nothing_is_owed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(buckets, "_spend", lambda lock, entries: lambda now, index, tokens: None)
+
+
+def buckets_in_one_place(patch: pytest.MonkeyPatch) -> None:
+    """Of two buckets that are both new the second takes the first one's entry."""
+    original = buckets.Buckets.entry
+    patch.setattr(
+        buckets.Buckets, "entry", lambda self, group, digest, now, others=(): original(self, group, digest, now)
+    )
+
+
+def errors_take_away(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(tree, "_kept", lambda old, staged: ((), frozenset()))
+
+
+def the_last_file_wins(patch: pytest.MonkeyPatch) -> None:
+    def winner(self: Any) -> Any:
+        return self.files[max(self.files)][0] if self.files else None
+
+    patch.setattr(tree._Claims, "winner", winner)
+
+
+def nothing_is_lost(patch: pytest.MonkeyPatch) -> None:
+    """A file that is half written counts at once."""
+    patch.setattr(tree, "_loses", lambda old, new: False)
+
+
+def bare_values(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(log_fields, "bare", lambda text: text)
+
+
+def raw_messages(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(process_log, "_CONTROL", re.compile("(?!)"))
+
+
+def raw_exceptions(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(process_log, "_indented", lambda text: "\n" + text)
+
+
 def head(*lines: bytes) -> bytes:
     return b"\r\n".join((b"GET / HTTP/1.1", *lines, b"", b""))
 
 
 SERVED = bytes((0, 0, 0, 0, 0)) + bytes((1, 0, 0, 0, 0, 0, 0, 0)) + bytes((1, 1, 1, 0, 0, 0, 0, 0)) + bytes((2, 7))
 """A script: one resource, a client that asks for everything of both types, and reads."""
+
+
+def lengths_of_no_weight(patch: pytest.MonkeyPatch) -> None:
+    """Content beyond a content-length is taken."""
+    patch.setattr(receiving, "_judged", lambda stream, length, content, ends: None)
+
+
+def values_with_line_feeds(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(rules, "_check_values", lambda values: None)
+
+
+def padding_is_lost(patch: pytest.MonkeyPatch) -> None:
+    """What is given back of a padded frame is its content alone."""
+    original = receiving.Receiving._give_back
+
+    def give_back(self: receiving.Receiving, size: int) -> None:
+        if size != 3:
+            original(self, size)
+
+    patch.setattr(receiving.Receiving, "_give_back", give_back)
+
 
 PLANTED: tuple[tuple[str, Callable[[pytest.MonkeyPatch], None], bytes], ...] = (
     ("heads", lenient_size, CHUNKED + b"\r\n+5\r\nhello\r\n0\r\n\r\n"),
@@ -259,12 +385,34 @@ PLANTED: tuple[tuple[str, Callable[[pytest.MonkeyPatch], None], bytes], ...] = (
     ("agent", removals_of_any_length, bytes((10, 0, 255, 7, 1))),
     ("controller", removals_are_lost, SERVED + bytes((1, 0, 1, 0, 1, 0, 0, 0, 0))),
     ("controller", endless_refusals, SERVED + bytes((6, 0, 6, 1, 6, 2, 6, 3))),
+    ("h2_frames", lengths_of_no_weight, RAW_SERVER + LONGER_THAN_ANNOUNCED),
+    (
+        "h2_frames",
+        values_with_line_feeds,
+        RAW_SERVER + frame(frames.HEADERS, 5, 1, literal([*GET, (b"a", b"b\r\nc: d")])),
+    ),
+    ("h2_frames", padding_is_lost, RAW_SERVER + UPLOAD + frame(frames.DATA, frames.PADDED, 1, b"\2ab\0\0")),
     ("link", one_exception_less, b"R\x00\x00\x00\x03\x03{]"),
     ("cel_programs", python_division, b"\x06\x00 \xa3\xb6"),
     ("cel_programs", any_position, b"(\xe0*\xf6\x93"),
     ("cel_programs", errors_are_final, b"\xb8\xd7\xe9\x92\x8bK\xbdo\xf7\x8d\xe6\xcf"),
     ("cel_text", words_in_plans, b"x == 'a'"),
     ("cel_text", places_count_from_zero, b"'a"),
+    ("tunnel", ends_that_stay_here, b""),
+    ("tunnel", ends_before_bytes, b"\x15\x81\xbf\xd40"),
+    ("tunnel", no_pace, b"*\x04?eRA"),
+    ("retries", one_try_more, b"\xb75\xc1?\x98%\xd5\x06\xf2"),
+    ("retries", no_backoff, b"\x04\x00\x00\x06\x07\x06\x06K"),
+    ("retries", body_of_the_rest, b"\x03\x01\t\x00\t\x02\x06"),
+    ("rate_limits", one_token_more, b"\x00\x00\x00\x00\x00\x00\x00\x06\x00\x00\x00"),
+    ("rate_limits", nothing_is_owed, b"\x00\x00\x00\x01\x00\x02\x02\x01\x01\x00\xf2"),
+    ("rate_limits", buckets_in_one_place, b"\x00\x00\x01\x00\x01\x00\x01\x00\x02\x01\x01\x00\xc1\x01\x00"),
+    ("files", errors_take_away, b"\x07\xff\xc5*"),
+    ("files", the_last_file_wins, b"\xa7\x02\x01\x02\x00\x01\x01"),
+    ("files", nothing_is_lost, b"h\xceJD"),
+    ("log_lines", bare_values, b"\x02\x01\x00\x05\x04\x03\x02\x01\x00\x04\x03\x02\x01\x00\x02"),
+    ("log_lines", raw_messages, b"\r\x02x"),
+    ("log_lines", raw_exceptions, b"g\xe6\xb1\x02P\x07"),
     ("documents", any_number, b'{"apiVersion": "v1", "kind": "\\ud800"}'),
 )
 

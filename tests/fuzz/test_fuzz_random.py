@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.fuzz import targets
@@ -128,13 +128,15 @@ def check(name: str) -> Callable[[bytes], None]:
     return targets.load(name).check  # type: ignore[no-any-return]
 
 
-@settings(max_examples=2 * COUNT, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2 * COUNT)
+@example(b"OPTIONS * HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1\r\n\r\n\0")  # answered before its body is here
 @given(mutated(message(LINES, HOSTS)))
 def test_requests_that_are_almost_right(data: bytes) -> None:
     check("heads")(data)
 
 
-@settings(max_examples=2 * COUNT, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2 * COUNT)
+@example(b"HTTP/1.1 204 No\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n")  # there is no body, whatever it says
 @given(mutated(message(STATUS_LINES, None)))
 def test_responses_that_are_almost_right(data: bytes) -> None:
     check("responses")(data)
@@ -146,9 +148,12 @@ def test_chunked_bodies_that_are_almost_right(data: bytes) -> None:
     check("chunks")(data)
 
 
-@pytest.mark.parametrize("name", ["agent", "controller", "link"])
-@settings(max_examples=COUNT, suppress_health_check=[HealthCheck.too_slow])
-@given(data=st.binary(max_size=300))
+SCRIPTS = ("agent", "controller", "h2_frames", "link", "tunnel", "retries", "rate_limits", "files", "log_lines")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@settings(max_examples=COUNT)
+@given(data=st.binary(max_size=200))
 def test_scripts_of_choices(name: str, data: bytes) -> None:
     check(name)(data)
 

@@ -29,7 +29,7 @@ from controlplane.xds import XdsServer, XdsSettings
 from controlplane.xds.node import Identity, Peer
 from dataplane import worker as serving
 from dataplane.agent.journey import Journey
-from dataplane.agent.process import WorkerProcess
+from dataplane.agent.process import Launch, Started, WorkerProcess
 from dataplane.agent.resources import XDS, Resources
 from dataplane.agent.sockets import Place, Sockets
 from dataplane.agent.workers import Pace, Workers
@@ -145,6 +145,9 @@ class Accepting:
     async def drain(self, *_: float) -> None:
         self.binds.clear()
 
+    def cut(self) -> None:
+        self.binds.clear()
+
 
 class Unwatched:
     """`telemetry.watches.Watches`: nothing is late here."""
@@ -154,6 +157,14 @@ class Unwatched:
 
     def stop(self) -> None:
         pass
+
+
+def _nothing(*_: object) -> None:
+    """What a worker does to its process."""
+
+
+def _nowhere(_lines: bytes) -> None:
+    """Access logs."""
 
 
 class Life:
@@ -166,7 +177,9 @@ class Life:
         self._ended = asyncio.get_running_loop().create_future()
         self.process = Process("worker", self._close)
         token = RUNNING.set(self.process)
-        self.worker = serving.Worker(link, rows)
+        clock = asyncio.get_running_loop().time
+        host = serving.Host(clock, lambda: _nowhere, _nothing, _nothing, _nothing)
+        self.worker = serving.Worker(link, rows, host)
         asyncio.get_running_loop().create_task(self._run())
         RUNNING.reset(token)
 
@@ -219,15 +232,19 @@ def met(current: Current) -> Table:
     return current.table
 
 
+async def _no_process(_link: socket.socket) -> Started:
+    raise AssertionError("`Worker` starts itself")
+
+
 class Worker(WorkerProcess):
     """`agent.process.WorkerProcess` with a start that starts no process."""
 
     rows: Sequence[Row] = ()
     born: Callable[[Worker, Life], None]
 
-    async def start(self, command: Sequence[str]) -> None:
+    async def start(self, launch: Launch) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._process = Life(theirs, self.rows)  # type: ignore[assignment]
+        self._process = Life(theirs, self.rows)
         self._channel = Channel(ours, self._on_message, self._on_end)
 
     def kill(self) -> None:
@@ -275,7 +292,7 @@ class Agent:
         settings = WorkerSettings(
             gateway, instance, workers, "text", "info", {}, Drain(0.0, 1.0), SessionKey(bytes(32))
         )
-        self.workers = Workers(settings, (), self.resources, self.sockets, metrics, PACE)
+        self.workers = Workers(settings, _no_process, self.resources, self.sockets, metrics, PACE)
         self.journey = Journey(self.resources, self.workers, self.sockets, metrics)
         self.stream = Stream(gateway, instance, "0")
         self.client = XdsClient(Address(path=instance), self.stream, self._take, metrics)
@@ -320,7 +337,6 @@ def without_a_world(rows: Sequence[Row], dial: Callable[[str], wire.Stream | Non
         pass
 
     with ExitStack() as stack:
-        null = stack.enter_context(open(os.devnull, "wb"))
         for target, new in {
             "grpc.aio.insecure_channel": channel,
             "gc.freeze": nothing,
@@ -329,9 +345,6 @@ def without_a_world(rows: Sequence[Row], dial: Callable[[str], wire.Stream | Non
             "dataplane.agent.workers.WorkerProcess": type("Worker", (Worker,), {"rows": rows}),
             "dataplane.worker.Acceptor": Accepting,
             "dataplane.worker.Watches": Unwatched,
-            "dataplane.worker.STDOUT": null.fileno(),
-            "dataplane.telemetry.process_log.configure": nothing,
-            "dataplane.telemetry.process_log.set_levels": nothing,
             "dataplane.table.applier.SLICE": -1.0,
             "controlplane.turns.SLICE": -1.0,
             "controlplane.xds.delta.MOST_RECORDS": 4,

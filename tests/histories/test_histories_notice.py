@@ -21,6 +21,7 @@ from controlplane.xds.subscription import Subscription
 from dataplane.agent.resources import Resources
 from dataplane.agent.xds_stream import XdsStream
 from dataplane.table.current import Current
+from gatewright.api.metadata import ObjectKey
 from tests.histories.operations import Step, run
 from tests.histories.texts import GONE, WRONG
 from tests.histories.wire import DOWN
@@ -61,8 +62,9 @@ def nothing(*_: Any, **__: Any) -> None:
     """What should have happened does not."""
 
 
-def none(*_: Any) -> tuple[()]:
-    return ()
+def none(*_: Any) -> tuple[tuple[()], frozenset[ObjectKey]]:
+    """No object is kept, and so no part of one."""
+    return (), frozenset()
 
 
 def never(*_: Any) -> bool:

@@ -17,6 +17,7 @@ from dataplane.exchange import Exchange
 from dataplane.table.store import Change
 from tests.fakes.policy_run import policies_of
 from tests.fakes.table_state import TableRun, exchange
+from tests.harness.seeds import times
 from tests.unit.attach.naive import Document, Spot, Target, verdict
 from tests.unit.translate.golden import World
 
@@ -195,9 +196,8 @@ def expected(documents: list[Document], spot: Spot) -> dict[str, list[str]]:
 PHASES = ("PreRouting", "PostRouting")
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_requests_and_statuses_are_what_the_naive_merge_says(seed: int) -> None:
-    dice = random.Random(seed)
+@pytest.mark.parametrize("history", range(times(6)))
+def test_requests_and_statuses_are_what_the_naive_merge_says(history: int, dice: random.Random) -> None:
     planes = Planes()
     known: dict[str, Document] = {}
     for _ in range(25):

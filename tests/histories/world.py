@@ -304,9 +304,7 @@ class World:
             return
         proxy.met[index] = (life, number, table, accepts)
         self.tables += 1
-        mine, wanted = (
-            answers.answers(each, proxy.gateway, accepts) for each in (table, proxy.held[number].table)
-        )
+        mine, wanted = (answers.answers(each, proxy.gateway, accepts) for each in (table, proxy.held[number].table))
         demand(mine == wanted, f"{proxy.instance} worker {index} answers otherwise than its state {number}",
                *_unlike(mine, wanted))  # fmt: skip
 
@@ -436,4 +434,3 @@ def _lasting(body: StatusBody) -> Any:
         ways = ("observedGeneration", "lastTransitionTime")
         return {name: _lasting(value) for name, value in body.items() if name not in ways}
     return [_lasting(each) for each in body] if isinstance(body, list) else body
-

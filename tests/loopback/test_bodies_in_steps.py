@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.fakes.proxy_process import PATIENCE, free_port, running
+from tests.fakes.proxy_process import running
+from tests.harness.patience import PATIENCE
 
 CONFIG = """
 binds:
@@ -91,14 +92,12 @@ class Client:
 
 
 async def test_bodies_are_held_changed_and_refused(tmp_path: Path) -> None:
-    port = free_port()
     async with echoing() as upstream:
         file = tmp_path / "config.yaml"
-        file.write_text(CONFIG.format(port=port, upstream=upstream))
+        file.write_text(CONFIG.format(port=8080, upstream=upstream))
         async with running("-f", str(file)) as proxy, asyncio.timeout(PATIENCE):
             await proxy.ready()
-            await proxy.logged("bind opened")
-            client = Client(*await asyncio.open_connection("127.0.0.1", port, limit=LIMIT))
+            client = Client(*await asyncio.open_connection("127.0.0.1", proxy.at(8080), limit=LIMIT))
             large = b"x" * (LIMIT - 1)
             assert await client.post("/changed", b"abc") == (200, b"abc!?")
             assert await client.post("/changed", large) == (200, large + b"!?")

@@ -20,9 +20,11 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.proxy_process import PATIENCE, eventually, free_port
 from tests.fakes.socket_proxy import serving
 from tests.fakes.tokens import ISSUER, Issuer
+from tests.harness.patience import PATIENCE
+from tests.harness.ports import reserve
+from tests.harness.waiting import until
 
 FILE = """
 binds:
@@ -108,7 +110,7 @@ async def behaving(behaviour: Behaviour | None, answer: bytes, path: str) -> Asy
             server.open -= 1
 
     if behaviour is None:
-        yield f"unix:{path}" if path else f"127.0.0.1:{free_port()}", server
+        yield f"unix:{path}" if path else f"127.0.0.1:{reserve()}", server
         return
     if path:
         listening = await asyncio.start_unix_server(handle, path)
@@ -128,7 +130,7 @@ async def upstream() -> AsyncIterator[str]:
     """The backend of the route: its port."""
     async with behaving(answers, ok(b"hello"), "") as (address, server):
         yield address.rpartition(":")[2]
-        await eventually(lambda: server.open == 0, "the end of the backend's connections")
+        await until(lambda: server.open == 0, "the end of the backend's connections")
 
 
 def ok(body: bytes) -> bytes:
@@ -226,7 +228,7 @@ async def test_callout(
         async with serving(FILE.format(upstream=port, policy=textwrap.indent(policy, " " * 8))) as proxy:
             asked = asyncio.create_task(proxy.get(callout.headers))
             if fault.waits:
-                await eventually(lambda: server.seen and proxy.waiting(), "the call")
+                await until(lambda: server.seen and proxy.waiting(), "the call")
                 assert not asked.done()
                 proxy.advance(callout.seconds + 0.1)
             head, _, body = (await asked).partition(b"\r\n\r\n")
@@ -235,12 +237,12 @@ async def test_callout(
             if not good:
                 line = proxy.log_line()
                 assert f"reason={callout.reason}" in line and fault.told in line + caplog.text
-            await eventually(lambda: proxy.connections() == proxy.idle(), "the end of other connections")
-            await eventually(lambda: not proxy.tasks and not proxy.waiting(), "the end of all that waits")
+            await until(lambda: proxy.connections() == proxy.idle(), "the end of other connections")
+            await until(lambda: not proxy.tasks and not proxy.waiting(), "the end of all that waits")
             assert proxy.pending() == 0
             if fault.behaviour is not answers:
-                await eventually(lambda: server.open == 0, "the server's connections")
-    await eventually(lambda: server.open == 0, "the end of all")
+                await until(lambda: server.open == 0, "the server's connections")
+    await until(lambda: server.open == 0, "the end of all")
 
 
 async def test_a_worker_that_ends_gives_its_calls_up() -> None:
@@ -249,8 +251,8 @@ async def test_a_worker_that_ends_gives_its_calls_up() -> None:
         policy = textwrap.indent(textwrap.dedent(callout.policy).format(host=host, mode=callout.closed), " " * 8)
         async with serving(FILE.format(upstream=port, policy=policy)) as proxy:
             asked = asyncio.create_task(proxy.get())
-            await eventually(lambda: server.seen, "the call")
-        await eventually(lambda: server.open == 0, "the end of the call")
+            await until(lambda: server.seen, "the call")
+        await until(lambda: server.open == 0, "the end of the call")
         assert proxy.connections() == proxy.pending() == 0
         asked.cancel()
         async with asyncio.timeout(PATIENCE):
@@ -265,15 +267,15 @@ async def test_a_client_that_leaves_gives_its_call_up_and_whoever_waits_for_it_a
         async with serving(FILE.format(upstream=port, policy=policy)) as proxy:
             leaving = socket.create_connection(("127.0.0.1", proxy.port))
             leaving.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            await eventually(lambda: server.seen, "the call of the first")
+            await until(lambda: server.seen, "the call of the first")
             waiting = asyncio.create_task(proxy.get())
-            await eventually(lambda: proxy.waiting() == 2, "the request of the other")
+            await until(lambda: proxy.waiting() == 2, "the request of the other")
             assert len(server.seen) == 1
             leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a close is a reset
             leaving.close()
-            await eventually(lambda: len(server.seen) == 2 and server.open == 1, "the call of the other")
+            await until(lambda: len(server.seen) == 2 and server.open == 1, "the call of the other")
             assert proxy.waiting() == 1
             proxy.advance(2.1)
             assert (await waiting).endswith(b"hello")
-            await eventually(lambda: server.open == 0, "the end of the calls")
+            await until(lambda: server.open == 0, "the end of the calls")
             assert proxy.pending() == 0

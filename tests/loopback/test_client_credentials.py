@@ -11,8 +11,10 @@ from pathlib import Path
 
 import bcrypt
 
-from tests.fakes.proxy_process import eventually, free_port, origin, running
+from tests.fakes.proxy_process import origin, running
 from tests.fakes.tokens import ISSUER, Issuer
+from tests.harness.patience import PATIENCE
+from tests.harness.waiting import until
 
 FILE = """
 binds:
@@ -69,10 +71,14 @@ async def ask(port: int, path: str, authorization: str) -> int:
     try:
         lines = f"Host: a\r\nConnection: close\r\nAuthorization: {authorization}\r\n"
         writer.write(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             return int((await reader.read()).split()[1])
     finally:
         writer.close()
+
+
+async def is_let_in(port: int, token: str) -> bool:
+    return await ask(port, "/tokens", token) == 200
 
 
 def basic(password: str) -> str:
@@ -80,27 +86,32 @@ def basic(password: str) -> str:
 
 
 async def test_late_keys_and_slow_hashes(tmp_path: Path) -> None:
-    issuer, port = Issuer("ES256"), free_port()
+    issuer = Issuer("ES256")
     keys = Keys(issuer.key_set())
     password = bcrypt.hashpw(b"secret", bcrypt.gensalt(8)).decode()
     file = tmp_path / "config.yaml"
     async with serving(keys) as keys_port, origin() as upstream:
-        values = {"port": port, "issuer": ISSUER, "keys": keys_port, "upstream": upstream, "password": password}
+        values = {"port": 8080, "issuer": ISSUER, "keys": keys_port, "upstream": upstream, "password": password}
         file.write_text(FILE.format(**values))
         async with running("-f", str(file), workers=2) as proxy:
             await proxy.ready()  # which no key has to come for
+            port = proxy.at(8080)
             token = f"Bearer {issuer.token()}"
             sent = (token, f"Bearer {Issuer('ES256').token()}", "Bearer x")
             early = [asyncio.create_task(ask(port, "/tokens", value)) for value in sent]
             assert await early[2] == 401  # that is no token, whatever the keys are
-            await eventually(lambda: keys.asked > 0, "a fetch of keys")
-            assert not early[0].done() and not early[1].done()
+            await until(lambda: keys.asked > 0, "a fetch of keys")
             keys.open.set()
-            assert [await each for each in early] == [200, 401, 401]
+            late = await asyncio.gather(*early)
+            if late[0] == 401:  # this machine was slower than a fetch may be: it was given up, and made again
+                await proxy.logged("reason=JwtKeysUnavailable")
+                await until(lambda: is_let_in(port, token), "the keys")
+            else:
+                assert keys.asked <= 2  # once for each worker
+            assert late[1:] == [401, 401]
 
             answers = [ask(port, "/passwords", basic(each)) for each in ("secret", "Secret", "secret", "")]
             assert await asyncio.gather(*answers) == [200, 401, 200, 401]
             assert await ask(port, "/tokens", basic("secret")) == 401
             log = proxy.log()
-    assert keys.asked <= 2  # once for each worker
     assert json.dumps(issuer.token())[1:20] not in log and "secret" not in log

@@ -13,7 +13,8 @@ from dataplane.agent.workers import Pace, Workers
 from dataplane.link.messages import RESOURCE, Record
 from gatewright.wire.v1.resource_pb2 import Resource
 from tests.fakes import control_plane
-from tests.fakes.proxy_process import PATIENCE, eventually
+from tests.harness.patience import PATIENCE
+from tests.harness.waiting import until
 from tests.loopback.test_worker_lives import REAL, restarts, workers
 
 LONG = 2 * PATIENCE
@@ -41,9 +42,9 @@ async def test_a_stopped_worker_holds_the_others_once_for_a_bounded_time_and_cat
         first, second = lives(room)
         os.kill(second.pid, signal.SIGSTOP)
         applying = asyncio.create_task(room.apply(CHANGE))
-        await eventually(lambda: first.prepared == 2)
+        await until(lambda: first.prepared == 2)
         assert (await room.dump(0))["state"] == 1 or second.is_late  # prepared, and held for the other's sake
-        await eventually(lambda: second.is_late, "the end of the patience with a stopped worker")
+        await until(lambda: second.is_late, "the end of the patience with a stopped worker")
         while (await room.dump(0))["state"] != 2:
             await asyncio.sleep(0.02)
         assert not applying.done()  # no ACK before all serve it
@@ -57,7 +58,7 @@ async def test_a_stopped_worker_holds_the_others_once_for_a_bounded_time_and_cat
 async def test_a_worker_that_is_known_to_be_late_holds_nobody_again() -> None:
     pace = Pace(hold=LONG, patience=LONG, state=0.3)
     async with workers(REAL, pace, count=2) as (room, _), asyncio.timeout(LONG):
-        await eventually(lambda: all(slot.life is not None for slot in room.slots))
+        await until(lambda: all(slot.life is not None for slot in room.slots))
         room._pace = Pace(hold=0.2, patience=LONG, state=LONG)
         await room.apply([])
         room._pace = pace
@@ -69,7 +70,7 @@ async def test_a_worker_that_is_known_to_be_late_holds_nobody_again() -> None:
         assert first.prepared == 2 and time.monotonic() - began < LONG / 2
         assert "workers 1 do not serve this state" in verdict.refused[""]
         os.kill(second.pid, signal.SIGCONT)
-        await eventually(lambda: not second.is_late, "its catching up")
+        await until(lambda: not second.is_late, "its catching up")
 
 
 async def test_a_worker_that_dies_between_preparing_and_the_commit_is_replaced_and_serves() -> None:
@@ -79,14 +80,14 @@ async def test_a_worker_that_dies_between_preparing_and_the_commit_is_replaced_a
         first, second = lives(room)
         os.kill(second.pid, signal.SIGSTOP)
         applying = asyncio.create_task(room.apply(room._resources.update(XDS, CHANGE)))
-        await eventually(lambda: first.prepared == 2)
+        await until(lambda: first.prepared == 2)
         os.kill(first.pid, signal.SIGKILL)
-        await eventually(lambda: restarts(metrics, "signal") == 1)
-        await eventually(lambda: room.slots[0].life is not None and room.slots[0].life.prepared == 2, "its successor")
+        await until(lambda: restarts(metrics, "signal") == 1)
+        await until(lambda: room.slots[0].life is not None and room.slots[0].life.prepared == 2, "its successor")
         assert not applying.done()
         os.kill(second.pid, signal.SIGCONT)
         assert (await applying).refused == {}
-        await eventually(lambda: all(life.accepts for life in lives(room)))
+        await until(lambda: all(life.accepts for life in lives(room)))
         while await states(room) != [2, 2]:
             await asyncio.sleep(0.02)
 

@@ -12,11 +12,11 @@ from grpc_health.v1 import health_pb2
 from benchmarks.routes_on_disk import RouteFolder
 from controlplane.app import App, running
 from controlplane.settings import Settings
+from tests.harness.patience import PATIENCE
 
 ROUTES = 1500
 LOOPBACK = ("127.0.0.1", 0)
 GATEWAY = "default/bench"
-PATIENCE = 60
 
 
 async def health_until(app: App, over: asyncio.Event) -> int:

@@ -4,40 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from tests.fakes.proxy_process import PATIENCE, Proxy, eventually, free_port, get, origin, running
+from tests.fakes.proxy_process import Proxy, get, origin, running
 from tests.fakes.web_objects import OBJECTS, route
+from tests.harness import processes
+from tests.harness.waiting import until
 
 ROUTES = 2000
 FEW = 2048
 
 
-def write(folder: Path, port: int, upstream: int) -> None:
+def write(folder: Path, upstream: int) -> None:
     """A Gateway with its routes: `/n` in one file, `/gone` in a file of its own."""
-    (folder / "gateway.yaml").write_text(OBJECTS.format(port=port, upstream=upstream))
+    (folder / "gateway.yaml").write_text(OBJECTS.format(port=8080, upstream=upstream))
     (folder / "routes.yaml").write_text("".join(route(f"r{number}", f"/{number}") for number in range(ROUTES)))
     (folder / "gone.yaml").write_text(route("gone", "/gone"))
 
 
-@contextmanager
-def controller(folder: Path, socket: Path, log: Path) -> Iterator[None]:
+@asynccontextmanager
+async def controller(folder: Path, socket: Path) -> AsyncIterator[None]:
     """A controller of that folder until the block ends; then it is killed."""
-    options = ["--socket", str(socket), "--xds", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "controlplane", str(folder), *options], stdout=output, stderr=output
-        )
-    try:
+    command = [sys.executable, "-m", "controlplane", str(folder), "--socket", str(socket)]
+    command += ["--xds", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+    async with processes.started(folder.parent, "controller", command, end=signal.SIGKILL):
         yield
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait(PATIENCE)
 
 
 class Wire:
@@ -87,7 +82,7 @@ async def load(port: int) -> AsyncIterator[list[str]]:
     task = asyncio.create_task(ask())
     try:
         yield failures
-        await eventually(lambda: made > 100, "enough load")
+        await until(lambda: made > 100, "enough load")
     finally:
         task.cancel()
 
@@ -103,34 +98,37 @@ async def counted(proxy: Proxy) -> dict[str, float]:
 
 async def acknowledged(proxy: Proxy, acks: float) -> None:
     """Wait for an ACK after so many."""
-    async with asyncio.timeout(PATIENCE):
-        while await proxy.metric("gatewright_xds_acks_total") <= acks:
-            await asyncio.sleep(0.1)
+
+    async def is_acknowledged() -> bool:
+        return await proxy.metric("gatewright_xds_acks_total") > acks
+
+    await until(is_acknowledged, proxy.log)
 
 
 async def test_a_killed_controller_costs_few_bytes_no_request_and_keeps_nothing_deleted(tmp_path: Path) -> None:
     folder, behind, path = tmp_path / "config", tmp_path / "behind.sock", tmp_path / "xds.sock"
     folder.mkdir()
-    port, log, wire = free_port(), tmp_path / "controller.log", Wire(behind)
+    wire = Wire(behind)
     flags = ("--xds", f"unix:{path}", "--gateway", "default/web")
     relay = await asyncio.start_unix_server(wire.carry, path)
     async with relay, origin() as upstream, running(*flags, workers=2) as proxy:
-        write(folder, port, upstream)
-        with controller(folder, behind, log):
+        write(folder, upstream)
+        async with controller(folder, behind):
             await proxy.ready()
+            port = proxy.at(8080)
             assert [(await get(port, target))[0] for target in ("/7", "/gone", "/none")] == [200, 200, 404]
         async with load(port) as failures:
             await proxy.logged("serving the last good state")
             before = await counted(proxy)
             assert before["received"] > 100 * ROUTES
-            with controller(folder, behind, log):
+            async with controller(folder, behind):
                 await acknowledged(proxy, before["acks"])
                 after = await counted(proxy)
                 assert after["received"] - before["received"] < FEW
                 # Each attempt by itself: how many there are depends on how long the controller is away.
                 assert 0 < max(wire.connections[1:]) < FEW
             (folder / "gone.yaml").unlink()
-            with controller(folder, behind, log):
+            async with controller(folder, behind):
                 await acknowledged(proxy, after["acks"])
                 assert [(await get(port, target))[0] for target in ("/7", "/gone")] == [200, 404]
                 last = await counted(proxy)

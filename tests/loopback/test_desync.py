@@ -3,7 +3,7 @@ net/http, and never more requests come out than went in. Whatever an origin send
 
 from __future__ import annotations
 
-import os
+import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,14 +13,17 @@ from itertools import zip_longest
 import h11
 import pytest
 
+from tests.harness.seeds import rolls, times
 from tests.raw.case import get, head
 from tests.raw.client import Conversation
 from tests.raw.corpus import CASES
-from tests.raw.gateway import Gateway, forward_all, free_port
+from tests.raw.gateway import Gateway, forward_all
 from tests.raw.mutations import mutants
 from tests.raw.origin import CLOSE, RESET, Origin, Request, Step
 from tests.raw.parsers import GoParser, Parsed, Reading, read_h11, read_h11_responses
 from tests.raw.responses import RESPONSES
+
+pytestmark = pytest.mark.leaves("the module's origins live in this process, with what the proxy keeps open to them")
 
 _STATUS = re.compile(rb"HTTP/1\.1 ([2-5][0-9][0-9]) ")
 _SEEDS = [b"".join(case.sent) for case in CASES if sum(map(len, case.sent)) < 2000]
@@ -79,7 +82,7 @@ def check_counts(sent: bytes, came: bytes, out: list[Parsed], meant: Reading, th
 def run(inputs: Sequence[bytes], go: GoParser) -> int:
     """Send every input; answers how many requests were forwarded."""
     total = 0
-    with Origin() as origin, Gateway(forward_all(free_port(), origin.port)) as gateway:
+    with Origin() as origin, Gateway(forward_all(origin.port)) as gateway:
         readings = go.read(inputs)
         for sent, theirs in zip(inputs, readings, strict=True):
             mark = origin.mark()
@@ -96,14 +99,13 @@ def test_the_corpus_means_the_same_to_both_parsers(go: GoParser) -> None:
     assert run([b"".join(case.sent) for case in CASES], go) >= 100
 
 
-def test_mutants_mean_the_same_to_both_parsers(go: GoParser) -> None:
-    assert run(list(mutants(_SEEDS, 600, seed=20261121)), go) >= 30
+def test_mutants_mean_the_same_to_both_parsers(go: GoParser, dice: random.Random) -> None:
+    assert run(list(mutants(_SEEDS, 600, dice)), go) >= 30
 
 
 @pytest.mark.slow
-def test_many_mutants_mean_the_same_to_both_parsers(go: GoParser) -> None:
-    seed = int(os.environ.get("GATEWRIGHT_SEED", "1"))
-    assert run(list(mutants(_SEEDS, 15_000, seed)), go) >= 500
+def test_many_mutants_mean_the_same_to_both_parsers(go: GoParser, dice: random.Random) -> None:
+    assert run(list(mutants(_SEEDS, times(15_000), dice)), go) >= 500
 
 
 def test_the_oracle_sees_a_desync(go: GoParser) -> None:
@@ -193,7 +195,7 @@ def evil() -> Iterator[Origin]:
 
 @pytest.fixture(scope="module")
 def gateway(evil: Origin) -> Iterator[Gateway]:
-    with Gateway(forward_all(free_port(), evil.port)) as running:
+    with Gateway(forward_all(evil.port)) as running:
         yield running
 
 
@@ -281,7 +283,7 @@ def pull(target: bytes, gateway: Gateway) -> bytes:
 def run_responses(answers: Sequence[bytes], go: GoParser) -> int:
     """Have the origin send each; answers how many were passed on whole."""
     scripts = {b"/%d" % number: _evil_script((answer, CLOSE)) for number, answer in enumerate(answers)}
-    with Origin(scripts) as origin, Gateway(forward_all(free_port(), origin.port)) as gateway:
+    with Origin(scripts) as origin, Gateway(forward_all(origin.port)) as gateway:
         came = [pull(target, gateway) for target in scripts]
         others_are_served(gateway)
     wrong = []
@@ -297,16 +299,16 @@ def run_responses(answers: Sequence[bytes], go: GoParser) -> int:
     return whole
 
 
-def test_responses_mean_the_same_to_both_parsers(go: GoParser) -> None:
+def test_responses_mean_the_same_to_both_parsers(go: GoParser, dice: random.Random) -> None:
     assert run_responses(RESPONSES, go) == len(RESPONSES)
-    assert run_responses(list(mutants(RESPONSES, 400, seed=20261121)), go) >= 50
+    assert run_responses(list(mutants(RESPONSES, 400, dice)), go) >= 50
 
 
 @pytest.mark.slow
-def test_many_responses_mean_the_same_to_both_parsers(go: GoParser) -> None:
-    seed = int(os.environ.get("GATEWRIGHT_SEED", "1"))
-    assert run_responses(list(mutants(RESPONSES, 8000, seed)), go) >= 1000
+def test_many_responses_mean_the_same_to_both_parsers(go: GoParser, dice: random.Random) -> None:
+    assert run_responses(list(mutants(RESPONSES, times(8000), dice)), go) >= 1000
 
 
 def test_a_mutant_is_the_same_every_time() -> None:
-    assert list(mutants(_SEEDS, 20, seed=5)) == list(mutants(_SEEDS, 20, seed=5))
+    first, again = (list(mutants(_SEEDS, 20, rolls("mutant"))) for _ in range(2))
+    assert first == again

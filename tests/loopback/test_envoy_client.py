@@ -19,13 +19,13 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import Message
 from test_xds_server import GATEWAY, Controller, running
 
+from tests.harness.patience import PATIENCE
+
 CLUSTER_TYPE = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
 RECEIVED = "cluster.controller.upstream_cx_rx_bytes_total"
 """Envoy's count of the bytes that came from the server."""
 
-START = 20.0
-PATIENCE = 10.0
 
 BOOTSTRAP: dict[str, Any] = {
     "dynamic_resources": {
@@ -149,7 +149,7 @@ async def envoy_of(program: str, folder: Path, address: dict[str, Any]) -> Async
     node = ("--service-node", f"{GATEWAY}/envoy", "--service-cluster", GATEWAY)
     process = await asyncio.create_subprocess_exec(*command, *options, *node)
     try:
-        async with asyncio.timeout(START):
+        async with asyncio.timeout(PATIENCE):
             while not (admin.exists() and admin.read_text()):
                 assert process.returncode is None, log.read_text()
                 await asyncio.sleep(0.05)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,7 +16,11 @@ from typing import Any
 import pytest
 
 from gatewright.api import standalone
-from tests.fakes.proxy_process import PATIENCE, Proxy, eventually, free_port, running
+from tests.fakes.proxy_process import Proxy, running
+from tests.harness.patience import PATIENCE
+from tests.harness.ports import reserve
+from tests.harness.processes import started
+from tests.harness.waiting import until
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/identity"
 SOCKET = "/run/tailscale/tailscaled.sock"
@@ -68,22 +73,12 @@ async def ask(
 
 
 @asynccontextmanager
-async def script(name: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def script(name: str, *arguments: str) -> AsyncIterator[None]:
     """A stand-in of the example, ready to be asked."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(EXAMPLE / name), *arguments, stderr=asyncio.subprocess.PIPE
-    )
-    assert process.stderr is not None
-    try:
-        async with asyncio.timeout(PATIENCE):
-            assert b"on " in await process.stderr.readline()
-        drain = asyncio.create_task(process.stderr.read())
-        yield process
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
-    await drain
+    with tempfile.TemporaryDirectory(prefix="script") as folder:
+        async with started(Path(folder), name, [sys.executable, str(EXAMPLE / name), *arguments]) as program:
+            await until(lambda: "on " in program.log(), program.log)
+            yield
 
 
 @dataclass(frozen=True)
@@ -97,10 +92,10 @@ class Example:
         return await self.proxy.logged(f"\trequest\t.*{pattern}")
 
 
-def config(port: int, server: int, socket: Path) -> str:
-    """The example's own file at other ports, and with another socket."""
+def config(server: int, socket: Path) -> str:
+    """The example's own file with another server, and with another socket."""
     text = (EXAMPLE / "config.yaml").read_text()
-    for old, new in (("port: 3000", f"port: {port}"), (":19300", f":{server}"), (f"unix:{SOCKET}", f"unix:{socket}")):
+    for old, new in ((":19300", f":{server}"), (f"unix:{SOCKET}", f"unix:{socket}")):
         assert old in text
         text = text.replace(old, new)
     return text
@@ -109,13 +104,12 @@ def config(port: int, server: int, socket: Path) -> str:
 @asynccontextmanager
 async def example(folder: Path, workers: int = 1) -> AsyncIterator[Example]:
     """Proxy and server, without daemon."""
-    port, server, socket = free_port(), free_port(), folder / "whois.sock"
+    server, socket = reserve(), folder / "whois.sock"
     file = folder / "config.yaml"
-    file.write_text(config(port, server, socket))
+    file.write_text(config(server, socket))
     async with script("backend.py", str(server)), running("-f", str(file), workers=workers) as proxy:
         await proxy.ready()
-        await proxy.logged("bind opened")
-        yield Example(port, proxy, socket)
+        yield Example(proxy.at(3000), proxy, socket)
 
 
 DENIED = "errors: External authorization denies the request"
@@ -169,16 +163,16 @@ async def test_without_its_socket_nobody_is_let_in_and_the_log_says_so_once(tmp_
         assert f"unix:{run.socket}" in line and "No such file or directory" in line
         assert SOCKET in line  # the usual one of this platform
         async with script("daemon.py", str(run.socket), LAPTOP):
-            await eventually(run.socket.exists)
+            await until(run.socket.exists)
             assert (await ask(run.port, KNOWN)).status == 406
             assert (await ask(run.port, KNOWN)).status == 406
             await run.proxy.logged("authorization server answers again")
         assert not run.socket.exists()
         for _ in range(3):
             assert (await ask(run.port, KNOWN)).status == 403
-        await eventually(lambda: run.proxy.log().count("gives no answer") == 2)
+        await until(lambda: run.proxy.log().count("gives no answer") == 2)
         assert run.proxy.log().count("answers again") == 1
-        await eventually(lambda: run.proxy.log().count(" reason=ExtAuthFailed ") == 9)
+        await until(lambda: run.proxy.log().count(" reason=ExtAuthFailed ") == 9)
 
 
 @pytest.mark.parametrize("text", [f"{KNOWN}:55000", KNOWN])

@@ -13,7 +13,7 @@ import signal
 import sys
 import urllib.request
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +22,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.fakes.proxy_process import PATIENCE, Proxy, eventually, free_port, running
+from tests.fakes.proxy_process import Proxy, running
 from tests.fakes.web_objects import OBJECTS
+from tests.harness.patience import PATIENCE
+from tests.harness.processes import started
+from tests.harness.waiting import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-REPORTED = 2.0
-"""Seconds within which a refusal stands in the status of the object that caused it (docs/conditions.md)."""
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.leaves("upstreams live in this process, with what proxies that end later keep open to them"),
+]
 
 ROUTES = """
 ---
@@ -196,26 +199,14 @@ class Planes:
         return json.dumps(row["refusals"])
 
 
-async def soon(holds: Callable[[], Awaitable[bool]], what: str, seconds: float = PATIENCE) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            while not await holds():
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(f"{what} did not happen") from None
-
-
 @asynccontextmanager
-async def controller(folder: Path, path: Path, admin: int) -> AsyncIterator[None]:
-    places = ["--socket", str(path), "--xds", "127.0.0.1:0", "--admin", f"127.0.0.1:{admin}"]
-    with (folder.parent / "controller.log").open("wb") as log:
-        command = [sys.executable, "-m", "controlplane", str(folder), *places]
-        process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
-    try:
-        yield
-    finally:
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
+async def controller(folder: Path, path: Path) -> AsyncIterator[int]:
+    """Until the block ends; gives the port of its admin API."""
+    command = [sys.executable, "-m", "controlplane", str(folder), "--socket", str(path)]
+    command += ["--xds", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+    async with started(folder.parent, "controller", command, end=signal.SIGKILL) as program:
+        await program.ready()
+        yield program.port("ADMIN")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -224,13 +215,12 @@ async def both(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Planes
     scratch = tmp_path_factory.mktemp("planes")
     folder, path = scratch / "config", scratch / "xds.sock"
     folder.mkdir()
-    port, admin = free_port(), free_port()
     async with origin() as upstream:
-        (folder / "web.yaml").write_text(OBJECTS.format(port=port, upstream=upstream) + ROUTES)
+        (folder / "web.yaml").write_text(OBJECTS.format(port=8080, upstream=upstream) + ROUTES)
         flags = ("--xds", f"unix:{path}", "--gateway", "default/web")
-        async with controller(folder, path, admin), running(*flags, workers=2) as proxy:
+        async with controller(folder, path) as admin, running(*flags, workers=2) as proxy:
             await proxy.ready()
-            yield Planes(folder, port, admin, proxy)
+            yield Planes(folder, proxy.at(8080), admin, proxy)
 
 
 FOUR_LEVELS = (
@@ -259,7 +249,7 @@ async def test_the_most_specific_policy_acts_an_override_locks_its_field_and_bot
     wide = policy("at-gateway", GATEWAY, f"{{{level('gateway')}}}")
     locked = policy("at-gateway", GATEWAY, f"{{{level('gateway')}}}", "Override")
     both.write(wide, *FOUR_LEVELS, *PHASES)
-    await soon(lambda: levels_are(both, "route", "rule", "listener"), "each level's own")
+    await until(lambda: levels_are(both, "route", "rule", "listener"), "each level's own")
     paid = await both.ask("/pay")
     assert (paid.status, paid.body) == (202, "paid")
 
@@ -271,11 +261,11 @@ async def test_the_most_specific_policy_acts_an_override_locks_its_field_and_bot
     assert (forged.level, "x-tier" in forged.body) == ("listener", False)
 
     both.write(locked, *FOUR_LEVELS, *PHASES)
-    await soon(lambda: levels_are(both, "gateway", "gateway", "gateway"), "the override")
+    await until(lambda: levels_are(both, "gateway", "gateway", "gateway"), "the override")
     assert (await both.ask("/pay")).body == "paid"  # the other field of the rule's policy stays
     assert "at-gateway" in (await both.conditions("at-rule"))["Overridden"][1]
     both.write(wide, *FOUR_LEVELS[1:], *PHASES)
-    await soon(lambda: levels_are(both, "route", "rule", "gateway"), "the end of the override and of a level")
+    await until(lambda: levels_are(both, "route", "rule", "gateway"), "the end of the override and of a level")
     assert "Overridden" not in await both.conditions("at-rule")
 
 
@@ -292,7 +282,7 @@ async def test_an_edit_under_traffic_loses_no_request_and_nobody_sees_an_older_o
         return policy("edited", SHOP, f"{{{level(str(number))}}}")
 
     both.write(edited(0))
-    await soon(lambda: levels_are(both, "0", "0", ""), "the policy")
+    await until(lambda: levels_are(both, "0", "0", ""), "the policy")
     kept, ended = await both.connect(), asyncio.Event()
     seen = [await kept.ask("/")]
 
@@ -306,7 +296,7 @@ async def test_an_edit_under_traffic_loses_no_request_and_nobody_sees_an_older_o
         group.create_task(ask())
         for number in range(1, EDITS + 1):
             both.write(edited(number))
-            await eventually(lambda wanted=str(number): seen[-1].level == wanted, f"edit {number}")  # type: ignore[misc]
+            await until(lambda wanted=str(number): seen[-1].level == wanted, f"edit {number}")  # type: ignore[misc]
         ended.set()
     kept.close()
     assert {answer.status for answer in seen} == {200}
@@ -331,25 +321,25 @@ async def test_a_limit_counts_once_and_outlives_edits_swaps_and_a_worker(both: P
         return Counter([answer.status for answer in await both.ask_often(2 * LIMIT, "/pay")])
 
     both.write(limited, policy("shown", GATEWAY, f"{{{level('one')}}}"))
-    await soon(lambda: level_is(both, "/", "one"), "the policies")
+    await until(lambda: level_is(both, "/", "one"), "the policies")
     assert len({worker(answer) for answer in await both.ask_often(2 * LIMIT, "/")}) == 2
     assert await statuses() == {200: LIMIT, 429: LIMIT}
 
     both.write(limited, policy("shown", GATEWAY, f"{{{level('two')}}}"))
-    await soon(lambda: level_is(both, "/", "two"), "another policy's edit")
+    await until(lambda: level_is(both, "/", "two"), "another policy's edit")
     assert await statuses() == {429: 2 * LIMIT}
 
     (first, _) = await both.proxy.workers()
     started = both.proxy.log().count("worker serves")
     os.kill(first, signal.SIGKILL)
-    await eventually(lambda: both.proxy.log().count("worker serves") > started, "a new worker")
+    await until(lambda: both.proxy.log().count("worker serves") > started, "a new worker")
     assert await statuses() == {429: 2 * LIMIT}
     shown = await both.ask_often(2 * LIMIT, "/")
     assert {answer.level for answer in shown} == {"two"}
     assert len({worker(answer) for answer in shown}) == 2
 
     both.write()  # the limit goes, and with it what it refused
-    await soon(lambda: status_is(both, "/pay", 200), "requests without a limit")
+    await until(lambda: status_is(both, "/pay", 200), "requests without a limit")
 
 
 async def level_is(both: Planes, path: str, wanted: str) -> bool:
@@ -371,11 +361,11 @@ FIELD = "policy/default/users/basic_authentication"
 async def test_what_cannot_be_checked_is_refused_and_named_until_it_is_cured(both: Planes) -> None:
     good, bad = (secret("users", ".htaccess", text) for text in (PASSWORDS, NO_PASSWORDS))
     both.write(USERS, good)
-    await soon(lambda: status_is(both, "/", 401, authorization=WRONG), "the policy")
-    await soon(lambda: status_is(both, "/", 200, authorization=LOGIN), "it alone")
+    await until(lambda: status_is(both, "/", 401, authorization=WRONG), "the policy")
+    await until(lambda: status_is(both, "/", 200, authorization=LOGIN), "it alone")
 
     both.write(USERS, bad)
-    await soon(lambda: says(both, "Programmed", "traffic.basicAuthentication: "), "the refusal in the status", REPORTED)
+    await until(lambda: says(both, "Programmed", "traffic.basicAuthentication: "), "the refusal in the status")
     assert FIELD in await both.refusals()
     refused = await both.ask_often(10, "/", authorization=LOGIN)
     assert {(answer.status, answer.body) for answer in refused} == {(503, "policy cannot be applied")}
@@ -383,12 +373,12 @@ async def test_what_cannot_be_checked_is_refused_and_named_until_it_is_cured(bot
     assert "GatewayPolicy default/users basicAuthentication" in await both.proxy.logged("PolicyUnusable")
 
     both.write(USERS)
-    await soon(lambda: says(both, "ResolvedRefs", "default/users"), "the missing Secret in the status", REPORTED)
-    await soon(lambda: status_is(both, "/", 503, authorization=LOGIN), "the refusal")
+    await until(lambda: says(both, "ResolvedRefs", "default/users"), "the missing Secret in the status")
+    await until(lambda: status_is(both, "/", 503, authorization=LOGIN), "the refusal")
 
     both.write(USERS, good)
-    await soon(lambda: status_is(both, "/", 200, authorization=LOGIN), "the cure")
-    await soon(lambda: cured(both), "a status without refusals", REPORTED)
+    await until(lambda: status_is(both, "/", 200, authorization=LOGIN), "the cure")
+    await until(lambda: cured(both), "a status without refusals")
     told = await both.told()
     assert not [text for text in (NO_PASSWORDS, PASSWORDS.partition(":")[2], LOGIN) if text in told]
 
@@ -418,13 +408,13 @@ def key(name: str, text: str) -> str:
 
 async def test_a_rotated_secret_acts_and_is_not_seen(both: Planes) -> None:
     both.write(KEYS, key("first", "old-key"))
-    await soon(lambda: status_is(both, "/", 200, x_key="old-key"), "the policy")
+    await until(lambda: status_is(both, "/", 200, x_key="old-key"), "the policy")
     assert (await both.ask("/", x_key="new-key")).status == 401
     both.write(KEYS, key("first", "new-key"))
-    await soon(lambda: status_is(both, "/", 401, x_key="old-key"), "the end of the old key")
+    await until(lambda: status_is(both, "/", 401, x_key="old-key"), "the end of the old key")
     assert (await both.ask("/", x_key="new-key")).status == 200
     both.write(KEYS, key("first", "new-key"), key("second", "more-key"))
-    await soon(lambda: status_is(both, "/", 200, x_key="more-key"), "the key of another Secret")
+    await until(lambda: status_is(both, "/", 200, x_key="more-key"), "the key of another Secret")
     told = await both.told()
     assert "secret/default/second" in told
     assert not [text for text in ("old-key", "new-key", "more-key") if text in told]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 
-from benchmarks.fleet import wait_until
 from benchmarks.pair import WORKERS, Pair
 from benchmarks.propagation import CONNECTIONS, Run
 from benchmarks.route_files import KINDS, SLOW_KINDS, RouteFiles
-from tests.fakes.proxy_process import PATIENCE, origin
+from tests.fakes.proxy_process import origin
+from tests.harness.waiting import wait_until
 
 ALL = KINDS + SLOW_KINDS
 ROUTES = 2 * len(ALL)
@@ -20,7 +20,7 @@ def come_and_go(backend_port: int) -> Run:
     with ExitStack() as stack:
         pair = Pair(stack, backend_port)
         files, run = RouteFiles(pair.folder, backend_port, ALL), Run(pair)
-        wait_until(lambda: run.answers(files.first()) == {200}, "the first route", PATIENCE)
+        wait_until(lambda: run.answers(files.first()) == {200}, "the first route")
         stack.callback(run.close)
         for number in range(ROUTES):
             run.create(files, number)

@@ -9,7 +9,8 @@ from collections import Counter
 from pathlib import Path
 
 from tests.fakes.policy_run import text_of
-from tests.fakes.proxy_process import PATIENCE, eventually, free_port, get, origin, running
+from tests.fakes.proxy_process import get, origin, running
+from tests.harness.waiting import until
 
 LIMIT = 30
 
@@ -20,7 +21,7 @@ async def answers(port: int, count: int) -> Counter[tuple[int, str]]:
 
 
 async def test_a_limit_counts_once_for_all_workers(tmp_path: Path) -> None:
-    file, port = tmp_path / "config.yaml", free_port()
+    file = tmp_path / "config.yaml"
     refused = (429, "rate limit exceeded")
     async with origin() as upstream:
         text = text_of(
@@ -28,22 +29,25 @@ async def test_a_limit_counts_once_for_all_workers(tmp_path: Path) -> None:
             policies: {{rateLimit: {{local: [{{requests: 20, unit: Hours, burst: {LIMIT - 20}}}]}}}}
             backends: [{{host: "127.0.0.1:{upstream}"}}]
             """,
-            port,
+            8080,
         )
         file.write_text(text)
         async with running("-f", str(file), workers=2) as proxy:
             await proxy.ready()
+            port = proxy.at(8080)
             assert await answers(port, LIMIT - 1) == {(200, "hello"): LIMIT - 1}
             assert await answers(port, 20) == {(200, "hello"): 1, refused: 19}
 
             (first, _) = await proxy.workers()
             os.kill(first, signal.SIGKILL)
-            await eventually(lambda: proxy.log().count("worker serves") == 3, "a new worker")
+            await until(lambda: proxy.log().count("worker serves") == 3, "a new worker")
             assert await answers(port, 20) == {refused: 20}
 
             matches = "matches: [{path: {type: Exact, value: /elsewhere}}]"
             file.write_text(text + f"    - name: other\n      {matches}\n      backends: [{{host: '127.0.0.1:1'}}]\n")
-            async with asyncio.timeout(PATIENCE):
-                while (await get(port, "/elsewhere"))[0] != 503:  # nobody listens there
-                    await asyncio.sleep(0.02)
+
+            async def is_there() -> bool:
+                return (await get(port, "/elsewhere"))[0] == 503  # nobody listens there
+
+            await until(is_there, "the new route")
             assert await answers(port, 20) == {refused: 20}

@@ -10,13 +10,17 @@ from itertools import pairwise
 
 import pytest
 
+from tests.harness.patience import PATIENCE
+from tests.harness.seeds import times
 from tests.raw.case import Case, chunked, get, head, post
 from tests.raw.client import Answer, Conversation
 from tests.raw.corpus import CASES
-from tests.raw.gateway import Gateway, forward_all, free_port
+from tests.raw.gateway import Gateway, forward_all
 from tests.raw.judge import play
 from tests.raw.origin import CLOSE, Origin, Request, Step
 from tests.raw.parsers import Parsed, read_h11
+
+pytestmark = pytest.mark.leaves("the module's origin lives in this process, with what the proxy keeps open to it")
 
 
 def _text(*steps: Step):  # type: ignore[no-untyped-def]
@@ -59,7 +63,7 @@ def origin() -> Iterator[Origin]:
 
 @pytest.fixture(scope="module")
 def gateway(origin: Origin) -> Iterator[Gateway]:
-    with Gateway(forward_all(free_port(), origin.port)) as running:
+    with Gateway(forward_all(origin.port)) as running:
         yield running
 
 
@@ -102,10 +106,11 @@ def split(case: Case, places: Sequence[int]) -> Case:
     return replace(case, sent=tuple(data[start:end] for start, end in pairwise(edges) if start < end))
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_where_segments_end_changes_nothing(seed: int, gateway: Gateway, origin: Origin) -> None:
+@pytest.mark.parametrize("cutting", range(times(2)))
+def test_where_segments_end_changes_nothing(
+    cutting: int, dice: random.Random, gateway: Gateway, origin: Origin
+) -> None:
     """TCP may cut anywhere: the answers are those of the whole."""
-    dice = random.Random(seed)
     wrong = {}
     for case in WHOLE:
         length = sum(map(len, case.sent))
@@ -147,7 +152,7 @@ def test_a_deep_pipeline_is_answered_in_order(talk: Conversation) -> None:
 def test_100_continue_comes_before_the_body(talk: Conversation, origin: Origin) -> None:
     mark = origin.mark()
     talk.send((head(b"POST /x HTTP/1.1", b"Expect: 100-continue", b"Content-Length: 5"),))
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + PATIENCE
     while b"\r\n\r\n" not in talk.left and time.monotonic() < deadline:
         talk.receive(0.5)
     assert talk.left.startswith(b"HTTP/1.1 100")
@@ -267,10 +272,10 @@ def test_an_upgrade_is_tunnelled(talk: Conversation, origin: Origin) -> None:
     talk.send((get(b"/socket", b"Connection: Upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Version: 13"),))
     assert answered(talk).status == 101
     while len(talk.left) < 5:
-        assert talk.receive(2)
+        assert talk.receive(PATIENCE)
     assert talk.left == b"hello"
     talk.send((b"\x81\x05raw\r\n",))
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + PATIENCE
     while not any(data.endswith(b"\x81\x05raw\r\n") for data, _ in origin.since(mark)):
         assert time.monotonic() < deadline
         time.sleep(0.005)

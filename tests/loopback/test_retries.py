@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.proxy_process import eventually, free_port, running
+from tests.fakes.proxy_process import running
+from tests.harness.patience import PATIENCE
+from tests.harness.ports import reserve
+from tests.harness.waiting import until
 
-PATIENCE = 20.0
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy"
 BODY = bytes(range(256)) * 4096
 """1 MiB, so that it does not go anywhere in one piece."""
@@ -105,36 +107,37 @@ async def ask(port: int, method: bytes, path: bytes, body: bytes = b"") -> tuple
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Callable[..., tuple[Path, int]]:
-    def write(**policies: Any) -> tuple[Path, int]:
-        """A configuration, and the port that it listens on. `backend`: where requests go."""
-        port, backend = free_port(), policies.pop("backend")
+def file(tmp_path: Path) -> Callable[..., Path]:
+    def write(**policies: Any) -> Path:
+        """A configuration. `backend`: where requests go."""
+        backend = policies.pop("backend")
         route = {"policies": policies, "backends": [{"host": backend}]}
-        config = {"binds": [{"port": port, "addresses": ["127.0.0.1"], "listeners": [{"routes": [route]}]}]}
+        config = {"binds": [{"port": 8080, "addresses": ["127.0.0.1"], "listeners": [{"routes": [route]}]}]}
         path = tmp_path / "config.json"
         path.write_text(json.dumps(config))
-        return path, port
+        return path
 
     return write
 
 
-File = Callable[..., tuple[Path, int]]
+File = Callable[..., Path]
 
 
 async def test_troubles_that_end(file: File) -> None:
     origin = Origin(troubled)
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(serving(origin))
-        path, port = file(backend=f"127.0.0.1:{backend}", retry={"attempts": 2, "codes": [503]})
+        path = file(backend=f"127.0.0.1:{backend}", retry={"attempts": 2, "codes": [503]})
         proxy = await stack.enter_async_context(running("-f", str(path), workers=1))
         await proxy.ready()
+        port = proxy.at(8080)
         for trouble in (b"/busy", b"/reset"):
             assert await ask(port, b"PUT", trouble, BODY) == (200, b"ok")
         assert [body == BODY for _, body in origin.seen] == [True] * 6
         assert [number(head) for head, _ in origin.seen] == [b"", b"1", b"2"] * 2
         for cause in ("status", "reset"):
             assert await proxy.metric(f'gatewright_upstream_retries_total{{cause="{cause}"}}') == 2
-        await eventually(lambda: proxy.log().count("retry.attempt=2") == 2, "two lines")
+        await until(lambda: proxy.log().count("retry.attempt=2") == 2, "two lines")
 
 
 def number(head: bytes) -> bytes:
@@ -147,13 +150,14 @@ async def test_an_endpoint_that_hangs(file: File) -> None:
     origin = Origin(troubled)
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(serving(origin))
-        path, port = file(
+        path = file(
             backend=f"127.0.0.1:{backend}",
             retry={"attempts": 20},  # a busy machine may need more than two
             timeouts={"backendRequest": "200ms"},
         )
         proxy = await stack.enter_async_context(running("-f", str(path), workers=1))
         await proxy.ready()
+        port = proxy.at(8080)
         assert await ask(port, b"PUT", b"/hang", b"body") == (200, b"ok")
         assert [number(head) for head, _ in origin.seen][:3] == [b"", b"1", b"2"]
         assert {body for _, body in origin.seen} == {b"body"}
@@ -164,9 +168,10 @@ async def test_an_address_that_refuses(file: File) -> None:
     origin = Origin(lambda origin, path, number: ok())
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(serving(origin))
-        path, port = file(backend=f"localhost:{backend}", retry={"attempts": 1})
+        path = file(backend=f"localhost:{backend}", retry={"attempts": 1})
         proxy = await stack.enter_async_context(running("-f", str(path), workers=1))
         await proxy.ready()
+        port = proxy.at(8080)
         for _ in range(10):
             assert await ask(port, b"POST", b"/", b"body") == (200, b"ok")
         hosts = {value for head, _ in origin.seen for value in re.findall(rb"(?i)\r\nhost: ([^\r]*)", head)}
@@ -175,9 +180,10 @@ async def test_an_address_that_refuses(file: File) -> None:
 
 
 async def test_nothing_there(file: File) -> None:
-    path, port = file(backend=f"127.0.0.1:{free_port()}", retry={"attempts": 2})
+    path = file(backend=f"127.0.0.1:{reserve()}", retry={"attempts": 2})
     async with running("-f", str(path), workers=1) as proxy:
         await proxy.ready()
+        port = proxy.at(8080)
         assert await ask(port, b"GET", b"/") == (503, b"upstream connection failed")
         assert await proxy.metric('gatewright_retried_requests_total{outcome="exhausted"}') == 1
 
@@ -188,11 +194,12 @@ async def test_mirrors(file: File) -> None:
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(serving(origin))
         mirror = await stack.enter_async_context(serving(shadow))
-        path, port = file(backend=f"127.0.0.1:{backend}", requestMirror={"host": f"127.0.0.1:{mirror}"})
+        path = file(backend=f"127.0.0.1:{backend}", requestMirror={"host": f"127.0.0.1:{mirror}"})
         proxy = await stack.enter_async_context(running("-f", str(path), workers=1))
         await proxy.ready()
+        port = proxy.at(8080)
         assert await ask(port, b"PUT", b"/x?y=1", BODY) == (200, b"ok")
         assert await ask(port, b"GET", b"/hang") == (200, b"ok")
-        await eventually(lambda: len(shadow.seen) == 2, "two copies")
+        await until(lambda: len(shadow.seen) == 2, "two copies")
         assert sorted(shadow.seen) == sorted(origin.seen)
         assert await proxy.metric('gatewright_mirrors_total{outcome="sent"}') == 1

@@ -6,7 +6,8 @@ import asyncio
 from base64 import b64encode
 from pathlib import Path
 
-from tests.fakes.proxy_process import eventually, free_port, origin, running
+from tests.fakes.proxy_process import origin, running
+from tests.harness.waiting import until
 
 CONFIG = """
 binds:
@@ -31,16 +32,15 @@ async def status(port: int, key: str) -> int:
 
 
 async def test_a_key_is_exchanged_without_restart_and_never_shown(tmp_path: Path) -> None:
-    port = free_port()
     key = tmp_path / "keys/ann"
     key.parent.mkdir()
     key.write_text("first-key\n")
     async with origin() as upstream:
         file = tmp_path / "config.yaml"
-        file.write_text(CONFIG.format(port=port, upstream=upstream))
+        file.write_text(CONFIG.format(port=8080, upstream=upstream))
         async with running("-f", str(file)) as proxy:
             await proxy.ready()
-            await proxy.logged("bind opened")
+            port = proxy.at(8080)
             assert [await status(port, name) for name in ("first-key", "second-key")] == [200, 401]
             key.write_text("second-key\n")
             await proxy.logged("configuration applied.*changed=secret/")
@@ -52,4 +52,4 @@ async def test_a_key_is_exchanged_without_restart_and_never_shown(tmp_path: Path
             shown = str(await proxy.dump()) + proxy.log()
             for secret in (b"first-key", b"second-key"):
                 assert secret.decode() not in shown and b64encode(secret).decode() not in shown
-            await eventually(lambda: proxy.log().count("\trequest\t") == 5)
+            await until(lambda: proxy.log().count("\trequest\t") == 5)

@@ -1,6 +1,6 @@
 """`gatewright up` as users run it: real processes from the first request to nothing left behind.
 
-Ports are the example's, moved by an offset that was free a moment ago, below the range of outgoing connections.
+Ports are the example's, moved by an offset at which they are reserved for this test.
 """
 
 from __future__ import annotations
@@ -13,73 +13,25 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from tests.harness.patience import PATIENCE
+from tests.harness.ports import reserve, reserve_offset
+from tests.harness.processes import Program, is_alive
+from tests.harness.waiting import wait_until
+
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="follows processes through /proc")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quickstart"
-PATIENCE = 40.0
-LISTENER = 8080
+LISTENER, SECOND = 8080, 8081
 PAGES = (15000, 15020, 15021)
-
-
-def free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
-
-
-def free_offset(proxies: int = 2) -> int:
-    """An offset at which the listener and all pages of some proxies are free."""
-    start = 1000 + os.getpid() % 90 * 100
-    for offset in (*range(start, 13000, 37), *range(1000, start, 37)):
-        ports = [port + offset + 1000 * number for number in range(proxies) for port in (LISTENER, *PAGES)]
-        if all(map(free, ports)):
-            return offset
-    raise AssertionError("no free ports")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """Waits for a condition of other processes."""
-    end = time.monotonic() + PATIENCE
-    while not (found := condition()):
-        assert time.monotonic() < end, f"gave up waiting until {what}"
-        time.sleep(0.02)
-    return found
-
-
-def is_alive(pid: int) -> bool:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
-
-
-def descendants(pid: int) -> set[int]:
-    found: set[int] = set()
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in map(int, task.read_text().split()):
-                found |= {child} | descendants(child)
-    return found
 
 
 def copy_example(folder: Path) -> Path:
@@ -87,9 +39,14 @@ def copy_example(folder: Path) -> Path:
     shutil.copytree(EXAMPLE, folder)
     text = (folder / "services.yaml").read_text()
     for port in ("19001", "19002", "19003"):
-        text = text.replace(port, str(free_port()))
+        text = text.replace(port, str(reserve()))
     (folder / "services.yaml").write_text(text)
     return folder
+
+
+def offset() -> int:
+    """At which the listeners and all pages of the proxies of two Gateways are ours."""
+    return reserve_offset(port + 1000 * number for number in range(4) for port in (LISTENER, SECOND, *PAGES))
 
 
 class Up:
@@ -97,33 +54,28 @@ class Up:
 
     def __init__(self, folder: Path, scratch: Path, *options: str) -> None:
         self.folder = folder
-        self.offset = free_offset()
-        self.admin = f"127.0.0.1:{free_port()}"
-        self._log = scratch / "output"
-        arguments = [str(folder), "--socket", str(scratch / "xds.sock"), "--xds", "127.0.0.1:0", "--admin", self.admin]
-        self.arguments = [*arguments, "--port-offset", str(self.offset), *options]
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "controlplane.cli", "up", *self.arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self.offset = offset()
+        self._options = [str(folder), "--socket", str(scratch / "xds.sock"), "--xds", "127.0.0.1:0"]
+        self._options += ["--port-offset", str(self.offset), *options]
+        command = [sys.executable, "-m", "controlplane.cli", "up", *self._options, "--admin", "127.0.0.1:0"]
+        self.process = Program(scratch, "up", command)
 
     @property
     def output(self) -> str:
-        return self._log.read_text()
+        return self.process.out() + self.process.log()
 
-    def wait_for(self, text: str) -> None:
-        def seen() -> bool:
-            assert self.process.poll() is None or text in self.output, self.output
-            return text in self.output
+    @property
+    def admin(self) -> str:
+        return f"127.0.0.1:{self.process.port('ADMIN')}"
 
-        until(seen, f"it says {text!r}")
+    @property
+    def arguments(self) -> list[str]:
+        """Of its command line, with the admin address that it got."""
+        return [*self._options, "--admin", self.admin]
 
     def wait_ready(self) -> None:
-        self.wait_for("Ctrl-C stops everything.")
+        self.process.await_ready()
+        wait_until(lambda: "Ctrl-C stops everything." in self.output, lambda: self.output)
 
     def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "controlplane.cli", *arguments, "--admin", self.admin]
@@ -136,23 +88,21 @@ class Up:
     def get(self, path: str, headers: dict[str, str] | None = None, proxy: int = 0) -> tuple[int, dict[str, str], str]:
         return fetch(f"http://127.0.0.1:{LISTENER + self.offset + 1000 * proxy}{path}", headers or {})
 
-    def end(self, number: int) -> tuple[int, float]:
-        begin = time.monotonic()
-        self.process.send_signal(number)
-        return self.process.wait(PATIENCE), time.monotonic() - begin
+    def end(self, number: int) -> int:
+        """The exit status. What it started is gone then, or the test fails."""
+        self.process.signal(number)
+        code = self.process.wait()
+        self.process.stop()
+        return code
 
     def close(self) -> None:
-        """After a failed test: ends what is left, by process id."""
-        left = {self.process.pid, *descendants(self.process.pid)}
-        for pid in left if self.process.poll() is None else ():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.process.wait(PATIENCE)
+        """End what is left."""
+        self.process.stop()
 
 
 def fetch(url: str, headers: dict[str, str]) -> tuple[int, dict[str, str], str]:
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=10)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=PATIENCE)
     try:
         connection.request("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path, headers=headers)
         answer = connection.getresponse()
@@ -215,7 +165,7 @@ def test_the_example_shows_what_it_says(up: Up) -> None:
 
 
 def test_status_and_wait_tell_that_it_works(up: Up) -> None:
-    assert up.cli("wait", "--timeout", "20s").returncode == 0
+    assert up.cli("wait", "--timeout", f"{PATIENCE:.0f}s").returncode == 0
     body = up.status()
     assert [(row["instance"], row["state"]) for row in body["proxies"]] == [
         ("proxy-1", "Synced"),
@@ -231,16 +181,18 @@ def test_an_edit_applies_and_a_mistake_is_told_and_harms_nothing(up: Up) -> None
     before = file.read_text()
     try:
         file.write_text(before.replace("hello from the gateway", "hello again"))
-        until(lambda: json.loads(up.get("/headers")[2])["headers"]["x-greeting"] == "hello again", "the edit applies")
+        wait_until(
+            lambda: json.loads(up.get("/headers")[2])["headers"]["x-greeting"] == "hello again", "the edit applies"
+        )
         file.write_text(before.replace("hello from the gateway", "third").replace("      timeouts:", "      timouts:"))
-        problems = until(lambda: up.status()["problems"], "the mistake is told")
+        problems = wait_until(lambda: up.status()["problems"], "the mistake is told")
         assert [problem["path"] for problem in problems] == ["spec.rules[0].timouts"]
         assert "timeouts" in problems[0]["message"]
         assert json.loads(up.get("/headers")[2])["headers"]["x-greeting"] == "hello again"
         assert up.get("/")[0] == 200
     finally:
         file.write_text(before)
-    until(lambda: not up.status()["problems"], "the correction is seen")
+    wait_until(lambda: not up.status()["problems"], "the correction is seen")
 
 
 def test_a_second_up_says_who_is_there(up: Up) -> None:
@@ -255,62 +207,62 @@ def test_a_killed_proxy_comes_back(up: Up) -> None:
     before = {row["instance"] for row in up.status()["proxies"]}
     agents = {
         pid: command
-        for pid in descendants(up.process.pid)
+        for pid in up.process.children()
         if "--instance\0proxy-2" in (command := Path(f"/proc/{pid}/cmdline").read_text())
     }
     (pid,) = agents
     os.kill(pid, signal.SIGKILL)
-    until(lambda: "proxy-2 ended with -9" in up.output, "the end is told")
-    until(lambda: {row["instance"] for row in up.status()["proxies"]} == before, "it is connected again")
-    until(lambda: up.cli("wait", "gateway", "--timeout", "1s").returncode == 0, "everything is programmed again")
+    wait_until(lambda: "proxy-2 ended with -9" in up.output, "the end is told")
+    wait_until(lambda: {row["instance"] for row in up.status()["proxies"]} == before, "it is connected again")
+    wait_until(lambda: up.cli("wait", "gateway", "--timeout", "1s").returncode == 0, "everything is programmed again")
     assert up.get("/", proxy=1)[0] == 200
 
 
 def test_a_gateway_that_appears_gets_its_proxies(up: Up) -> None:
-    listener = free_offset(1) + LISTENER
+    listener = SECOND + up.offset
     text = (up.folder / "gateway.yaml").read_text().partition("---\n")[2]
     added = up.folder / "second.yaml"
-    added.write_text(text.replace("quickstart", "second").replace("8080", str(listener - up.offset)))
+    added.write_text(text.replace("quickstart", "second").replace("8080", str(SECOND)))
     try:
-        assert up.cli("wait", "gateway/second", "--timeout", "30s").returncode == 0
+        assert up.cli("wait", "gateway/second", "--timeout", f"{PATIENCE:.0f}s").returncode == 0
         assert "[second/proxy-1]" in up.output
         assert fetch(f"http://127.0.0.1:{listener}/", {})[0] == 404
     finally:
         added.unlink()
-    until(lambda: len(up.status()["proxies"]) == 2, "its proxies are gone with it")
+    wait_until(lambda: len(up.status()["proxies"]) == 2, "its proxies are gone with it")
 
 
 def test_ctrl_c_leaves_nothing_even_with_an_open_stream(up: Up) -> None:
     """The last test of the shared one."""
     wanted = 1 + 2 + 2  # demo servers, agents, workers
-    until(lambda: len(descendants(up.process.pid)) == wanted, "what earlier tests started is gone")
-    family = descendants(up.process.pid)
-    stream = http.client.HTTPConnection("127.0.0.1", LISTENER + up.offset, timeout=10)
+    wait_until(lambda: len(up.process.children()) == wanted, "what earlier tests started is gone")
+    family = up.process.children()
+    stream = http.client.HTTPConnection("127.0.0.1", LISTENER + up.offset, timeout=PATIENCE)
     stream.request("GET", "/sse?events=1000&interval=1")
     assert stream.getresponse().readline() == b"id: 0\n"
-    code, seconds = up.end(signal.SIGINT)
+    up.process.signal(signal.SIGINT)
+    code = up.process.wait()
     stream.close()
-    assert (code, seconds < 8) == (130, True), up.output
+    assert code == 130, up.output
     assert not [pid for pid in family if is_alive(pid)]
     assert "Traceback" not in up.output
 
 
 def test_ctrl_c_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     with running(copy_example(tmp_path / "quickstart"), tmp_path, "--workers", "1") as up:
-        family = until(lambda: descendants(up.process.pid), "the first child is there")
-        code, seconds = up.end(signal.SIGINT)
-        assert (code, seconds < 8) == (130, True), up.output
-        until(lambda: not any(map(is_alive, family)), "all children are gone")
+        family = wait_until(up.process.children, "the first child is there")
+        assert up.end(signal.SIGINT) == 130, up.output
+        assert not any(map(is_alive, family))
         assert "Traceback" not in up.output
 
 
 def test_kill_9_leaves_nothing(tmp_path: Path) -> None:
     with running(copy_example(tmp_path / "quickstart"), tmp_path, "--workers", "1", "--proxies", "1") as up:
         up.wait_ready()
-        family = descendants(up.process.pid)
+        family = up.process.children()
         assert len(family) == 3
-        assert up.end(signal.SIGKILL)[0] == -signal.SIGKILL
-        until(lambda: not any(map(is_alive, family)), "all children are gone")
+        assert up.end(signal.SIGKILL) == -signal.SIGKILL
+        assert not any(map(is_alive, family))
 
 
 def test_a_folder_without_a_gateway_says_so_and_waits_for_one(tmp_path: Path) -> None:
@@ -322,10 +274,9 @@ def test_a_folder_without_a_gateway_says_so_and_waits_for_one(tmp_path: Path) ->
         up.wait_ready()
         assert "holds no Gateway; nothing is served" in up.output
         gateway.write_text(text)
-        assert up.cli("wait", "--timeout", "30s").returncode == 0
+        assert up.cli("wait", "--timeout", f"{PATIENCE:.0f}s").returncode == 0
         assert up.get("/")[0] == 200
-        code, seconds = up.end(signal.SIGTERM)
-        assert (code, seconds < 8) == (0, True), up.output
+        assert up.end(signal.SIGTERM) == 0, up.output
         assert "http.path=" not in up.output
 
 

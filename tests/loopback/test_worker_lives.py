@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.agent.process import WorkerProcess, start_all
+from dataplane.agent.process import WorkerProcess, by_command, start_all
 from dataplane.agent.resources import XDS, Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.workers import Pace, Workers
@@ -21,7 +21,10 @@ from dataplane.bootstrap import Drain, SessionKey, WorkerSettings
 from dataplane.link.messages import RESOURCE, Record
 from dataplane.telemetry.metrics import Metrics
 from tests.fakes import control_plane
-from tests.fakes.proxy_process import PATIENCE, eventually, free_port, get, is_alive, origin, running
+from tests.fakes.proxy_process import get, origin, running
+from tests.harness.patience import PATIENCE
+from tests.harness.processes import is_alive
+from tests.harness.waiting import until
 from tests.loopback.test_agent import file_of
 
 FORBIDDEN = ("pydantic", "yaml", "grpc", "prometheus_client", "watchfiles")
@@ -34,7 +37,7 @@ def rss_kib(pid: int) -> int:
 
 
 async def test_connections_that_wait_for_a_worker_survive_its_death(tmp_path: Path) -> None:
-    file, port = tmp_path / "config.yaml", free_port()
+    file, port = tmp_path / "config.yaml", 8080
     async with origin() as upstream:
         file.write_text(file_of((port, upstream)))
         async with running("-f", str(file), workers=2) as proxy:
@@ -42,7 +45,7 @@ async def test_connections_that_wait_for_a_worker_survive_its_death(tmp_path: Pa
             workers = await proxy.workers()
             for pid in workers:
                 os.kill(pid, signal.SIGSTOP)  # nobody accepts: everything waits in the sockets
-            waiting = [asyncio.create_task(get(port)) for _ in range(40)]
+            waiting = [asyncio.create_task(get(proxy.at(port))) for _ in range(40)]
             await asyncio.sleep(0.2)
             os.kill(workers[0], signal.SIGKILL)
             await proxy.logged("worker ended and is replaced")
@@ -52,7 +55,7 @@ async def test_connections_that_wait_for_a_worker_survive_its_death(tmp_path: Pa
 
 
 async def test_a_replaced_worker_goes_on_with_the_counters_and_says_what_is_refused(tmp_path: Path) -> None:
-    path, port = tmp_path / "xds.sock", free_port()
+    path, port = tmp_path / "xds.sock", 80
     flags = ("--xds", f"unix:{path}", "--gateway", "default/web")
     async with origin() as upstream, control_plane.serving(path) as plane, running(*flags, workers=1) as proxy:
         plane.say("v1", control_plane.gateway(port, upstream))
@@ -62,13 +65,13 @@ async def test_a_replaced_worker_goes_on_with_the_counters_and_says_what_is_refu
         plane.say("v2", {"route/default/all/0": broken})
         assert list(await plane.answered()) == ["route/default/all/0"]
         for _ in range(3):
-            assert await get(port) == (200, "hello")
+            assert await get(proxy.at(port)) == (200, "hello")
 
         (pid,) = await proxy.workers()
         os.kill(pid, signal.SIGKILL)
-        await eventually(lambda: proxy.log().count("worker serves") == 2)
+        await until(lambda: proxy.log().count("worker serves") == 2)
         # The last good route, and the same verdict on the bad one.
-        assert await get(port) == (200, "hello")
+        assert await get(proxy.at(port)) == (200, "hello")
         worker = await proxy.dump("?worker=0")
         assert worker["pid"] != pid and worker["state"] == 2
         assert list(worker["refused"]) == ["route/default/all/0"]
@@ -80,17 +83,17 @@ async def test_a_replaced_worker_goes_on_with_the_counters_and_says_what_is_refu
 
 
 async def test_workers_end_when_the_agent_is_killed(tmp_path: Path) -> None:
-    file, port = tmp_path / "config.yaml", free_port()
+    file, port = tmp_path / "config.yaml", 8080
     async with origin() as upstream:
         file.write_text(file_of((port, upstream)))
         async with running("-f", str(file)) as proxy:
             await proxy.ready()
             workers = await proxy.workers()
-            proxy.process.kill()
+            proxy.agent.signal(signal.SIGKILL)
             await proxy.ended()
-            await eventually(lambda: not any(map(is_alive, workers)), "the end of the workers")
+            await until(lambda: not any(map(is_alive, workers)), "the end of the workers")
             with pytest.raises(OSError, match="Connect call failed"):
-                await get(port)
+                await get(proxy.at(port))
 
 
 ENTRY = """
@@ -108,7 +111,7 @@ sys.exit(main(worker_command=[sys.executable, {script!r}]))
 
 
 async def test_a_worker_is_small_and_loads_nothing_heavy(tmp_path: Path) -> None:
-    path, port, report, script = tmp_path / "xds.sock", free_port(), tmp_path / "modules", tmp_path / "worker.py"
+    path, port, report, script = tmp_path / "xds.sock", 80, tmp_path / "modules", tmp_path / "worker.py"
     script.write_text(ENTRY.format(report=str(report)))
     entry = ("-c", AGENT.format(script=str(script)))
     flags = ("--xds", f"unix:{path}", "--gateway", "default/web")
@@ -121,7 +124,7 @@ async def test_a_worker_is_small_and_loads_nothing_heavy(tmp_path: Path) -> None
         sizes = [rss_kib(pid) for pid in await proxy.workers()]
         assert max(sizes) <= MAX_RSS_KIB, sizes
         for _ in range(10):
-            assert await get(port) == (200, "hello")
+            assert await get(proxy.at(port)) == (200, "hello")
         await proxy.dump("?worker=0")
     modules = set(report.read_text().split())
     assert {"dataplane.worker", "dataplane.server.acceptor", "uvloop"} <= modules
@@ -137,7 +140,7 @@ async def workers(
 ) -> AsyncIterator[tuple[Workers, Metrics]]:
     metrics = Metrics.in_memory()
     settings = WorkerSettings("", "test", count, "text", "off", {}, Drain(0.0, 1.0), SessionKey(bytes(32)))
-    made = Workers(settings, command, Resources(), Sockets(count, 0), metrics, pace, ahead)
+    made = Workers(settings, by_command(command), Resources(), Sockets(count, 0), metrics, pace, ahead)
     task = asyncio.create_task(made.run())
     try:
         yield made, metrics
@@ -145,6 +148,7 @@ async def workers(
         await made.drain(0.0, 0.5)
         task.cancel()
         await asyncio.wait({task})
+        made.close()
 
 
 def restarts(metrics: Metrics, cause: str) -> int:
@@ -162,16 +166,16 @@ async def test_a_worker_whose_loop_stands_still_is_noticed_and_replaced() -> Non
         stuck = room.slots[0].pid
         assert stuck is not None
         os.kill(stuck, signal.SIGSTOP)
-        await eventually(lambda: restarts(metrics, "signal") == 1, "the end of the stuck worker")
-        await eventually(lambda: room.pending() == [], "its replacement")
+        await until(lambda: restarts(metrics, "signal") == 1, "the end of the stuck worker")
+        await until(lambda: room.pending() == [], "its replacement")
         assert room.slots[0].pid != stuck and not is_alive(stuck)
 
 
 async def test_workers_that_were_started_ahead_take_their_places_and_one_that_ended_is_replaced() -> None:
-    ahead = await start_all(2, REAL)
+    ahead = await start_all(2, by_command(REAL))
     first, second = (life.pid for life in ahead)
     ahead[1].kill()
-    await eventually(lambda: not is_alive(second), "the end of the second")
+    await until(lambda: not is_alive(second), "the end of the second")
     async with workers(REAL, Pace(), count=2, ahead=ahead) as (room, metrics):
         async with asyncio.timeout(PATIENCE):
             await room.apply([])
@@ -180,32 +184,32 @@ async def test_workers_that_were_started_ahead_take_their_places_and_one_that_en
 
 
 async def test_workers_that_were_started_ahead_end_with_a_start_that_fails() -> None:
-    ahead = await start_all(2, REAL)
+    ahead = await start_all(2, by_command(REAL))
     settings = WorkerSettings("", "test", 2, "text", "off", {}, Drain(0.0, 1.0), SessionKey(bytes(32)))
-    made = Workers(settings, REAL, Resources(), Sockets(2, 0), Metrics.in_memory(), Pace(), ahead)
+    made = Workers(settings, by_command(REAL), Resources(), Sockets(2, 0), Metrics.in_memory(), Pace(), ahead)
     await made.dismiss()
+    made.close()
     assert [is_alive(life.pid) for life in ahead] == [False, False]
 
 
 async def test_nothing_is_started_ahead_that_cannot_be() -> None:
-    assert await start_all(2, ["/no/such/program"]) == []
+    assert await start_all(2, by_command(["/no/such/program"])) == []
 
 
 async def test_workers_that_die_again_and_again_are_restarted_with_pauses_and_hold_up_nothing() -> None:
     command = [sys.executable, "-S", "-c", "raise SystemExit(3)"]
-    async with workers(command, Pace(restart_first=0.2, restart_most=60.0, state=60.0)) as (room, metrics):
+    async with workers(command, Pace(restart_first=0.2, restart_most=60.0, state=10 * PATIENCE)) as (room, metrics):
         began = time.monotonic()
-        verdict = await room.apply([Record(RESOURCE, "route/a", b"")])
+        async with asyncio.timeout(PATIENCE):
+            verdict = await room.apply([Record(RESOURCE, "route/a", b"")])
         assert "again and again" in verdict.refused[""]
         assert verdict.binds is None  # nobody said that nothing should listen
         assert room.pending() == ["worker 0"]
-        assert time.monotonic() - began < PATIENCE
-        await eventually(lambda: restarts(metrics, "exit") >= 4)
+        await until(lambda: restarts(metrics, "exit") >= 4)
         # Three pauses lie between four deaths: 0.2, 0.4, ... after the first, which is at once.
         assert time.monotonic() - began > 0.2 + 0.4
-        second = time.monotonic()
-        await room.apply([])
-        assert time.monotonic() - second < 1.0
+        async with asyncio.timeout(PATIENCE):
+            await room.apply([])
 
 
 async def test_a_program_that_cannot_be_run_is_a_worker_that_does_not_start() -> None:

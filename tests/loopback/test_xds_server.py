@@ -25,12 +25,14 @@ from controlplane.xds.node import Identity, Peer
 from controlplane.xds.session import Session
 from gatewright.wire.external import client_status_pb2, discovery_pb2
 from gatewright.wire.v1 import resource_pb2, secret_pb2
+from tests.harness.patience import PATIENCE
+
+pytestmark = pytest.mark.leaves("gRPC closes what it opened in threads of its own, later")
 
 Request = discovery_pb2.DeltaDiscoveryRequest
 Response = discovery_pb2.DeltaDiscoveryResponse
 
 GATEWAY = "shop/web"
-PATIENCE = 5.0
 
 
 class Client:
@@ -436,7 +438,7 @@ async def test_half_open_proxy_is_dropped(tmp_path: Path, root: Path) -> None:
         process = await asyncio.create_subprocess_exec(*arguments, cwd=root, stdout=asyncio.subprocess.PIPE)
         assert process.stdout is not None
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 assert await process.stdout.readline() == b"ready\n"
             assert controller.fleet.view(GATEWAY).connected == 1
             process.send_signal(signal.SIGSTOP)

@@ -22,9 +22,9 @@ from benchmarks.lean_proxy import LeanProxy, Sharing
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots, history
 from controlplane.xds import Fleet, XdsServer, XdsSettings
 from dataplane.agent.xds_stream import XdsStream
+from tests.harness.patience import PATIENCE
 
 GATEWAY = "shop/web"
-PATIENCE = 30.0
 CLIENTS = 50
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from dataplane.filters import api_key_authentication
 from dataplane.filters.registry import ROWS
 from dataplane.table.intern import Interns
 from gatewright.wire.v1 import authentication_pb2, policy_pb2
-from tests.fakes.memory_proxy import MemoryProxy
-from tests.fakes.policy_run import PolicyRun, example, text_of
+from tests.carriers import Carrier, Headers, Request
+from tests.carriers.values import Pairs
+from tests.fakes.policy_run import example, served, text_of
 from tests.fakes.table_state import exchange
 
 KEYS = {
@@ -35,17 +37,37 @@ def policy(keys: dict[str, str] = KEYS, **fields: Any) -> str:
     return yaml.safe_dump({"policies": {"apiKeyAuthentication": {"secretRef": secret, **fields}}})
 
 
-def bearer(key: str) -> bytes:
-    return f"Authorization: Bearer {key}\r\n".encode()
+def bearer(key: str) -> tuple[str, str]:
+    return ("authorization", f"Bearer {key}")
 
 
-STRICT = PolicyRun(policy())
+def get(*headers: tuple[str, str], target: str = "/") -> Request:
+    return Request("GET", target, headers)
+
+
+BASIC = ("authorization", "Basic eA==")
+ATTRIBUTES = "{key: apiKey.key.unredacted(), all: toJson(apiKey)}"
+STRICT = served(policy(), log=ATTRIBUTES)
+
+
+def attributes(line: str) -> tuple[str, dict[str, Any]] | None:
+    """Key and metadata that expressions see; None when there is no key."""
+    found = re.search(r'ms key=(\S+|"[^"]*") all=(\S+)$', line)
+    if found is None:
+        assert line.endswith("ms all={}"), line
+        return None
+    key, members = (json.loads(text) if text.startswith('"') else text for text in found.groups())
+    metadata = json.loads(members)
+    assert key not in metadata.pop("key")
+    return key, metadata
 
 
 @pytest.mark.claims("errors: Authentication mode `Strict` with missing or invalid credentials")
-@pytest.mark.parametrize("headers", [b"", bearer("k-bob"), bearer("")])
-def test_strict_refuses(headers: bytes, refused: Any) -> None:
-    refused(STRICT.request(exchange(headers=headers)), case="apiKey")
+@pytest.mark.parametrize("headers", [[], [bearer("k-bob")], [("authorization", "Bearer")]])
+def test_strict_refuses(headers: Pairs, refused: Any, carrier: Carrier) -> None:
+    seen = carrier.shared(STRICT).carry(get(*headers))
+    refused(seen.answer, case="apiKey")
+    assert seen.reached == () and attributes(seen.line) is None
 
 
 @pytest.mark.parametrize(
@@ -57,79 +79,84 @@ def test_strict_refuses(headers: bytes, refused: Any) -> None:
         ("{}", {}),
     ],
 )
-def test_a_known_key_passes_and_is_taken_out(key: str, metadata: dict[str, Any]) -> None:
-    x = exchange(headers=b"a: 1\r\n" + bearer(key) + b"b: 2\r\n")
-    assert STRICT.request(x) is None
-    assert x.request.block == b"\r\nHost: a.example\r\na: 1\r\nb: 2\r\n"
-    assert x.attributes is not None and x.attributes["apiKey"].pop("key").unredacted() == key
-    assert x.attributes["apiKey"] == metadata
+def test_a_known_key_passes_and_is_taken_out(key: str, metadata: dict[str, Any], carrier: Carrier) -> None:
+    seen = carrier.shared(STRICT).carry(get(("a", "1"), bearer(key), ("b", "2")))
+    assert (seen.answer.status, seen.received.passed) == (200, {"a": "1", "b": "2"})
+    assert attributes(seen.line) == (key, metadata)
 
 
-@pytest.mark.parametrize("key", ["K-ANN", "k-anna", "k-an", " ", KEYS["batch"], "k-ann,k-ann", "k-ann k-ann"])
-def test_what_is_nearly_a_key_is_none(key: str) -> None:
-    x = exchange(headers=bearer(key))
-    answer = STRICT.request(x)
-    assert answer is not None and (answer.status, answer.reason) == (401, "ApiKeyInvalid")
-    assert answer.headers == b'www-authenticate: Bearer error="invalid_token"\r\n'
-    assert bearer(key) in x.request.block
-    assert key == " " or key not in repr(answer)
+@pytest.mark.parametrize("key", ["K-ANN", "k-anna", "k-an", KEYS["batch"], "k-ann,k-ann", "k-ann k-ann"])
+def test_what_is_nearly_a_key_is_none(key: str, carrier: Carrier) -> None:
+    seen = carrier.shared(STRICT).carry(get(bearer(key)))
+    assert (seen.answer.status, seen.reason, seen.reached) == (401, "ApiKeyInvalid", ())
+    assert seen.answer.headers["www-authenticate"] == 'Bearer error="invalid_token"'
+    assert key not in seen.line and key not in seen.answer.body.decode()
 
 
 MODES = [
-    ("Strict", b"", "ApiKeyMissing"),
-    ("Strict", b"Authorization: Basic eA==\r\n", "ApiKeyMissing"),
-    ("Strict", bearer("k-ann") * 2, "ApiKeyInvalid"),
-    ("Optional", b"", "passes"),
-    ("Optional", b"Authorization: Basic eA==\r\n", "passes"),
-    ("Optional", bearer("no"), "ApiKeyInvalid"),
-    ("Optional", bearer("k-ann") + bearer("no"), "ApiKeyInvalid"),
-    ("Permissive", b"", "passes"),
-    ("Permissive", bearer("no"), "passes"),
-    ("Permissive", bearer("k-ann") * 2, "passes"),
+    ("Strict", [], "ApiKeyMissing"),
+    ("Strict", [BASIC], "ApiKeyMissing"),
+    ("Strict", [bearer("k-ann")] * 2, "ApiKeyInvalid"),
+    ("Optional", [], ""),
+    ("Optional", [BASIC], ""),
+    ("Optional", [bearer("no")], "ApiKeyInvalid"),
+    ("Optional", [bearer("k-ann"), bearer("no")], "ApiKeyInvalid"),
+    ("Permissive", [], ""),
+    ("Permissive", [bearer("no")], ""),
+    ("Permissive", [bearer("k-ann")] * 2, ""),
 ]
 
 
-@pytest.mark.parametrize(("mode", "headers", "outcome"), MODES)
-def test_modes(mode: str, headers: bytes, outcome: str) -> None:
-    x = exchange(headers=headers)
-    answer = PolicyRun(policy(mode=mode)).request(x)
-    assert (answer.reason if answer else "passes") == outcome
-    assert headers in x.request.block and x.attributes is None
+@pytest.mark.parametrize(("mode", "headers", "reason"), MODES)
+def test_modes(mode: str, headers: Pairs, reason: str, carrier: Carrier) -> None:
+    seen = carrier.shared(served(policy(mode=mode), log=ATTRIBUTES)).carry(get(*headers))
+    assert (seen.answer.status, seen.reason) == (401 if reason else 200, reason)
+    assert [each.passed for each in seen.reached] == ([] if reason else [Headers(headers)])
+    assert attributes(seen.line) is None
 
 
 @pytest.mark.parametrize(
     ("location", "headers", "query", "challenge"),
     [
-        ({"header": {"name": "X-Api-Key"}}, b"x-api-key: k-ann\r\n", "", b"Bearer"),
-        ({"header": {"name": "Authorization", "prefix": "ApiKey"}}, b"authorization: apikey k-ann\r\n", "", b"ApiKey"),
-        ({"header": {"name": "x-key", "prefix": "key="}}, b"x-key: key=k-ann\r\n", "", b"Bearer"),
-        ({"queryParameter": {"name": "api key"}}, b"", "api+key=k%2dann", b"Bearer"),
-        ({"cookie": {"name": "key"}}, b"cookie: key=k-ann\r\n", "", b"Bearer"),
+        ({"header": {"name": "X-Api-Key"}}, [("x-api-key", "k-ann")], "", "Bearer"),
+        ({"header": {"name": "Authorization", "prefix": "ApiKey"}}, [("authorization", "apikey k-ann")], "", "ApiKey"),
+        ({"header": {"name": "x-key", "prefix": "key="}}, [("x-key", "key=k-ann")], "", "Bearer"),
+        ({"queryParameter": {"name": "api key"}}, [], "?api+key=k%2dann", "Bearer"),
+        ({"cookie": {"name": "key"}}, [("cookie", "key=k-ann")], "", "Bearer"),
     ],
 )
-def test_locations(location: dict[str, Any], headers: bytes, query: str, challenge: bytes) -> None:
-    run = PolicyRun(policy(location=location))
-    x = exchange(headers=headers, query=query)
-    assert run.request(x) is None
-    assert (x.request.block, x.target) == (b"\r\nHost: a.example\r\n", b"/")
-    answer = run.request(exchange())
-    assert answer is not None and answer.headers == b"www-authenticate: %b\r\n" % challenge
+def test_locations(location: dict[str, Any], headers: Pairs, query: str, challenge: str, carrier: Carrier) -> None:
+    run = carrier.proxy(served(policy(location=location)))
+    seen = run.carry(get(*headers, target="/" + query))
+    assert (seen.answer.status, seen.received.passed, seen.received.target) == (200, {}, "/")
+    answer = run.carry(get()).answer
+    assert (answer.status, answer.headers["www-authenticate"]) == (401, challenge)
 
 
-def test_an_expression_finds_the_key_and_leaves_it() -> None:
-    run = PolicyRun(policy(location={"expression": 'request.path.split("/")[1]'}))
-    x = exchange(path="/k-ann/x")
-    assert (run.request(x), x.target) == (None, b"/k-ann/x")
-    assert run.request(exchange(path="/k-bob/x")) is not None
+def test_an_expression_finds_the_key_and_leaves_it(carrier: Carrier) -> None:
+    run = carrier.proxy(served(policy(location={"expression": 'request.path.split("/")[1]'})))
+    assert run.carry(get(target="/k-ann/x")).received.target == "/k-ann/x"
+    assert run.carry(get(target="/k-bob/x")).answer.status == 401
 
 
-def test_metadata_decide() -> None:
+def test_metadata_decide(carrier: Carrier) -> None:
     route = yaml.safe_load(policy())
     route["policies"]["authorization"] = {"policy": {"matchExpressions": ['apiKey.group == "batch"']}}
-    run = PolicyRun(yaml.safe_dump(route))
-    assert run.request(exchange(headers=bearer("k-batch"))) is None
-    answer = run.request(exchange(headers=bearer("k-ann")))
-    assert answer is not None and answer.status == 403
+    run = carrier.proxy(served(yaml.safe_dump(route)))
+    assert run.carry(get(bearer("k-batch"))).answer.status == 200
+    assert run.carry(get(bearer("k-ann"))).answer.status == 403
+
+
+def line_of(key: str) -> bytes:
+    return f"Authorization: Bearer {key}\r\n".encode()
+
+
+@pytest.mark.parametrize("credential", [b"Bearer ", b"Bearer  ", b"Bearer"])
+def test_a_scheme_without_a_key_is_an_invalid_one(credential: bytes) -> None:
+    x = exchange(headers=b"Authorization: " + credential + b"\r\n")
+    answer = build({"a": b"k-ann"}).request(x)
+    assert (answer.status, answer.reason) == (401, "ApiKeyInvalid")
+    assert answer.headers == b'www-authenticate: Bearer error="invalid_token"\r\n' and x.attributes is None
 
 
 def build(*secrets: dict[str, bytes]) -> Any:
@@ -144,7 +171,7 @@ def test_of_several_secrets_the_first_has_a_key() -> None:
         {"a": b'{"key": "k", "metadata": {"of": 1}}'}, {"a": b'{"key": "k", "metadata": {"of": 2}}', "b": b"l"}
     )
     for key, of in (("k", 1), ("l", None)):
-        x = exchange(headers=bearer(key))
+        x = exchange(headers=line_of(key))
         assert step.request(x) is None
         assert x.attributes is not None and x.attributes["apiKey"].get("of") == of
 
@@ -155,9 +182,9 @@ def test_of_several_secrets_the_first_has_a_key() -> None:
 )
 def test_an_entry_that_is_no_key_is_left_out_and_named(entry: bytes, caplog: pytest.LogCaptureFixture) -> None:
     step = build({"bad": entry, "good": b"k-good"})
-    assert step.request(exchange(headers=bearer("k-good"))) is None
+    assert step.request(exchange(headers=line_of("k-good"))) is None
     for key in (entry.decode(), "k", "{"):
-        assert step.request(exchange(headers=bearer(key))) is not None
+        assert step.request(exchange(headers=line_of(key))) is not None
     assert "entry bad is no API key" in caplog.text and (not entry.strip() or entry.decode() not in caplog.text)
 
 
@@ -168,7 +195,7 @@ def test_a_missing_secret_is_refused() -> None:
 
 
 def test_no_secret_means_no_key() -> None:
-    assert build().request(exchange(headers=bearer("k"))).reason == "ApiKeyInvalid"
+    assert build().request(exchange(headers=line_of("k"))).reason == "ApiKeyInvalid"
 
 
 def test_keys_are_not_kept() -> None:
@@ -189,50 +216,44 @@ def _shared(value: Any) -> bool:
     return isinstance(value, type) or (isinstance(value, dict) and "__name__" in value)
 
 
-def test_the_example_of_the_page(root: Path) -> None:
-    run = PolicyRun(example(root / "docs/policies/api_key_authentication.md"))
+def test_the_example_of_the_page(root: Path, carrier: Carrier) -> None:
+    run = carrier.proxy(served(example(root / "docs/policies/api_key_authentication.md").partition("backends:")[0]))
     for key, method, passes in (("k-123", "POST", True), ("k-456", "GET", True), ("k-456", "POST", False)):
-        x = exchange(method=method, headers=f"x-api-key: {key}\r\n".encode())
-        assert (run.request(x) is None) is passes
+        seen = run.carry(Request(method, headers=[("x-api-key", key)]))
+        assert (seen.answer.status == 200) is passes
 
 
-def test_over_the_wire() -> None:
-    location = {"queryParameter": {"name": "key"}}
-    proxy = MemoryProxy(text_of(policy(location=location) + "backends: [{host: '127.0.0.1:9000'}]"))
-    client = proxy.connect()
-    client.send(b"GET /a%20b?x=%7e&key=k-ann&y HTTP/1.1\r\nHost: a\r\n\r\n")
-    assert proxy.upstream.take().startswith(b"GET /a%20b?x=%7e&y HTTP/1.1\r\n")
-    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-    client.take()
-    client.send(b"GET /?key=k-bob HTTP/1.1\r\nHost: a\r\n\r\n")
-    assert client.take().startswith(b"HTTP/1.1 401 ")
-    first, second = proxy.log_lines()
-    assert "key=<redacted>&y" in first and "k-ann" not in first
-    assert "reason=ApiKeyInvalid" in second and "k-bob" not in second
+def test_a_key_in_the_query_is_taken_out_and_not_logged(carrier: Carrier) -> None:
+    run = carrier.proxy(served(policy(location={"queryParameter": {"name": "key"}})))
+    first = run.carry(get(target="/a%20b?x=%7e&key=k-ann&y"))
+    assert (first.received.method, first.received.target) == ("GET", "/a%20b?x=%7e&y")
+    second = run.carry(get(target="/?key=k-bob"))
+    assert second.answer.status == 401
+    assert "key=<redacted>&y" in first.line and "k-ann" not in first.line
+    assert second.reason == "ApiKeyInvalid" and "k-bob" not in second.line
 
 
-EARLIER: dict[str, tuple[dict[str, Any], bytes, bytes]] = {
+CORS = {"cors": {"allowOrigins": ["https://a.test"], "allowMethods": ["GET"]}}
+EARLIER: dict[str, tuple[dict[str, Any], str, Pairs, int]] = {
     "preflight": (
-        {"cors": {"allowOrigins": ["https://a.test"], "allowMethods": ["GET"]}},
-        b"OPTIONS /?key=k-ann HTTP/1.1\r\nHost: a\r\nOrigin: https://a.test\r\nAccess-Control-Request-Method: GET",
-        b"204",
+        CORS,
+        "OPTIONS",
+        [("origin", "https://a.test"), ("access-control-request-method", "GET")],
+        204,
     ),
-    "csrf": ({"csrf": {}}, b"POST /?key=k-ann HTTP/1.1\r\nHost: a\r\nOrigin: https://b.test", b"403"),
-    "another login": ({"basicAuthentication": {"users": [USER]}}, b"GET /?key=k-ann HTTP/1.1\r\nHost: a", b"401"),
+    "csrf": ({"csrf": {}}, "POST", [("origin", "https://b.test")], 403),
+    "another login": ({"basicAuthentication": {"users": [USER]}}, "GET", [], 401),
 }
 
 
 @pytest.mark.parametrize("case", EARLIER)
-def test_a_key_of_a_request_that_another_step_answers_is_not_logged(case: str) -> None:
-    others, request, status = EARLIER[case]
+def test_a_key_of_a_request_that_another_step_answers_is_not_logged(case: str, carrier: Carrier) -> None:
+    others, method, headers, status = EARLIER[case]
     route = yaml.safe_load(policy(location={"queryParameter": {"name": "key"}}))
     route["policies"] |= others
-    proxy = MemoryProxy(text_of(yaml.safe_dump(route)))
-    client = proxy.connect()
-    client.send(request + b"\r\n\r\n")
-    assert client.take().startswith(b"HTTP/1.1 " + status)
-    (line,) = proxy.log_lines()
-    assert "http.path=/?key=<redacted> " in line and "k-ann" not in line
+    seen = carrier.proxy(text_of(yaml.safe_dump(route))).carry(Request(method, "/?key=k-ann", headers))
+    assert seen.answer.status == status
+    assert "http.path=/?key=<redacted> " in seen.line and "k-ann" not in seen.line
 
 
 def test_a_key_of_a_request_that_an_unusable_policy_refuses_is_not_logged() -> None:

@@ -7,15 +7,16 @@ from itertools import product
 
 import pytest
 
-from dataplane.chain.filter import WHOLE, Env, Filter, Origin, Refused
+from dataplane.chain.filter import Env, Filter, Origin, Refused
 from dataplane.chain.replies import REPLIES
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.filters import authorization
 from dataplane.http.body import Body
 from gatewright.wire.v1 import traffic_pb2
-from tests.fakes.memory_proxy import MemoryProxy, Pending
-from tests.fakes.policy_run import PolicyRun, text_of
+from tests.carriers import OK, Carried, Carrier, Request
+from tests.fakes.memory_proxy import Pending
+from tests.fakes.policy_run import served
 from tests.fakes.table_state import exchange
 
 FAILING = "int(request.headers['x-absent']) == 1"
@@ -54,35 +55,31 @@ def decide(filters: Sequence[Filter], x: Exchange | None = None) -> Reply | None
         ("Require", "/out", False),
     ],
 )
-def test_actions(action: str, path: str, passes: bool) -> None:
-    run = PolicyRun(
-        f"policies: {{authorization: {{action: {action}, policy: {{matchExpressions: [\"request.path == '/in'\"]}}}}}}"
-    )
-    answer = run.request(exchange(path=path))
-    assert answer == (None if passes else REPLIES["AuthorizationDenied"])
+def test_actions(action: str, path: str, passes: bool, carrier: Carrier) -> None:
+    rules = f"{{action: {action}, policy: {{matchExpressions: [\"request.path == '/in'\"]}}}}"
+    seen = carrier.shared(served(f"policies: {{authorization: {rules}}}")).carry(Request("GET", path))
+    assert (is_denied(seen), len(seen.reached)) == (not passes, int(passes))
 
 
-def test_allow_is_the_default() -> None:
-    run = PolicyRun("policies: {authorization: {policy: {matchExpressions: ['false']}}}")
-    assert run.request(exchange()) == REPLIES["AuthorizationDenied"]
+def is_denied(seen: Carried) -> bool:
+    """Denied, or passed: nothing else."""
+    denied = REPLIES["AuthorizationDenied"]
+    answer = seen.answer.status, seen.answer.body, seen.reason, len(seen.reached)
+    assert answer in ((denied.status, denied.body, denied.reason, 0), (OK.status, OK.body, "", 1))
+    return bool(seen.reason)
 
 
-@pytest.mark.parametrize(("method", "status"), [("GET", b"200"), ("PUT", b"403")])
-def test_what_the_client_gets(method: str, status: bytes) -> None:
-    proxy = MemoryProxy(
-        text_of(
-            """
-            policies: {authorization: {policy: {matchExpressions: ["request.method == 'GET'", "source.address != ''"]}}}
-            backends: [{host: "127.0.0.1:9000"}]
-            """
-        )
-    )
-    client = proxy.connect()
-    client.send(method.encode() + b" / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
-    for upstream in proxy.connector.upstreams:
-        upstream.answer(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-    assert client.received.split()[1] == status
-    assert client.received.endswith(b"\r\n\r\nauthorization failed") is (status == b"403")
+def test_allow_is_the_default(carrier: Carrier) -> None:
+    run = carrier.proxy(served("policies: {authorization: {policy: {matchExpressions: ['false']}}}"))
+    assert is_denied(run.carry(Request()))
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", 200), ("PUT", 403)])
+def test_what_the_client_gets(method: str, status: int, carrier: Carrier) -> None:
+    expressions = """["request.method == 'GET'", "source.address != ''"]"""
+    run = carrier.proxy(served(f"policies: {{authorization: {{policy: {{matchExpressions: {expressions}}}}}}}"))
+    answer = run.carry(Request(method, headers=[("content-length", "0")])).answer
+    assert (answer.status, answer.body == b"authorization failed") == (status, status == 403)
 
 
 # --- rules of all levels are one set
@@ -148,13 +145,12 @@ SLOW = """request.pathAndQuery.split("&").exists(p, ["a=", "b=", "c=", "d=", "e=
 
 
 @pytest.mark.parametrize("action", ["Deny", "Require", "Allow"])
-def test_nobody_gets_past_a_rule_that_he_makes_cost_too_much(action: str) -> None:
+def test_nobody_gets_past_a_rule_that_he_makes_cost_too_much(action: str, carrier: Carrier) -> None:
     """One query that the rule can look through, one that it cannot, within what a request line may have."""
-    run = PolicyRun(f"policies: {{authorization: {{action: {action}, policy: {{matchExpressions: ['{SLOW}']}}}}}}")
-    short, long = exchange(query="x&a=1"), exchange(query="&" * 30_000 + "a=1")
-    assert (run.request(short) is None) is (action != "Deny")
-    answer = run.request(long)
-    assert answer is not None and answer.reason == "AuthorizationDenied"
+    rules = f"{{action: {action}, policy: {{matchExpressions: ['{SLOW}']}}}}"
+    run = carrier.proxy(served(f"policies: {{authorization: {rules}}}"))
+    assert is_denied(run.carry(Request("GET", "/?x&a=1"))) is (action == "Deny")
+    assert is_denied(run.carry(Request("GET", "/?" + "&" * 30_000 + "a=1")))
 
 
 @pytest.mark.parametrize(
@@ -163,13 +159,13 @@ def test_nobody_gets_past_a_rule_that_he_makes_cost_too_much(action: str) -> Non
     ids=["nested too deeply for us", "too many values"],
 )
 @pytest.mark.parametrize("read", ["json(request.body).role == 'admin'", "toJson(json(request.body)).contains('admin')"])
-def test_nobody_gets_past_a_deny_by_json_that_servers_read_and_we_do_not(read: str, padding: str) -> None:
+def test_nobody_gets_past_a_deny_by_json_that_servers_read_and_we_do_not(
+    read: str, padding: str, carrier: Carrier
+) -> None:
     rules = f'policies: {{authorization: {{action: Deny, policy: {{matchExpressions: ["{read}"]}}}}}}'
-    proxy = MemoryProxy(text_of(rules + "\nbackends: [{host: 127.0.0.1:9000}]"))
+    run = carrier.shared(served(rules))
     for body in ('{"role": "admin"}', f'{{"role": "admin", "x": {padding}}}'):
-        client = proxy.connect()
-        client.send(f"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
-        assert client.received.startswith(b"HTTP/1.1 403 ")
+        assert is_denied(run.carry(Request("POST", body=body.encode())))
 
 
 def test_the_log_tells_of_a_rule_that_costs_too_much() -> None:
@@ -200,7 +196,6 @@ def test_a_rule_of_many_expressions() -> None:
 
 def test_expressions_that_read_the_body_wait_for_it() -> None:
     step = authorization.combine([rule("Allow", "request.path == '/'"), rule("Deny", "string(request.body) == 'bad'")])
-    assert (step.may_wait, step.body) == (True, WHOLE)
 
     def answer(sent: bytes) -> Reply | None:
         x = exchange("POST")
@@ -214,26 +209,19 @@ def test_expressions_that_read_the_body_wait_for_it() -> None:
     assert refused.detail == "read by GatewayPolicy default/p authorization"
 
 
-BAD_BODIES = """
-policies:
-  authorization: {{action: Deny, policy: {{matchExpressions: ["string({variable}).startsWith('bad')"]}}}}
-backends: [{{host: "127.0.0.1:9000"}}]
-"""
-
-
 @pytest.mark.parametrize("variable", ["request.body", "request.bodyPrefix"])
-def test_nobody_gets_past_a_deny_by_sending_the_body_behind_the_head(variable: str) -> None:
-    proxy = MemoryProxy(text_of(BAD_BODIES.format(variable=variable)))
-    client = proxy.connect()
-    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n")
-    client.send(b"bad")
-    assert client.take().startswith(b"HTTP/1.1 403 ")
-    assert proxy.connector.upstreams == []
+def test_nobody_gets_past_a_deny_by_sending_the_body_behind_the_head(variable: str, carrier: Carrier) -> None:
+    rules = f"{{action: Deny, policy: {{matchExpressions: [\"string({variable}).startsWith('bad')\"]}}}}"
+    run = carrier.proxy(served(f"policies: {{authorization: {rules}}}"))
+    assert is_denied(run.carry(Request("POST", body=[b"bad"])))
+    assert run.connections == 0
 
 
 def test_others_do_not() -> None:
     step = rule("Allow", "request.path == '/'")
-    assert (step.may_wait, step.body) == (False, 0)
+    x = exchange("POST")
+    x.has_body, x.body = True, Body(Pending, lambda: None)
+    assert decide([step], x) is None and x.held is None
 
 
 # --- what cannot be built

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,8 +17,9 @@ from dataplane.chain.filter import Env, Filter, Origin, Refused
 from dataplane.chain.reply import Reply
 from dataplane.filters import basic_authentication
 from gatewright.wire.v1 import authentication_pb2
-from tests.fakes.memory_proxy import MemoryProxy
-from tests.fakes.policy_run import PolicyRun, example, problems, text_of
+from tests.carriers import Carrier, Headers, Request
+from tests.carriers.values import Pairs
+from tests.fakes.policy_run import example, problems, served
 from tests.fakes.table_state import exchange
 
 USERS = ["ann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=", "d\u00f6rte:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="]
@@ -28,82 +30,92 @@ def policy(users: list[str] = USERS, **fields: Any) -> str:
     return yaml.safe_dump({"policies": {"basicAuthentication": {"users": users, **fields}}})
 
 
-def basic(user: str, password: str) -> bytes:
-    return b"Authorization: Basic " + base64.b64encode(f"{user}:{password}".encode()) + b"\r\n"
+def basic(user: str, password: str) -> tuple[str, str]:
+    return authorization("Basic " + base64.b64encode(f"{user}:{password}".encode()).decode())
 
 
-STRICT = PolicyRun(policy())
+def authorization(value: str) -> tuple[str, str]:
+    return ("authorization", value)
+
+
+def get(*headers: tuple[str, str], target: str = "/") -> Request:
+    return Request("GET", target, headers)
+
+
+STRICT = served(policy(), log="{user: basicAuth.username}")
+BEARER = authorization("Bearer x")
 
 
 @pytest.mark.claims("errors: Authentication mode `Strict` with missing or invalid credentials")
 @pytest.mark.parametrize(
-    "headers", [b"", basic("ann", "wrong"), basic("bob", "password"), b"Authorization: Basic a\r\n"]
+    "headers", [[], [basic("ann", "wrong")], [basic("bob", "password")], [authorization("Basic a")]]
 )
-def test_strict_refuses(headers: bytes, refused: Any) -> None:
-    refused(STRICT.request(exchange(headers=headers)), case="basic")
+def test_strict_refuses(headers: Pairs, refused: Any, carrier: Carrier) -> None:
+    seen = carrier.shared(STRICT).carry(get(*headers))
+    refused(seen.answer, case="basic")
+    assert seen.reached == () and seen.line.endswith("ms")
 
 
 @pytest.mark.parametrize("name", ["ann", "d\u00f6rte"])
-def test_valid_credentials_pass_and_are_taken_out(name: str) -> None:
-    run = PolicyRun(policy())
+def test_valid_credentials_pass_and_are_taken_out(name: str, carrier: Carrier) -> None:
+    run = carrier.proxy(STRICT)
     for _ in range(2):  # checked, then remembered
-        x = exchange(headers=b"a: 1\r\n" + basic(name, "password") + b"b: 2\r\n")
-        assert run.request(x) is None
-        assert x.request.block == b"\r\nHost: a.example\r\na: 1\r\nb: 2\r\n"
-        assert (x.basic_auth_username, x.request.low) == (name, x.request.block.lower())
+        seen = run.carry(get(("a", "1"), basic(name, "password"), ("b", "2")))
+        assert (seen.answer.status, seen.received.passed) == (200, {"a": "1", "b": "2"})
+        assert seen.line.endswith(f"ms user={name if name.isascii() else json.dumps(name)}")
 
 
 @pytest.mark.parametrize(
     ("headers", "reason", "cause"),
     [
-        (b"", "BasicMissing", "no credentials"),
-        (b"Authorization: Bearer x\r\n", "BasicMissing", "no credentials"),
-        (basic("ann", "Password"), "BasicInvalid", "the user or password is wrong"),
-        (basic("Ann", "password"), "BasicInvalid", "the user or password is wrong"),
-        (basic("ann", "password\x00"), "BasicInvalid", "the credentials are malformed"),
-        (basic("ann", "x" * 513), "BasicInvalid", "the credentials are malformed"),
-        (b"Authorization: Basic YW5u\r\n", "BasicInvalid", "the credentials are malformed"),  # no colon
-        (b"Authorization: Basic YW5u OnBhc3N3b3Jk\r\n", "BasicInvalid", "the credentials are malformed"),
-        (b"Authorization: Basic\r\n", "BasicInvalid", "the credentials are malformed"),
-        (basic("ann", "password") * 2, "BasicInvalid", "several credentials in one request, or one that is no text"),
+        ([], "BasicMissing", "no credentials"),
+        ([BEARER], "BasicMissing", "no credentials"),
+        ([basic("ann", "Password")], "BasicInvalid", "the user or password is wrong"),
+        ([basic("Ann", "password")], "BasicInvalid", "the user or password is wrong"),
+        ([basic("ann", "password\x00")], "BasicInvalid", "the credentials are malformed"),
+        ([basic("ann", "x" * 513)], "BasicInvalid", "the credentials are malformed"),
+        ([authorization("Basic YW5u")], "BasicInvalid", "the credentials are malformed"),  # no colon
+        ([authorization("Basic YW5u OnBhc3N3b3Jk")], "BasicInvalid", "the credentials are malformed"),
+        ([authorization("Basic")], "BasicInvalid", "the credentials are malformed"),
+        (
+            [basic("ann", "password")] * 2,
+            "BasicInvalid",
+            "several credentials in one request, or one that is no text",
+        ),
     ],
 )
-def test_refusals(headers: bytes, reason: str, cause: str) -> None:
-    x = exchange(headers=headers)
+def test_refusals(headers: Pairs, reason: str, cause: str, carrier: Carrier) -> None:
+    run = carrier.shared(STRICT)
     for _ in range(2):  # decided, then remembered
-        answer = STRICT.request(x)
-        assert answer is not None and (answer.reason, answer.detail.rpartition(": ")[2]) == (reason, cause)
-        assert answer.headers == b'www-authenticate: Basic realm="Restricted"\r\n'
-    assert headers in x.request.block and x.attributes is None
+        seen = run.carry(get(*headers))
+        assert (seen.answer.status, seen.reason, seen.error.rpartition(": ")[2]) == (401, reason, cause)
+        assert seen.answer.headers["www-authenticate"] == 'Basic realm="Restricted"'
+        assert seen.reached == () and seen.line.endswith("ms")
 
 
-@pytest.mark.parametrize(
-    ("headers", "passes"), [(b"", True), (b"Authorization: Bearer x\r\n", True), (basic("ann", "no"), False)]
-)
-def test_optional(headers: bytes, passes: bool) -> None:
-    x = exchange(headers=headers)
-    assert (PolicyRun(policy(mode="Optional")).request(x) is None) is passes
-    assert headers in x.request.block
+@pytest.mark.parametrize(("headers", "passes"), [([], True), ([BEARER], True), ([basic("ann", "no")], False)])
+def test_optional(headers: Pairs, passes: bool, carrier: Carrier) -> None:
+    seen = carrier.shared(served(policy(mode="Optional"))).carry(get(*headers))
+    assert seen.answer.status == (200 if passes else 401)
+    assert [each.passed for each in seen.reached] == ([Headers(headers)] if passes else [])
 
 
-def test_the_realm_is_quoted() -> None:
-    answer = PolicyRun(policy(realm='the "inner" \\ circle')).request(exchange())
-    assert answer is not None
-    assert answer.headers == b'www-authenticate: Basic realm="the \\"inner\\" \\\\ circle"\r\n'
+def test_the_realm_is_quoted(carrier: Carrier) -> None:
+    answer = carrier.proxy(served(policy(realm='the "inner" \\ circle'))).carry(get()).answer
+    assert answer.headers["www-authenticate"] == 'Basic realm="the \\"inner\\" \\\\ circle"'
 
 
 @pytest.mark.parametrize(
     ("location", "headers", "query"),
     [
-        ({"header": {"name": "x-login"}}, b"X-Login: YW5uOnBhc3N3b3Jk\r\n", ""),
-        ({"queryParameter": {"name": "login"}}, b"", "login=YW5uOnBhc3N3b3Jk"),
-        ({"cookie": {"name": "login"}}, b'Cookie: login="YW5uOnBhc3N3b3Jk"\r\n', ""),
+        ({"header": {"name": "x-login"}}, [("x-login", "YW5uOnBhc3N3b3Jk")], ""),
+        ({"queryParameter": {"name": "login"}}, [], "?login=YW5uOnBhc3N3b3Jk"),
+        ({"cookie": {"name": "login"}}, [("cookie", 'login="YW5uOnBhc3N3b3Jk"')], ""),
     ],
 )
-def test_locations(location: dict[str, Any], headers: bytes, query: str) -> None:
-    x = exchange(headers=headers, query=query)
-    assert PolicyRun(policy(location=location)).request(x) is None
-    assert (x.request.block, x.target) == (b"\r\nHost: a.example\r\n", b"/")
+def test_locations(location: dict[str, Any], headers: Pairs, query: str, carrier: Carrier) -> None:
+    seen = carrier.proxy(served(policy(location=location))).carry(get(*headers, target="/" + query))
+    assert (seen.answer.status, seen.received.passed, seen.received.target) == (200, {}, "/")
 
 
 # What slow hashes do on a loop.
@@ -139,14 +151,15 @@ def build(threads: Threads | None = None, users: list[str] = SLOW, **fields: Any
         origin=Origin("GatewayPolicy default/p", "basicAuthentication"),
         offload=None if threads is None else threads.offload,
         spawn=None if threads is None else threads.spawn,
+        make_future=lambda: asyncio.get_running_loop().create_future(),
         secret=lambda key: {".htaccess": "\n".join(users).encode()},
     )
     return basic_authentication.build(message, env)
 
 
-def ask(step: Filter, headers: bytes) -> Reply | Awaitable[Reply | None] | None:
+def ask(step: Filter, header: tuple[str, str]) -> Reply | Awaitable[Reply | None] | None:
     assert step.request is not None
-    return step.request(exchange(headers=headers))
+    return step.request(exchange(headers="{}: {}\r\n".format(*header).encode()))
 
 
 async def test_a_slow_check_leaves_the_loop_and_is_remembered() -> None:
@@ -205,6 +218,21 @@ async def test_a_check_that_breaks_refuses() -> None:
     assert isinstance(task.exception(), MemoryError)
 
 
+@pytest.mark.parametrize(
+    ("user", "text"), [(b"ann", "ann"), ("\u00e4nn".encode(), "\u00e4nn"), (b"\xe4nn", "\u00e4nn")]
+)
+async def test_names_are_utf_8_where_they_can_be(user: bytes, text: str) -> None:
+    """RFC 7617 2.1 leaves the encoding open."""
+    hashed = b"{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="
+    message = authentication_pb2.BasicAuthentication(secret="secret/default/users")
+    env = Env(lambda: 0.0, lambda: 0.0, secret=lambda _key: {".htaccess": user + b":" + hashed})
+    step = basic_authentication.build(message, env)
+    credentials = base64.b64encode(user + b":password").decode()
+    x = exchange(headers=f"Authorization: Basic {credentials}\r\n".encode())
+    assert step.request is not None and step.request(x) is None
+    assert x.attributes == {"basicAuth": {"username": text}}
+
+
 async def test_names_that_are_not_there_are_checked_too() -> None:
     threads = Threads()
     threads.gate.set()
@@ -255,24 +283,17 @@ def test_limits() -> None:
     assert problems(policy([]))
 
 
-def test_the_example_of_the_page(root: Path) -> None:
-    run = PolicyRun(example(root / "docs/policies/basic_authentication.md"))
-    for headers, passes in (
-        (basic("ann", "password"), True),
-        (basic("bob", "secret"), True),
-        (basic("bob", "x"), False),
+def test_the_example_of_the_page(root: Path, carrier: Carrier) -> None:
+    run = carrier.proxy(served(example(root / "docs/policies/basic_authentication.md")))
+    for header, status in (
+        (basic("ann", "password"), 200),
+        (basic("bob", "secret"), 200),
+        (basic("bob", "x"), 401),
     ):
-        assert (run.request(exchange(headers=headers)) is None) is passes
+        assert run.carry(get(header)).answer.status == status
 
 
-def test_over_the_wire() -> None:
-    proxy = MemoryProxy(text_of(policy() + "backends: [{host: '127.0.0.1:9000'}]"))
-    client = proxy.connect()
-    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n" + basic("ann", "password") + b"\r\n")
-    assert b"uthorization" not in proxy.upstream.take()
-    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-    client.take()
-    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n" + basic("ann", "hunter2") + b"\r\n")
-    assert b'\r\nwww-authenticate: Basic realm="Restricted"\r\n' in client.take()
-    (line,) = [line for line in proxy.log_lines() if "401" in line]
-    assert "reason=BasicInvalid" in line and "hunter2" not in line
+def test_no_password_is_logged(carrier: Carrier) -> None:
+    seen = carrier.shared(STRICT).carry(get(basic("ann", "hunter2")))
+    assert seen.answer.headers["www-authenticate"] == 'Basic realm="Restricted"'
+    assert seen.reason == "BasicInvalid" and " http.status=401 " in seen.line and "hunter2" not in seen.line

@@ -1,4 +1,4 @@
-"""Buffer from the standalone file to the bytes on both sides."""
+"""Buffer from the standalone file to the bodies on both sides."""
 
 from __future__ import annotations
 
@@ -9,130 +9,115 @@ import pytest
 from dataplane.chain.filter import BUFFER_LIMIT, Env
 from dataplane.filters import buffer
 from gatewright.wire.v1 import traffic_pb2
-from tests.fakes.memory_proxy import ROUTES, MemoryProxy
+from tests.carriers import Answer, Carrier, Request, Response, Run
+from tests.fakes.policy_run import served
 
-POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
-GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-TOO_LARGE = b"HTTP/1.1 413 "
-
-
-def proxy(policies: str) -> MemoryProxy:
-    return MemoryProxy(ROUTES.replace("      backends:", f"      policies: {{{policies}}}\n      backends:"))
-
+GET = Request()
+TOO_LARGE = b"request body is too large"
 
 REQUESTS = "buffer: {request: {maxBytes: 8}}"
 RESPONSES = "buffer: {response: {maxBytes: 8}}"
 
 
-def test_a_request_is_held_until_it_is_whole() -> None:
-    run = proxy(REQUESTS)
-    client = run.connect()
-    client.send(POST + b"Content-Length: 8\r\n\r\nabcd")
-    assert not run.connector.upstreams
-    client.send(b"efgh")
-    assert run.upstream.received.endswith(b"\r\n\r\nabcdefgh")
+def proxy(carrier: Carrier, policies: str) -> Run:
+    return carrier.proxy(served(f"policies: {{{policies}}}"))
 
 
-@pytest.mark.parametrize("chunked", [False, True])
-def test_a_request_over_the_limit_is_refused(chunked: bool) -> None:
-    run = proxy(REQUESTS)
-    client = run.connect()
-    if chunked:
-        client.send(POST + b"Transfer-Encoding: chunked\r\n\r\n8\r\nabcdefgh\r\n")
-        assert client.received == b""
-        client.send(b"1\r\ni\r\n")
+def post(length: int) -> Request:
+    """The head of a request with a body of this length."""
+    return Request("POST", headers=[("content-length", str(length))])
+
+
+def test_a_request_is_held_until_it_is_whole(carrier: Carrier) -> None:
+    run = proxy(carrier, REQUESTS)
+    asked = run.begin(post(8))
+    asked.content(b"abcd")
+    assert not run.connections and not run.arrivals
+    asked.content(b"efgh")
+    asked.end()
+    assert run.arrival.received.body == b"abcdefgh" and run.arrival.received.ended
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_a_request_over_the_limit_is_refused(sized: bool, carrier: Carrier) -> None:
+    run = proxy(carrier, REQUESTS)
+    if sized:
+        asked = run.begin(post(9))  # known by its length: not read
     else:
-        client.send(POST + b"Content-Length: 9\r\n\r\n")  # known by its length: not read
-    assert client.received.startswith(TOO_LARGE)
-    assert client.received.endswith(b"\r\n\r\nrequest body is too large")
-    assert not run.connector.upstreams
-    client.lose()
+        asked = run.begin(Request("POST"))
+        asked.content(b"abcdefgh")
+        assert asked.answer == Answer()
+        asked.content(b"i")
+    assert (asked.answer.status, asked.answer.body, asked.answer.ended) == (413, TOO_LARGE, True)
+    assert not run.connections
     (line,) = run.log_lines()
-    assert "reason=BodyTooLarge" in line
+    assert " reason=BodyTooLarge " in line
 
 
-def test_a_request_without_a_body_passes() -> None:
-    run = proxy(REQUESTS)
-    run.connect().send(GET)
-    assert run.upstream.received.startswith(b"GET / ")
+def test_a_request_without_a_body_passes(carrier: Carrier) -> None:
+    seen = proxy(carrier, REQUESTS).carry(GET)
+    assert (seen.received.method, seen.received.target, seen.received.body) == ("GET", "/", b"")
 
 
-def test_what_another_step_made_of_a_request_is_not_measured_before_it_is_made() -> None:
-    run = proxy(REQUESTS + ", transformation: {request: {body: '\"0123456789\"'}}")
-    run.connect().send(POST + b"Content-Length: 2\r\n\r\nab")
-    assert run.upstream.received.endswith(b"\r\n\r\n0123456789")
+def test_what_another_step_made_of_a_request_is_not_measured_before_it_is_made(carrier: Carrier) -> None:
+    run = proxy(carrier, REQUESTS + ", transformation: {request: {body: '\"0123456789\"'}}")
+    assert run.carry(Request("POST", body=b"ab")).received.body == b"0123456789"
 
 
-def test_a_response_is_held_until_it_is_whole() -> None:
-    run = proxy(RESPONSES)
-    client = run.connect()
-    client.send(GET)
-    run.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nabcd")
-    assert client.received == b""
-    run.upstream.answer(b"efgh")
-    assert client.received == b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nabcdefgh"
+def test_a_response_is_held_until_it_is_whole(carrier: Carrier) -> None:
+    run = proxy(carrier, RESPONSES)
+    asked = run.send(GET)
+    run.arrival.head(Response(200, [("content-length", "8")]))
+    run.arrival.content(b"abcd")
+    assert asked.answer == Answer()
+    run.arrival.content(b"efgh")
+    run.arrival.end()
+    assert asked.answer == Answer(200, asked.answer.headers, b"abcdefgh", ended=True)
+    assert asked.answer.headers == {"content-length": "8"}
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabcdefghi\r\n",
-        b"HTTP/1.1 200 OK\r\n\r\nabcdefghi",
-    ],
-)
-def test_a_response_over_the_limit_is_replaced(answer: bytes) -> None:
-    run = proxy(RESPONSES)
-    client = run.connect()
-    client.send(GET)
-    run.upstream.answer(answer)
-    assert client.received.startswith(b"HTTP/1.1 502 ")
-    assert client.received.endswith(b"\r\n\r\nresponse body is too large")
-    assert not run.upstream.open
-    assert client.open
-    client.lose()
+@pytest.mark.parametrize("sized", [True, False])
+def test_a_response_over_the_limit_is_replaced(sized: bool, carrier: Carrier) -> None:
+    run = proxy(carrier, RESPONSES)
+    asked = run.send(GET)
+    run.arrival.head(Response(200, [("content-length", "9")] if sized else ()))
+    if not sized:
+        run.arrival.content(b"abcdefghi")
+    assert (asked.answer.status, asked.answer.body) == (502, b"response body is too large")
+    assert asked.answer.ended and run.arrival.is_cancelled
     (line,) = run.log_lines()
-    assert "reason=ResponseTooLarge" in line
+    assert " reason=ResponseTooLarge " in line
+    assert run.ask(GET, Response(204)).status == 204 and run.own.connections == 1
 
 
-def test_a_larger_limit_of_another_step_does_not_raise_this_one() -> None:
-    run = proxy(RESPONSES + ", transformation: {response: {set: [{name: x-size, value: 'size(response.body)'}]}}")
-    client = run.connect()
-    client.send(GET)
-    run.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabcdefghi")
-    assert client.received.startswith(b"HTTP/1.1 502 ")
+def test_a_larger_limit_of_another_step_does_not_raise_this_one(carrier: Carrier) -> None:
+    run = proxy(
+        carrier, RESPONSES + ", transformation: {response: {set: [{name: x-size, value: 'size(response.body)'}]}}"
+    )
+    assert run.ask(GET, Response(200, body=b"abcdefghi")).status == 502
 
 
-@pytest.mark.parametrize(
-    ("request_", "answer"),
-    [
-        (GET, b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nContent-Length: 99\r\n\r\ndata"),
-        (GET, b"HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n"),
-        (b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n"),
-    ],
-)
-def test_what_has_no_end_or_no_body_passes(request_: bytes, answer: bytes) -> None:
-    run = proxy(RESPONSES)
-    client = run.connect()
-    client.send(request_)
-    run.upstream.answer(answer)
-    assert client.received == answer
+EVENTS = Response(200, [("content-type", "text/event-stream; charset=utf-8"), ("content-length", "99")])
 
 
-def test_a_tunnel_passes() -> None:
-    run = proxy("buffer: {request: {maxBytes: 8}, response: {maxBytes: 8}}")
-    client = run.connect()
-    client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-    run.upstream.answer(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-    run.upstream.answer(b"0123456789")
-    assert client.received.endswith(b"\r\n\r\n0123456789")
+def test_what_has_no_end_passes(carrier: Carrier) -> None:
+    run = proxy(carrier, RESPONSES)
+    asked = run.send(GET)
+    run.arrival.head(EVENTS)
+    run.arrival.content(b"data")
+    assert (asked.answer.status, asked.answer.headers, asked.answer.body) == (200, dict(EVENTS.headers), b"data")
 
 
-def test_our_own_answers_are_not_measured() -> None:
-    run = proxy(RESPONSES + ", directResponse: {status: 200, body: '0123456789'}")
-    client = run.connect()
-    client.send(GET)
-    assert client.received.startswith(b"HTTP/1.1 200 ")
+@pytest.mark.parametrize(("method", "status"), [("GET", 304), ("HEAD", 200)])
+def test_what_has_no_body_passes(method: str, status: int, carrier: Carrier) -> None:
+    seen = proxy(carrier, RESPONSES).carry(Request(method), Response(status, [("content-length", "99")]))
+    assert (seen.answer.status, seen.answer.headers) == (status, {"content-length": "99"})
+    assert seen.answer.body == b"" and seen.answer.ended
+
+
+def test_our_own_answers_are_not_measured(carrier: Carrier) -> None:
+    seen = proxy(carrier, RESPONSES + ", directResponse: {status: 200, body: '0123456789'}").carry(GET)
+    assert (seen.answer.status, seen.answer.body) == (200, b"0123456789")
 
 
 def built(**sides: Any) -> Any:
@@ -141,30 +126,23 @@ def built(**sides: Any) -> Any:
 
 
 @pytest.mark.claims("limits: Buffer `maxBytes` default")
-def test_the_default_is_two_mebibytes() -> None:
+def test_the_default_is_two_mebibytes(carrier: Carrier) -> None:
     made = built(request={}, response={})
     assert BUFFER_LIMIT == made.response_body == 2 * 1024 * 1024
-    run = proxy("buffer: {request: {}}")
-    client = run.connect()
-    client.send(POST + b"Content-Length: 2097152\r\n\r\n")
-    assert client.received == b""
-    client = run.connect()
-    client.send(POST + b"Content-Length: 2097153\r\n\r\n")
-    assert client.received.startswith(TOO_LARGE)
+    run = proxy(carrier, "buffer: {request: {}}")
+    assert run.begin(post(2097152)).answer == Answer()
+    assert run.begin(post(2097153)).answer.status == 413
 
 
-def test_a_limit_of_nothing_lets_no_body_pass() -> None:
-    run = proxy("buffer: {request: {maxBytes: 0}, response: {maxBytes: 0}}")
-    client = run.connect()
-    client.send(POST + b"Content-Length: 1\r\n\r\n")
-    assert client.received.startswith(TOO_LARGE)
-    client = run.connect()
-    client.send(GET)
-    run.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na")
-    assert client.received.startswith(b"HTTP/1.1 502 ")
+def test_a_limit_of_nothing_lets_no_body_pass(carrier: Carrier) -> None:
+    run = proxy(carrier, "buffer: {request: {maxBytes: 0}, response: {maxBytes: 0}}")
+    assert run.begin(post(1)).answer.status == 413
+    assert run.ask(GET, Response(200, body=b"a")).status == 502
+    assert run.ask(GET, Response(200)).status == 200
 
 
 def test_nothing_to_do_is_no_filter() -> None:
     assert built() is None
-    assert built(request={"max_bytes": 1}).response is None
+    only_request = built(request={"max_bytes": 1})
+    assert (only_request.response, only_request.response_body) == (None, 0), "responses are streamed"
     assert built(response={"max_bytes": 1}).request is None

@@ -8,35 +8,46 @@ from dataplane.chain.filter import Env, Refused
 from dataplane.chain.replies import REPLIES
 from dataplane.filters import csrf
 from gatewright.wire.v1 import traffic_pb2
-from tests.fakes.memory_proxy import MemoryProxy
-from tests.fakes.policy_run import PolicyRun, text_of
-from tests.fakes.table_state import exchange
+from tests.carriers import Carried, Carrier, Request
+from tests.carriers.values import Pairs
+from tests.fakes.policy_run import served
 
 PASSES, FAILS = True, False
 
 OWN, OTHER, TRUSTED = "http://a.example", "https://evil.example", "https://trusted.example"
 
-PLAIN = PolicyRun("policies: {csrf: {}}")
-TRUSTING = PolicyRun(
+PLAIN = served("policies: {csrf: {}}")
+TRUSTING = served(
     "policies: {csrf: {additionalOrigins: ['https://trusted.example', 'https://Ports.example:443', 'app://local']}}"
 )
+HTTPS = (
+    """    policies: {phase: PreRouting, transformation: {request: {set: [{name: ':scheme', value: "'https'"}]}}}\n"""
+)
+SECURE = PLAIN.replace("    routes:", HTTPS + "    routes:")
+"""As PLAIN, for requests whose scheme is https."""
+
+FAILED = REPLIES["CsrfFailed"]
 
 
-def passes(run: PolicyRun, method: str, site: str, origin: str, host: str = "a.example", scheme: str = "http") -> bool:
+def passes(carrier: Carrier, text: str, method: str, site: str, origin: str, host: str = "a.example") -> bool:
     """ "" for a header that is not there."""
-    lines = (f"Sec-Fetch-Site: {site}\r\n" if site else "") + (f"Origin: {origin}\r\n" if origin else "")
-    x = exchange(method, host=host, headers=lines.encode())
-    x.scheme = scheme.encode()
-    answer = run.request(x)
-    assert answer in (None, REPLIES["CsrfFailed"])
-    return answer is None
+    headers = [("sec-fetch-site", site)] if site else []
+    headers += [("origin", origin)] if origin else []
+    return is_passed(carrier.shared(text).carry(Request(method, "/", headers, authority=host)))
+
+
+def is_passed(seen: Carried) -> bool:
+    """Refused, or passed: nothing else."""
+    outcome = seen.answer.status, seen.reason, len(seen.reached)
+    assert outcome in ((FAILED.status, FAILED.reason, 0), (200, "", 1)), outcome
+    return not seen.reason
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 @pytest.mark.parametrize("site", ["", "same-origin", "same-site", "cross-site", "none"])
 @pytest.mark.parametrize("origin", ["", OWN, OTHER, "null"])
-def test_step_1_safe_methods_pass(method: str, site: str, origin: str) -> None:
-    assert passes(PLAIN, method, site, origin)
+def test_step_1_safe_methods_pass(method: str, site: str, origin: str, carrier: Carrier) -> None:
+    assert passes(carrier, PLAIN, method, site, origin)
 
 
 # Every row stands for POST, PUT, PATCH, DELETE and a method that nobody knows.
@@ -79,9 +90,9 @@ TABLE = [
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "PURGE"])
 @pytest.mark.parametrize(("site", "origin", "plain", "trusting"), TABLE)
-def test_steps_2_and_3(method: str, site: str, origin: str, plain: bool, trusting: bool) -> None:
-    assert passes(PLAIN, method, site, origin) is plain
-    assert passes(TRUSTING, method, site, origin) is trusting
+def test_steps_2_and_3(method: str, site: str, origin: str, plain: bool, trusting: bool, carrier: Carrier) -> None:
+    assert passes(carrier, PLAIN, method, site, origin) is plain
+    assert passes(carrier, TRUSTING, method, site, origin) is trusting
 
 
 @pytest.mark.parametrize(
@@ -108,12 +119,12 @@ def test_steps_2_and_3(method: str, site: str, origin: str, plain: bool, trustin
         ("http://", "a.example", "http", FAILS),
         ("http://a.example/path", "a.example", "http", FAILS),
         ("http://a.example@evil.example", "evil.example", "http", FAILS),
-        ("http://a.example", "", "http", FAILS),
         ("app://a.example", "a.example", "http", PASSES),
     ],
 )
-def test_origin_is_compared_with_host(origin: str, host: str, scheme: str, expected: bool) -> None:
-    assert passes(PLAIN, "POST", "", origin, host, scheme) is expected
+def test_origin_is_compared_with_host(origin: str, host: str, scheme: str, expected: bool, carrier: Carrier) -> None:
+    text = SECURE if scheme == "https" else PLAIN
+    assert passes(carrier, text, "POST", "", origin, host) is expected
 
 
 @pytest.mark.parametrize(
@@ -130,31 +141,29 @@ def test_origin_is_compared_with_host(origin: str, host: str, scheme: str, expec
         ("https://trusted.example" + "x" * 600, FAILS),
     ],
 )
-def test_additional_origins(origin: str, expected: bool) -> None:
-    assert passes(TRUSTING, "POST", "cross-site", origin) is expected
+def test_additional_origins(origin: str, expected: bool, carrier: Carrier) -> None:
+    assert passes(carrier, TRUSTING, "POST", "cross-site", origin) is expected
 
 
 @pytest.mark.parametrize(
     "headers",
     [
-        b"Sec-Fetch-Site: same-origin\r\nSec-Fetch-Site: cross-site\r\n",
-        b"Origin: http://a.example\r\nOrigin: https://evil.example\r\n",
-        b"Origin:\r\n",
+        [("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")],
+        [("origin", "http://a.example"), ("origin", "https://evil.example")],
+        [("origin", "")],
     ],
 )
-def test_what_no_browser_sends_is_refused(headers: bytes) -> None:
-    assert PLAIN.request(exchange("POST", headers=headers)) == REPLIES["CsrfFailed"]
+def test_what_no_browser_sends_is_refused(headers: Pairs, carrier: Carrier) -> None:
+    seen = carrier.shared(PLAIN).carry(Request("POST", "/", headers, authority="a.example"))
+    assert not is_passed(seen)
 
 
-def test_what_the_client_gets() -> None:
-    proxy = MemoryProxy(text_of("policies: {csrf: {}}\nbackends: [{host: '127.0.0.1:9000'}]"))
-    client = proxy.connect()
-    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nSec-Fetch-Site: cross-site\r\n\r\n")
-    assert client.received.startswith(b"HTTP/1.1 403 Forbidden\r\ncontent-type: text/plain\r\ncontent-length: 22\r\n")
-    assert client.received.endswith(b"\r\n\r\nCSRF validation failed")
-    assert proxy.connector.upstreams == []
-    (line,) = proxy.log_lines()
-    assert "CsrfFailed" in line
+def test_what_the_client_gets(carrier: Carrier) -> None:
+    run = carrier.proxy(PLAIN)
+    seen = run.carry(Request("POST", "/", [("content-length", "0"), ("sec-fetch-site", "cross-site")]))
+    assert (seen.answer.status, seen.answer.body, seen.answer.ended) == (403, b"CSRF validation failed", True)
+    assert seen.answer.headers.but("date") == {"content-type": "text/plain", "content-length": "22"}
+    assert run.connections == 0 and seen.reason == "CsrfFailed"
 
 
 @pytest.mark.parametrize("origin", ["evil.example", "null", "https://a.example/path", "https://"])

@@ -1,8 +1,7 @@
-"""Direct responses from the standalone file to the bytes that a client gets."""
+"""Direct responses from the standalone file to what a client gets."""
 
 from __future__ import annotations
 
-import re
 import textwrap
 
 import pytest
@@ -10,81 +9,88 @@ import pytest
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters import direct_response
 from gatewright.wire.v1 import traffic_pb2
-from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
+from tests.carriers import Answer, Carrier, Headers, Request, Run
+from tests.carriers.values import Pairs
+from tests.fakes.policy_run import text_of
 
-FILE = """
-binds:
-- port: 8080
-  listeners:
-  - name: http
-    routes:
-    - name: r
-      policies:
-{policies}
-"""
-GET = b"GET /a?b=c HTTP/1.1\r\nHost: a\r\nx-name: Bo\r\n\r\n"
+GET = Request("GET", "/a?b=c", [("x-name", "Bo")])
 
 
-def proxy(policies: str) -> MemoryProxy:
+def proxy(carrier: Carrier, policies: str) -> Run:
     """With one route that leads nowhere."""
-    return MemoryProxy(FILE.format(policies=textwrap.indent(textwrap.dedent(policies), " " * 8)))
+    return carrier.proxy(text_of("policies:\n" + textwrap.indent(textwrap.dedent(policies).strip("\n"), "  ")))
 
 
-def answered(policies: str, request: bytes = GET) -> bytes:
-    """The answer, without what every answer of ours has."""
-    client = proxy(policies).connect()
-    client.send(request)
-    return re.sub(rb"date: [^\r]*\r\n", b"", client.received)
+def answered(carrier: Carrier, policies: str, request: Request = GET) -> Answer:
+    """The answer, which came whole."""
+    seen = proxy(carrier, policies).carry(request)
+    assert seen.answer.ended and seen.reached == ()
+    return seen.answer
+
+
+TEXT, JSON = ("content-type", "text/plain"), ("content-type", "application/json")
+BYTES = ("content-type", "application/octet-stream")
+
+
+def length(size: int) -> tuple[str, str]:
+    return ("content-length", str(size))
 
 
 @pytest.mark.parametrize(
-    ("fields", "answer"),
+    ("fields", "status", "headers", "body"),
     [
-        ("status: 200", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"),
-        ("status: 204", b"HTTP/1.1 204 No Content\r\n\r\n"),
-        ("{status: 204, body: a}", b"HTTP/1.1 204 No Content\r\n\r\n"),
-        ("{status: 205, body: a}", b"HTTP/1.1 205 Reset Content\r\ncontent-length: 0\r\n\r\n"),
-        ("{status: 304, bodyExpression: \"'a'\"}", b"HTTP/1.1 304 Not Modified\r\n\r\n"),
-        (
-            "{status: 404, body: gone}",
-            b"HTTP/1.1 404 Not Found\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\ngone",
-        ),
+        ("status: 200", 200, [length(0)], b""),
+        ("status: 204", 204, [], b""),
+        ("{status: 204, body: a}", 204, [], b""),
+        ("{status: 205, body: a}", 205, [length(0)], b""),
+        ("{status: 304, bodyExpression: \"'a'\"}", 304, [], b""),
+        ("{status: 404, body: gone}", 404, [TEXT, length(4)], b"gone"),
         (
             "{status: 200, bodyExpression: \"'hi ' + request.headers['x-name']\"}",
-            b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\n\r\nhi Bo",
+            200,
+            [TEXT, length(5)],
+            b"hi Bo",
         ),
         (
             "{status: 200, bodyExpression: \"{'path': request.path, 'n': 1}\"}",
-            b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 19\r\n\r\n{"path":"/a","n":1}',
+            200,
+            [JSON, length(19)],
+            b'{"path":"/a","n":1}',
         ),
         (  # of what comes later nothing is there
             '{status: 200, bodyExpression: "[has(variables().response), has(variables().request.endTime)]"}',
-            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n[false,false]",
+            200,
+            [JSON, length(13)],
+            b"[false,false]",
         ),
-        (
-            "{status: 200, bodyExpression: \"b'\\\\x00\\\\xff'\"}",
-            b"HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\ncontent-length: 2\r\n\r\n\x00\xff",
-        ),
+        ("{status: 200, bodyExpression: \"b'\\\\x00\\\\xff'\"}", 200, [BYTES, length(2)], b"\x00\xff"),
         (
             "{status: 503, headers: [{name: Retry-After, value: '30'}, {name: x-path, value: request.path}]}",
-            b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nRetry-After: 30\r\nx-path: /a\r\n\r\n",
+            503,
+            [length(0), ("retry-after", "30"), ("x-path", "/a")],
+            b"",
         ),
         (
             "{status: 200, body: '<p>', headers: [{name: Content-Type, value: \"'text/html'\"}]}",
-            b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nContent-Type: text/html\r\n\r\n<p>",
+            200,
+            [length(3), ("content-type", "text/html")],
+            b"<p>",
         ),
         (
             "{status: 200, headers: [{name: set-cookie, value: \"'a=1'\"}, {name: set-cookie, value: \"'b=2'\"}]}",
-            b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nset-cookie: a=1\r\nset-cookie: b=2\r\n\r\n",
+            200,
+            [length(0), ("set-cookie", "a=1"), ("set-cookie", "b=2")],
+            b"",
         ),
     ],
 )
-def test_answers(fields: str, answer: bytes) -> None:
+def test_answers(fields: str, status: int, headers: Pairs, body: bytes, carrier: Carrier) -> None:
     fields = fields if fields.startswith("{") else "{" + fields + "}"
-    assert answered(f"directResponse: {fields}") == answer
+    answer = answered(carrier, f"directResponse: {fields}")
+    assert (answer.status, answer.headers.but("date"), answer.body) == (status, Headers(headers), body)
 
 
-def test_a_header_without_a_value_is_absent() -> None:
+def test_a_header_without_a_value_is_absent(carrier: Carrier) -> None:
     policy = r"""
     directResponse:
       status: 200
@@ -93,58 +99,68 @@ def test_a_header_without_a_value_is_absent() -> None:
       - {name: x-b, value: "'a\\r\\nb: c'"}
       - {name: content-type, value: "request.headers['x-none']"}
     """
-    assert answered(policy) == b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+    answer = answered(carrier, policy)
+    assert (answer.status, answer.headers.but("date"), answer.body) == (200, {"content-length": "0"}, b"")
 
 
-def test_a_body_without_a_value_is_500() -> None:
-    run = proxy("directResponse: {status: 200, bodyExpression: \"request.headers['x-none']\"}")
-    client = run.connect()
-    client.send(GET)
-    assert client.received.startswith(b"HTTP/1.1 500 ")
-    assert client.received.endswith(b"\r\n\r\ndirect response failed")
-    client.lose()
-    (line,) = run.log_lines()
-    assert "reason=DirectResponseFailed" in line
+def test_a_body_without_a_value_is_500(carrier: Carrier) -> None:
+    run = proxy(carrier, "directResponse: {status: 200, bodyExpression: \"request.headers['x-none']\"}")
+    seen = run.carry(GET)
+    assert (seen.answer.status, seen.answer.body) == (500, b"direct response failed")
+    assert seen.reason == "DirectResponseFailed"
 
 
-def test_head_has_no_body() -> None:
-    answer = answered("directResponse: {status: 200, body: hello}", GET.replace(b"GET", b"HEAD"))
-    assert answer.endswith(b"content-length: 5\r\n\r\n")
+def test_head_has_no_body(carrier: Carrier) -> None:
+    answer = answered(carrier, "directResponse: {status: 200, body: hello}", Request("HEAD"))
+    assert (answer.headers["content-length"], answer.body) == ("5", b"")
 
 
 ECHO = "directResponse: {status: 200, bodyExpression: request.body}"
 
 
 class TestBodiesThatItReads:
-    POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
+    @staticmethod
+    def post(size: int, *headers: tuple[str, str]) -> Request:
+        return Request("POST", headers=[("content-length", str(size)), *headers])
 
-    def send(self, size: int) -> FakeTransport:
-        client = proxy(ECHO).connect()
-        client.send(self.POST % size)
-        return client
+    def test_are_waited_for(self, carrier: Carrier) -> None:
+        asked = proxy(carrier, ECHO).begin(self.post(4))
+        asked.content(b"ab")
+        assert asked.answer == Answer()
+        asked.content(b"cd")
+        asked.end()
+        assert asked.answer.body == b"abcd" and asked.answer.ended
 
-    def test_are_waited_for(self) -> None:
-        client = self.send(4)
-        client.send(b"ab")
-        assert client.received == b""
-        client.send(b"cd")
-        assert client.received.endswith(b"\r\n\r\nabcd")
+    def test_are_asked_for(self, carrier: Carrier) -> None:
+        asked = proxy(carrier, ECHO).begin(self.post(4, ("expect", "100-continue")))
+        assert asked.answer == Answer(interim=((100, Headers()),))
+        asked.content(b"abcd")
+        asked.end()
+        assert asked.answer.body == b"abcd" and asked.answer.ended
 
-    def test_are_asked_for(self) -> None:
-        client = proxy(ECHO).connect()
-        client.send((self.POST % 4).replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n"))
-        assert client.take() == b"HTTP/1.1 100 Continue\r\n\r\n"
-        client.send(b"abcd")
-        assert client.take().endswith(b"\r\n\r\nabcd")
+    def test_are_refused_when_too_large(self, carrier: Carrier) -> None:
+        assert proxy(carrier, ECHO).begin(self.post(2 * 1024 * 1024 + 1)).answer.status == 413
 
-    def test_are_refused_when_too_large(self) -> None:
-        assert self.send(2 * 1024 * 1024 + 1).received.startswith(b"HTTP/1.1 413 ")
+    def test_a_large_one_costs_the_header_that_reads_it_only(self, carrier: Carrier) -> None:
+        policy = """
+        directResponse:
+          status: 200
+          bodyExpression: request.path
+          headers: [{name: x-body, value: string(request.body)}]
+        """
+        small = proxy(carrier, policy).begin(self.post(2))
+        small.content(b"ab")
+        small.end()
+        assert (small.answer.body, small.answer.headers["x-body"]) == (b"/", "ab")
+        large = proxy(carrier, policy).begin(self.post(2 * 1024 * 1024 + 1)).answer
+        assert (large.status, large.body) == (200, b"/") and "x-body" not in large.headers
 
-    def test_need_not_be_there(self) -> None:
-        assert answered(ECHO).endswith(b"content-length: 0\r\n\r\n")
+    def test_need_not_be_there(self, carrier: Carrier) -> None:
+        answer = answered(carrier, ECHO)
+        assert (answer.headers["content-length"], answer.body) == ("0", b"")
 
 
-def test_conditions() -> None:
+def test_conditions(carrier: Carrier) -> None:
     policy = """
     directResponse:
       conditional:
@@ -152,24 +168,26 @@ def test_conditions() -> None:
       - {condition: "request.headers['x-none'] == ''", policy: {status: 202}}
       - {policy: {status: 203, body: rest}}
     """
-    assert answered(policy).startswith(b"HTTP/1.1 201 ")
-    assert answered(policy, GET.replace(b"/a", b"/b")).startswith(b"HTTP/1.1 203 ")
+    assert answered(carrier, policy).status == 201
+    assert answered(carrier, policy, GET.to("/b?b=c")).status == 203
 
 
-def test_no_condition_holds() -> None:
+def test_no_condition_holds(carrier: Carrier) -> None:
     policy = "directResponse: {conditional: [{condition: 'false', policy: {status: 201}}]}"
-    assert answered(policy).startswith(b"HTTP/1.1 500 "), "the route has no backend"
+    assert answered(carrier, policy).status == 500, "the route has no backend"
 
 
-def test_the_steps_outside_edit_it() -> None:
-    answer = answered("""
-    headerModifiers: {response: {set: [{name: x-edge, value: "1"}]}}
-    transformation: {response: {body: "string(response.body).upperAscii()"}}
-    cors: {allowOrigins: ["http://b"]}
-    directResponse: {status: 200, body: hello}
-    """)
-    assert b"x-edge: 1\r\n" in answer and b"vary: Origin\r\n" in answer
-    assert answer.endswith(b"\r\n\r\nHELLO")
+def test_the_steps_outside_edit_it(carrier: Carrier) -> None:
+    answer = answered(
+        carrier,
+        """
+        headerModifiers: {response: {set: [{name: x-edge, value: "1"}]}}
+        transformation: {response: {body: "string(response.body).upperAscii()"}}
+        cors: {allowOrigins: ["http://b"]}
+        directResponse: {status: 200, body: hello}
+        """,
+    )
+    assert (answer.headers["x-edge"], answer.headers["vary"], answer.body) == ("1", "Origin", b"HELLO")
 
 
 def built(**fields: object) -> object:

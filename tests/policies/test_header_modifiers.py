@@ -1,16 +1,18 @@
-"""Header modifiers from the standalone file to the bytes of a head."""
+"""Header modifiers from the standalone file to the headers on both sides."""
 
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from dataplane.chain import header_edits
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters import header_modifiers
 from gatewright.api import http_filters
 from gatewright.wire.v1 import traffic_pb2
-from tests.fakes.memory_proxy import MemoryProxy
-from tests.fakes.policy_run import PolicyRun, problems
+from tests.carriers import Carrier, Headers, Request, Response
+from tests.carriers.values import Pairs
+from tests.fakes.policy_run import problems, served
 from tests.fakes.table_state import exchange
 
 BOTH = """
@@ -26,35 +28,42 @@ policies:
       remove: [x-internal]
 """
 
-SENT = b"X-set: old\r\naccept: text/html\r\nx-gone: 1\r\nX-Add: mine\r\nx-keep: 1\r\nX-GONE: 2\r\nx-set: older\r\n"
+SENT = [
+    ("x-set", "old"),
+    ("accept", "text/html"),
+    ("x-gone", "1"),
+    ("x-add", "mine"),
+    ("x-keep", "1"),
+    ("x-gone", "2"),
+    ("x-set", "older"),
+]
 
 
-def test_request() -> None:
-    x = exchange(headers=SENT)
-    assert PolicyRun(BOTH).request(x) is None
-    expected = b"\r\nHost: a.example\r\nX-Add: mine\r\nx-keep: 1\r\nx-add: a, b\r\nX-Set: new\r\nAccept: */*\r\n"
-    assert x.request.block == expected
-    assert x.request.low == expected.lower()
+def test_request(carrier: Carrier) -> None:
+    seen = carrier.shared(served(BOTH)).carry(Request(headers=SENT))
+    assert seen.received.passed == Headers(
+        [("x-add", "mine"), ("x-keep", "1"), ("x-add", "a, b"), ("x-set", "new"), ("accept", "*/*")]
+    )
 
 
-def test_response() -> None:
-    x = PolicyRun(BOTH).respond(200, b"Server: x\r\nX-Internal: 1\r\ncontent-length: 0\r\nx-added: 0\r\n")
-    assert x.response is not None
-    assert x.response.block == b"\r\ncontent-length: 0\r\nx-added: 0\r\nX-Added: 1\r\nserver: gw\r\n"
-    assert x.response.low == x.response.block.lower()
+def test_response(carrier: Carrier) -> None:
+    came = [("server", "x"), ("x-internal", "1"), ("content-length", "0"), ("x-added", "0")]
+    seen = carrier.shared(served(BOTH)).carry(Request(), Response(200, came))
+    assert seen.answer.headers == Headers(
+        [("content-length", "0"), ("x-added", "0"), ("x-added", "1"), ("server", "gw")]
+    )
 
 
-def test_no_header_at_all() -> None:
-    x = PolicyRun(BOTH).respond(204)
-    assert x.response is not None and x.response.items() == [(b"x-added", b"1"), (b"server", b"gw")]
+def test_no_header_at_all(carrier: Carrier) -> None:
+    seen = carrier.shared(served(BOTH)).carry(Request(), Response(204))
+    assert (seen.answer.status, seen.answer.headers) == (204, {"x-added": "1", "server": "gw"})
 
 
-def test_setting_the_host_changes_the_authority() -> None:
-    run = PolicyRun("policies: {headerModifiers: {request: {set: [{name: Host, value: 'Other.example:81'}]}}}")
-    x = exchange()
-    run.request(x)
-    assert (x.authority, x.host) == (b"Other.example:81", b"other.example")
-    assert x.request.get_all(b"host") == [b"Other.example:81"]
+def test_setting_the_host_changes_the_authority(carrier: Carrier) -> None:
+    edit = "policies: {headerModifiers: {request: {set: [{name: Host, value: 'Other.example:81'}]}}}"
+    seen = carrier.proxy(served(edit, log="{host: request.host}")).carry(Request(authority="a.example"))
+    assert (seen.received.authority, seen.received.passed) == ("Other.example:81", {})
+    assert seen.line.endswith("ms host=Other.example:81")
 
 
 @pytest.mark.parametrize(
@@ -122,29 +131,41 @@ def test_response_framing_is_refused_too() -> None:
         build("response", set=["content-length=1"])
 
 
-def edited(headers: bytes, **lists: list[str]) -> list[tuple[bytes, bytes]]:
-    made = build(**lists)
-    assert made is not None
-    x = exchange(headers=headers)
-    made.request(x)  # type: ignore[attr-defined]
-    return x.request.items()[1:]
+def edited(carrier: Carrier, headers: Pairs, lists: dict[str, list[str]]) -> Headers:
+    """What an endpoint gets of these headers; `name=value` in set and add, `name` in remove."""
+    request: dict[str, object] = {}
+    for operation, entries in lists.items():
+        pairs = [entry.partition("=") for entry in entries]
+        request[operation] = (
+            entries if operation == "remove" else [{"name": name, "value": value} for name, _, value in pairs]
+        )
+    route = yaml.safe_dump({"policies": {"headerModifiers": {"request": request}}})
+    return carrier.proxy(served(route)).carry(Request(headers=headers)).received.passed
 
 
 @pytest.mark.parametrize(
     ("lists", "headers", "expected"),
     [
-        ({"add": ["a=1"], "set": ["A=2"]}, b"a: 0\r\n", [(b"a", b"2")]),  # add, then set
-        ({"set": ["a=1"], "remove": ["A"]}, b"a: 0\r\n", []),  # then remove
-        ({"add": ["a=1"], "remove": ["a"]}, b"a: 0\r\n", []),
-        ({"set": ["a=1", "A=2"]}, b"", [(b"a", b"1")]),  # the first of a name
-        ({"add": ["a=1", "A=2"]}, b"a: 0\r\n", [(b"a", b"0"), (b"a", b"1")]),
-        ({"remove": ["a"]}, b"aa: 1\r\nb: a: 1\r\nA: 2\r\n", [(b"aa", b"1"), (b"b", b"a: 1")]),
-        ({"set": ["a="]}, b"a: 1\r\n", [(b"a", b"")]),
-        ({"set": ["a=\u00e9"]}, b"", [(b"a", "\u00e9".encode())]),
+        ({"add": ["a=1"], "set": ["A=2"]}, [("a", "0")], [("a", "2")]),  # add, then set
+        ({"set": ["a=1"], "remove": ["A"]}, [("a", "0")], []),  # then remove
+        ({"add": ["a=1"], "remove": ["a"]}, [("a", "0")], []),
+        ({"set": ["a=1", "A=2"]}, [], [("a", "1")]),  # the first of a name
+        ({"add": ["a=1", "A=2"]}, [("a", "0")], [("a", "0"), ("a", "1")]),
+        ({"remove": ["a"]}, [("aa", "1"), ("b", "a: 1"), ("a", "2")], [("aa", "1"), ("b", "a: 1")]),
+        ({"set": ["a=\u00e9"]}, [], [("a", "\u00e9")]),
     ],
 )
-def test_operations(lists: dict[str, list[str]], headers: bytes, expected: list[tuple[bytes, bytes]]) -> None:
-    assert edited(headers, **lists) == expected
+def test_operations(lists: dict[str, list[str]], headers: Pairs, expected: Pairs, carrier: Carrier) -> None:
+    assert edited(carrier, headers, lists) == Headers(expected)
+
+
+def test_an_empty_value() -> None:
+    """The standalone file and the API have none."""
+    made = build(set=["a="])
+    assert made is not None
+    x = exchange(headers=b"a: 1\r\n")
+    made.request(x)  # type: ignore[attr-defined]
+    assert x.request.items()[1:] == [(b"a", b"")]
 
 
 def test_nothing_to_do_is_no_filter() -> None:
@@ -173,8 +194,8 @@ def test_a_rule_has_the_last_word_on_both_ways() -> None:
         assert x.request.get_all(b"x-way") == [b"policy", b"rule"]
 
 
-def test_those_of_a_listener_of_the_file_act_first() -> None:
-    proxy = MemoryProxy("""
+def test_those_of_a_listener_of_the_file_act_first(carrier: Carrier) -> None:
+    run = carrier.proxy("""
 binds:
 - port: 8080
   listeners:
@@ -184,7 +205,5 @@ binds:
         directResponse: {status: 204}
         headerModifiers: {response: {set: [{name: x-from, value: route}], add: [{name: x-way, value: b}]}}
 """)
-    client = proxy.connect()
-    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-    lines = client.take().split(b"\r\n")
-    assert [line for line in lines if line.startswith(b"x-")] == [b"x-way: a", b"x-way: b", b"x-from: route"]
+    headers = run.carry(Request()).answer.headers
+    assert headers.starting("x-") == Headers([("x-way", "a"), ("x-way", "b"), ("x-from", "route")])

@@ -1,8 +1,7 @@
-"""Host rewrite from the standalone file, and from the wire, to the Host header that the backend sees."""
+"""Host rewrite from the standalone file, and from the wire, to the authority that the backend sees."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
@@ -11,12 +10,12 @@ from dataplane.chain.filter import Env, Refused
 from dataplane.filters import host_rewrite
 from dataplane.upstream.endpoint import Endpoint
 from gatewright.wire.v1 import traffic_pb2
-from tests.fakes.memory_proxy import MemoryProxy
+from tests.carriers import Carrier, Request, Response, Run
 from tests.fakes.policy_run import PolicyRun, text_of
 from tests.fakes.table_state import TableRun, endpoint, exchange, service, static
 
-GET = b"GET / HTTP/1.1\r\nHost: client.example:8080\r\nx-before: 1\r\n\r\n"
 CLIENT = "client.example:8080"
+GET = Request("GET", "/", [("x-before", "1")], authority=CLIENT)
 
 
 class AnyName:
@@ -26,15 +25,11 @@ class AnyName:
         return (Endpoint("10.0.0.1", port),)
 
 
-def host_seen(policies: str, backend: str, request: bytes = GET) -> str:
-    """The Host header that the backend gets; `x-forwarded-host` has to be the client's."""
-    proxy = MemoryProxy(text_of(f"policies: {{{policies}}}\nbackends: [{{host: '{backend}'}}]"))
-    proxy.context.resolver = AnyName()  # type: ignore[assignment]
-    proxy.connect().send(request)
-    head = proxy.upstream.received.partition(b"\r\n\r\n")[0].decode()
-    assert re.findall(r"(?i)\r\nx-forwarded-host: ([^\r]*)", head) == ([CLIENT] if request is GET else [])
-    (host,) = re.findall(r"(?i)\r\nhost: ([^\r]*)", head)
-    return str(host)
+def proxy(carrier: Carrier, policies: str, backend: str, log: str = "") -> Run:
+    logged = f"frontendPolicies: {{accessLog: {{add: {log}}}}}\n" if log else ""
+    run = carrier.proxy(text_of(f"policies: {{{policies}}}\nbackends: [{{host: '{backend}'}}]") + logged)
+    run.resolve(AnyName())
+    return run
 
 
 AUTO, NONE = "hostRewrite: {mode: Auto}", "hostRewrite: {mode: None}"
@@ -70,59 +65,37 @@ AUTO, NONE = "hostRewrite: {mode: Auto}", "hostRewrite: {mode: None}"
         ),
     ],
 )
-def test_host(policies: str, backend: str, host: str) -> None:
-    assert host_seen(policies, backend) == host
+def test_host(policies: str, backend: str, host: str, carrier: Carrier) -> None:
+    received = proxy(carrier, policies, backend).carry(GET).received
+    assert (received.authority, received.headers["x-forwarded-host"]) == (host, CLIENT)
+    assert received.passed == {"x-before": "1"}
 
 
-def test_a_request_without_a_host_gets_one() -> None:
-    assert host_seen("", "api.example:9000", b"GET / HTTP/1.0\r\nx-before: 1\r\n\r\n") == "api.example:9000"
-
-
-def test_the_rest_of_the_head_stays() -> None:
-    seen = {}
-    for mode in ("Auto", "None"):
-        proxy = MemoryProxy(
-            text_of(f"policies: {{hostRewrite: {{mode: {mode}}}}}\nbackends: [{{host: '127.0.0.1:9000'}}]")
-        )
-        proxy.context.request_id = lambda: b"id"
-        proxy.connect().send(GET)
-        seen[mode] = proxy.upstream.received
-    assert seen["Auto"] == seen["None"].replace(b"Host: client.example:8080", b"host: 127.0.0.1:9000")
-
-
-def test_the_log_and_the_request_keep_the_clients_host() -> None:
+def test_the_log_and_the_request_keep_the_clients_host(carrier: Carrier) -> None:
     response = "headerModifiers: {response: {set: [{name: x, value: y}]}}"
-    proxy = MemoryProxy(text_of(f"policies: {{{response}}}\nbackends: [{{host: 'api.example:9000'}}]"))
-    proxy.context.resolver = AnyName()  # type: ignore[assignment]
-    client = proxy.connect()
-    client.send(GET)
-    x = client.protocol.exchange
-    assert (x.authority, x.request.get(b"host")) == (b"client.example:8080", b"client.example:8080")
-    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-    assert " http.host=client.example " in proxy.log_lines()[-1]
+    run = proxy(carrier, response, "api.example:9000", log="{host: 'request.headers[\"host\"]', uri: request.uri}")
+    seen = run.carry(GET)
+    assert (seen.received.authority, seen.answer.headers["x"]) == ("api.example:9000", "y")
+    assert " http.host=client.example " in seen.line
+    assert seen.line.endswith(f"ms host={CLIENT} uri=http://{CLIENT}/")
 
 
-def test_each_try_has_the_backends_host() -> None:
-    proxy = MemoryProxy(text_of("policies: {retry: {codes: [503]}}\nbackends: [{host: 'api.example:9000'}]"))
-    proxy.context.resolver = AnyName()  # type: ignore[assignment]
-    proxy.connect().send(GET)
+def test_each_try_has_the_backends_host(carrier: Carrier) -> None:
+    run = proxy(carrier, "retry: {codes: [503]}", "api.example:9000")
+    asked = run.send(GET)
     for number in range(2):
-        head = proxy.upstream.received
-        assert head.count(b"\r\nhost: api.example:9000\r\n") == 1
-        assert (b"x-retry-attempt: 1" in head) == bool(number)
-        proxy.upstream.answer(b"HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-        proxy.advance(1)
+        received = run.arrival.received
+        assert received.authority == "api.example:9000"
+        assert received.headers.all("x-retry-attempt") == ["1"] * number
+        run.arrival.answer(Response(503, last=True))
+        run.advance(1)
+    assert asked.answer.status == 503 and len(run.arrivals) == 2
 
 
-def test_a_mirror_has_its_own_host() -> None:
-    proxy = MemoryProxy(
-        text_of("policies: {requestMirror: {host: 'shadow.example:9001'}}\nbackends: [{host: '127.0.0.1:9000'}]")
-    )
-    proxy.context.resolver = AnyName()  # type: ignore[assignment]
-    proxy.connect().send(GET)
-    main, mirror = (upstream.received for upstream in proxy.connector.upstreams)
-    assert b"\r\nHost: client.example:8080\r\n" in main
-    assert b"\r\nhost: shadow.example:9001\r\n" in mirror
+def test_a_mirror_has_its_own_host(carrier: Carrier) -> None:
+    seen = proxy(carrier, "requestMirror: {host: 'shadow.example:9001'}", "127.0.0.1:9000").carry(GET)
+    main, mirror = seen.reached
+    assert (main.authority, mirror.authority) == (CLIENT, "shadow.example:9001")
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from dataplane.chain.reply import Reply
-from tests.fakes.memory_proxy import MemoryProxy
-from tests.fakes.policy_run import PolicyRun, example, problems, text_of
+from tests.carriers import Carried, Carrier, Headers, Request
+from tests.carriers.values import Pairs
+from tests.fakes.policy_run import PolicyRun, example, problems, served
 from tests.fakes.table_state import exchange
 from tests.fakes.tokens import ISSUER, Issuer, encoded, key_set, with_mac
 
@@ -28,38 +27,50 @@ def policy(keys: str = ANN.key_set(), **fields: Any) -> str:
     return yaml.safe_dump({"policies": {"jwtAuthentication": {"providers": [provider], **fields}}})
 
 
-def bearer(token: str) -> bytes:
-    return f"Authorization: Bearer {token}\r\n".encode()
+def bearer(token: str) -> tuple[str, str]:
+    return ("authorization", f"Bearer {token}" if token else "Bearer")
 
 
-STRICT = PolicyRun(policy())
+def get(*headers: tuple[str, str], target: str = "/") -> Request:
+    return Request("GET", target, headers)
+
+
+def served_by(*args: Any, **fields: Any) -> str:
+    """A file with the policy, that logs the claims."""
+    return served(policy(*args, **fields), log="{all: toJson(jwt)}")
+
+
+NO_CLAIMS = "ms all={}"
+BASIC = ("authorization", "Basic YTpi")
+STRICT = served_by()
 TOKEN = ANN.token(sub="ann")
 
 
-def refused_as(answer: Reply | None) -> tuple[str, str, bytes]:
+def refused_as(seen: Carried) -> tuple[str, str, str]:
     """(reason, cause, challenge) of a refusal."""
-    assert answer is not None and answer.status == 401 and answer.body == b"authentication failed"
-    return answer.reason, answer.detail.rpartition(": ")[2], answer.headers
+    assert (seen.answer.status, seen.answer.body, seen.reached) == (401, b"authentication failed", ())
+    assert seen.line.endswith(NO_CLAIMS)
+    return seen.reason, seen.error.rpartition(": ")[2], seen.answer.headers["www-authenticate"]
 
 
 @pytest.mark.claims("errors: Authentication mode `Strict` with missing or invalid credentials")
-@pytest.mark.parametrize("headers", [b"", bearer("a.b.c"), bearer(OTHER.token())])
-def test_strict_refuses(headers: bytes, refused: Any) -> None:
-    refused(STRICT.request(exchange(headers=headers)), case="jwt")
+@pytest.mark.parametrize("headers", [[], [bearer("a.b.c")], [bearer(OTHER.token())]], ids=["none", "text", "other key"])
+def test_strict_refuses(headers: Pairs, refused: Any, carrier: Carrier) -> None:
+    seen = carrier.shared(STRICT).carry(get(*headers))
+    refused(seen.answer, case="jwt")
+    assert seen.reached == ()
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["verified", "remembered"])
-def test_a_valid_token_passes_and_is_taken_out(again: bool) -> None:
-    run = PolicyRun(policy())
+def test_a_valid_token_passes_and_is_taken_out(again: bool, carrier: Carrier) -> None:
+    run = carrier.proxy(STRICT)
     for _ in range(2 if again else 1):
-        x = exchange(headers=b"accept: */*\r\n" + bearer(TOKEN) + b"X-Last: 1\r\n")
-        assert run.request(x) is None
-    assert x.request.block == b"\r\nHost: a.example\r\naccept: */*\r\nX-Last: 1\r\n"
-    assert x.request.low == x.request.block.lower()
-    assert x.attributes is not None and x.attributes["jwt"]["sub"] == "ann"
+        seen = run.carry(get(("accept", "*/*"), bearer(TOKEN), ("x-last", "1")))
+        assert (seen.answer.status, seen.received.passed) == (200, {"accept": "*/*", "x-last": "1"})
+        assert r"\"sub\":\"ann\"" in seen.line and TOKEN not in seen.line
 
 
-def test_claims_and_the_token_are_there_for_expressions() -> None:
+def test_claims_and_the_token_are_there_for_expressions(carrier: Carrier) -> None:
     token = ANN.token(sub="ann", roles=["user", "admin"], level=3)
     conditions = [
         'jwt.sub == "ann"',
@@ -69,48 +80,46 @@ def test_claims_and_the_token_are_there_for_expressions() -> None:
     ]
     route = yaml.safe_load(policy())
     route["policies"]["authorization"] = {"policy": {"matchExpressions": conditions}}
-    run = PolicyRun(yaml.safe_dump(route))
-    x = exchange(headers=bearer(token))
-    assert run.request(x) is None
-    assert token not in repr(x.attributes)
-    assert run.request(exchange(headers=bearer(ANN.token(sub="bob", roles=[], level=3)))) is not None
+    run = carrier.proxy(served(yaml.safe_dump(route), log="{all: toJson(jwt)}"))
+    seen = run.carry(get(bearer(token)))
+    assert seen.answer.status == 200 and r"\"level\":3" in seen.line and token not in seen.line
+    assert run.carry(get(bearer(ANN.token(sub="bob", roles=[], level=3)))).answer.status == 403
 
 
 MODES = [
-    # mode, headers, what comes of it, whether the header stays
-    ("Strict", b"", "JwtMissing", False),
-    ("Strict", b"Authorization: Basic YTpi\r\n", "JwtMissing", True),
-    ("Strict", bearer("x"), "JwtInvalid", True),
-    ("Strict", bearer(TOKEN) + bearer(TOKEN), "JwtInvalid", True),
-    ("Optional", b"", "passes", False),
-    ("Optional", b"Authorization: Basic YTpi\r\n", "passes", True),
-    ("Optional", b"Authorization: Bearer\r\n", "JwtInvalid", True),
-    ("Optional", bearer("x"), "JwtInvalid", True),
-    ("Optional", bearer(TOKEN) + b"authorization: Basic YTpi\r\n", "JwtInvalid", True),
-    ("Permissive", b"", "passes", False),
-    ("Permissive", bearer("x"), "passes", True),
-    ("Permissive", bearer(TOKEN) + bearer(TOKEN), "passes", True),
+    # mode, headers, why they are refused ("": they pass, as they came)
+    ("Strict", [], "JwtMissing"),
+    ("Strict", [BASIC], "JwtMissing"),
+    ("Strict", [bearer("x")], "JwtInvalid"),
+    ("Strict", [bearer(TOKEN), bearer(TOKEN)], "JwtInvalid"),
+    ("Optional", [], ""),
+    ("Optional", [BASIC], ""),
+    ("Optional", [bearer("")], "JwtInvalid"),
+    ("Optional", [bearer("x")], "JwtInvalid"),
+    ("Optional", [bearer(TOKEN), BASIC], "JwtInvalid"),
+    ("Permissive", [], ""),
+    ("Permissive", [bearer("x")], ""),
+    ("Permissive", [bearer(TOKEN), bearer(TOKEN)], ""),
 ]
 
 
-@pytest.mark.parametrize(("mode", "headers", "outcome", "stays"), MODES)
-def test_modes(mode: str, headers: bytes, outcome: str, stays: bool) -> None:
-    x = exchange(headers=headers)
-    answer = PolicyRun(policy(mode=mode)).request(x)
-    assert (answer.reason if answer else "passes") == outcome
-    assert (headers in x.request.block) is True
-    assert (b"\r\nauthorization:" in x.request.low) is stays
-    assert x.attributes is None
+@pytest.mark.parametrize(("mode", "headers", "reason"), MODES, ids=range(len(MODES)))
+def test_modes(mode: str, headers: Pairs, reason: str, carrier: Carrier) -> None:
+    seen = carrier.shared(served_by(mode=mode)).carry(get(*headers))
+    assert (seen.answer.status, seen.reason) == (401 if reason else 200, reason)
+    assert [each.passed for each in seen.reached] == ([] if reason else [Headers(headers)])
+    assert seen.line.endswith(NO_CLAIMS)
 
 
 @pytest.mark.parametrize("mode", ["Strict", "Optional", "Permissive"])
-def test_a_valid_token_is_one_in_every_mode(mode: str) -> None:
-    x = exchange(headers=bearer(TOKEN))
-    assert PolicyRun(policy(mode=mode)).request(x) is None
-    assert b"authorization" not in x.request.low and x.attributes is not None
+def test_a_valid_token_is_one_in_every_mode(mode: str, carrier: Carrier) -> None:
+    seen = carrier.shared(served_by(mode=mode)).carry(get(bearer(TOKEN)))
+    assert (seen.answer.status, seen.received.passed) == (200, {})
+    assert r"\"sub\":\"ann\"" in seen.line
 
 
-NOW = int(time.time())
+NOW = 1000
+"""The time of the day of a proxy in memory."""
 RSA = Issuer("RS256")
 RSA_KEY = RSA.key_set(alg="RS256")
 CLAIMS = json.dumps({"iss": ISSUER, "exp": NOW + 86_400})
@@ -156,51 +165,52 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("token", "cause"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_invalid_tokens(token: str, cause: str) -> None:
-    answer = STRICT.request(exchange(headers=bearer(token)))
-    assert refused_as(answer) == ("JwtInvalid", cause, b'www-authenticate: Bearer error="invalid_token"\r\n')
-    assert token == "" or token not in repr(answer)
+def test_invalid_tokens(token: str, cause: str, carrier: Carrier) -> None:
+    seen = carrier.shared(STRICT).carry(get(bearer(token)))
+    assert refused_as(seen) == ("JwtInvalid", cause, 'Bearer error="invalid_token"')
+    assert token == "" or token not in seen.line
 
 
-def test_public_keys_are_no_secrets_for_macs() -> None:
+def test_public_keys_are_no_secrets_for_macs(carrier: Carrier) -> None:
     """RFC 8725 2.1: the attack on verifiers that let a token choose HS256."""
-    run = PolicyRun(policy(key_set(RSA.key(), {"kty": "oct", "kid": "o", "k": encoded(b"k" * 32)})))
+    run = carrier.proxy(served_by(key_set(RSA.key(), {"kty": "oct", "kid": "o", "k": encoded(b"k" * 32)})))
     modulus = RSA.private.public_key().public_numbers().n.to_bytes(256, "big")
     for secret, kid in ((modulus, "k1"), (RSA.key()["n"].encode(), "k1"), (b"k" * 32, "o"), (b"", "k1")):
-        answer = run.request(exchange(headers=bearer(with_mac(secret, CLAIMS, {"alg": "HS256", "kid": kid}))))
-        assert refused_as(answer)[1] == "no key of the issuer fits the token"
+        seen = run.carry(get(bearer(with_mac(secret, CLAIMS, {"alg": "HS256", "kid": kid}))))
+        assert refused_as(seen)[1] == "no key of the issuer fits the token"
 
 
-def test_leeway() -> None:
-    for claims in ({"exp": int(time.time()) - 25}, {"nbf": int(time.time()) + 25}):
-        assert STRICT.request(exchange(headers=bearer(ANN.token(**claims)))) is None
+def test_leeway(carrier: Carrier) -> None:
+    for claims in ({"exp": NOW - 25}, {"nbf": NOW + 25}):
+        assert carrier.shared(STRICT).carry(get(bearer(ANN.token(**claims)))).answer.status == 200
 
 
 @pytest.mark.parametrize(
     ("audience", "valid"),
     [("shop", True), (["x", "shop"], True), ("other", False), ([], False), (None, False), (1, False)],
 )
-def test_audiences(audience: Any, valid: bool) -> None:
-    run = PolicyRun(policy(audiences=["shop", "store"]))
-    assert (run.request(exchange(headers=bearer(ANN.token(aud=audience)))) is None) is valid
+def test_audiences(audience: Any, valid: bool, carrier: Carrier) -> None:
+    run = carrier.shared(served_by(audiences=["shop", "store"]))
+    seen = run.carry(get(bearer(ANN.token(aud=audience))))
+    assert (seen.answer.status, seen.reason) == ((200, "") if valid else (401, "JwtInvalid"))
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "RS512", "PS256", "PS384", "ES256", "ES384", "ES512", "EdDSA"])
 @pytest.mark.parametrize("named", [True, False], ids=["key with alg", "key without alg"])
-def test_algorithms(algorithm: str, named: bool) -> None:
+def test_algorithms(algorithm: str, named: bool, carrier: Carrier) -> None:
     issuer = Issuer(algorithm)
-    run = PolicyRun(policy(issuer.key_set(alg=algorithm if named else None)))
-    assert run.request(exchange(headers=bearer(issuer.token()))) is None
+    run = carrier.proxy(served_by(issuer.key_set(alg=algorithm if named else None)))
+    assert run.carry(get(bearer(issuer.token()))).answer.status == 200
 
 
-def test_a_key_allows_the_algorithm_that_it_names_only() -> None:
-    run = PolicyRun(policy(RSA_KEY))
+def test_a_key_allows_the_algorithm_that_it_names_only(carrier: Carrier) -> None:
+    run = carrier.proxy(served_by(RSA_KEY))
     RSA.algorithm = "PS256"
     try:
-        answer = run.request(exchange(headers=bearer(RSA.token())))
+        seen = run.carry(get(bearer(RSA.token())))
     finally:
         RSA.algorithm = "RS256"
-    assert refused_as(answer)[1] == "no key of the issuer fits the token"
+    assert refused_as(seen)[1] == "no key of the issuer fits the token"
 
 
 @pytest.mark.parametrize(
@@ -215,33 +225,32 @@ def test_a_key_allows_the_algorithm_that_it_names_only() -> None:
         ([ANN.key(kid=None), OTHER.key(kid="k2")], "k7", False),
     ],
 )
-def test_key_names(keys: list[dict[str, Any]], kid: str | None, valid: bool) -> None:
-    run = PolicyRun(policy(key_set(*keys)))
-    assert (run.request(exchange(headers=bearer(ANN.token({"kid": kid})))) is None) is valid
+def test_key_names(keys: list[dict[str, Any]], kid: str | None, valid: bool, carrier: Carrier) -> None:
+    run = carrier.proxy(served_by(key_set(*keys)))
+    seen = run.carry(get(bearer(ANN.token({"kid": kid}))))
+    assert (seen.answer.status, seen.reason) == ((200, "") if valid else (401, "JwtInvalid"))
 
 
-LOCATIONS = [
-    ({"header": {"name": "X-Token"}}, {"headers": f"x-token:{TOKEN}\r\n"}),
-    ({"header": {"name": "X-Token", "prefix": "JWT"}}, {"headers": f"X-TOKEN: jwt   {TOKEN} \r\n"}),
-    ({"queryParameter": {"name": "token"}}, {"query": f"token={TOKEN}"}),
-    ({"cookie": {"name": "token"}}, {"headers": f"cookie: token={TOKEN}\r\n"}),
+LOCATIONS: list[tuple[dict[str, Any], Pairs, str]] = [
+    ({"header": {"name": "X-Token"}}, [("x-token", TOKEN)], ""),
+    ({"header": {"name": "X-Token", "prefix": "JWT"}}, [("x-token", f"jwt   {TOKEN}")], ""),
+    ({"queryParameter": {"name": "token"}}, [], f"?token={TOKEN}"),
+    ({"cookie": {"name": "token"}}, [("cookie", f"token={TOKEN}")], ""),
 ]
 
 
-@pytest.mark.parametrize(("location", "request_"), LOCATIONS, ids=["header", "prefix", "query", "cookie"])
-def test_locations(location: dict[str, Any], request_: dict[str, str]) -> None:
-    x = exchange(headers=request_.get("headers", "").encode(), query=request_.get("query", ""))
-    assert PolicyRun(policy(location=location)).request(x) is None
-    assert (x.request.block, x.target, x.query) == (b"\r\nHost: a.example\r\n", b"/", b"")
+@pytest.mark.parametrize(("location", "headers", "query"), LOCATIONS, ids=["header", "prefix", "query", "cookie"])
+def test_locations(location: dict[str, Any], headers: Pairs, query: str, carrier: Carrier) -> None:
+    seen = carrier.proxy(served_by(location=location)).carry(get(*headers, target="/" + query))
+    assert (seen.answer.status, seen.received.passed, seen.received.target) == (200, {}, "/")
 
 
-def test_an_expression_finds_the_token_and_leaves_it() -> None:
-    run = PolicyRun(policy(location={"expression": 'request.headers["x-all"].split(";")[1]'}))
-    headers = f"x-all: a;{TOKEN};b\r\n".encode()
-    x = exchange(headers=headers)
-    assert run.request(x) is None and headers in x.request.block
-    assert refused_as(run.request(exchange()))[0] == "JwtMissing"
-    assert refused_as(run.request(exchange(headers=b"x-all: a;b;c\r\n")))[0] == "JwtInvalid"
+def test_an_expression_finds_the_token_and_leaves_it(carrier: Carrier) -> None:
+    run = carrier.proxy(served_by(location={"expression": 'request.headers["x-all"].split(";")[1]'}))
+    header = ("x-all", f"a;{TOKEN};b")
+    assert run.carry(get(header)).received.passed == Headers([header])
+    assert refused_as(run.carry(get()))[0] == "JwtMissing"
+    assert refused_as(run.carry(get(("x-all", "a;b;c"))))[0] == "JwtInvalid"
 
 
 @pytest.mark.parametrize(
@@ -261,7 +270,8 @@ def test_keys_that_cannot_be_used_are_refused(keys: str, reason: str) -> None:
     run = PolicyRun(policy(keys), may_refuse=True)
     (text,) = run.refused.values()
     assert reason in text and "providers[0].jwks.inline" in text
-    assert (answer := run.request(exchange(headers=bearer(TOKEN)))) is not None and answer.reason == "PolicyUnusable"
+    answer = run.request(exchange(headers="{}: {}\r\n".format(*bearer(TOKEN)).encode()))
+    assert answer is not None and answer.reason == "PolicyUnusable"
 
 
 @pytest.mark.claims("limits: JWT providers; audiences", "limits: JWKS inline size")
@@ -280,16 +290,12 @@ def test_the_example_of_the_page(root: Path) -> None:
     assert problems(example(root / "docs/policies/jwt_authentication.md")) == []
 
 
-def test_over_the_wire() -> None:
-    proxy = MemoryProxy(text_of(policy() + "backends: [{host: '127.0.0.1:9000'}]"))
-    client = proxy.connect()
-    token = ANN.token(exp=1060)  # the proxy's clock stands at 1000
+def test_over_one_connection(carrier: Carrier) -> None:
+    run = carrier.proxy(served(policy()))
+    token = ANN.token(exp=NOW + 60)
     for _ in range(2):
-        client.send(f"GET / HTTP/1.1\r\nHost: a\r\nauthorization: bearer {token}\r\nx: 1\r\n\r\n".encode())
-        received = proxy.upstream.take()
-        assert b"authorization" not in received and b"x: 1\r\n" in received
-        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-        assert client.take().startswith(b"HTTP/1.1 200 ")
-    client.send(f"GET / HTTP/1.1\r\nHost: a\r\nauthorization: bearer {token}x\r\n\r\n".encode())
-    assert client.take().startswith(b"HTTP/1.1 401 ")
-    assert token not in "".join(proxy.log_lines())
+        answer = run.ask(get(("authorization", f"bearer {token}"), ("x", "1")))
+        assert (answer.status, run.arrival.received.passed) == (200, {"x": "1"})
+    assert run.ask(get(("authorization", f"bearer {token}x"))).status == 401
+    assert len(run.arrivals) == 2 and run.own.connections == 1
+    assert token not in "".join(run.log_lines())

@@ -12,35 +12,23 @@ from dataplane.chain.reply import Reply
 from dataplane.filters import rate_limit
 from dataplane.link.buckets import Buckets
 from gatewright.wire.v1 import traffic_pb2
-from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
-from tests.fakes.policy_run import text_of
+from tests.carriers import Carrier, Request, Run
+from tests.fakes.policy_run import served
 from tests.fakes.table_state import exchange
 
-GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+GET = Request()
 
 
 def limited(limits: str) -> str:
-    return text_of(f"policies: {{rateLimit: {limits}}}\nbackends: [{{host: '127.0.0.1:9000'}}]")
+    return served(f"policies: {{rateLimit: {limits}}}")
 
 
-def ask(proxy: MemoryProxy, client: FakeTransport, request: bytes = GET) -> bytes:
-    """Send a request, answer it upstream if it gets there, and take what the client received."""
-    asked = len(proxy.upstream.received) if proxy.connector.upstreams else 0
-    client.send(request)
-    if proxy.connector.upstreams and len(proxy.upstream.received) > asked:
-        proxy.upstream.answer(OK)
-    return client.take()
-
-
-def status(answer: bytes) -> int:
-    return int(answer.split()[1])
-
-
-def statuses(proxy: MemoryProxy, client: FakeTransport, count: int) -> list[int]:
-    if not client.open:  # it was idle for too long
-        client = proxy.connect()
-    return [status(ask(proxy, client)) for _ in range(count)]
+def statuses(run: Run, count: int) -> list[int | None]:
+    """What so many requests are answered; those that pass reach the backend, and no others."""
+    reached = len(run.arrivals)
+    found = [run.ask(GET).status for _ in range(count)]
+    assert len(run.arrivals) - reached == found.count(200)
+    return found
 
 
 # --- requests, in YAML
@@ -58,96 +46,89 @@ RATES = [
 
 @pytest.mark.parametrize(("requests", "unit", "burst", "at_once", "next_after"), RATES)
 def test_a_bucket_holds_rate_and_burst_and_fills_all_the_time(
-    requests: int, unit: str, burst: int, at_once: int, next_after: float
+    requests: int, unit: str, burst: int, at_once: int, next_after: float, carrier: Carrier
 ) -> None:
-    proxy = MemoryProxy(limited(f"{{local: [{{requests: {requests}, unit: {unit}, burst: {burst}}}]}}"))
-    client = proxy.connect()
-    assert statuses(proxy, client, at_once + 2) == [200] * at_once + [429] * 2
-    proxy.advance(next_after * 0.9)
-    assert statuses(proxy, client, 1) == [429]
-    proxy.advance(next_after * 0.1)
-    assert statuses(proxy, client, 2) == [200, 429]
-    proxy.advance(next_after * at_once * 3)  # full, and no fuller
-    assert statuses(proxy, client, at_once + 1) == [200] * at_once + [429]
+    run = carrier.proxy(limited(f"{{local: [{{requests: {requests}, unit: {unit}, burst: {burst}}}]}}"))
+    assert statuses(run, at_once + 2) == [200] * at_once + [429] * 2
+    run.advance(next_after * 0.9)
+    assert statuses(run, 1) == [429]
+    run.advance(next_after * 0.1)
+    assert statuses(run, 2) == [200, 429]
+    run.advance(next_after * at_once * 3)  # full, and no fuller
+    assert statuses(run, at_once + 1) == [200] * at_once + [429]
 
 
 @pytest.mark.claims("errors: Local or global rate limit exceeded")
-def test_what_the_client_gets(refused: Callable[..., None]) -> None:
-    proxy = MemoryProxy(limited("{local: [{requests: 6, unit: Minutes, burst: 2}]}"))
-    client = proxy.connect()
-    assert statuses(proxy, client, 8) == [200] * 8
-    proxy.advance(1.0)
-    answer = ask(proxy, client)
-    refused(answer)
-    for line in (b"retry-after: 9", b"x-ratelimit-limit: 8", b"x-ratelimit-remaining: 0", b"x-ratelimit-reset: 79"):
-        assert b"\r\n" + line + b"\r\n" in answer
-    assert "RateLimited" in proxy.log_lines()[-1] and 'error="rateLimit local[0]"' in proxy.log_lines()[-1]
+def test_what_the_client_gets(refused: Callable[..., None], carrier: Carrier) -> None:
+    run = carrier.proxy(limited("{local: [{requests: 6, unit: Minutes, burst: 2}]}"))
+    assert statuses(run, 8) == [200] * 8
+    run.advance(1.0)
+    seen = run.carry(GET)
+    refused(seen.answer)
+    assert seen.answer.headers["retry-after"] == "9"
+    assert seen.answer.headers.starting("x-ratelimit-") == {
+        "x-ratelimit-limit": "8",
+        "x-ratelimit-remaining": "0",
+        "x-ratelimit-reset": "79",
+    }
+    assert (seen.reason, seen.error) == ("RateLimited", "rateLimit local[0]")
 
 
-def test_the_wait_is_at_least_a_second() -> None:
-    proxy = MemoryProxy(limited("{local: [{requests: 100, unit: Seconds}]}"))
-    client = proxy.connect()
-    statuses(proxy, client, 100)
-    assert b"\r\nretry-after: 1\r\n" in ask(proxy, client)
+def test_the_wait_is_at_least_a_second(carrier: Carrier) -> None:
+    run = carrier.proxy(limited("{local: [{requests: 100, unit: Seconds}]}"))
+    assert statuses(run, 100) == [200] * 100
+    assert run.ask(GET).headers["retry-after"] == "1"
 
 
-def test_of_several_limits_all_are_checked_before_any_is_taken() -> None:
-    proxy = MemoryProxy(limited("{local: [{requests: 100, unit: Hours}, {requests: 2, unit: Seconds}]}"))
-    client = proxy.connect()
-    assert statuses(proxy, client, 60) == [200] * 2 + [429] * 58
-    answer = ask(proxy, client)
-    assert b"\r\nx-ratelimit-limit: 2\r\n" in answer
-    assert "local[1]" in proxy.log_lines()[-1]
+def test_of_several_limits_all_are_checked_before_any_is_taken(carrier: Carrier) -> None:
+    run = carrier.proxy(limited("{local: [{requests: 100, unit: Hours}, {requests: 2, unit: Seconds}]}"))
+    assert statuses(run, 60) == [200] * 2 + [429] * 58
+    seen = run.carry(GET)
+    assert seen.answer.headers["x-ratelimit-limit"] == "2" and "local[1]" in seen.error
     for _ in range(49):
-        proxy.advance(1.0)
-        assert statuses(proxy, client, 2) == [200, 200]
-    assert b"\r\nx-ratelimit-limit: 2\r\n" in ask(proxy, client)
-    proxy.advance(1.0)  # 100 of an hour have passed, and one more that came back meanwhile
-    assert statuses(proxy, client, 2) == [200, 429]
-    assert b"\r\nx-ratelimit-limit: 100\r\n" in ask(proxy, client)  # the longest wait
+        run.advance(1.0)
+        assert statuses(run, 2) == [200, 200]
+    assert run.ask(GET).headers["x-ratelimit-limit"] == "2"
+    run.advance(1.0)  # 100 of an hour have passed, and one more that came back meanwhile
+    assert statuses(run, 2) == [200, 429]
+    assert run.ask(GET).headers["x-ratelimit-limit"] == "100"  # the longest wait
 
 
 # --- one for each policy and target, over swaps
 
 
-def test_counts_outlive_a_swap_and_begin_anew_when_the_policy_changes() -> None:
+def test_counts_outlive_a_swap_and_begin_anew_when_the_policy_changes(carrier: Carrier) -> None:
     text = limited("{local: [{requests: 2, unit: Hours}]}")
-    proxy = MemoryProxy(text)
-    client = proxy.connect()
-    assert statuses(proxy, client, 3) == [200, 200, 429]
-    proxy.load(text.replace("routes:", "routes:\n    - {name: other, matches: [{path: {type: Exact, value: /x}}]}"))
-    assert statuses(proxy, client, 1) == [429]
-    proxy.load(text)
-    assert statuses(proxy, client, 1) == [429]
-    proxy.load(text.replace("requests: 2", "requests: 3"))
-    assert statuses(proxy, client, 4) == [200, 200, 200, 429]
+    run = carrier.proxy(text)
+    assert statuses(run, 3) == [200, 200, 429]
+    run.load(text.replace("routes:", "routes:\n    - {name: other, matches: [{path: {type: Exact, value: /x}}]}"))
+    assert statuses(run, 1) == [429]
+    run.load(text)
+    assert statuses(run, 1) == [429]
+    run.load(text.replace("requests: 2", "requests: 3"))
+    assert statuses(run, 4) == [200, 200, 200, 429]
 
 
-def test_routes_with_equal_policies_count_for_themselves() -> None:
+def test_routes_with_equal_policies_count_for_themselves(carrier: Carrier) -> None:
     head, route = limited("{local: [{requests: 1, unit: Hours}]}").split("    - name: r\n")
     match = "    - name: {0}\n      matches: [{{path: {{type: Exact, value: /{0}}}}}]\n"
-    proxy = MemoryProxy(head + "".join(match.format(name) + route for name in "ab"))
-    client = proxy.connect()
-    found = [status(ask(proxy, client, GET.replace(b"/ ", b"/%b " % path))) for path in (b"a", b"b", b"a", b"b")]
-    assert found == [200, 200, 429, 429]
+    run = carrier.proxy(head + "".join(match.format(name) + route for name in "ab"))
+    assert [run.ask(GET.to(path)).status for path in ("/a", "/b", "/a", "/b")] == [200, 200, 429, 429]
 
 
 # --- conditional
 
 
-def test_the_first_condition_that_holds_says_which_limits() -> None:
-    proxy = MemoryProxy(
+def test_the_first_condition_that_holds_says_which_limits(carrier: Carrier) -> None:
+    run = carrier.proxy(
         limited(
             """{conditional: [
               {condition: "request.headers['x-tier'] == 'gold'", policy: {local: [{requests: 3, unit: Hours}]}},
               {policy: {local: [{requests: 1, unit: Hours}]}}]}""".replace("\n", " ")
         )
     )
-    client = proxy.connect()
-    gold = GET.replace(b"Host: a", b"Host: a\r\nX-Tier: gold")
-    assert [status(ask(proxy, client, each)) for each in (GET, gold, GET, gold, gold, gold)] == [
-        *(200, 200, 429, 200, 200, 429)
-    ]
+    gold = GET.plus(("x-tier", "gold"))
+    assert [run.ask(each).status for each in (GET, gold, GET, gold, gold, gold)] == [200, 200, 429, 200, 200, 429]
 
 
 # --- tokens

@@ -15,14 +15,16 @@ from dataplane.proxy.replay import BodyCopy
 from dataplane.table.plans import Mirror
 from gatewright.api import standalone
 from gatewright.wire.v1 import policy_pb2, resource_pb2, traffic_pb2
-from tests.fakes.memory_proxy import FakeTransport, FakeUpstream, MemoryProxy
-from tests.fakes.policy_run import PolicyRun, text_of
+from tests.carriers import OK, Answer, Carrier, Request, Response
+from tests.carriers.contract import Arrival, Conversation
+from tests.fakes.policy_run import PolicyRun, served
 from tests.fakes.table_state import TableRun, bind, change, exchange, listener, route
 
 TO = "backend/gatewaybackend/default/127.0.0.1:9001"
 
-GET = b"GET /a?b=1 HTTP/1.1\r\nHost: a\r\n\r\n"
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+GET = Request("GET", "/a?b=1")
+PUT = Request("PUT", body=b"body")
+BACKEND, MIRROR = 9000, 9001
 
 
 # --- the setting
@@ -73,94 +75,101 @@ def test_refused(fields: dict[str, object], reason: str) -> None:
 
 
 class Mirrored:
-    """A proxy whose route has a backend at port 9000 and a mirror at 9001."""
+    """A proxy whose route has a backend and a mirror."""
 
-    def __init__(self, fields: str = "", others: str = "") -> None:
-        mirror = f"{{host: '127.0.0.1:9001'{fields}}}"
-        text = text_of(f"policies: {{requestMirror: {mirror}{others}}}\nbackends: [{{host: '127.0.0.1:9000'}}]")
-        self.proxy = MemoryProxy(text)
+    def __init__(self, carrier: Carrier, fields: str = "", others: str = "") -> None:
+        mirror = f"{{host: '127.0.0.1:{MIRROR}'{fields}}}"
+        text = served(f"policies: {{requestMirror: {mirror}{others}}}")
+        self.run = carrier.proxy(text)
         self.resources = standalone.load(text, "config.yaml").resources
-        self.client = self.proxy.connect()
 
-    def upstreams(self, port: int) -> list[FakeUpstream]:
-        found = []
-        for upstream in self.proxy.connector.upstreams:
-            connection: Any = upstream.protocol
-            if connection.endpoint.port == port:
-                found.append(upstream)
-        return found
+    def arrivals(self, port: int) -> list[Arrival]:
+        return [each for each in self.run.arrivals if each.endpoint.port == port]
 
     @property
-    def main(self) -> FakeUpstream:
-        return self.upstreams(9000)[-1]
+    def main(self) -> Arrival:
+        return self.arrivals(BACKEND)[-1]
 
     @property
-    def mirror(self) -> FakeUpstream:
-        return self.upstreams(9001)[-1]
+    def mirror(self) -> Arrival:
+        return self.arrivals(MIRROR)[-1]
+
+    @property
+    def mirrors(self) -> int:
+        """How many connections to the mirror there are."""
+        return self.run.connections_to(MIRROR)
+
+    def ask(self, request: Request = GET, mirror: Response | None = OK) -> None:
+        """One exchange, whose client gets what the backend answers."""
+        asked = self.run.send(request)
+        if mirror is not None:
+            self.mirror.answer(mirror)
+        self.main.answer(OK)
+        assert is_ok(asked)
 
     @property
     def counted(self) -> dict[str, int]:
-        metrics = self.proxy.metrics.series()
-        return {each.labels[0]: values[0] for each, values in metrics if each.metric.name == "mirrors_total"}
+        return self.run.counted("mirrors_total")
 
     def is_at_rest(self) -> bool:
         """Nothing of a copy is held any more."""
-        flight = self.proxy.context.mirrors
-        ends: list[Any] = [upstream.protocol for upstream in self.upstreams(9001)]
-        pending = sum(int(end.endpoint.pending) for end in ends)
+        flight = self.run.memory.context.mirrors
+        pending = sum(each.endpoint.pending for each in self.arrivals(MIRROR))
         return flight.count == flight.bytes == pending == 0
 
 
-def test_the_mirror_gets_what_the_backend_gets() -> None:
-    run = Mirrored(others=", headerModifiers: {request: {set: [{name: x-a, value: b}]}}")
-    run.client.send(GET)
-    assert b"x-a: b\r\n" in run.mirror.received
-    assert b"\r\nHost: a\r\n" in run.mirror.received
-    assert run.mirror.received == run.main.received
-    run.mirror.answer(b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nno")
-    assert run.client.received == b""
-    run.main.answer(OK)
-    assert run.client.received == OK
-    assert run.counted == {"sent": 1}
-    assert run.is_at_rest()
+def is_ok(asked: Conversation) -> bool:
+    """The client has the whole answer of the backend, and nothing else."""
+    answer = asked.answer
+    return (answer.status, answer.headers, answer.body, answer.ended) == (200, {"content-length": "2"}, b"ok", True)
 
 
-def test_its_connection_is_used_again() -> None:
-    run = Mirrored()
+def test_the_mirror_gets_what_the_backend_gets(carrier: Carrier) -> None:
+    it = Mirrored(carrier, others=", headerModifiers: {request: {set: [{name: x-a, value: b}]}}")
+    asked = it.run.send(GET)
+    assert it.mirror.received.headers["x-a"] == "b"
+    assert (it.mirror.received.authority, it.mirror.received.target) == ("a", "/a?b=1")
+    assert it.mirror.received == it.main.received and it.mirror.received.ended
+    it.mirror.answer(Response(500, body=b"no"))
+    assert asked.answer == Answer()
+    it.main.answer(OK)
+    assert is_ok(asked)
+    assert it.counted == {"sent": 1}
+    assert it.is_at_rest()
+
+
+def test_its_connection_is_used_again(carrier: Carrier) -> None:
+    it = Mirrored(carrier)
     for _ in range(2):
-        run.client.send(GET)
-        run.main.answer(OK)
-        run.mirror.answer(OK)
-    assert len(run.upstreams(9001)) == 1
-    assert run.mirror.received.count(b"GET /a?b=1 ") == 2
+        asked = it.run.send(GET)
+        it.main.answer(OK)
+        it.mirror.answer(OK)
+        assert is_ok(asked)
+    assert it.mirrors == 1
+    assert [each.received.target for each in it.arrivals(MIRROR)] == ["/a?b=1"] * 2
 
 
-@pytest.mark.parametrize(
-    ("framing", "pieces"),
-    [
-        (b"Content-Length: 6", [b"one", b"two"]),
-        (b"Transfer-Encoding: chunked", [b"3\r\none\r\n", b"3\r\ntwo\r\n0\r\n\r\n"]),
-    ],
-)
-def test_a_body_is_copied_when_it_is_whole(framing: bytes, pieces: list[bytes]) -> None:
-    run = Mirrored()
-    run.client.send(b"POST / HTTP/1.1\r\nHost: a\r\n%b\r\n\r\n" % framing)
-    run.client.send(pieces[0])
-    assert not run.upstreams(9001)
-    run.client.send(pieces[1])
-    head, _, body = run.mirror.received.partition(b"\r\n\r\n")
-    assert framing.lower() in head.lower()
-    assert body == (b"onetwo" if b"Length" in framing else b"6\r\nonetwo\r\n0\r\n\r\n")
-    run.main.answer(OK)
-    run.mirror.answer(OK)
-    assert run.client.received == OK
-    assert run.is_at_rest()
+@pytest.mark.parametrize("sized", [True, False])
+def test_a_body_is_copied_when_it_is_whole(sized: bool, carrier: Carrier) -> None:
+    it = Mirrored(carrier)
+    asked = it.run.begin(Request("POST", headers=[("content-length", "6")] if sized else []))
+    asked.content(b"one")
+    assert not it.mirrors
+    asked.content(b"two")
+    asked.end()
+    received = it.mirror.received
+    assert (received.headers.all("content-length"), received.body) == (["6"] * sized, b"onetwo")
+    assert received.ended and received == it.main.received
+    it.main.answer(OK)
+    it.mirror.answer(OK)
+    assert is_ok(asked)
+    assert it.is_at_rest()
 
 
-def test_a_body_in_one_piece_with_its_head() -> None:
-    run = Mirrored()
-    run.client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
-    assert run.mirror.received == run.main.received
+def test_a_body_in_one_piece_with_its_head(carrier: Carrier) -> None:
+    it = Mirrored(carrier)
+    it.run.send(PUT)
+    assert it.mirror.received == it.main.received and it.mirror.received.body == b"body"
 
 
 @pytest.mark.parametrize(
@@ -174,176 +183,165 @@ def test_a_body_in_one_piece_with_its_head() -> None:
         (0.34, ", fraction: {numerator: 1, denominator: 3}", False),
     ],
 )
-def test_a_share_of_the_requests(draw: float, fields: str, is_mirrored: bool) -> None:
-    run = Mirrored(fields)
-    run.proxy.context.random = lambda: draw
-    run.client.send(GET)
-    assert bool(run.upstreams(9001)) == is_mirrored
-    assert run.main.received
+def test_a_share_of_the_requests(draw: float, fields: str, is_mirrored: bool, carrier: Carrier) -> None:
+    it = Mirrored(carrier, fields)
+    it.run.random(draw)
+    it.run.send(GET)
+    assert bool(it.mirrors) == bool(it.arrivals(MIRROR)) == is_mirrored
+    assert it.main.received.ended
 
 
-def test_an_upgrade_is_not_mirrored() -> None:
-    run = Mirrored()
-    run.client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
-    assert run.main.received and not run.upstreams(9001)
+def test_each_retry_is_not_another_copy(carrier: Carrier) -> None:
+    it = Mirrored(carrier, others=", retry: {codes: [503]}")
+    asked = it.run.send(Request("POST", body=b"body"))
+    it.main.answer(Response(503))
+    it.run.advance(1)
+    it.main.answer(OK)
+    assert is_ok(asked)
+    assert it.mirrors == 1
+    assert [each.received.method for each in it.arrivals(MIRROR)] == ["POST"]
+    assert "x-retry-attempt" not in it.mirror.received.headers
 
 
-def test_each_retry_is_not_another_copy() -> None:
-    run = Mirrored(others=", retry: {codes: [503]}")
-    run.client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
-    run.main.answer(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
-    run.proxy.advance(1)
-    run.main.answer(OK)
-    assert run.client.received == OK
-    assert len(run.upstreams(9001)) == 1 and run.mirror.received.count(b"POST /") == 1
-    assert b"x-retry-attempt" not in run.mirror.received
-
-
-def own_step(run: Mirrored, fill: Callable[[policy_pb2.Policy], object]) -> None:
+def own_step(it: Mirrored, fill: Callable[[policy_pb2.Policy], object]) -> None:
     """Give the reference to the backend a policy of its own."""
-    (resource,) = [each for each in run.resources if each.key.startswith("route/")]
+    (resource,) = [each for each in it.resources if each.key.startswith("route/")]
     fill(resource.route.backends[0].policies.add())
-    list(run.proxy.applier.apply([change(resource)]))
-    assert run.proxy.applier.outcome.refused == {}
+    applier = it.run.memory.applier
+    list(applier.apply([change(resource)]))
+    assert applier.outcome.refused == {}
 
 
-def test_what_is_added_for_the_backend_is_not_for_the_mirror() -> None:
+def test_what_is_added_for_the_backend_is_not_for_the_mirror(carrier: Carrier) -> None:
     """Credentials, it may be."""
-    run = Mirrored()
-    own_step(run, lambda made: made.header_modifiers.request.set.add(name="authorization", value="of-the-backend"))
-    run.client.send(GET)
-    assert b"\r\nauthorization: of-the-backend\r\n" in run.main.received
-    assert run.mirror.received.startswith(b"GET /a?b=1 HTTP/1.1\r\n") and b"authorization" not in run.mirror.received
-    run.mirror.answer(OK)
-    run.main.answer(OK)
-    assert run.client.received == OK and run.counted == {"sent": 1} and run.is_at_rest()
+    it = Mirrored(carrier)
+    own_step(it, lambda made: made.header_modifiers.request.set.add(name="authorization", value="of-the-backend"))
+    asked = it.run.send(GET)
+    assert it.main.received.headers["authorization"] == "of-the-backend"
+    assert (it.mirror.received.method, it.mirror.received.target) == ("GET", "/a?b=1")
+    assert "authorization" not in it.mirror.received.headers
+    it.mirror.answer(OK)
+    it.main.answer(OK)
+    assert is_ok(asked) and it.counted == {"sent": 1} and it.is_at_rest()
 
 
 @pytest.mark.parametrize(
-    "sent", [b"", b"Content-Length: 4\r\n\r\nbody", b"Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n"]
+    ("body", "sized", "lengths"), [(b"", True, ["16"]), (b"body", True, ["16"]), (b"body", False, [])]
 )
-def test_a_copy_is_framed_for_the_body_that_it_has(sent: bytes) -> None:
+def test_a_copy_announces_the_length_of_the_body_that_it_has(
+    body: bytes, sized: bool, lengths: list[str], carrier: Carrier
+) -> None:
     """A body that a step of the backend reference made."""
-    run = Mirrored()
+    it = Mirrored(carrier)
 
     def fill(made: policy_pb2.Policy) -> None:
         made.transformation.request.body = "'something longer'"
 
-    own_step(run, fill)
-    run.client.send(b"POST / HTTP/1.1\r\nHost: a\r\n" + (sent or b"\r\n"))
-    head, _, body = run.mirror.received.partition(b"\r\n\r\n")
-    if b"chunked" in sent:
-        assert b"transfer-encoding: chunked" in head.lower() and b"content-length" not in head.lower()
-        assert body == b"10\r\nsomething longer\r\n0\r\n\r\n"
-    else:
-        assert head.lower().count(b"\r\ncontent-length: 16") == head.lower().count(b"content-length") == 1
-        assert body == b"something longer"
+    own_step(it, fill)
+    it.run.send(Request("POST", body=body, sized=sized))
+    received = it.mirror.received
+    assert (received.headers.all("content-length"), received.body) == (lengths, b"something longer")
+    assert received.ended
 
 
 # --- what goes wrong with it is nobody's trouble
 
 
-@pytest.mark.parametrize(
-    ("trouble", "outcome"),
-    [
-        (lambda mirror: mirror.lose(ConnectionResetError()), "lost"),
-        (lambda mirror: mirror.answer(b"garbage\r\n\r\n"), "lost"),
-        (lambda mirror: mirror.answer(b"HTTP/1.1 101 Switch\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"), "sent"),
-        (lambda mirror: mirror.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n" + bytes(2**21)), "sent"),
-    ],
-)
-def test_a_mirror_that_misbehaves(trouble: Any, outcome: str) -> None:
-    run = Mirrored()
-    run.client.send(GET)
-    trouble(run.mirror)
-    assert not run.mirror.open
-    run.main.answer(OK)
-    assert run.client.received == OK
-    assert run.counted == {outcome: 1}
-    assert run.is_at_rest()
+def floods(mirror: Arrival) -> None:
+    mirror.head(Response(200, [("content-length", "9999999")]))
+    mirror.content(bytes(2**21))
+    assert mirror.is_cancelled
 
 
-@pytest.mark.parametrize("begun", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"])
-def test_a_mirror_that_hangs_is_given_up(begun: bytes) -> None:
-    run = Mirrored()
-    run.client.send(GET)
-    run.main.answer(OK)
+@pytest.mark.parametrize(("trouble", "outcome"), [(lambda mirror: mirror.reset(), "lost"), (floods, "sent")])
+def test_a_mirror_that_misbehaves(trouble: Callable[[Arrival], None], outcome: str, carrier: Carrier) -> None:
+    it = Mirrored(carrier)
+    asked = it.run.send(GET)
+    trouble(it.mirror)
+    it.main.answer(OK)
+    assert is_ok(asked)
+    assert it.counted == {outcome: 1}
+    assert it.is_at_rest()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_mirror_that_hangs_is_given_up(begun: bool, carrier: Carrier) -> None:
+    it = Mirrored(carrier)
+    it.ask(mirror=None)
     if begun:
-        run.mirror.answer(begun)
-    run.proxy.advance(mirrors.SECONDS - 0.1)
-    assert run.mirror.open
-    run.proxy.advance(0.2)
-    assert run.mirror.aborted
-    assert run.counted == {"timeout": 1}
-    assert run.is_at_rest()
+        it.mirror.head(Response(200, [("content-length", "10")]))
+        it.mirror.content(b"half")
+    it.run.advance(mirrors.SECONDS - 0.1)
+    assert not it.mirror.is_cancelled
+    it.run.advance(0.2)
+    assert it.mirror.is_cancelled
+    assert it.counted == {"timeout": 1}
+    assert it.is_at_rest()
 
 
-def test_a_mirror_that_cannot_be_reached() -> None:
-    run = Mirrored()
-    run.client.send(GET)
-    run.main.answer(OK)
-    run.mirror.lose()
-    run.proxy.connector.refuse = "refused"
-    run.client.send(GET)
-    run.main.answer(OK)
-    assert run.client.received == OK + OK
-    assert run.counted == {"lost": 1, "connect": 1}
-    assert run.is_at_rest()
+def test_a_mirror_that_cannot_be_reached(carrier: Carrier) -> None:
+    it = Mirrored(carrier)
+    it.ask(mirror=None)
+    it.mirror.reset()
+    it.ask(mirror=Response(200, last=True))  # whatever became of its connection: there is none now
+    it.run.refuse_connections()
+    it.ask(mirror=None)
+    assert it.counted == {"lost": 1, "sent": 1, "connect": 1}
+    assert it.is_at_rest()
 
 
-def test_a_connection_that_comes_too_late_is_kept_for_another() -> None:
-    run = Mirrored()
-    run.client.send(GET)
-    run.main.answer(OK)
-    run.mirror.answer(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-    run.proxy.connector.hold = True
-    run.client.send(GET)
-    run.proxy.advance(mirrors.SECONDS + 0.1)
-    run.proxy.connector.release()
-    assert run.counted == {"sent": 1, "timeout": 1}
-    assert run.mirror.open and run.mirror.received == b""
-    assert run.is_at_rest()
+def test_a_connection_that_comes_too_late_is_kept_for_another(carrier: Carrier) -> None:
+    it = Mirrored(carrier)
+    it.ask(mirror=Response(200, last=True))
+    it.run.hold_connections()
+    asked = it.run.send(GET)
+    it.run.advance(mirrors.SECONDS + 0.1)
+    it.run.release_connections()
+    assert it.counted == {"sent": 1, "timeout": 1}
+    assert (it.mirrors, len(it.arrivals(MIRROR))) == (2, 1)
+    assert it.is_at_rest()
+    it.main.answer(OK)
+    assert is_ok(asked)
+    it.ask()
+    assert (it.mirrors, len(it.arrivals(MIRROR))) == (2, 2)
 
 
-def test_a_stale_connection_is_replaced_once() -> None:
-    run = Mirrored()
-    run.client.send(GET)
-    run.main.answer(OK)
-    run.mirror.answer(OK)
-    run.client.send(GET)
-    run.main.answer(OK)
-    run.mirror.lose()
-    assert len(run.upstreams(9001)) == 2
-    assert run.mirror.received.startswith(b"GET /a?b=1 ")
-    run.mirror.answer(OK)
-    assert run.counted == {"sent": 2}
-    assert run.is_at_rest()
+def test_a_stale_connection_is_replaced_once(carrier: Carrier) -> None:
+    it = Mirrored(carrier)
+    it.ask()
+    it.ask(mirror=None)
+    it.mirror.refuse()
+    assert [each.received.target for each in it.arrivals(MIRROR)] == ["/a?b=1"] * 3
+    it.mirror.answer(OK)
+    assert it.counted == {"sent": 2}
+    assert it.is_at_rest()
 
 
-def test_a_backend_that_fails_is_mirrored_all_the_same() -> None:
-    run = Mirrored()
-    run.client.send(GET)
-    run.main.lose(ConnectionResetError())
-    assert run.client.received.startswith(b"HTTP/1.1 502 ")
-    run.mirror.answer(OK)
-    assert run.counted == {"sent": 1}
+def test_a_backend_that_fails_is_mirrored_all_the_same(carrier: Carrier) -> None:
+    it = Mirrored(carrier)
+    asked = it.run.send(GET)
+    it.main.reset()
+    assert asked.answer.status == 502
+    it.mirror.answer(OK)
+    assert it.counted == {"sent": 1}
 
 
-@pytest.mark.parametrize("request_bytes", [GET, b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"])
-def test_a_backend_that_cannot_be_reached_is_mirrored_all_the_same(request_bytes: bytes) -> None:
-    run = Mirrored()
-    run.client.send(GET)
-    run.main.answer(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-    run.mirror.answer(OK)
-    run.client.take()
-    run.mirror.take()
-    run.proxy.connector.refuse = "refused"
-    run.client.send(request_bytes)
-    assert run.client.received.startswith(b"HTTP/1.1 503 ")
-    assert run.mirror.received.endswith(request_bytes[-4:])
-    run.mirror.answer(OK)
-    assert run.counted == {"sent": 2}
-    assert run.is_at_rest()
+@pytest.mark.parametrize("request_", [GET, PUT], ids=["GET", "PUT"])
+def test_a_backend_that_cannot_be_reached_is_mirrored_all_the_same(request_: Request, carrier: Carrier) -> None:
+    it = Mirrored(carrier)
+    first = it.run.send(GET)
+    it.main.answer(Response(200, last=True))
+    it.mirror.answer(OK)
+    assert first.answer.ended
+    it.run.refuse_connections()
+    asked = it.run.send(request_)
+    assert asked.answer.status == 503
+    assert (len(it.arrivals(BACKEND)), len(it.arrivals(MIRROR))) == (1, 2)
+    received = it.mirror.received
+    assert (received.method, received.body, received.ended) == (request_.method, request_.body, True)
+    it.mirror.answer(OK)
+    assert it.counted == {"sent": 2}
+    assert it.is_at_rest()
 
 
 def ours_in_memory() -> list[Any]:
@@ -351,17 +349,20 @@ def ours_in_memory() -> list[Any]:
     return [each for each in gc.get_objects() if type(each).__name__ in ("_Copy", "Mirroring", "BodyCopy")]
 
 
-def test_what_is_over_is_freed_at_once() -> None:
+def test_what_is_over_is_freed_at_once(carrier: Carrier) -> None:
     """A cycle of references would keep the copies of bodies until the garbage collector runs, which it seldom does."""
     gc.collect()
     gc.disable()
     before = ours_in_memory()
     try:
-        run = Mirrored()
-        for reply in (OK, b"garbage\r\n\r\n"):
-            run.client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
-            run.main.answer(OK)
-            run.mirror.answer(reply)
+        it = Mirrored(carrier)
+        for is_answered in (False, True):  # the first on a new connection: it is not sent again
+            it.run.send(PUT)
+            it.main.answer(OK)
+            if is_answered:
+                it.mirror.answer(OK)
+            else:
+                it.mirror.reset()
         left = [each for each in ours_in_memory() if not any(each is known for known in before)]
         assert {type(each) for each in left} == {BodyCopy}  # one with each exchange that waits for its log line, empty
         assert not any(each.pieces for each in left)
@@ -372,47 +373,43 @@ def test_what_is_over_is_freed_at_once() -> None:
 # --- bounds
 
 
-@pytest.mark.parametrize("framing", [b"Content-Length: 2097153", b"Transfer-Encoding: chunked"])
-def test_a_body_over_the_limit_is_not_mirrored(framing: bytes) -> None:
-    run = Mirrored()
-    run.client.send(b"PUT / HTTP/1.1\r\nHost: a\r\n%b\r\n\r\n" % framing)
-    chunked = b"chunked" in framing
-    run.client.send(b"200001\r\n" + bytes(0x200001) + b"\r\n0\r\n\r\n" if chunked else bytes(0x200001))
-    run.main.answer(OK)
-    assert run.client.received == OK
-    assert not run.upstreams(9001)
-    assert run.counted == {"too_large": 1}
+@pytest.mark.parametrize("sized", [True, False])
+def test_a_body_over_the_limit_is_not_mirrored(sized: bool, carrier: Carrier) -> None:
+    it = Mirrored(carrier)
+    asked = it.run.begin(Request("PUT", headers=[("content-length", "2097153")] if sized else []))
+    asked.content(bytes(0x200001))
+    asked.end()
+    it.main.answer(OK)
+    assert is_ok(asked)
+    assert len(it.main.received.body) == 0x200001 and not it.mirrors
+    assert it.counted == {"too_large": 1}
 
 
-def test_a_body_that_never_ends_is_not_mirrored() -> None:
-    run = Mirrored()
-    run.client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf")
-    run.client.lose()
-    assert not run.upstreams(9001)
-    assert run.counted == {"aborted": 1}
+def test_a_body_that_never_ends_is_not_mirrored(carrier: Carrier) -> None:
+    it = Mirrored(carrier)
+    asked = it.run.begin(Request("PUT", headers=[("content-length", "10")]))
+    asked.content(b"half")
+    asked.cancel()
+    assert not it.mirrors
+    assert it.counted == {"aborted": 1}
 
 
-def test_only_so_many_are_in_flight() -> None:
-    run = Mirrored()
+def test_only_so_many_are_in_flight(carrier: Carrier) -> None:
+    it = Mirrored(carrier)
     for _ in range(mirrors.MAX_IN_FLIGHT + 1):
-        client: FakeTransport = run.proxy.connect()
-        client.send(GET)
-        run.main.answer(OK)
-        assert client.received == OK
-    assert len(run.upstreams(9001)) == mirrors.MAX_IN_FLIGHT
-    assert run.counted == {"busy": 1}
+        it.ask(mirror=None)
+    assert len(it.arrivals(MIRROR)) == mirrors.MAX_IN_FLIGHT
+    assert it.counted == {"busy": 1}
 
 
-def test_only_so_many_bytes_are_in_flight() -> None:
-    run = Mirrored()
+def test_only_so_many_bytes_are_in_flight(carrier: Carrier) -> None:
+    it = Mirrored(carrier)
     body = bytes(2_000_000)
     for _ in range(20):
-        client = run.proxy.connect()
-        client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body))
-        client.send(body)
-        run.main.take()
-        run.main.writes.clear()
-        run.main.answer(OK)
-        assert client.received == OK
-    assert len(run.upstreams(9001)) == mirrors.MAX_BYTES // len(body)
-    assert run.counted["busy"] == 20 - mirrors.MAX_BYTES // len(body)
+        asked = it.run.send(Request("PUT", body=[body]))
+        for each in it.run.arrivals:
+            each.take_content()
+        it.main.answer(OK)
+        assert is_ok(asked)
+    assert len(it.arrivals(MIRROR)) == mirrors.MAX_BYTES // len(body)
+    assert it.counted["busy"] == 20 - mirrors.MAX_BYTES // len(body)

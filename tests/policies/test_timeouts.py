@@ -8,8 +8,8 @@ import pytest
 
 from dataplane.table.plans import Timeouts
 from gatewright.wire.v1 import resource_pb2
-from tests.fakes.memory_proxy import MemoryProxy
-from tests.fakes.policy_run import PolicyRun, policies_of, text_of
+from tests.carriers import OK, Answer, Carrier, Request, Response, Run
+from tests.fakes.policy_run import PolicyRun, policies_of, served, text_of
 from tests.fakes.table_state import TableRun, bind, change, exchange, listener, route
 
 
@@ -74,11 +74,11 @@ def test_levels(
 
 # --- what they do
 
-GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+GET = Request()
 
 
-def proxy_with(fields: str) -> MemoryProxy:
-    return MemoryProxy(text_of(f"policies: {{timeouts: {fields}}}\nbackends: [{{host: '127.0.0.1:9000'}}]"))
+def proxy_with(carrier: Carrier, fields: str) -> Run:
+    return carrier.proxy(served(f"policies: {{timeouts: {fields}}}"))
 
 
 @pytest.mark.parametrize(
@@ -89,64 +89,66 @@ def proxy_with(fields: str) -> MemoryProxy:
         ("{request: 1s, backendRequest: 1s}", b"request timeout", "RequestDeadline"),
     ],
 )
-def test_no_response_in_time(fields: str, text: bytes, reason: str) -> None:
-    proxy = proxy_with(fields)
-    client = proxy.connect()
-    client.send(GET)
-    proxy.advance(0.98)
-    assert client.received == b""
-    proxy.advance(0.05)
-    assert client.received.startswith(b"HTTP/1.1 504 ") and client.received.endswith(text)
-    assert proxy.upstream.aborted
-    assert f" reason={reason} " in proxy.log_lines()[-1]
+def test_no_response_in_time(fields: str, text: bytes, reason: str, carrier: Carrier) -> None:
+    run = proxy_with(carrier, fields)
+    asked = run.send(GET)
+    run.advance(0.98)
+    assert asked.answer == Answer() and not run.arrival.is_cancelled
+    run.advance(0.05)
+    assert (asked.answer.status, asked.answer.body, asked.answer.ended) == (504, text, True)
+    assert run.arrival.is_cancelled
+    assert f" reason={reason} " in run.log_lines()[-1]
 
 
 @pytest.mark.parametrize(("fields", "is_cut"), [("{request: 1s}", True), ("{backendRequest: 1s}", False)])
-def test_a_response_that_goes_on_for_longer(fields: str, is_cut: bool) -> None:
-    proxy = proxy_with(fields)
-    client = proxy.connect()
-    client.send(GET)
-    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
-    proxy.advance(1.05)
-    assert client.aborted == is_cut  # reset: half a body must not pass for a whole one
-    assert client.open == (not is_cut)
+def test_a_response_that_goes_on_for_longer(fields: str, is_cut: bool, carrier: Carrier) -> None:
+    run = proxy_with(carrier, fields)
+    asked = run.send(GET)
+    run.arrival.head(Response())
+    run.arrival.content(b"a")
+    run.advance(1.05)
+    assert (asked.answer.status, asked.answer.body) == (200, b"a")
+    assert asked.answer.reset == run.arrival.is_cancelled == is_cut  # half a body must not pass for a whole one
+    if not is_cut:
+        run.arrival.content(b"b")
+        run.arrival.end()
+        assert asked.answer.body == b"ab" and asked.answer.ended
 
 
-def test_a_connection_that_does_not_come_in_time() -> None:
-    proxy = proxy_with("{backendRequest: 1s}")
-    proxy.connector.hold = True
-    client = proxy.connect()
-    client.send(GET)
-    proxy.advance(1.05)
-    assert client.received.endswith(b"upstream call timeout")
-    proxy.connector.release()
-    assert proxy.upstream.received == b"" and proxy.upstream.open  # kept for the next request
+def test_a_connection_that_does_not_come_in_time(carrier: Carrier) -> None:
+    run = proxy_with(carrier, "{backendRequest: 1s}")
+    run.hold_connections()
+    asked = run.send(GET)
+    run.advance(1.05)
+    assert (asked.answer.status, asked.answer.body) == (504, b"upstream call timeout")
+    run.release_connections()
+    assert not run.arrivals and run.connections == 1
+    assert run.ask(GET).status == 200 and run.connections == 1  # kept for the next request
 
 
-def test_a_name_that_is_not_resolved_in_time() -> None:
+def test_a_name_that_is_not_resolved_in_time(carrier: Carrier) -> None:
     class Slow:
         def endpoints(self, host: bytes, port: int, ready: Callable[[], None]) -> None:
             self.ready = ready
 
-    proxy = MemoryProxy(text_of("policies: {timeouts: {backendRequest: 1s}}\nbackends: [{host: 'origin.test:9000'}]"))
-    proxy.context.resolver = slow = Slow()  # type: ignore[assignment]
-    client = proxy.connect()
-    client.send(GET)
-    proxy.advance(1.05)
-    assert client.received.endswith(b"upstream call timeout")
+    run = carrier.proxy(text_of("policies: {timeouts: {backendRequest: 1s}}\nbackends: [{host: 'origin.test:9000'}]"))
+    slow = Slow()
+    run.resolve(slow)
+    asked = run.send(GET)
+    run.advance(1.05)
+    assert (asked.answer.status, asked.answer.body) == (504, b"upstream call timeout")
     slow.ready()
-    assert not proxy.connector.upstreams
+    assert not run.connections
 
 
-def test_time_counts_from_the_start_of_sending() -> None:
+def test_time_counts_from_the_start_of_sending(carrier: Carrier) -> None:
     """A body that a step waits for does not use up the time of the backend."""
-    proxy = MemoryProxy(
-        text_of("policies: {timeouts: {request: 1s}, buffer: {request: {}}}\nbackends: [{host: '127.0.0.1:9000'}]")
-    )
-    client = proxy.connect()
-    client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo")
-    proxy.advance(5)
-    client.send(b"dy")
-    proxy.advance(0.9)
-    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-    assert client.received.startswith(b"HTTP/1.1 200 ")
+    run = carrier.proxy(served("policies: {timeouts: {request: 1s}, buffer: {request: {}}}"))
+    asked = run.begin(Request("PUT", headers=[("content-length", "4")]))
+    asked.content(b"bo")
+    run.advance(5)
+    asked.content(b"dy")
+    asked.end()
+    run.advance(0.9)
+    run.arrival.answer(OK)
+    assert (asked.answer.status, asked.answer.body) == (200, b"ok")

@@ -9,18 +9,28 @@ from dataplane.filters import url_rewrite
 from dataplane.http.uri import canonical_path
 from gatewright.api import http_filters
 from gatewright.wire.v1 import traffic_pb2
-from tests.fakes.policy_run import PolicyRun, problems
+from tests.carriers import Carrier, Request
+from tests.fakes.policy_run import problems, served
 from tests.fakes.table_state import exchange
 
 
-def rewrite(prefix: str, path: str) -> PolicyRun:
-    """A route that matches a prefix and has a path modifier, in YAML."""
-    return PolicyRun(
-        f"""
-        matches: [{{path: {{type: PathPrefix, value: "{prefix}"}}}}]
-        policies: {{urlRewrite: {{path: {path}}}}}
-        """
+def rewrite(carrier: Carrier, prefix: str, path: str, target: str) -> str:
+    """The target that goes upstream from a route that matches a prefix and has a path modifier, in YAML; the log keeps
+    the client's."""
+    run = carrier.shared(
+        served(
+            f"""
+            matches: [{{path: {{type: PathPrefix, value: "{prefix}"}}}}]
+            policies: {{urlRewrite: {{path: {path}}}}}
+            """,
+            log="{path: request.path, query: 'request.pathAndQuery.split(\"?\").size() > 1'}",
+        )
     )
+    seen = run.carry(Request("GET", target))
+    assert f" http.path={target} " in seen.line
+    path, query, _ = seen.received.target.partition("?")
+    assert seen.line.endswith(f"ms path={path} query={str(bool(query)).lower()}")
+    return seen.received.target
 
 
 # The table in the description of HTTPPathModifier.replacePrefixMatch, and what it leaves open.
@@ -46,46 +56,32 @@ PREFIXES = [
 
 
 @pytest.mark.parametrize(("path", "prefix", "replacement", "expected"), PREFIXES)
-@pytest.mark.parametrize("query", ["", "a=/foo&b"])
-def test_replace_prefix(path: str, prefix: str, replacement: str, expected: str, query: str) -> None:
-    run = rewrite(prefix, f'{{type: ReplacePrefixMatch, replacePrefixMatch: "{replacement}"}}')
-    x = exchange(path=path, query=query)
-    assert run.request(x) is None
-    assert x.target.decode() == expected + ("?" + query if query else "")
-    assert (x.path.decode(), x.query.decode()) == (expected, query)
+@pytest.mark.parametrize("query", ["", "?a=/foo&b"])
+def test_replace_prefix(path: str, prefix: str, replacement: str, expected: str, query: str, carrier: Carrier) -> None:
+    modifier = f'{{type: ReplacePrefixMatch, replacePrefixMatch: "{replacement}"}}'
+    assert rewrite(carrier, prefix, modifier, path + query) == expected + query
 
 
-@pytest.mark.parametrize("query", ["", "a=1?b"])
-def test_replace_full_path(query: str) -> None:
-    run = rewrite("/foo", "{type: ReplaceFullPath, replaceFullPath: /all/new}")
-    x = exchange(path="/foo/bar", query=query)
-    assert run.request(x) is None
-    assert x.target == b"/all/new" + (b"?" + query.encode() if query else b"") and x.path == b"/all/new"
+@pytest.mark.parametrize("query", ["", "?a=1?b", "?"])
+def test_replace_full_path(query: str, carrier: Carrier) -> None:
+    modifier = "{type: ReplaceFullPath, replaceFullPath: /all/new}"
+    assert rewrite(carrier, "/foo", modifier, "/foo/bar" + query) == "/all/new" + query
 
 
-def test_an_empty_query_stays() -> None:
-    run = rewrite("/foo", "{type: ReplaceFullPath, replaceFullPath: /new}")
-    x = exchange(path="/foo")
-    x.target = b"/foo?"
-    run.request(x)
-    assert x.target == b"/new?"
+def test_hostname(carrier: Carrier) -> None:
+    run = carrier.proxy(served("policies: {urlRewrite: {hostname: inner.example}}", log="{host: request.host}"))
+    seen = run.carry(Request("GET", "/p?q", [("x", "1")], authority="outer.example"))
+    assert (seen.received.authority, seen.received.target) == ("inner.example", "/p?q")
+    assert seen.received.passed == {"x": "1"}
+    assert seen.line.endswith("ms host=inner.example") and " http.host=outer.example " in seen.line
 
 
-def test_hostname() -> None:
-    run = PolicyRun("policies: {urlRewrite: {hostname: inner.example}}")
-    x = exchange(host="outer.example", path="/p", query="q", headers=b"x: 1\r\n")
-    assert run.request(x) is None
-    assert (x.authority, x.host, x.target) == (b"inner.example", b"inner.example", b"/p?q")
-    assert x.request.items() == [(b"x", b"1"), (b"host", b"inner.example")]
-
-
-def test_hostname_and_path() -> None:
-    run = PolicyRun(
-        "policies: {urlRewrite: {hostname: inner.example, path: {type: ReplaceFullPath, replaceFullPath: /x}}}"
+def test_hostname_and_path(carrier: Carrier) -> None:
+    run = carrier.proxy(
+        served("policies: {urlRewrite: {hostname: inner.example, path: {type: ReplaceFullPath, replaceFullPath: /x}}}")
     )
-    x = exchange()
-    assert run.request(x) is None
-    assert (x.authority, x.target) == (b"inner.example", b"/x")
+    received = run.carry(Request()).received
+    assert (received.authority, received.target) == ("inner.example", "/x")
 
 
 @pytest.mark.parametrize("path", ["new", "/a?b", "/a#b", "/%zz", "/%00", "/a\\\\b", "/\u00e9"])

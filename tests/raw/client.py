@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import h11
 
-PATIENCE = 3.0
-"""Seconds to wait for something that must come."""
+from tests.harness.patience import PATIENCE
+
 QUIET = 0.15
 """Seconds in which nothing more may come."""
 _PIECE_GAP = 0.002

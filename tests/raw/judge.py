@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import h11
 
+from tests.harness.patience import PATIENCE
 from tests.raw.case import Case, Seen, get
-from tests.raw.client import PATIENCE, Conversation
+from tests.raw.client import Conversation
 from tests.raw.origin import Origin, Recorded
 from tests.raw.parsers import Parsed, read_h11
 

@@ -1,4 +1,4 @@
-"""Seeded random changes to the corpus: what a fuzzer would try, bounded and repeatable."""
+"""Random changes to the corpus: what a fuzzer would try, bounded, and the same again for the same seed of a run."""
 
 from __future__ import annotations
 
@@ -63,9 +63,8 @@ def _loosen_line_end(dice: random.Random, data: bytes) -> bytes:
 CHANGES: tuple[Change, ...] = (_insert, _delete, _replace, _double_line, _swap_lines, _insert_line, _loosen_line_end)
 
 
-def mutants(seeds: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
-    """`count` changed inputs, the same ones for the same `seed`."""
-    dice = random.Random(seed)
+def mutants(seeds: Sequence[bytes], count: int, dice: random.Random) -> Iterator[bytes]:
+    """`count` changed inputs, as `dice` has them."""
     for _ in range(count):
         data = dice.choice(seeds)
         for _ in range(dice.randint(1, 3)):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
-import subprocess
-import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+from controlplane.cli.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -30,9 +33,18 @@ def blocks(page: Path) -> list[str]:
     return YAML.findall(page.read_text())
 
 
-def lint(*paths: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "controlplane.cli", "lint", *map(str, paths)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+class Run(NamedTuple):
+    """What a command ended with."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def lint(*paths: Path) -> Run:
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = main(["lint", *map(str, paths)])
+    return Run(code, out.getvalue(), err.getvalue())
 
 
 def test_readme(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ FORBIDDEN = {
     "light-worker": ("dataplane/telemetry/__init__.py", "import pydantic"),
     "controller": ("controlplane/derive/__init__.py", "import controlplane.translate"),
     "thinking": ("controlplane/snapshot/__init__.py", "import asyncio"),
+    "h1": ("dataplane/proxy/__init__.py", "import dataplane.http.h1.chunked"),
+    "h2": ("dataplane/server/h1/__init__.py", "import dataplane.http.h2.connection"),
+    "backends": ("dataplane/backends/__init__.py", "import dataplane.upstream.h1"),
     "filters": ("dataplane/filters/one.py", "import dataplane.filters.other"),
 }
 """One import for each contract that breaks it: the file that gets the line, the line."""

@@ -10,9 +10,10 @@ from types import SimpleNamespace
 from controlplane.cli import exits
 from dataplane.chain.replies import REPLIES
 from dataplane.exchange import Exchange
+from dataplane.http.grpc import GRPC, Call
 from dataplane.http.heads import Head
 from dataplane.telemetry.access_log import AccessLog
-from dataplane.telemetry.metrics import METRICS, PREFIX
+from dataplane.telemetry.metrics import BUCKETS, METRICS, PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/operations.md"
@@ -26,8 +27,15 @@ def table(heading: str) -> list[tuple[str, ...]]:
 
 
 def test_metrics() -> None:
-    expected = [(PREFIX + metric.name, metric.kind, ", ".join(metric.labels), metric.help) for metric in METRICS]
+    expected = [
+        (PREFIX + each.name, each.kind, ", ".join(each.labels), str(each.limit or ""), each.help) for each in METRICS
+    ]
     assert table("Metrics") == expected
+
+
+def test_bounds_of_histograms() -> None:
+    said = PAGE.read_text().split("Buckets of histograms end at (seconds): ", 1)[1].split(".\n", 1)[0]
+    assert [float(number) for number in said.split(",")] == list(BUCKETS)
 
 
 def test_reason_codes() -> None:
@@ -57,6 +65,8 @@ def test_log_fields() -> None:
     exchange.endpoint = SimpleNamespace(label="127.0.0.1:1")
     exchange.attempt, exchange.reason, exchange.detail = 1, "UpstreamFailed", "closed"
     exchange.retries = SimpleNamespace(given_up="exhausted")
+    exchange.grpc = Call(GRPC)
+    exchange.grpc.status = 14
     written: list[bytes] = []
     log = AccessLog(written.append, lambda _seconds, _function: SimpleNamespace(cancel=lambda: None), as_json=True)
     log.record(exchange, 0.001)

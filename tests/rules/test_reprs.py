@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from dataplane.agent.file_contents import Contents
+from dataplane.agent.file_source import Loaded
+from dataplane.bootstrap import Defaults
 from dataplane.chain.calls import CallAnswer, CallRequest
 from dataplane.credentials.api_keys import ApiKeys
 from dataplane.credentials.jwt import Token
@@ -28,6 +33,7 @@ HOLDERS = [
     Changes((Record("", "secret/default/s", BYTES),)),
     Change("", "secret/default/s", BYTES),
     SecretRecord(b"", {"password": BYTES}),
+    Loaded(SECRET, (Record("", "secret/default/s", BYTES),), Defaults(), Contents(Path()), {SECRET: ()}),
     ApiKeys([(BYTES, {})]),
     Token("RS256", None, {"sub": SECRET}, BYTES, BYTES),
     COPY,

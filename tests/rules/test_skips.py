@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process  # it runs pytest
+
 SETTINGS = "[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers =\n    needs\n"
 SUITE = """
 import pytest

@@ -27,10 +27,10 @@ WAITING = {
     "GatewayClass": 4,
     "Gateway": 36,
     "HTTPRoute": 35,
-    "GatewayPolicy": 504,
+    "GatewayPolicy": 503,
     "GatewayParameters": 37,
-    "GatewayBackend": 890,
-    STANDALONE: 51,  # what remains of `policies` and the listeners' `traffic`, which were one setting each
+    "GatewayBackend": 889,
+    STANDALONE: 60,  # what remains of `policies` and the listeners' `traffic`, which were one setting each
 }
 UNSERVED = {
     "GRPCRoute": 71,
@@ -145,7 +145,7 @@ PROCESSOR = {"backendRef": {"name": "s", "port": 80}}
             "GatewayPolicy",
             {"targetRefs": [TARGET], "traffic": {"extProc": PROCESSOR, "csrf": {}}, "backend": {"tcp": {}}},
             "unsupported",
-            ["spec.traffic.extProc", "spec.backend"],
+            ["spec.traffic.extProc", "spec.backend.tcp"],
         ),
         ("GatewayParameters", {"shutdown": {"min": 1, "max": 2}}, "unsupported", ["spec.shutdown"]),
         ("GatewayParameters", {}, "valid", []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from controlplane.derive import Context, Graph
 from controlplane.translate import policies, policy_targets
@@ -23,11 +24,17 @@ class Policies:
     def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways, views: Views, routes: Routes) -> None:
         self._views = views
         self._routes = routes
+        self._objects = inputs.gateway_policies
         self.route_views = graph.map("routes for policies", inputs.http_routes, self._route_view)
-        self.route_uses = graph.groups("route uses", routes.uses)
-        self.targets = self._targets(inputs, gateways)
-        self.attachments = graph.map("policy attachments", inputs.gateway_policies, self._attach)
         self.translations = graph.map("policies", inputs.gateway_policies, self._translate, policies.untranslated)
+        self.callers = self._targets(inputs, gateways)
+        self.calls = graph.map("calls of policies", self.translations, self._call)
+        self.users = graph.groups("users of backends", routes.uses, self.calls.index("uses", lambda _, uses: uses))
+        """Gateways with a route to a backend, or with a policy that calls it."""
+        self.targets = replace(
+            self.callers, uses=self.users.index("object", lambda use, _: [(use.backend.kind, use.backend.object)])
+        )
+        self.attachments = graph.map("policy attachments", inputs.gateway_policies, self._attach)
         self.placed = graph.map("placed policies", self.attachments, self._place)
         self.uses = self.placed.index("uses", lambda _, policy: _uses(policy))
         """Of backends."""
@@ -43,7 +50,7 @@ class Policies:
             self.route_views,
             self._views.services,
             self._views.gateway_backends,
-            self.route_uses.index("object", lambda use, _: [(use.backend.kind, use.backend.object)]),
+            None,
             {source.name: source.index("labels", policy_targets.labels) for source in labelled},
         )
 
@@ -53,6 +60,14 @@ class Policies:
 
     def _attach(self, context: Context, key: ObjectKey, policy: GatewayPolicy) -> Attachment:
         return policy_targets.attachment(context, self.targets, key, policy)
+
+    def _call(self, context: Context, key: ObjectKey, translation: PolicyTranslation) -> tuple[BackendUse, ...] | None:
+        """What a policy calls, from each Gateway that it acts on: known before anybody asks who uses a backend."""
+        policy = context.fetch(self._objects, key) if translation.backends else None
+        if policy is None:
+            return None
+        where = policy_targets.attachment(context, self.callers, key, policy)
+        return tuple(BackendUse(gateway, backend) for gateway, _ in where.places for backend in translation.backends)
 
     def _translate(self, context: Context, key: ObjectKey, policy: GatewayPolicy) -> PolicyTranslation:
         return policies.translate(context, self._views.backends, self._views.secrets, key, policy)

@@ -103,7 +103,7 @@ class Reading:
         """Let the request go on, with what the server gave it, or end it."""
         metadata = verdict.metadata
         if metadata is not None:
-            known = None if x.attributes is None else x.attributes.get(VARIABLE)
+            known: Any = None if x.attributes is None else x.attributes.get(VARIABLE)
             x.leave(VARIABLE, {**known, **metadata} if known else metadata)
         if verdict.status != ALLOWED:
             return self._denial(x, verdict.status)

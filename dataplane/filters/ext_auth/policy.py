@@ -5,13 +5,13 @@ Built once per policy and target. An answer that is known is given at once; a ca
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import expressions
 from dataplane.chain.calls import CallFailed, Calls
 from dataplane.chain.conditional import conditional
-from dataplane.chain.filter import WHOLE, Env, Filter, Refused, RequestHook
+from dataplane.chain.filter import Env, Filter, Refused, RequestHook
 from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
@@ -53,7 +53,7 @@ def build(config: traffic_pb2.ExtAuth, env: Env) -> Filter | None:
         hook = _bounded(hook, config.forward_body.max_size, _too_large(env))
     elif reads_body:
         hook = holding(hook, env.buffer_limit)
-    return Filter(NAME, request=hook, may_wait=True, body=WHOLE if reads_body else 0)
+    return Filter(NAME, request=hook)
 
 
 def _too_large(env: Env) -> Reply:
@@ -122,22 +122,21 @@ def _cached(config: traffic_pb2.ExtAuthCache, env: Env, asking: _Asking) -> _Cac
     programs = [expressions.compiled(text, "request", f"cache.key[{i}]") for i, text in enumerate(config.key)]
     most = config.max_entries or ENTRIES
     cache = env.kept(env.origin.key, lambda: Cache(most))
-    return _Cached(asking, cache, programs, time_to_live(config.ttl, env.wall_clock), env.clock)
+    return _Cached(asking, cache, programs, time_to_live(config.ttl, env.wall_clock), env)
 
 
 class _Cached:
     """Remembers what the server said. While one request asks, others with the same key wait for its answer."""
 
-    __slots__ = ("_asking", "_cache", "_clock", "_key", "_ttl", "programs")
+    __slots__ = ("_asking", "_cache", "_clock", "_key", "_make_future", "_ttl", "programs")
 
-    def __init__(
-        self, asking: _Asking, cache: Cache, programs: list[Any], ttl: TimeToLive, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, asking: _Asking, cache: Cache, programs: list[Any], ttl: TimeToLive, env: Env) -> None:
         self._asking = asking
         self._cache = cache
         self._key: KeyOf = key_of(programs)
         self._ttl = ttl
-        self._clock = clock
+        self._clock = env.clock
+        self._make_future = env.make_future
         self.programs = programs
 
     def run(self, x: Exchange) -> Reply | Awaitable[Reply | None] | None:
@@ -152,7 +151,7 @@ class _Cached:
     async def _ask(self, x: Exchange, key: Key) -> Reply | None:
         cache, asking = self._cache, self._asking
         while key in cache.flights:
-            future = x.down.context.make_future()
+            future = self._make_future()
             cache.flights[key].append(future)
             outcome = await future
             if outcome is _NOT_KEPT:

@@ -99,7 +99,7 @@ class Question:
         value = bytes_of(self._path, x)
         if not value:
             raise NoQuestion("the path of the call has no value")
-        target = value if _is_plain(value) else _ESCAPED(_escape, value)
+        target = _ESCAPED(_escape, value)
         return target if target.startswith(b"/") else b"/" + target
 
 
@@ -129,12 +129,6 @@ def location(evaluate: Evaluate, x: Exchange) -> bytes | None:
     """An expression's value as that of `Location`; None when it has none."""
     value = bytes_of(evaluate, x)
     return _ESCAPED_LOCATION(_escape, value) if value else None
-
-
-def _is_plain(value: bytes) -> bool:
-    """Whether there is nothing to escape. (Text methods are five times as fast as a pattern.)"""
-    text = value.decode("latin-1")
-    return text.isascii() and text.isprintable() and " " not in text and "#" not in text
 
 
 def _escape(match: re.Match[bytes]) -> bytes:

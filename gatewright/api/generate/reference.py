@@ -291,11 +291,12 @@ a file: line, field, what is wrong and what would be right.
 
 ## CustomResourceDefinitions
 
-    kubectl apply --server-side -f manifests/crds
+    kubectl apply -f manifests/crds
 
-`--server-side` is needed: a client-side apply keeps a copy of each file in an annotation, and annotations end at
-262,144 bytes. An object in etcd ends at about 1.5 MB. Kubernetes 1.34 or newer takes them; older API servers
-estimate one rule about sizes as too costly.
+Each is small enough for a client-side apply and for tools that do the same, which keep a copy of it in an annotation:
+annotations end at 262,144 bytes. A part that stands at several places is described at one of them, which the others
+name; in its other spelling (`providerA` for `openai`) it is any object, which the controller checks. Kubernetes 1.31 or
+newer takes them.
 
 The API server enforces bounds, enums, patterns and the rules between fields. What it cannot know is checked by the
 gateway only, which answers with `Accepted=False`: what is inside an expression, and the rules that say so.

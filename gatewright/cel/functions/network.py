@@ -7,6 +7,7 @@ against a literal network is one shift and one comparison.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from gatewright.cel.functions.table import function, method
 from gatewright.cel.types import BOOL, CIDR, INT, IP, STRING
 
 BITS = {4: 32, 6: 128}
-MAPPED = 0xFFFF << 32  # ::ffff:0:0/96
+PREFIX_LENGTH = re.compile("0|[1-9][0-9]{0,2}")
 
 
 class Address:
@@ -112,13 +113,13 @@ def parse_ip(text: str) -> Address:
 
 
 def parse_cidr(text: str) -> Network:
-    host, slash, length = text.partition("/")
+    host, _, length = text.partition("/")
     try:
         address = _address(host)
     except ValueError as error:
         raise Fault(f"not a network: {error}") from None
-    digits = length.isascii() and length.isdigit() and len(length) <= 3 and (length == "0" or length[0] != "0")
-    if not slash or not digits or address.version != address.written or int(length) > BITS[address.version]:
+    is_number = PREFIX_LENGTH.fullmatch(length)
+    if not is_number or address.version != address.written or int(length) > BITS[address.version]:
         raise Fault("not a network: expected address/prefix length")
     return Network(address, int(length))
 

@@ -73,12 +73,11 @@ def replace(budget: Budget, text: str, old: str, new: str) -> str:
 def replace_some(budget: Budget, text: str, old: str, new: str, limit: int) -> str:
     """At most `limit` times, all when negative. The size is known before anything is built."""
     limit = max(-1, min(limit, MAX_INT))
-    growth = len(new) - len(old)
-    count = 0
+    size, growth = len(text), len(new) - len(old)
     if growth > 0:
         count = len(text) + 1 if not old else text.count(old)
-        count = count if limit < 0 else min(count, limit)
-    built(budget, len(text) + count * max(0, growth))
+        size += growth * (count if limit < 0 else min(count, limit))
+    built(budget, size)
     return text.replace(old, new, limit)
 
 

@@ -1,31 +1,37 @@
+from gatewright.wire.v1 import policy_pb2 as _policy_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Backend(_message.Message):
-    __slots__ = ("service", "static")
+    __slots__ = ("service", "static", "policies")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     STATIC_FIELD_NUMBER: _ClassVar[int]
+    POLICIES_FIELD_NUMBER: _ClassVar[int]
     service: ServiceBackend
     static: StaticBackend
-    def __init__(self, service: _Optional[_Union[ServiceBackend, _Mapping]] = ..., static: _Optional[_Union[StaticBackend, _Mapping]] = ...) -> None: ...
+    policies: _containers.RepeatedCompositeFieldContainer[_policy_pb2.Policy]
+    def __init__(self, service: _Optional[_Union[ServiceBackend, _Mapping]] = ..., static: _Optional[_Union[StaticBackend, _Mapping]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ...) -> None: ...
 
 class ServiceBackend(_message.Message):
-    __slots__ = ("namespace", "name", "port", "app_protocol", "empty")
+    __slots__ = ("namespace", "name", "port", "app_protocol", "empty", "port_name")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     APP_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     EMPTY_FIELD_NUMBER: _ClassVar[int]
+    PORT_NAME_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     name: str
     port: int
     app_protocol: str
     empty: bool
-    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., port: _Optional[int] = ..., app_protocol: _Optional[str] = ..., empty: _Optional[bool] = ...) -> None: ...
+    port_name: str
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., port: _Optional[int] = ..., app_protocol: _Optional[str] = ..., empty: _Optional[bool] = ..., port_name: _Optional[str] = ...) -> None: ...
 
 class StaticBackend(_message.Message):
     __slots__ = ("host", "port", "unix_path")

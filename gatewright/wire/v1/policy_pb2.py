@@ -23,25 +23,26 @@ _sym_db = _symbol_database.Default()
 
 
 from gatewright.wire.v1 import authentication_pb2 as gatewright_dot_wire_dot_v1_dot_authentication__pb2
+from gatewright.wire.v1 import backend_policy_pb2 as gatewright_dot_wire_dot_v1_dot_backend__policy__pb2
 from gatewright.wire.v1 import frontend_pb2 as gatewright_dot_wire_dot_v1_dot_frontend__pb2
 from gatewright.wire.v1 import traffic_pb2 as gatewright_dot_wire_dot_v1_dot_traffic__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fgatewright/wire/v1/policy.proto\x12\x12gatewright.wire.v1\x1a\'gatewright/wire/v1/authentication.proto\x1a!gatewright/wire/v1/frontend.proto\x1a gatewright/wire/v1/traffic.proto\":\n\tObjectRef\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"G\n\x05Place\x12-\n\x06object\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.ObjectRef\x12\x0f\n\x07section\x18\x02 \x01(\t\"\xa8\n\n\x06Policy\x12-\n\x06source\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.ObjectRef\x12)\n\x06places\x18\x02 \x03(\x0b\x32\x19.gatewright.wire.v1.Place\x12(\n\x05phase\x18\x03 \x01(\x0e\x32\x19.gatewright.wire.v1.Phase\x12\x34\n\x0binheritance\x18\x04 \x01(\x0e\x32\x1f.gatewright.wire.v1.Inheritance\x12\r\n\x05order\x18\x05 \x01(\t\x12\x0f\n\x07invalid\x18\x06 \x01(\t\x12?\n\x10header_modifiers\x18\x14 \x01(\x0b\x32#.gatewright.wire.v1.HeaderModifiersH\x00\x12\x35\n\x0burl_rewrite\x18\x15 \x01(\x0b\x32\x1e.gatewright.wire.v1.UrlRewriteH\x00\x12?\n\x10request_redirect\x18\x16 \x01(\x0b\x32#.gatewright.wire.v1.RequestRedirectH\x00\x12;\n\x0erequest_mirror\x18\x17 \x01(\x0b\x32!.gatewright.wire.v1.RequestMirrorH\x00\x12\x30\n\x08timeouts\x18\x18 \x01(\x0b\x32\x1c.gatewright.wire.v1.TimeoutsH\x00\x12*\n\x05retry\x18\x19 \x01(\x0b\x32\x19.gatewright.wire.v1.RetryH\x00\x12<\n\x0etransformation\x18\x1a \x01(\x0b\x32\".gatewright.wire.v1.TransformationH\x00\x12(\n\x04\x63ors\x18\x1b \x01(\x0b\x32\x18.gatewright.wire.v1.CorsH\x00\x12(\n\x04\x63srf\x18\x1c \x01(\x0b\x32\x18.gatewright.wire.v1.CsrfH\x00\x12\x43\n\x12jwt_authentication\x18\x1d \x01(\x0b\x32%.gatewright.wire.v1.JwtAuthenticationH\x00\x12G\n\x14\x62\x61sic_authentication\x18\x1e \x01(\x0b\x32\'.gatewright.wire.v1.BasicAuthenticationH\x00\x12J\n\x16\x61pi_key_authentication\x18\x1f \x01(\x0b\x32(.gatewright.wire.v1.ApiKeyAuthenticationH\x00\x12/\n\x08\x65xt_auth\x18  \x01(\x0b\x32\x1b.gatewright.wire.v1.ExtAuthH\x00\x12:\n\rauthorization\x18! \x01(\x0b\x32!.gatewright.wire.v1.AuthorizationH\x00\x12\x33\n\nrate_limit\x18\" \x01(\x0b\x32\x1d.gatewright.wire.v1.RateLimitH\x00\x12,\n\x06\x62uffer\x18# \x01(\x0b\x32\x1a.gatewright.wire.v1.BufferH\x00\x12\x37\n\x0chost_rewrite\x18$ \x01(\x0b\x32\x1f.gatewright.wire.v1.HostRewriteH\x00\x12=\n\x0f\x64irect_response\x18% \x01(\x0b\x32\".gatewright.wire.v1.DirectResponseH\x00\x12\x33\n\naccess_log\x18< \x01(\x0b\x32\x1d.gatewright.wire.v1.AccessLogH\x00\x42\x07\n\x05\x66ield*M\n\x05Phase\x12\x15\n\x11PHASE_UNSPECIFIED\x10\x00\x12\x15\n\x11PHASE_PRE_ROUTING\x10\x01\x12\x16\n\x12PHASE_POST_ROUTING\x10\x02*]\n\x0bInheritance\x12\x1b\n\x17INHERITANCE_UNSPECIFIED\x10\x00\x12\x17\n\x13INHERITANCE_DEFAULT\x10\x01\x12\x18\n\x14INHERITANCE_OVERRIDE\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fgatewright/wire/v1/policy.proto\x12\x12gatewright.wire.v1\x1a\'gatewright/wire/v1/authentication.proto\x1a\'gatewright/wire/v1/backend_policy.proto\x1a!gatewright/wire/v1/frontend.proto\x1a gatewright/wire/v1/traffic.proto\":\n\tObjectRef\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\"G\n\x05Place\x12-\n\x06object\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.ObjectRef\x12\x0f\n\x07section\x18\x02 \x01(\t\"\xe1\n\n\x06Policy\x12-\n\x06source\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.ObjectRef\x12)\n\x06places\x18\x02 \x03(\x0b\x32\x19.gatewright.wire.v1.Place\x12(\n\x05phase\x18\x03 \x01(\x0e\x32\x19.gatewright.wire.v1.Phase\x12\x34\n\x0binheritance\x18\x04 \x01(\x0e\x32\x1f.gatewright.wire.v1.Inheritance\x12\r\n\x05order\x18\x05 \x01(\t\x12\x0f\n\x07invalid\x18\x06 \x01(\t\x12?\n\x10header_modifiers\x18\x14 \x01(\x0b\x32#.gatewright.wire.v1.HeaderModifiersH\x00\x12\x35\n\x0burl_rewrite\x18\x15 \x01(\x0b\x32\x1e.gatewright.wire.v1.UrlRewriteH\x00\x12?\n\x10request_redirect\x18\x16 \x01(\x0b\x32#.gatewright.wire.v1.RequestRedirectH\x00\x12;\n\x0erequest_mirror\x18\x17 \x01(\x0b\x32!.gatewright.wire.v1.RequestMirrorH\x00\x12\x30\n\x08timeouts\x18\x18 \x01(\x0b\x32\x1c.gatewright.wire.v1.TimeoutsH\x00\x12*\n\x05retry\x18\x19 \x01(\x0b\x32\x19.gatewright.wire.v1.RetryH\x00\x12<\n\x0etransformation\x18\x1a \x01(\x0b\x32\".gatewright.wire.v1.TransformationH\x00\x12(\n\x04\x63ors\x18\x1b \x01(\x0b\x32\x18.gatewright.wire.v1.CorsH\x00\x12(\n\x04\x63srf\x18\x1c \x01(\x0b\x32\x18.gatewright.wire.v1.CsrfH\x00\x12\x43\n\x12jwt_authentication\x18\x1d \x01(\x0b\x32%.gatewright.wire.v1.JwtAuthenticationH\x00\x12G\n\x14\x62\x61sic_authentication\x18\x1e \x01(\x0b\x32\'.gatewright.wire.v1.BasicAuthenticationH\x00\x12J\n\x16\x61pi_key_authentication\x18\x1f \x01(\x0b\x32(.gatewright.wire.v1.ApiKeyAuthenticationH\x00\x12/\n\x08\x65xt_auth\x18  \x01(\x0b\x32\x1b.gatewright.wire.v1.ExtAuthH\x00\x12:\n\rauthorization\x18! \x01(\x0b\x32!.gatewright.wire.v1.AuthorizationH\x00\x12\x33\n\nrate_limit\x18\" \x01(\x0b\x32\x1d.gatewright.wire.v1.RateLimitH\x00\x12,\n\x06\x62uffer\x18# \x01(\x0b\x32\x1a.gatewright.wire.v1.BufferH\x00\x12\x37\n\x0chost_rewrite\x18$ \x01(\x0b\x32\x1f.gatewright.wire.v1.HostRewriteH\x00\x12=\n\x0f\x64irect_response\x18% \x01(\x0b\x32\".gatewright.wire.v1.DirectResponseH\x00\x12\x33\n\naccess_log\x18< \x01(\x0b\x32\x1d.gatewright.wire.v1.AccessLogH\x00\x12\x37\n\x0c\x62\x61\x63kend_http\x18P \x01(\x0b\x32\x1f.gatewright.wire.v1.BackendHttpH\x00\x42\x07\n\x05\x66ield*M\n\x05Phase\x12\x15\n\x11PHASE_UNSPECIFIED\x10\x00\x12\x15\n\x11PHASE_PRE_ROUTING\x10\x01\x12\x16\n\x12PHASE_POST_ROUTING\x10\x02*]\n\x0bInheritance\x12\x1b\n\x17INHERITANCE_UNSPECIFIED\x10\x00\x12\x17\n\x13INHERITANCE_DEFAULT\x10\x01\x12\x18\n\x14INHERITANCE_OVERRIDE\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gatewright.wire.v1.policy_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PHASE']._serialized_start=1621
-  _globals['_PHASE']._serialized_end=1698
-  _globals['_INHERITANCE']._serialized_start=1700
-  _globals['_INHERITANCE']._serialized_end=1793
-  _globals['_OBJECTREF']._serialized_start=165
-  _globals['_OBJECTREF']._serialized_end=223
-  _globals['_PLACE']._serialized_start=225
-  _globals['_PLACE']._serialized_end=296
-  _globals['_POLICY']._serialized_start=299
-  _globals['_POLICY']._serialized_end=1619
+  _globals['_PHASE']._serialized_start=1719
+  _globals['_PHASE']._serialized_end=1796
+  _globals['_INHERITANCE']._serialized_start=1798
+  _globals['_INHERITANCE']._serialized_end=1891
+  _globals['_OBJECTREF']._serialized_start=206
+  _globals['_OBJECTREF']._serialized_end=264
+  _globals['_PLACE']._serialized_start=266
+  _globals['_PLACE']._serialized_end=337
+  _globals['_POLICY']._serialized_start=340
+  _globals['_POLICY']._serialized_end=1717
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,5 @@
 from gatewright.wire.v1 import authentication_pb2 as _authentication_pb2
+from gatewright.wire.v1 import backend_policy_pb2 as _backend_policy_pb2
 from gatewright.wire.v1 import frontend_pb2 as _frontend_pb2
 from gatewright.wire.v1 import traffic_pb2 as _traffic_pb2
 from google.protobuf.internal import containers as _containers
@@ -47,7 +48,7 @@ class Place(_message.Message):
     def __init__(self, object: _Optional[_Union[ObjectRef, _Mapping]] = ..., section: _Optional[str] = ...) -> None: ...
 
 class Policy(_message.Message):
-    __slots__ = ("source", "places", "phase", "inheritance", "order", "invalid", "header_modifiers", "url_rewrite", "request_redirect", "request_mirror", "timeouts", "retry", "transformation", "cors", "csrf", "jwt_authentication", "basic_authentication", "api_key_authentication", "ext_auth", "authorization", "rate_limit", "buffer", "host_rewrite", "direct_response", "access_log")
+    __slots__ = ("source", "places", "phase", "inheritance", "order", "invalid", "header_modifiers", "url_rewrite", "request_redirect", "request_mirror", "timeouts", "retry", "transformation", "cors", "csrf", "jwt_authentication", "basic_authentication", "api_key_authentication", "ext_auth", "authorization", "rate_limit", "buffer", "host_rewrite", "direct_response", "access_log", "backend_http")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     PLACES_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
@@ -73,6 +74,7 @@ class Policy(_message.Message):
     HOST_REWRITE_FIELD_NUMBER: _ClassVar[int]
     DIRECT_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     ACCESS_LOG_FIELD_NUMBER: _ClassVar[int]
+    BACKEND_HTTP_FIELD_NUMBER: _ClassVar[int]
     source: ObjectRef
     places: _containers.RepeatedCompositeFieldContainer[Place]
     phase: Phase
@@ -98,4 +100,5 @@ class Policy(_message.Message):
     host_rewrite: _traffic_pb2.HostRewrite
     direct_response: _traffic_pb2.DirectResponse
     access_log: _frontend_pb2.AccessLog
-    def __init__(self, source: _Optional[_Union[ObjectRef, _Mapping]] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., phase: _Optional[_Union[Phase, str]] = ..., inheritance: _Optional[_Union[Inheritance, str]] = ..., order: _Optional[str] = ..., invalid: _Optional[str] = ..., header_modifiers: _Optional[_Union[_traffic_pb2.HeaderModifiers, _Mapping]] = ..., url_rewrite: _Optional[_Union[_traffic_pb2.UrlRewrite, _Mapping]] = ..., request_redirect: _Optional[_Union[_traffic_pb2.RequestRedirect, _Mapping]] = ..., request_mirror: _Optional[_Union[_traffic_pb2.RequestMirror, _Mapping]] = ..., timeouts: _Optional[_Union[_traffic_pb2.Timeouts, _Mapping]] = ..., retry: _Optional[_Union[_traffic_pb2.Retry, _Mapping]] = ..., transformation: _Optional[_Union[_traffic_pb2.Transformation, _Mapping]] = ..., cors: _Optional[_Union[_traffic_pb2.Cors, _Mapping]] = ..., csrf: _Optional[_Union[_traffic_pb2.Csrf, _Mapping]] = ..., jwt_authentication: _Optional[_Union[_authentication_pb2.JwtAuthentication, _Mapping]] = ..., basic_authentication: _Optional[_Union[_authentication_pb2.BasicAuthentication, _Mapping]] = ..., api_key_authentication: _Optional[_Union[_authentication_pb2.ApiKeyAuthentication, _Mapping]] = ..., ext_auth: _Optional[_Union[_traffic_pb2.ExtAuth, _Mapping]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., rate_limit: _Optional[_Union[_traffic_pb2.RateLimit, _Mapping]] = ..., buffer: _Optional[_Union[_traffic_pb2.Buffer, _Mapping]] = ..., host_rewrite: _Optional[_Union[_traffic_pb2.HostRewrite, _Mapping]] = ..., direct_response: _Optional[_Union[_traffic_pb2.DirectResponse, _Mapping]] = ..., access_log: _Optional[_Union[_frontend_pb2.AccessLog, _Mapping]] = ...) -> None: ...
+    backend_http: _backend_policy_pb2.BackendHttp
+    def __init__(self, source: _Optional[_Union[ObjectRef, _Mapping]] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., phase: _Optional[_Union[Phase, str]] = ..., inheritance: _Optional[_Union[Inheritance, str]] = ..., order: _Optional[str] = ..., invalid: _Optional[str] = ..., header_modifiers: _Optional[_Union[_traffic_pb2.HeaderModifiers, _Mapping]] = ..., url_rewrite: _Optional[_Union[_traffic_pb2.UrlRewrite, _Mapping]] = ..., request_redirect: _Optional[_Union[_traffic_pb2.RequestRedirect, _Mapping]] = ..., request_mirror: _Optional[_Union[_traffic_pb2.RequestMirror, _Mapping]] = ..., timeouts: _Optional[_Union[_traffic_pb2.Timeouts, _Mapping]] = ..., retry: _Optional[_Union[_traffic_pb2.Retry, _Mapping]] = ..., transformation: _Optional[_Union[_traffic_pb2.Transformation, _Mapping]] = ..., cors: _Optional[_Union[_traffic_pb2.Cors, _Mapping]] = ..., csrf: _Optional[_Union[_traffic_pb2.Csrf, _Mapping]] = ..., jwt_authentication: _Optional[_Union[_authentication_pb2.JwtAuthentication, _Mapping]] = ..., basic_authentication: _Optional[_Union[_authentication_pb2.BasicAuthentication, _Mapping]] = ..., api_key_authentication: _Optional[_Union[_authentication_pb2.ApiKeyAuthentication, _Mapping]] = ..., ext_auth: _Optional[_Union[_traffic_pb2.ExtAuth, _Mapping]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., rate_limit: _Optional[_Union[_traffic_pb2.RateLimit, _Mapping]] = ..., buffer: _Optional[_Union[_traffic_pb2.Buffer, _Mapping]] = ..., host_rewrite: _Optional[_Union[_traffic_pb2.HostRewrite, _Mapping]] = ..., direct_response: _Optional[_Union[_traffic_pb2.DirectResponse, _Mapping]] = ..., access_log: _Optional[_Union[_frontend_pb2.AccessLog, _Mapping]] = ..., backend_http: _Optional[_Union[_backend_policy_pb2.BackendHttp, _Mapping]] = ...) -> None: ...

@@ -61,6 +61,7 @@ CASES: tuple[Case, ...] = (
     refused("version-other-protocol", "9112 2.3", get(b"/", version=b"RTSP/1.0")),
     refused("version-ice", "9112 2.3", get(b"/", version=b"ICE/1.1")),
     refused("version-trailing-garbage", "9112 2.3", get(b"/", version=b"HTTP/1.1x")),
-    # The HTTP/2 preface on a plaintext HTTP/1 port (9113 3.4): well-formed as a line, never as a request.
-    refused("preface-http2", "9113 3.4", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"),
+    # What begins as HTTP/2's preface (9113 3.4) and is not: well-formed as a line, never as a request.
+    refused("preface-with-a-field", "9113 3.4", b"PRI * HTTP/2.0\r\nHost: a\r\n\r\n"),
+    refused("preface-without-empty-line", "9113 3.4", b"PRI * HTTP/2.0\r\nSM\r\n\r\n\x00\x00\x00\x04\x00"),
 )

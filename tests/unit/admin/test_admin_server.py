@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.admin import facts, server
 from gatewright.api.problem import Problem
+from tests.harness.patience import PATIENCE
 
 GATEWAY = facts.ObjectRow("Gateway", "default", "web", 2, "gateway.yaml", {"conditions": []})
 ROUTE = facts.ObjectRow("HTTPRoute", "shop", "cart", 1, "routes.yaml", {"parents": []})
@@ -53,7 +54,7 @@ async def ask(port: int, path: str, method: str = "GET", host: str | None = None
     import asyncio
 
     def call() -> tuple[int, object]:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         connection.putrequest(method, path, skip_host=True)
         connection.putheader("host", f"127.0.0.1:{port}" if host is None else host)
         connection.endheaders()

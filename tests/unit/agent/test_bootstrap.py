@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from importlib import metadata
+
 import pytest
 
 from dataplane import bootstrap
@@ -25,7 +28,7 @@ def test_the_defaults() -> None:
     settings = parse()
     assert (settings.xds, settings.gateway, settings.port_offset, settings.parent_fd) == (None, "", 0, None)
     assert settings.workers >= 1
-    assert settings.instance
+    assert settings.instance and settings.notify_socket == ""
     assert [str(page) for page in (settings.pages.admin, settings.pages.stats, settings.pages.readiness)] == [
         "127.0.0.1:15000",
         "[::]:15020",
@@ -55,6 +58,17 @@ def test_the_offset_moves_the_default_pages_but_not_those_that_are_given() -> No
     settings = parse("--port-offset", "1000", "--stats", "127.0.0.1:15020", "--readiness", "off")
     assert (str(settings.pages.admin), str(settings.pages.stats)) == ("127.0.0.1:16000", "127.0.0.1:15020")
     assert settings.pages.readiness is None
+
+
+def test_any_port_moves_the_default_pages_but_not_those_that_are_given(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = parse("--any-port", "--stats", "127.0.0.1:15020", env={"NOTIFY_SOCKET": "/run/notify"})
+    assert (settings.port_offset, settings.notify_socket) == (None, "/run/notify")
+    assert [str(page) for page in (settings.pages.admin, settings.pages.stats, settings.pages.readiness)] == [
+        "127.0.0.1:0",
+        "127.0.0.1:15020",
+        "[::]:0",
+    ]
+    assert "not allowed with" in complaint(capsys, "-f", "a.yaml", "--any-port", "--port-offset", "1")
 
 
 @pytest.mark.parametrize(
@@ -142,6 +156,63 @@ def test_a_worker_is_told_its_share() -> None:
     settings = parse()
     told = WorkerSettings("a/b", "i", 2, "json", "info", {"xds": "off"}, settings.drain, settings.session_key)
     assert WorkerSettings.from_link(told.to_link()) == told
+
+
+@pytest.mark.parametrize(("cores", "workers"), [(1, 1), (2, 2), (256, 256), (257, 256)])
+def test_a_worker_for_each_core_that_this_process_may_use(
+    monkeypatch: pytest.MonkeyPatch, cores: int, workers: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)) if pid == 0 else set(), raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 100)
+    assert parse().workers == workers
+
+
+@pytest.mark.parametrize(("cores", "workers"), [(None, 1), (3, 3)])
+def test_where_the_system_does_not_say_which_cores_all_of_the_machine_count(
+    monkeypatch: pytest.MonkeyPatch, cores: int | None, workers: int
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    assert parse().workers == workers
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"), [("--workers", 1, 256), ("--port-offset", 0, 40000), ("--parent-fd", 0, 1048576)]
+)
+def test_the_bounds_of_numbers(capsys: pytest.CaptureFixture[str], name: str, least: int, most: int) -> None:
+    field = name.removeprefix("--").replace("-", "_")
+    for value in (least, most):
+        assert getattr(parse(name, str(value)), field) == value
+    for value in (least - 1, most + 1):
+        assert f"is not a whole number from {least} to {most}" in complaint(capsys, "-f", "x", f"{name}={value}")
+
+
+def test_the_bounds_of_ports_times_and_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse("--xds", "10.0.0.1:65535", "--gateway", "a/b").xds == Address("10.0.0.1", 65535)
+    assert "is not an address" in complaint(capsys, "--xds", "10.0.0.1:65536", "--gateway", "a/b")
+    year = {"CONNECTION_MIN_TERMINATION_DEADLINE": "0", "TERMINATION_GRACE_PERIOD_SECONDS": "8760h"}
+    assert parse(env=year).drain == Drain(0, 31_536_000)
+    year["TERMINATION_GRACE_PERIOD_SECONDS"] = "31536001"
+    assert "from 0 to 31536000 seconds" in complaint(capsys, "-f", "x", env=year)
+    assert parse("--instance", "a" * 253).instance == "a" * 253
+    assert "cannot name an instance" in complaint(capsys, "-f", "x", "--instance", "a" * 254)
+
+
+def test_a_flag_has_one_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "unrecognized arguments: --work 2" in complaint(capsys, "-f", "x", "--work", "2")
+
+
+def test_the_version_is_that_of_what_is_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def never_installed(_name: str) -> str:
+        raise metadata.PackageNotFoundError
+
+    for find, found in ((lambda name: f"{name}-1.2.3", "gatewright-1.2.3"), (never_installed, "unknown")):
+        monkeypatch.setattr(metadata, "version", find)
+        with pytest.raises(SystemExit):
+            bootstrap.parse(["--version"], {})
+        assert capsys.readouterr().out == f"gatewright-proxy {found}\n"
 
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])

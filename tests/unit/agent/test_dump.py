@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from dataplane.agent import dump
 from dataplane.agent.resources import FILE, XDS, Resources
@@ -59,3 +60,10 @@ def test_refusals_are_shown_with_the_last_good_version() -> None:
     found = dump.resources(table, {"bind/a": "no"})
     assert found["bind"]["bind/a"]["bind"] == {"port": 80}
     assert found["refused"] == {"bind/a": "no"}
+
+
+def test_a_dump_is_text_that_people_read() -> None:
+    """Indented, names as they are written, and whatever is no JSON as its text."""
+    text = dump.as_json({"m\u00fcnchen": {"port": 80}, "path": Path("/run/a.sock")}).decode()
+    assert text.splitlines() == ["{", '  "m\u00fcnchen": {', '    "port": 80', "  },", '  "path": "/run/a.sock"', "}"]
+    assert text.endswith("}\n")

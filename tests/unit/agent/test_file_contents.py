@@ -84,7 +84,7 @@ BOB = "binds[0].listeners[0].routes[0].policies.apiKeyAuthentication.secretRef.b
         (lambda folder: (folder / "keys/alice").unlink(), 13, ALICE, 'keys/alice" cannot be read: No such file'),
         (lambda folder: (folder / "keys/alice").write_text("\n"), 13, ALICE, 'keys/alice" is empty'),
         (
-            lambda folder: (folder / "keys/alice").write_bytes(b"x" * (file_contents.MOST + 1)),
+            lambda folder: (folder / "keys/alice").write_bytes(b"x" * (1024 * 1024 + 1)),
             13,
             ALICE,
             "is larger than 1048576 bytes",
@@ -103,6 +103,11 @@ def test_what_cannot_be_read_is_told_with_file_field_and_reason(
     (told,) = bad.value.args
     assert told.startswith(f"{file}:{line}: {path}: ")
     assert words in told
+
+
+def test_a_file_of_the_largest_size_is_read(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(b"x" * (1024 * 1024))
+    assert file_contents.Contents(tmp_path).read(Content(file="large")) == b"x" * (1024 * 1024)
 
 
 def test_all_that_cannot_be_read_is_told_at_once_and_nothing_of_what_can(file: Path) -> None:

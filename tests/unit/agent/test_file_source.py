@@ -15,6 +15,8 @@ from dataplane.agent import file_source
 from dataplane.agent.file_source import BadFile, FileSource
 from dataplane.link.messages import Record
 from dataplane.telemetry.metrics import Metrics
+from tests.harness.patience import PATIENCE
+from tests.harness.waiting import until
 
 GOOD = "binds:\n- port: {port}\n  listeners:\n  - name: a\n    routes:\n    - backends: [{{host: '127.0.0.1:1'}}]\n"
 
@@ -37,7 +39,7 @@ class Applied:
         return self.refuse
 
     async def wait_for(self, count: int) -> set[str]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while len(self.states) < count:
                 self.news.clear()
                 await self.news.wait()
@@ -67,6 +69,13 @@ def test_a_good_file_gives_resources_and_settings(tmp_path: Path) -> None:
     loaded = file_source.read(file, ())
     assert "bind/default/standalone/8080" in {record.name for record in loaded.records}
     assert (loaded.defaults.workers, loaded.defaults.admin, loaded.defaults.log_format) == (3, "off", "json")
+
+
+def test_no_repr_shows_what_is_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(text(8080).replace("name: a", "name: hidden"))
+    loaded = repr(file_source.read(file, ()))
+    assert loaded.startswith("Loaded(") and not any(word in loaded for word in ("hidden", "8080", "Defaults", "binds"))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +136,7 @@ async def test_a_bad_file_changes_nothing_and_is_told_once(tmp_path: Path, caplo
     file.write_text(text(1))
     async with following(file) as applied:
         file.write_text("binds:\n- port: none\n")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while "last good configuration stays" not in caplog.text:
                 await asyncio.sleep(0.01)
         await asyncio.sleep(1.2)  # looked at again, not told again
@@ -148,12 +157,30 @@ async def test_what_changed_and_what_is_refused_is_told(tmp_path: Path, caplog: 
         applied.refuse = {"bind/default/standalone/2": "port 2 is in use"}
         file.write_text("config: {workers: 7}\n" + text(2))
         await applied.wait_for(2)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while "restart the proxy" not in caplog.text:
                 await asyncio.sleep(0.01)
         fields = next(r.fields for r in caplog.records if getattr(r, "fields", {}).get("added"))  # type: ignore[attr-defined]
         assert "bind/default/standalone/2" in fields["added"] and "bind/default/standalone/1" in fields["removed"]
         assert "port 2 is in use" in caplog.text
+
+
+@pytest.mark.parametrize(("listeners", "more"), [(8, ""), (9, ""), (10, " and 1 more"), (12, " and 3 more")])
+async def test_a_line_names_ten_changes_and_counts_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, listeners: int, more: str
+) -> None:
+    caplog.set_level(logging.INFO)
+    file = tmp_path / "c.yaml"
+    file.write_text("binds: []")
+    names = [f"l{number:02}" for number in range(listeners)]
+    async with following(file) as applied:
+        rows = "".join(f"  - {{name: {name}, hostname: {name}.example}}\n" for name in names)
+        file.write_text(f"binds:\n- port: 1\n  listeners:\n{rows}")
+        await applied.wait_for(2)
+        await until(lambda: caplog.text.count("configuration applied") == 2, "the line")
+    fields = [record.__dict__["fields"] for record in caplog.records if record.message == "configuration applied"]
+    keys = ["bind/default/standalone/1", *(f"listener/default/standalone/{name}" for name in names)]
+    assert fields == [{"file": file, "resources": 1}, {"file": file, "added": ",".join(keys[:10]) + more}]
 
 
 async def test_what_is_refused_is_named_as_the_file_writes_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -171,7 +198,7 @@ async def test_what_is_refused_is_named_as_the_file_writes_it(tmp_path: Path, ca
         }
         file.write_text(REFUSED)
         await applied.wait_for(2)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while "workers hang" not in caplog.text or f"odd: {why}" not in caplog.text:
                 await asyncio.sleep(0.01)
     assert [record.message.removeprefix(str(file)) for record in caplog.records if record.levelname == "ERROR"] == [
@@ -222,7 +249,7 @@ async def test_a_secrets_file_is_followed(tmp_path: Path, where: str, caplog: py
         key.write_text("second-key")
         await applied.wait_for(2)
         key.unlink()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while "last good configuration stays" not in caplog.text:
                 await asyncio.sleep(0.02)
         key.write_text("third-key")
@@ -234,3 +261,34 @@ async def test_a_secrets_file_is_followed(tmp_path: Path, where: str, caplog: py
         "secret/default/route/a-route-0/api_key_authentication"
     ] * 2
     assert not any(word in caplog.text for word in ("first-key", "second-key", "third-key"))
+
+
+async def test_looks_are_counted_and_a_file_that_cannot_be_read_is_told_once_each_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file, metrics, applied = tmp_path / "c.yaml", Metrics.in_memory(), Applied()
+    file.write_text(text(1))
+    source = FileSource(file, file_source.read(file, ()), applied, metrics, ())
+
+    def counted() -> list[int]:
+        return [int(metrics.slots[metrics.counter("config_loads_total", name)]) for name in ("applied", "refused")]
+
+    async def looked(*contents: str | bytes | None) -> None:
+        """None: the file is not there."""
+        for content in contents:
+            if content is None:
+                file.unlink(missing_ok=True)
+            else:
+                file.write_bytes(content if isinstance(content, bytes) else content.encode())
+            await source._look()
+
+    await looked(text(2), text(2))
+    assert (applied.states, counted()) == ([bind(2)], [1, 0])
+    await looked(None, None, b"\xff", None)
+    assert caplog.text.count("cannot be read, the last good configuration stays") == 1
+    await looked(text(2), text(3))
+    assert (applied.states, counted()) == ([bind(2), bind(2), bind(3)], [3, 0])
+    await looked(b"\xff", None)
+    assert caplog.text.count("cannot be read, the last good configuration stays") == 2
+    await looked("binds: no", "binds: no", "binds: neither")
+    assert (applied.states[3:], counted()) == ([], [3, 2])

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
-from dataplane.agent.process import WorkerProcess
+import pytest
+
+from dataplane.agent.process import WorkerProcess, by_command
 from dataplane.agent.resources import Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.workers import Pace, Workers
 from dataplane.bootstrap import Drain, SessionKey, WorkerSettings
 from dataplane.link import messages
 from dataplane.telemetry.metrics import Metrics
+from tests.harness.patience import PATIENCE
 
 
 class Ports:
@@ -54,9 +57,19 @@ class Life:
         self.told.clear()
 
 
-def proxy() -> Workers:
-    settings = WorkerSettings("", "test", 1, "text", "off", {}, Drain(0.0, 1.0), SessionKey(bytes(32)))
-    return Workers(settings, [], Resources(), cast(Sockets, Ports()), Metrics.in_memory(), Pace(state=10.0))
+@pytest.fixture
+def proxy() -> Iterator[Callable[[], Workers]]:
+    made: list[Workers] = []
+
+    def make() -> Workers:
+        settings = WorkerSettings("", "test", 1, "text", "off", {}, Drain(0.0, 1.0), SessionKey(bytes(32)))
+        resources, sockets = Resources(), cast(Sockets, Ports())
+        made.append(Workers(settings, by_command([]), resources, sockets, Metrics.in_memory(), Pace(state=10.0)))
+        return made[-1]
+
+    yield make
+    while made:
+        made.pop().close()
 
 
 def born(room: Workers) -> Life:
@@ -66,7 +79,7 @@ def born(room: Workers) -> Life:
     return life
 
 
-async def test_a_worker_gets_all_sockets_when_it_has_caught_up() -> None:
+async def test_a_worker_gets_all_sockets_when_it_has_caught_up(proxy: Callable[[], Workers]) -> None:
     room = proxy()
     room.number = 3
     life = born(room)
@@ -77,7 +90,7 @@ async def test_a_worker_gets_all_sockets_when_it_has_caught_up() -> None:
     assert life.opened == {"bind/a", "bind/b"} and room.without("bind/a") == []
 
 
-async def test_a_worker_that_is_born_while_a_bind_is_handed_back_gets_it_once() -> None:
+async def test_a_worker_that_is_born_while_a_bind_is_handed_back_gets_it_once(proxy: Callable[[], Workers]) -> None:
     """A bind of which an address comes or goes is closed and handed out anew."""
     room = proxy()
     born(room).obey()
@@ -86,12 +99,12 @@ async def test_a_worker_that_is_born_while_a_bind_is_handed_back_gets_it_once() 
     room.slots[0].life = None  # it died before it did
     life = born(room)
     life.obey()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await closing
     opening = asyncio.create_task(room.open_binds(["bind/a"]))
     await asyncio.sleep(0)
     life.obey()
     room._heard(cast(WorkerProcess, life))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await opening
     assert life.opened == {"bind/a", "bind/b"}

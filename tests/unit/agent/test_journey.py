@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from dataplane.agent import journey
 from dataplane.agent.journey import Journey
-from dataplane.agent.resources import XDS, Resources
+from dataplane.agent.resources import FILE, XDS, Resources
 from dataplane.agent.sockets import Difference, Place, Sockets
 from dataplane.agent.workers import Verdict, Workers
 from dataplane.link.messages import RESOURCE, Record, WantedBind
 from dataplane.telemetry.metrics import Metrics
+from gatewright.wire.v1 import bind_pb2, resource_pb2
+from tests.harness.patience import PATIENCE
 
 WEB = WantedBind("bind/web", 80, ("127.0.0.1",))
 
@@ -25,6 +27,8 @@ class Ports:
     def __init__(self) -> None:
         self.busy: set[str] = set()
         self._open: set[Place] = set()
+        self.logged: list[tuple[str, str]] = []
+        """Binds that nobody listens on any more, and whose they were."""
 
     def difference(self, wanted: Sequence[WantedBind]) -> Difference:
         places = {Place(bind.key, address, bind.port) for bind in wanted for address in bind.addresses}
@@ -39,8 +43,9 @@ class Ports:
     def close(self, place: Place) -> None:
         self._open.discard(place)
 
-    def log_closed(self, *_: Any) -> None:
-        """Nobody reads it here."""
+    def log_closed(self, place: Place, source: str) -> None:
+        assert place not in self._open
+        self.logged.append((place.bind, source))
 
     def listening(self) -> Mapping[str, list[str]]:
         return {place.bind: [place.address] for place in self._open}
@@ -52,22 +57,25 @@ class Crew:
     def __init__(self, binds: tuple[WantedBind, ...]) -> None:
         self.binds = binds
         self.deaf: set[str] = set()
+        self.waited_for: list[str] = []
+        self.refused: dict[str, str] = {}
         self.handed_out: list[str] = []
+        self.handed_back: list[str] = []
 
     async def apply(self, _records: Sequence[Record]) -> Verdict:
-        return Verdict({}, self.binds)
+        return Verdict(self.refused, self.binds)
 
     async def open_binds(self, keys: Sequence[str]) -> None:
         self.handed_out += keys
 
-    async def close_binds(self, _keys: Sequence[str]) -> None:
-        """All of them do."""
+    async def close_binds(self, keys: Sequence[str]) -> None:
+        self.handed_back += keys
 
     def without(self, key: str) -> list[int]:
         return [1] if key in self.deaf else []
 
     def pending(self) -> list[str]:
-        return []
+        return self.waited_for
 
 
 def proxy(*binds: WantedBind) -> tuple[Journey, Crew, Ports]:
@@ -98,7 +106,7 @@ async def test_a_bind_that_a_worker_does_not_listen_on_is_refused_until_it_does(
     monkeypatch.setattr(crew, "without", looked)
     monkeypatch.setattr(journey, "TRY_AGAIN", 0.0)
     trying = asyncio.create_task(way.try_again())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await healed.wait()
     trying.cancel()
     assert looks == 3 and way.failures == {}
@@ -129,3 +137,123 @@ async def test_a_port_in_use_is_opened_when_it_is_free() -> None:
     ports.busy = set()
     assert await take(way, "route/a") == {}
     assert crew.handed_out == ["bind/web"]
+
+
+async def test_only_binds_that_change_are_handed_back_and_out() -> None:
+    one, two = (WantedBind(f"bind/{name}", port, ("127.0.0.1",)) for name, port in (("one", 1), ("two", 2)))
+    way, crew, ports = proxy(one, two)
+    await take(way, "route/a")
+    assert (crew.handed_out, crew.handed_back) == (["bind/one", "bind/two"], [])
+    crew.binds = (one, two._replace(addresses=("127.0.0.1", "127.0.0.2")), WantedBind("bind/new", 3, ("127.0.0.1",)))
+    crew.handed_out.clear()
+    await take(way, "route/b")
+    assert (crew.handed_out, crew.handed_back) == (["bind/new", "bind/two"], ["bind/two"])
+    crew.binds = (one,)
+    crew.handed_out.clear()
+    crew.handed_back.clear()
+    await take(way, "route/c")
+    assert (crew.handed_out, crew.handed_back) == ([], ["bind/new", "bind/two"])
+    assert ports.logged == [("bind/new", "removed"), ("bind/two", "removed"), ("bind/two", "removed")]
+
+
+async def test_readiness_is_told_once() -> None:
+    way, crew, _ = proxy(WEB)
+    told: list[bool] = []
+    way.on_ready = lambda: told.append(True)
+    assert way.pending() == ["configuration"]
+    crew.waited_for = ["worker 1"]
+    await take(way, "route/a")
+    assert way.pending() == ["worker 1"] and told == []
+    crew.waited_for = []
+    await take(way, "route/b")
+    assert way.pending() == [] and told == [True]
+    await take(way, "route/c")
+    assert told == [True]
+
+
+async def test_a_worker_that_serves_at_last_makes_the_proxy_ready_without_another_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journey, "TRY_AGAIN", 0.0)
+    way, crew, _ = proxy(WEB)
+    ready = asyncio.Event()
+    way.on_ready = ready.set
+    crew.waited_for = ["worker 1"]
+    await take(way, "route/a")
+    trying = asyncio.create_task(way.try_again())
+    await asyncio.sleep(0)
+    assert not ready.is_set()
+    crew.waited_for = []
+    async with asyncio.timeout(PATIENCE):
+        await ready.wait()
+    trying.cancel()
+
+
+async def test_a_proxy_that_refuses_everything_is_not_ready() -> None:
+    """It is too old for its control plane, say."""
+    way, crew, _ = proxy(WEB)
+    crew.refused = {"route/a": "no", "route/b": "no"}
+    await take(way, "route/a", "route/b")
+    assert way.pending() == ["configuration"]
+    assert await take(way, "route/a", "route/b", "route/c") == {"route/a": "no", "route/b": "no"}
+    assert way.pending() == []
+
+
+async def test_a_state_without_anything_is_a_configuration() -> None:
+    way, _, _ = proxy()
+    assert await take(way) == {} and way.pending() == []
+
+
+async def test_every_address_that_cannot_be_opened_is_named() -> None:
+    way, _, ports = proxy(WantedBind("bind/web", 80, ("127.0.0.1", "127.0.0.2")))
+    ports.busy = {"bind/web"}
+    assert await take(way, "bind/web") == {"bind/web": "it is in use; it is in use"}
+
+
+async def test_each_source_hears_what_is_refused_of_its_own() -> None:
+    way, crew, _ = proxy(WEB)
+    crew.refused = {"route/file": "no"}
+    file = [Record(RESOURCE, "route/file", b"")]
+    assert await way.take(FILE, file, whole=True) == {"route/file": "no"}
+    crew.refused = {"route/xds": "nor this", "": "workers hang"}
+    assert await take(way, "route/xds") == {"route/xds": "nor this", "": "workers hang"}
+    crew.refused = {}
+    assert await way.take(FILE, file, whole=True) == {"route/file": "no"}  # as it is, it was refused
+    assert await way.take(FILE, [], whole=True) == {}
+    assert await way.take(XDS, [Record(RESOURCE, "route/xds", b"better")]) == {}
+
+
+async def test_a_port_that_the_file_gives_up_heals_the_control_planes_bind() -> None:
+    way, _, _ = proxy()
+    healed: list[bool] = []
+    way.on_healing = lambda: healed.append(True)
+    ours, theirs = (
+        Record(RESOURCE, name, resource_pb2.Resource(bind=bind_pb2.Bind(port=80)).SerializeToString())
+        for name in ("bind/ours", "bind/theirs")
+    )
+    assert await way.take(FILE, [ours], whole=True) == {}
+    assert await way.take(XDS, [theirs]) == {
+        "bind/theirs": "port 80 is claimed by bind/theirs (xds) and by bind/ours (file), which has it; change one of"
+        " them"
+    }
+    assert await way.take(FILE, [ours], whole=True) == {} and healed == []
+    assert await way.take(FILE, [], whole=True) == {} and healed == [True]
+    assert await way.take(XDS, []) == {} and healed == [True]
+
+
+async def test_what_listens_and_what_each_source_gave_is_counted() -> None:
+    way, _, ports = proxy(WEB)
+    ports.busy = {"bind/web"}
+    await take(way, "route/a", "bind/web")
+    await way.take(FILE, [Record(RESOURCE, "route/b", b"")], whole=True)
+    assert counted(way) == {"binds_open": [0], "resources": [1, 2]}
+    ports.busy = set()
+    await take(way, "route/a")
+    assert counted(way) == {"binds_open": [1], "resources": [1, 2]}
+
+
+def counted(way: Journey) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for series, (number, *_) in sorted(way._metrics.series(), key=lambda row: row[0].labels):
+        found.setdefault(series.metric.name, []).append(number)
+    return found

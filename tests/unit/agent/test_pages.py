@@ -92,10 +92,30 @@ async def test_a_unix_socket_is_for_its_owner_and_a_dead_ones_place_is_taken(tmp
             writer.close()
 
 
+async def test_a_unix_socket_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        await pages.serve(Address(path=str(tmp_path / "no" / "admin.sock")), ROUTES)
+
+
+async def test_where_pages_are(tmp_path: Path) -> None:
+    unix, tcp = Address(path=str(tmp_path / "admin.sock")), Address("127.0.0.1", 0)
+    async with served(unix) as server:
+        assert pages.where(server, unix) == f"unix:{tmp_path}/admin.sock" == str(unix)
+    async with served(tcp) as server:
+        port = server.sockets[0].getsockname()[1]
+        assert port != 0 and pages.where(server, tcp) == f"127.0.0.1:{port}"
+
+
 async def test_a_port_in_use_is_an_os_error() -> None:
     async with served(Address("127.0.0.1", 0)) as server:
         with pytest.raises(OSError, match="in use"):
             await pages.serve(Address("127.0.0.1", server.sockets[0].getsockname()[1]), ROUTES)
+
+
+async def test_localhost_is_a_place() -> None:
+    async with served(Address("localhost", 0)) as server:
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+        writer.close()
 
 
 async def test_every_address_is_ipv4_too() -> None:

@@ -83,6 +83,13 @@ def test_one_port_on_different_addresses_is_no_conflict() -> None:
     assert list(table.conflicts(FILE)) == ["bind/file"]
 
 
+def test_binds_of_one_source_are_not_set_against_each_other() -> None:
+    """What two binds of one source mean is the workers' to say: they may be listeners of one port."""
+    table = Resources()
+    assert table.update(XDS, [bind("a", 80), bind("b", 80)]) == [bind("a", 80), bind("b", 80)]
+    assert table.conflicts(XDS) == table.conflicts(FILE) == {}
+
+
 def test_a_bind_that_cannot_be_read_claims_nothing() -> None:
     table = Resources()
     broken = Record(RESOURCE, "bind/broken", b"\xff\xff")

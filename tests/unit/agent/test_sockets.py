@@ -6,7 +6,9 @@ import errno
 import logging
 import os
 import socket
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,12 +16,7 @@ from dataplane.agent import holders
 from dataplane.agent.sockets import Place, Sockets
 from dataplane.link.messages import WantedBind
 from dataplane.net import tcp
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.harness.ports import reserve
 
 
 @pytest.fixture
@@ -38,7 +35,7 @@ def connects(address: str, port: int) -> bool:
 
 
 def test_each_worker_has_a_socket_of_its_own_on_the_same_port(sockets: Sockets) -> None:
-    port = free_port()
+    port = reserve()
     assert sockets.open(Place("b", "127.0.0.1", port), "xds") == ""
     one, other = sockets.of_bind("b", 0), sockets.of_bind("b", 1)
     assert len(one) == len(other) == 1
@@ -56,7 +53,7 @@ def test_where_ports_cannot_be_shared_all_workers_have_the_same_socket(
     sockets: Sockets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tcp, "CAN_SHARE_PORT", False)
-    place = Place("b", "127.0.0.1", free_port())
+    place = Place("b", "127.0.0.1", reserve())
     assert sockets.open(place, "xds") == ""
     assert sockets.of_bind("b", 0) == sockets.of_bind("b", 1)
     assert connects("127.0.0.1", place.port)
@@ -65,7 +62,7 @@ def test_where_ports_cannot_be_shared_all_workers_have_the_same_socket(
 
 
 def test_a_bind_without_addresses_takes_ipv4_and_ipv6(sockets: Sockets) -> None:
-    port = free_port()
+    port = reserve()
     (place,) = sockets.difference([WantedBind("b", port, ())]).open
     assert sockets.open(place, "xds") == ""
     assert connects("127.0.0.1", port)
@@ -86,7 +83,7 @@ def test_without_ipv6_it_is_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_what_changed_is_opened_and_closed(sockets: Sockets) -> None:
-    a, b, c = free_port(), free_port(), free_port()
+    a, b, c = reserve(), reserve(), reserve()
     wanted = [WantedBind("x", a, ("127.0.0.1",)), WantedBind("y", b, ("127.0.0.1", "127.0.0.2"))]
     for place in sockets.difference(wanted).open:
         assert sockets.open(place, "xds") == ""
@@ -97,12 +94,37 @@ def test_only_what_changed_is_opened_and_closed(sockets: Sockets) -> None:
 
 
 def test_the_offset_moves_every_port() -> None:
-    port = free_port()
+    port = reserve()
     sockets = Sockets(workers=1, offset=1 if port > 1024 else 2000)
     assert sockets.open(Place("b", "127.0.0.1", port - 1), "xds") == ""
     assert connects("127.0.0.1", port)
     assert "no such port" in sockets.open(Place("c", "127.0.0.1", 65535), "xds")
     sockets.release()
+
+
+def test_the_system_chooses_a_port_for_each_place_and_all_workers_share_it(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    sockets = Sockets(workers=3, offset=None)
+    places = [Place("b", "127.0.0.1", 80), Place("b", "127.0.0.2", 80), Place("c", "127.0.0.1", 443)]
+    try:
+        for place in places:
+            assert sockets.open(place, "xds") == ""
+        assert sockets.addresses() == {80: sockets.listening()["b"], 443: sockets.listening()["c"]}
+        found = [address.rpartition(":") for port in (80, 443) for address in sockets.addresses()[port]]
+        assert [host for host, _, _ in found] == ["127.0.0.1", "127.0.0.2", "127.0.0.1"]
+        assert all(int(port) not in (80, 443) and connects(host, int(port)) for host, _, port in found)
+        for index in range(3):
+            ports = [socket.socket(fileno=os.dup(fd)) for _, fd in sockets.of_worker(index)]
+            assert [str(each.getsockname()[1]) for each in ports] == [port for _, _, port in found]
+            for each in ports:
+                each.close()
+        assert sockets.difference([WantedBind("b", 80, ("127.0.0.1", "127.0.0.2"))]).close == (places[2],)
+        sockets.close(places[2])
+        sockets.log_closed(places[2], "xds")
+        opened, closed = caplog.records[2], caplog.records[3]
+        assert opened.fields["address"] == closed.fields["address"] == f"127.0.0.1:{found[2][2]}"  # type: ignore[attr-defined]
+    finally:
+        sockets.release()
 
 
 @pytest.mark.parametrize("shares", [False, True])
@@ -121,7 +143,7 @@ def test_a_port_in_use_names_its_holder_and_the_cure(sockets: Sockets, shares: b
 
 def test_a_failure_is_logged_once_until_it_is_another(sockets: Sockets, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    place = Place("b", "192.0.2.1", free_port())  # TEST-NET: no interface has it
+    place = Place("b", "192.0.2.1", reserve())  # TEST-NET: no interface has it
     assert "no interface" in sockets.open(place, "xds")
     assert "no interface" in sockets.open(place, "xds")
     assert len(caplog.records) == 1
@@ -131,11 +153,53 @@ def test_a_failure_is_logged_once_until_it_is_another(sockets: Sockets, caplog: 
 
 
 def test_a_port_that_nobody_holds_is_told_without_a_name() -> None:
-    assert holders.describe(free_port()) == "another process"
+    assert holders.describe(reserve()) == "another process"
+
+
+@pytest.fixture
+def held() -> Iterator[int]:
+    """A port that this process holds."""
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        yield holder.getsockname()[1]
+
+
+def test_a_holder_is_named_by_its_command(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = f"pid {os.getpid()} ({' '.join(sys.orig_argv)[:120]})"
+    assert holders.describe(held) == ours
+    monkeypatch.setattr(holders, "_TABLES", ("/nowhere", *holders._TABLES))  # a system without IPv6, say
+    monkeypatch.setattr(holders, "_pids", lambda: ["999999999", str(os.getpid())])  # the first has just ended
+    assert holders.describe(held) == ours
+
+
+def test_a_long_command_is_cut_and_that_of_one_that_ended_is_not_known(
+    held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[bytes | OSError] = [b"a\0-b\xff\0\0", b"x" * 121, OSError("ended meanwhile")]
+
+    def read(_path: Path) -> bytes:
+        text = found.pop(0)
+        if isinstance(text, OSError):
+            raise text
+        return text
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+    told = [holders.describe(held).partition("(")[2] for _ in range(3)]
+    assert told == ["a -b\ufffd)", "x" * 120 + ")", "ended)"]
+
+
+def test_a_holder_that_may_not_be_seen_is_another_process(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(_path: str) -> list[str]:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    for name in ("readlink", "scandir", "listdir"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, forbidden)
+            told = holders.describe(held)
+        assert told == "another process"
 
 
 def test_closing_our_copy_leaves_a_workers_copy_accepting(sockets: Sockets) -> None:
-    port = free_port()
+    port = reserve()
     place = Place("b", "127.0.0.1", port)
     sockets.open(place, "xds")
     worker = socket.socket(fileno=os.dup(sockets.of_bind("b", 0)[0]))
@@ -143,3 +207,44 @@ def test_closing_our_copy_leaves_a_workers_copy_accepting(sockets: Sockets) -> N
     assert connects("127.0.0.1", port)
     worker.close()
     assert not connects("127.0.0.1", port)
+
+
+def test_a_failure_is_told_again_after_it_was_over(
+    sockets: Sockets, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    place, real = Place("b", "127.0.0.1", reserve()), tcp.probe
+
+    def fails(_address: str, _port: int) -> None:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    for turn in (1, 2):
+        monkeypatch.setattr(tcp, "probe", fails)
+        assert sockets.open(place, "xds") and sockets.open(place, "xds")
+        assert caplog.text.count("bind failed") == turn
+        monkeypatch.setattr(tcp, "probe", real)
+        assert sockets.open(place, "xds") == ""
+        sockets.close(place)
+
+
+def test_what_was_released_is_nobodys(sockets: Sockets) -> None:
+    place = Place("b", "127.0.0.1", reserve())
+    assert sockets.open(place, "xds") == ""
+    sockets.release()
+    assert sockets.listening() == {} and sockets.of_worker(0) == [] and not connects("127.0.0.1", place.port)
+    assert sockets.open(place, "xds") == "" and connects("127.0.0.1", place.port)
+
+
+def test_a_port_that_the_system_chooses(caplog: pytest.LogCaptureFixture) -> None:
+    """Each place has one of its own, and all workers that one; it is what is shown."""
+    sockets = Sockets(workers=2, offset=None)
+    one, other = Place("a", "127.0.0.1", 80), Place("b", "127.0.0.1", 80)
+    assert sockets.open(one, "file") == sockets.open(other, "file") == ""
+    shown = [text for texts in sockets.listening().values() for text in texts]
+    ports = [int(text.removeprefix("127.0.0.1:")) for text in shown]
+    assert len(set(ports)) == 2 and min(ports) > 1 and all(connects("127.0.0.1", port) for port in ports)
+    for worker in range(2):
+        found = [socket.socket(fileno=os.dup(fd)) for _, fd in sockets.of_worker(worker)]
+        assert [sock.getsockname()[1] for sock in found] == ports
+        for sock in found:
+            sock.close()
+    sockets.release()

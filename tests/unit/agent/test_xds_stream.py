@@ -144,6 +144,24 @@ def test_the_last_word_on_a_resource_counts_within_a_state() -> None:
     assert versions(talk)[RESOURCE] == {"r1": "2"}
 
 
+def test_records_come_in_the_order_of_their_last_words() -> None:
+    talk = stream()
+    talk.receive(response(("r1", "1", b"A"), ("r2", "1", b"B"), ("r3", "1", b"C"), nonce="n1"))
+    talk.receive(response(("r2", "2", b"D"), nonce="n2", removed=("r1",)))
+    state = talk.receive(response(nonce="n3", end="v1"))
+    assert isinstance(state, State)
+    assert [record.name for record in state.records] == ["r3", "r2", "r1"]
+
+
+@pytest.mark.parametrize("name", ["x", "x" * 4096])
+def test_the_shortest_and_the_longest_name(name: str) -> None:
+    talk = stream()
+    state = State("v1", (Record(RESOURCE, name, b"A"),))
+    assert talk.receive(response((name, "1", b"A"), nonce="n1", end="v1")) == state
+    assert not talk.answer({})[0].HasField("error_detail")
+    assert talk.receive(response(nonce="n2", removed=(name,), end="v2")) == State("v2", (Record(RESOURCE, name, None),))
+
+
 def test_a_stream_that_breaks_forgets_its_half_state_and_replays_the_versions_it_holds() -> None:
     talk = stream()
     talk.receive(response(("e1", "7", b""), nonce="n1", kind=ENDPOINT))
@@ -184,7 +202,7 @@ def test_a_payload_of_another_type_is_refused() -> None:
     assert not talk.answer({})[0].HasField("error_detail")
 
 
-@pytest.mark.parametrize("name", ["", "x" * (xds_stream.MAX_NAME + 1)])
+@pytest.mark.parametrize("name", ["", "x" * 4097])
 def test_impossible_names_are_refused(name: str) -> None:
     talk = stream()
     assert talk.receive(response((name, "1", b"A"), nonce="n1", end="v1")) == State("v1", ())

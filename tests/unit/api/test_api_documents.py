@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gatewright.api import yaml_text
+from gatewright.api import documents, yaml_text
 from gatewright.api.documents import Decoded, decode, decode_document, decode_object, split_documents
 from gatewright.api.http_route import HTTPRoute
 from gatewright.api.metadata import ObjectKey
+from tests.harness import counting
 
 ROUTE = """\
 apiVersion: gateway.networking.k8s.io/v1
@@ -419,12 +419,21 @@ def test_decode_is_a_pure_function() -> None:
 
 
 def test_an_ordinary_route_costs_little() -> None:
-    """At most 0.6 ms a document on one core of a busy machine (about 0.25 ms on an idle one)."""
+    """About 400 calls of functions for a document of 22 lines (0.1 ms), once what is known of its kind is kept."""
     text = "---\n".join(ROUTE.replace("name: shop\n", f"name: shop-{n}\n", 1) for n in range(50))
+    assert len(decode(text, "f")) == 50
+    assert counting.calls(lambda: decode(text, "f")) <= 50 * 600
 
-    def cost() -> float:
-        begin = time.process_time()
-        assert len(decode(text, "f")) == 50
-        return (time.process_time() - begin) / 50
 
-    assert min(cost() for _ in range(5)) <= 0.0006
+def test_the_matches_of_all_rules_of_a_grpc_route_are_counted() -> None:
+    def told(*counts: int) -> list[str]:
+        rules = ", ".join(f"{{matches: [{', '.join(['{}'] * count)}]}}" for count in counts)
+        text = "apiVersion: gateway.networking.k8s.io/v1\nkind: GRPCRoute\nmetadata: {name: a}\n"
+        return [
+            each.message
+            for decoded in documents.decode(f"{text}spec: {{rules: [{rules}]}}", "f")
+            for each in decoded.problems
+        ]
+
+    assert told(64, 64) == ["not supported yet: GRPCRoute"]
+    assert told(64, 64, 1) == ["must have at most 128 matches in all rules together, got 129"]

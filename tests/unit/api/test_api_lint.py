@@ -81,7 +81,14 @@ def test_good_files_give_one_line(tmp_path: Path) -> None:
 def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"a: \xe4")
     report = lint_paths([tmp_path / "nowhere", tmp_path / "latin.yaml"])
-    assert [problem.message for problem in report.errors] == ["does not exist", "cannot be read: is not UTF-8 text"]
+    assert [problem.message for problem in report.errors] == [
+        "does not exist",
+        "cannot be read: is not UTF-8 text; save it as UTF-8",
+    ]
+    assert (report.files, report.objects, report.absent) == (2, 0, True)
+    (tmp_path / "good.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n")
+    report = lint_paths([tmp_path])
+    assert (report.files, report.objects, report.absent) == (2, 1, False)
 
 
 def test_a_setting_that_is_not_supported_is_told_so_and_not_what_it_lacks() -> None:
@@ -539,6 +546,16 @@ def at(kind: str, name: str, policy: str, section: str = "") -> str:
              at("GatewayBackend", "anywhere", UNGUARDED, ", sectionName: one")],
             [
                 f"2.yaml:6: GatewayPolicy default/q: spec.backend.ai: warning: replaces the one of GatewayPolicy"
+                f" default/p {LOST}"
+            ],
+        ),
+        (  # two backends lose it to the same policy
+            [LLM.rpartition("            policies")[0],
+             LLM.rpartition("            policies")[0].replace("anywhere", "else"),
+             ROUTE, ROUTE.replace("name: out", "name: by").replace("anywhere", "else"), GUARDED,
+             at("Gateway", "edge", UNGUARDED, ", sectionName: web")],
+            [
+                f"5.yaml:6: GatewayPolicy default/q: spec.backend.ai: warning: replaces the one of GatewayPolicy"
                 f" default/p {LOST}"
             ],
         ),

@@ -10,6 +10,7 @@ import pytest
 from gatewright.api.byte_size import MAXIMUM, byte_size
 from gatewright.api.duration import milliseconds, seconds
 from gatewright.api.log_level import LogLevels, parse_log_level
+from gatewright.api.targets import target
 
 MODULES = ("dataplane", "dataplane.http", "dataplane.agent", "xds")
 
@@ -129,3 +130,41 @@ def test_these_modules_are_light() -> None:
     code = f"import sys, {', '.join(f'gatewright.api.{name}' for name in light)}; print('pydantic' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "shown"),
+    [
+        ("unix:/run/a.sock", ("", 0, "/run/a.sock"), "unix:/run/a.sock"),
+        ("Example.COM:1", ("example.com", 1, ""), "example.com:1"),
+        ("a_b.c-d:65535", ("a_b.c-d", 65535, ""), "a_b.c-d:65535"),
+        ("[2001:DB8::1]:80", ("2001:db8::1", 80, ""), "[2001:db8::1]:80"),
+        (f"{'h' * 256}:80", ("h" * 256, 80, ""), f"{'h' * 256}:80"),
+    ],
+)
+def test_a_target(text: str, expected: tuple[str, int, str], shown: str) -> None:
+    assert target(text) == expected
+    assert str(target(text)) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a",
+        "a:",
+        "a:0",
+        "a:65536",
+        "a:1:2",
+        "-a:1",
+        "a-:1",
+        "[::1]",
+        "[1.2.3.4.5::]:1",
+        "unix:run",
+        "a:000001",
+        f"{'h' * 257}:80",
+    ],
+)
+def test_no_target(text: str) -> None:
+    with pytest.raises(ValueError, match=r"must be HOST:PORT|Expected|Only|At most|At least|Unexpected|No more"):
+        target(text)

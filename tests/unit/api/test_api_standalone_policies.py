@@ -204,6 +204,13 @@ NAME_ONE = "exactly one of host, backend must be set"
         ),
         ("{extProc: {conditional: [{policy: {backend: auth}}]}}", []),
         (
+            f"{{extProc: {{conditional: [{', '.join(['{policy: {backend: auth}}'] * 3)}]}}}}",
+            [
+                f"policies.extProc.conditional[{index}].condition: is required: only the last item may leave it out"
+                for index in range(2)
+            ],
+        ),
+        (
             '{extProc: {conditional: [{policy: {backend: auth}}], host: "a:1"}}',
             ["policies.extProc.host: must be absent when conditional is set"],
         ),

@@ -138,6 +138,7 @@ def test_the_access_log_is_a_policy_of_the_gateway() -> None:
     )
     policy = found["policy/default/gateway:standalone/access_log"].policy
     assert [MessageToDict(place) for place in policy.places] == [{"object": GATEWAY}]
+    assert MessageToDict(policy.source) == GATEWAY
     assert MessageToDict(policy.access_log) == {
         "filter": "true",
         "attributes": {
@@ -177,3 +178,60 @@ def test_what_cannot_be_read_leaves_no_resources_and_names_its_field() -> None:
     assert loaded.resources == ()
     path = "binds[0].listeners[0].routes[0].policies.apiKeyAuthentication.secretRef.ann.file"
     assert [str(problem) for problem in loaded.problems] == [f'gw.yaml:9: {path}: "missing" cannot be read']
+
+
+TWO = """\
+binds:
+- port: 8080
+  listeners:
+  - {name: bare, hostname: a.example.com, routes: []}
+  - name: front
+    policies: {cors: {allowOrigins: ['*']}, apiKeyAuthentication: {secretRef: {ann: {value: a}}}}
+    routes:
+    - name: shop
+      backends: [{host: '10.0.0.1:80'}]
+      policies: {basicAuthentication: {users: ['ann:$1$a']}, extAuthz: {host: '10.0.0.2:80', protocol: {http: {}}}}
+    - name: plain
+      backends: [{host: '10.0.0.3:80'}, {backend: named}]
+backends:
+- {name: named, host: 'unix:/run/a.sock'}
+frontendPolicies: {accessLog: {filter: 'true'}}
+"""
+LISTENER = ("binds", 0, "listeners", 1)
+ROUTE = (*LISTENER, "routes", 0)
+KEYS_BELOW = ("apiKeyAuthentication", "secretRef")
+
+
+def test_where_each_resource_stands_in_the_file() -> None:
+    loaded = standalone.load(TWO, "gw.yaml", None, read)
+    assert loaded.problems == ()
+    assert {key: path for key, path in loaded.places.items() if key.startswith(("policy/", "secret/", "route/"))} == {
+        "policy/default/gateway:standalone/access_log": ("frontendPolicies", "accessLog"),
+        "policy/default/listener:front/api_key_authentication": LISTENER,
+        "policy/default/listener:front/cors": LISTENER,
+        "secret/default/listener/front/api_key_authentication": (*LISTENER, "policies", *KEYS_BELOW),
+        "route/default/shop/0": ROUTE,
+        "route/default/plain/0": (*LISTENER, "routes", 1),
+        "secret/default/route/shop/basic_authentication": (*ROUTE, "policies", "basicAuthentication", "users"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "reason", "line", "told"),
+    [
+        ("route/default/shop/0", "basic_authentication: no user", 10, "policies.basicAuthentication: no user"),
+        ("route/default/shop/0", "ext_auth: no: way", 10, "policies.extAuthz: no: way"),
+        ("route/default/shop/0", "backend_http: no", 10, "policies.http: no"),
+        ("route/default/shop/0", "matches: a bad one", 8, "matches: a bad one"),
+        ("route/default/shop/0", "cors", 8, "cors"),
+        ("policy/default/listener:front/cors", "cors: too open", 6, "policies.cors: too open"),
+        ("policy/default/gateway:standalone/access_log", "access_log: no such name", 15, "no such name"),
+    ],
+)
+def test_what_a_worker_refuses_is_told_where_it_was_written(key: str, reason: str, line: int, told: str) -> None:
+    path = standalone.load(TWO, "gw.yaml", None, read).places[key]
+    problem = standalone.refusal(TWO, "gw.yaml", path, reason)
+    assert (problem.file, problem.line, problem.severity) == ("gw.yaml", line, "error")
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    separator = "." if told.startswith("policies.") else ": "
+    assert str(problem) == f"gw.yaml:{line}: {place}{separator}{told}"

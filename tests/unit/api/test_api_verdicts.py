@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gatewright.api.documents import Decoded, decode_object
+from tests.rules.verdicts import table
 from tests.rules.verdicts.table import put
 
 OBJECTS: dict[str, dict[str, Any]] = {
@@ -52,17 +53,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
     "Secret": {"apiVersion": "v1", "metadata": {"name": "s"}},
     "ConfigMap": {"apiVersion": "v1", "metadata": {"name": "c"}},
     "Namespace": {"apiVersion": "v1", "metadata": {"name": "n"}},
-    "GatewayBackend": {
-        "apiVersion": "gatewright.dev/v1alpha1",
-        "metadata": {"name": "b"},
-        "spec": {"static": {"host": "example.com", "port": 443}},
-    },
-    "GatewayPolicy": {
-        "apiVersion": "gatewright.dev/v1alpha1",
-        "metadata": {"name": "p"},
-        "spec": {"targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "edge"}]},
-    },
-    "GatewayParameters": {"apiVersion": "gatewright.dev/v1alpha1", "metadata": {"name": "p"}, "spec": {}},
+    **table.OBJECTS,
 }
 RULE = "spec.rules[0]"
 MATCH = f"{RULE}.matches[0]"
@@ -102,6 +93,10 @@ def mirror(**fields: Any) -> list[dict[str, Any]]:
 
 def listeners(count: int) -> list[dict[str, Any]]:
     return [{"name": f"l{n}", "port": n + 1, "protocol": "HTTP"} for n in range(count)]
+
+
+def groups(*names: list[str]) -> list[dict[str, Any]]:
+    return [{"providers": [{"name": name, "openai": {}} for name in each]} for each in names]
 
 
 def headers(count: int) -> list[dict[str, Any]]:
@@ -429,7 +424,37 @@ OTHERS: list[Row] = [
     ("GatewayBackend", "spec.a2a", {}, "exactly one of ai, static, dynamicForwardProxy, mcp, aws, a2a must be set"),
     ("GatewayBackend", "spec", {"dynamicForwardProxy": {}}, "not supported yet: "),
     ("GatewayBackend", "spec", {"cloudA": {"agentCore": {"agentRuntimeArn": "arn"}}}, "not supported yet: "),
-    ("GatewayBackend", "spec.policies", {}, "not supported yet: "),
+    ("GatewayBackend", "spec.policies", {}, None),
+    ("GatewayBackend", "spec.policies", {"http": {"version": "HTTP2"}}, None),
+    ("GatewayBackend", "spec.policies", {"http": {"requestTimeout": "5s"}}, "not supported yet: "),
+    ("GatewayBackend", "spec.policies", {"http": {"version": "HTTP3"}}, "must be one of HTTP1, HTTP2"),
+    ("GatewayBackend", "spec", {"ai": {"provider": {"openai": {}, "path": "/a"}}}, "not supported yet: "),
+    ("GatewayBackend", "spec", {"ai": {"provider": {"openai": {}, "pathPrefix": "/a"}}}, "not supported yet: "),
+    (
+        "GatewayBackend",
+        "spec",
+        {"ai": {"provider": {"openai": {}, "path": "/a", "pathPrefix": "/a"}}},
+        "must be absent when path is set",
+    ),
+    (
+        "GatewayBackend",
+        "spec",
+        {"ai": {"provider": {"bedrock": {"region": "r"}, "pathPrefix": "/a"}}},
+        "is valid only with openai or anthropic",
+    ),
+    ("GatewayBackend", "spec", {"ai": {"groups": groups(["a", "b"], ["c"])}}, "not supported yet: "),
+    (
+        "GatewayBackend",
+        "spec",
+        {"ai": {"groups": groups(["a", "b", "a"])}},
+        "must be unique over all groups; group 0 has the same",
+    ),
+    (
+        "GatewayBackend",
+        "spec",
+        {"ai": {"groups": groups(["a", "b"], ["c", "b"])}},
+        "must be unique over all groups; group 0 has the same",
+    ),
     ("GatewayBackend", "spec.static", {}, "host and port, or unixPath, must be set"),
     ("GatewayBackend", "spec.static", {"unixPath": "/run/x.sock"}, None),
     ("GatewayBackend", "spec.static", {"unixPath": ""}, "must not be empty"),

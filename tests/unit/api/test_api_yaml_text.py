@@ -10,6 +10,8 @@ import yaml
 from gatewright.api import yaml_text
 from gatewright.api.yaml_text import TextError, load, positions
 
+INF = float("inf")
+
 
 @pytest.mark.parametrize(
     ("text", "value"),
@@ -35,6 +37,31 @@ from gatewright.api.yaml_text import TextError, load, positions
         ('{\n\t"a": "\\ud83d\\ude00"}', {"a": "😀"}),
         ("{a: 1}", {"a": 1}),
         ('{"a": ' + "1" * 5000 + "}", {"a": float("inf")}),
+        ("[.inf, -.Inf, +.INF, ., -, +, .e1, 1e]", [INF, -INF, INF, ".", "-", "+", ".e1", "1e"]),
+        ("[1e5, 1E-2, -1.5, +.5, 1_0.5_0, 0.0, -0, 9e999]", [1e5, 0.01, -1.5, 0.5, 10.5, 0.0, 0, INF]),
+        ("[00, 007, 0o17, 0O17, 0X1f, -0x1f, +0b1, 0b2, 0_1]", [0, 7, 15, 15, 31, -31, 1, "0b2", 1]),
+        ("[0.1.2, 1e5e5, 1x, 0x, 12:30]", ["0.1.2", "1e5e5", "1x", "0x", "12:30"]),
+        ("[~, null, Null, NULL, nULL]", [None, None, None, None, "nULL"]),
+        (
+            "[true, True, TRUE, tRUE, yes, Yes, YES, yES, on, On, ON]",
+            [True] * 3 + ["tRUE"] + [True] * 3 + ["yES"] + [True] * 3,
+        ),
+        ("[false, False, FALSE, no, No, NO, off, Off, OFF, y, n]", [False] * 9 + ["y", "n"]),
+        ("[!!str 1, ! 1, !!str null, !!str ]", ["1", "1", "null", ""]),
+        ("x: " + "1" * 63, {"x": int("1" * 63)}),
+        ("x: " + "1" * 64, {"x": float("1" * 64)}),
+        ("a: &x 1\nb: &x 2\nc: *x", {"a": 1, "b": 2, "c": 2}),
+        ("<<: {a: 1}\nb: 2\n'<<': 3", {"a": 1, "b": 2, "<<": 3}),
+        ("a: {<<: [{b: 1}, {b: 2, c: 3, d: 5}], c: 4}", {"a": {"b": 1, "c": 4, "d": 5}}),
+        ("{a: 'b:c', 'd:e': , f}", {"a": "b:c", "d:e": None, "f": None}),
+        ("{a:b: c}", {"a:b": "c"}),
+        ("a", "a"),
+        ("'a b'", "a b"),
+        ("# c\n---\na: 1\n", {"a": 1}),
+        ('  {"a": 1}\n', {"a": 1}),
+        ('{"a": "\\\\ud800"}', {"a": "\\ud800"}),
+        ('{"a": "\\ud83d\\ude00", "b": 1}', {"a": "😀", "b": 1}),
+        ("a: {\n\tb: 1}", {"a": {"b": 1}}),
     ],
 )
 def test_values(text: str, value: Any) -> None:
@@ -64,6 +91,64 @@ def test_errors_have_a_place(text: str, line: int, message: str) -> None:
         load(text)
     assert raised.value.line == line
     assert message in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message"),
+    [
+        ("a: 1\n  b: 2", 2, 4, "not YAML: mapping values are not allowed in this context"),
+        ("a:\n\t- b", 2, 1, "not YAML: a tab indents this line; indent with spaces"),
+        ("\ta: 1", 1, 1, "not YAML: a tab indents this line; indent with spaces"),
+        (
+            "a: @\t",
+            1,
+            4,
+            "not YAML: found character that cannot start any token while scanning for the next token"
+            "; text that begins so must be in quotes",
+        ),
+        ("{name:web}", 1, 2, "name and value are one word to YAML: write a space after the colon"),
+        ("a: { b:1 , c}", 1, 6, "name and value are one word to YAML: write a space after the colon"),
+        ("a: {{ x }}", 1, 5, "a key must be plain text; a template {{ … }} has to be filled in before"),
+        ("{{ x }}: 1", 1, 1, "a key must be plain text"),
+        ("{[ x ]: 1}", 1, 2, "a key must be plain text"),
+        ("? {a: 1}\n: 2", 1, 3, "a key must be plain text"),
+        ("a: *b", 1, 4, "unknown alias *b"),
+        ("a: &b\n- *b", 2, 3, "unknown alias *b"),
+        ("a: *", 1, 5, "not YAML: text that begins with * must be in quotes"),
+        ("a: 'b", 1, 6, "not YAML: found unexpected end of stream while scanning a quoted scalar"),
+        ("a: 1\n---\nb: 2", 2, 1, "a second document begins without a line ---"),
+        ("a: 1\nb: 1\na: 2", 3, 1, 'duplicate key "a"'),
+        (
+            "apiVersion: 1\napiVersion: 2",
+            2,
+            1,
+            'duplicate key "apiVersion"; where another object begins, a line --- stands before it',
+        ),
+        ("a: !foo 1", 1, 4, "tag !foo is not allowed"),
+        ("a: {<<: [{}, 1]}", 1, 5, "<< needs a mapping or a list of mappings"),
+        ("a: 1\nx: \x00", 1, 0, "not YAML: unacceptable character #x0000: control characters are not allowed"),
+        ('[1,\n2,\n"\\uDEAD"]', 3, 0, "\\uDEAD is half a character"),
+        ('{"b": 1, "a": 1,\n "a": 2, "c": 3}', 1, 0, 'duplicate key "a"'),
+        ("- " * 101 + "x", 1, 201, "is nested too deeply"),
+        ("[" * 101 + "]" * 101, 1, 0, "is nested too deeply"),
+        ('{"a":' * 101 + "1" + "}" * 101, 1, 0, "is nested too deeply"),
+        ("{a: " * 101 + "1" + "}" * 101, 1, 401, "is nested too deeply"),
+        ("[{x: 1}, " * 101 + "1" + "]" * 101, 1, 893, "is nested too deeply"),
+    ],
+)
+def test_errors_say_where_and_what(text: str, line: int, column: int, message: str) -> None:
+    with pytest.raises(TextError) as raised:
+        load(text)
+    assert (raised.value.line, raised.value.column, raised.value.message) == (line, column, message)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["- " * 100 + "x", "[" * 100 + "]" * 100, '{"a":' * 100 + "1" + "}" * 100, "{a: " * 100 + "1" + "}" * 100],
+)
+def test_a_hundred_levels_are_read(text: str) -> None:
+    assert load(text)
+    assert positions(text) is not None
 
 
 @pytest.mark.parametrize(
@@ -113,3 +198,20 @@ def test_half_a_character_is_refused_with_its_line() -> None:
     with pytest.raises(TextError, match=r"\\ud800 is half a character") as failure:
         load('{\n"a": "\\ud800"}')
     assert failure.value.line == 2
+
+
+def test_positions_begin_with_the_document_itself() -> None:
+    root = positions("\n a: &x\n  - {b: 1, c: [2, 3]}\n b: *x\n [d]: 4")
+    assert root is not None
+    assert (root.line, root.column) == (2, 2)
+    a, b = root.parts["a"], root.parts["b"]
+    assert [(a.line, a.column), (b.line, b.column)] == [(2, 2), (4, 2)]
+    item = a.parts[0]
+    assert (item.line, item.column, list(item.parts)) == (3, 5, ["b", "c"])
+    assert [(each.line, each.column) for each in item.parts["c"].parts.values()] == [(3, 16), (3, 19)]
+    assert b.parts == {}
+
+
+@pytest.mark.parametrize("text", ["a: [1, 2", "[" * 102 + "]" * 102, "- " * 102, ""])
+def test_there_are_no_positions_where_nothing_can_be_read(text: str) -> None:
+    assert positions(text) is None

@@ -239,3 +239,26 @@ async def test_many_different_refusals_make_a_short_condition(world: World) -> N
     assert (len(detail) < 20_000, detail.endswith("; and 92 more")) == (True, True)
     assert (len(reason) < 20_000, "; and 8 more" in reason) == (True, True)
     assert pipeline.fleet_view(view, state.sequence).acknowledged == 0
+
+
+@pytest.mark.parametrize(("count", "ending"), [(1, "no 0"), (8, "no 7"), (9, "; and 1 more"), (10, "; and 2 more")])
+async def test_up_to_eight_reasons_are_given(world: World, count: int, ending: str) -> None:
+    fleet, sequence = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY).sequence
+    for number in range(count):
+        proxy = fleet.connect(f"default/quickstart/p{number}", GATEWAY, "")
+        refused = Refusals([Refusal("", f"no {number}"), Refusal(ROUTE, f"no {number}")])
+        fleet.refuse(proxy, sequence, "v", refused, complete=True)
+    fleet.connect("default/quickstart/well", GATEWAY, "")
+    view = fleet.view(GATEWAY)
+    detail, reason = pipeline.fleet_view(view, sequence).detail, pipeline.refusals(view)[ROUTE]
+    assert detail.startswith("p0: no 0") and detail.endswith(ending)
+    assert reason.startswith("no 0") and reason.endswith(f"{ending} ({count} of {count + 1} proxies)")
+    assert detail.count(";") == reason.count(";") == min(count, 9) - 1
+
+
+async def test_what_all_proxies_refuse_is_said_without_numbers(world: World) -> None:
+    fleet, sequence = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY).sequence
+    for number in range(2):
+        proxy = fleet.connect(f"default/quickstart/p{number}", GATEWAY, "")
+        fleet.refuse(proxy, sequence, "v", Refusals([Refusal(ROUTE, "no")]), complete=True)
+    assert pipeline.refusals(fleet.view(GATEWAY)) == {ROUTE: "no"}

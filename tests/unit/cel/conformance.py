@@ -12,7 +12,7 @@ from gatewright.cel import types
 from gatewright.cel.selection import make_map
 from gatewright.cel.types import Param, Type, list_of, map_of
 from gatewright.cel.values import BoolKey, TypeValue, Uint, equals, type_name
-from tests.cel.peers import Case, Library, Signature, comparable, ours
+from tests.oracles.peers import Case, Library, Signature, comparable, ours
 
 REPOSITORY = Path(__file__).parents[3]
 PRIMITIVES = {

@@ -59,6 +59,8 @@ ENVIRONMENT = Environment(
         ("tags.x", 6, "list(string) has no fields"),
         ("request.size.map(x, x)", 14, "map does not take int"),
         ("tags.all(x, x)", 13, "all needs bool, found string"),
+        ("tags.map(x, x, x)", 13, "map needs bool, found string"),
+        ("tags.transformList(i, x, i, x)", 26, "transformList needs bool, found int"),
         ("1 in tags", 3, "no such operation: int in list(string)"),
         ("{[1]: 2}", 2, "a map has no key of type list(int)"),
         ("[?1]", 3, "expected an optional, found int"),
@@ -97,6 +99,13 @@ def test_all_problems_come_at_once_in_the_order_of_the_text() -> None:
         ("{'a': [1]}", "map(string, list(int))"),
         ("[1, 'a']", "list(dyn)"),
         ("[]", "list(dyn)"),
+        ("[[], [1]]", "list(list(int))"),
+        ("[[1], []]", "list(list(int))"),
+        ("[[1], ['a']]", "list(list(dyn))"),
+        ("[optional.none(), optional.of(1)]", "list(optional(int))"),
+        ("request.size > 1 ? [] : ['a']", "list(string)"),
+        ("request.size > 1 ? 1 : 'a'", "dyn"),
+        ("{'a': [], 'b': [1]}", "map(string, list(int))"),
         ("jwt.n + 1", "int"),
         ("optional.of(1).orValue(2)", "int"),
         ("extra.known + 1", "int"),
@@ -136,3 +145,9 @@ def test_a_part_and_a_whole_count_as_read() -> None:
     assert read.reads("jwt")
     assert not read.reads("tags")
     assert compile_expression("request.headers.a", ENVIRONMENT).references.reads("request.headers")
+
+
+def test_a_bad_pattern_writes_nothing_into_the_log(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(CelCheckError):
+        compile_expression("request.path.matches('(')", ENVIRONMENT)
+    assert capfd.readouterr() == ("", "")

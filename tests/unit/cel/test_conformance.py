@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cel import peers
+from tests.oracles import peers
 from tests.unit.cel import conformance
 
 FOLDER = conformance.folder()

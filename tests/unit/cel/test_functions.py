@@ -58,11 +58,19 @@ def value(text: str) -> object:
         ("sha256.encode(b'')", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
         ("md5.encode('a')", "0cc175b9c0f1b6a831c399e269772661"),
         ("random() >= 0.0 && random() < 1.0", True),
-        ("uuid().matches('^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$')", True),
+        (
+            "lists.range(60).all(i, uuid().matches("
+            "'^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'))",
+            True,
+        ),
+        ("lists.range(60).map(i, uuid()).distinct().size()", 60),
         ("default(jwt.nope, 'x')", "x"),
         ("default(null, 'x')", "x"),
         ("coalesce(jwt.nope, null, fail('no'), 7, fail('never'))", 7),
         ("'aXbX'.regexReplace('X(.?)', '<$1>')", "a<b>X"),
+        ("'aXb'.regexReplace('X(.)', '<\\\\1>')", "a<b>"),
+        ("'aXb'.regexReplace('X(?P<last>.)', '<${last}>')", "a<b>"),
+        ("'aXb'.regexReplace('X(.)', '$$$2${none}.')", "a$."),
         ("'a1'.regexReplace('[0-9]', '')", "a"),
         ("'prefix-x'.stripPrefix('prefix-') + 'x.js'.stripSuffix('.js')", "xx"),
         ("h.accept", "a, b, c"),
@@ -191,3 +199,13 @@ def test_deep_values_are_compared_or_refused_but_never_overflow() -> None:
 def test_what_stands_for_an_empty_optional_is_evaluated_only_then(text: str, wanted: int) -> None:
     environment = Environment([Field("z", INT)])
     assert compile_expression(text, environment).evaluate(Values({"z": 0})) == wanted
+
+
+@pytest.mark.parametrize(("levels", "left"), [(65, 1), (66, {"a": 1}), (67, {"a": {"a": 1}})])
+def test_flattening_ends_after_64_levels_below_the_first(levels: int, left: object) -> None:
+    nested: object = 1
+    for _ in range(levels):
+        nested = {"a": nested}
+    environment = Environment([Field("m", map_of(STRING, DYN))])
+    found = compile_expression("m.flattenRecursive()", environment).evaluate(Values({"m": nested}))
+    assert found == {".".join("a" * min(levels, 65)): left}

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.cel import tree
+from gatewright.cel.environment import Environment, Values
 from gatewright.cel.errors import CelSyntaxError
 from gatewright.cel.parser import MAX_DEPTH, parse
+from gatewright.cel.program import compile_expression
 from gatewright.cel.values import Uint
 from tests.unit.cel.generate import BINARY, LEAVES
 
@@ -85,6 +87,10 @@ def test_the_value_of_a_literal(text: str, value: object) -> None:
         ("not a", 1, 5, 'unexpected "a"'),
         ("/check", 1, 1, 'expected a value before "/"; text stands in quotes'),
         ("9223372036854775808", 1, 1, "out of range"),
+        ("18446744073709551616u", 1, 1, "uint literal out of range"),
+        (f"1{'0' * 29}u", 1, 1, "uint literal out of range"),
+        (f"0x1{'0' * 29}u", 1, 1, "uint literal out of range"),
+        ("0x8000000000000001", 1, 1, "int literal out of range"),
         ("1e999", 1, 1, "out of range"),
         ("'\\q'", 1, 2, "unknown escape"),
         ("'\\ud800'", 1, 2, "no Unicode character"),
@@ -124,3 +130,19 @@ def test_any_text_is_an_expression_or_a_syntax_error(text: str) -> None:
         assert parse(text).depth <= MAX_DEPTH
     except CelSyntaxError as error:
         assert error.problems[0].line >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (f"{'0' * 40}7", 7),
+        (f"0x{'0' * 40}F", 15),
+        ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775808", -(2**63)),
+        ("0x7fffffffffffffff", 2**63 - 1),
+        ("18446744073709551615u == 0xffffffffffffffffu", True),
+    ],
+)
+def test_numbers_at_their_bounds(text: str, value: object) -> None:
+    """However many zeros are before them."""
+    assert compile_expression(text, Environment([])).evaluate(Values({})) == value

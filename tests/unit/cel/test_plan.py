@@ -20,7 +20,7 @@ from gatewright.cel.errors import CelError, Fault, line_and_column
 from gatewright.cel.plan import Plan
 from gatewright.cel.program import Program, compile_expression, typed
 from gatewright.cel.types import DYN, STRING, list_of
-from tests.cel.plans import alike, all_outcomes
+from tests.oracles.plans import alike, all_outcomes
 from tests.unit.cel.generate import CONTEXT, EXPRESSIONS, TYPED, UNTYPED, VARIABLES
 from tests.unit.cel.test_check import ENVIRONMENT
 
@@ -86,6 +86,7 @@ def test_a_literal_header_name_is_folded_and_looked_up_alone() -> None:
         ("default(jwt.sub, 'anonymous')", "anonymous"),
         ("coalesce(request.headers.none, jwt.sub, request.headers['x-foo'])", "bar"),
         ("has(jwt.sub) || true", True),
+        ("has(request.client)", True),
         ("has(request.headers.none)", False),
         ("request.headers[?'none'].orValue('d')", "d"),
         ("request.headers.?none.hasValue()", False),
@@ -119,6 +120,11 @@ def test_errors_are_absorbed_where_the_language_says_so(text: str, value: object
         ("[0].map(x, request.size / x)", 25, "division by zero"),
         ("9223372036854775807 + request.size", 21, "integer overflow"),
         ("fail('no')", 1, "no"),
+        ("json(request.body).model && true", 20, "expected bool, found string"),
+        ("true && (false || json(request.body).model)", 38, "expected bool, found string"),
+        ("tags.exists(t, json(request.body).model)", 35, "expected bool, found string"),
+        ("cel.bind(x, jwt.sub, x == 'a' || x == 'b')", 13, "no such key: jwt"),
+        ("cel.bind(x, request.headers.none, ['a'].exists(i, i == x))", 29, "no such key: none"),
     ],
 )
 def test_an_error_knows_its_place(text: str, column: int | None, message: str) -> None:
@@ -205,10 +211,17 @@ LONG_CONTEXT = Values({"x": 1, "m": NESTED, "s": "ab", "l": [1, 2]})
         ("default(" * 90 + "x.a" + ", 1)" * 90, 1),
         ("x == 1 ? (" * 60 + "l.map(i, i)[0]" + ") : 0" * 60, 1),
         ("[" * 150 + "x" + "]" * 150 + "[0]" * 40 + ".size()", 1),
+        (("x == 2 ? 1 : " * 9 + "x == 1 ? (") * 25 + "7" + ") : 3" * 25, 7),
     ],
 )
 def test_long_and_deep_expressions_work(text: str, value: object) -> None:
     assert compile_expression(text, LONG).evaluate(LONG_CONTEXT) == value
+
+
+def test_a_variable_that_is_found_by_name_may_have_a_dot() -> None:
+    environment = Environment([Field("a.b", DYN), Field("a.c", DYN)])
+    for text, value in (("has(a.b)", True), ("has(a.c)", False), ("a.b", 1), ("has(a.b) && a.b == 1", True)):
+        assert compile_expression(text, environment).evaluate(Values({"a.b": 1})) == value
 
 
 def test_threads_share_nothing_that_changes() -> None:

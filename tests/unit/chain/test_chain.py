@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from dataplane.chain import chain as chains
 from dataplane.chain.chain import EMPTY, Chain, Waiting, drive
-from dataplane.chain.filter import WHOLE, Filter
+from dataplane.chain.filter import BUFFER_LIMIT, WHOLE, Filter
 from dataplane.chain.reply import Reply
 from tests.fakes.table_state import exchange
 
@@ -56,6 +55,21 @@ def test_hooks_run_down_and_up() -> None:
     assert script.chain.request(x) is None and script.chain.response(x) is None
     assert script.calls == ["a", "q", "b", "<b", "<p", "<a"]
     assert x.stopped == -1
+
+
+@pytest.mark.parametrize("names", [("p", "q"), ("q", "p"), ("p", "q", "p2"), ("q",)])
+def test_the_only_step_of_its_kind_runs_wherever_it_stands(names: tuple[str, ...]) -> None:
+    for silent in ("", "q"):
+        script = Script(*names, silent=silent)
+        assert script.chain.request is not None
+        assert script.chain.request(exchange()) is None and script.calls == ["q"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17])
+def test_steps_without_a_hook_are_passed_over(count: int) -> None:
+    chain = Chain([Filter(f"f{number}") for number in range(count)])
+    assert (chain.request, chain.response) == (None, None)
+    assert len(chain.request_hooks) == count and not any(chain.request_hooks)
 
 
 def test_a_reply_ends_the_descent() -> None:
@@ -126,30 +140,18 @@ def test_silent_hooks_among_others() -> None:
 
 @pytest.mark.parametrize(
     ("needs", "body"),
-    [([], 0), ([0, 0], 0), ([0, 10, 5], 10), ([10, WHOLE], WHOLE)],
+    [([], 0), ([0, 0], 0), ([0, 10, 5], 10), ([10, WHOLE], BUFFER_LIMIT), ([10, BUFFER_LIMIT + 1], BUFFER_LIMIT + 1)],
 )
-def test_body_need_is_the_greatest(needs: list[int], body: int) -> None:
-    assert Chain(Filter("f", body=need) for need in needs).body == body
+def test_the_largest_need_of_a_response_body_counts(needs: list[int], body: int) -> None:
+    assert Chain(Filter("f", response_body=need) for need in needs).response_body == body
 
 
-def test_may_wait_and_end_hooks() -> None:
+def test_end_hooks() -> None:
     ended: list[Any] = []
-    chain = Chain([Filter("a", end=ended.append), Filter("b", may_wait=True), Filter("c", end=ended.append)])
+    chain = Chain([Filter("a", end=ended.append), Filter("b"), Filter("c", end=ended.append)])
     for end in chain.end:
         end(exchange())
-    assert len(ended) == 2 and chain.may_wait
-    assert not Chain([Filter("a")]).may_wait
-
-
-def test_code_is_compiled_once_per_shape() -> None:
-    chains.maker.cache_clear()
-    for _ in range(50):
-        Script("a", "b", "c")
-        Script("a", "b")
-        Script("a", "q", "b")
-    info = chains.maker.cache_info()
-    # down abc, up cba, down ab, up ba, up of a q b
-    assert (info.misses, info.hits) == (5, 50 * 6 - 5)
+    assert len(ended) == 2
 
 
 def test_repr_names_the_steps() -> None:

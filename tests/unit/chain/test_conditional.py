@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from dataplane.chain.conditional import conditional
-from dataplane.chain.filter import WHOLE, Env, Filter, Origin, Refused
+from dataplane.chain.filter import Env, Filter, Origin, Refused
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.http.body import Body
@@ -120,10 +120,10 @@ def test_each_item_is_a_policy_of_its_own() -> None:
 
 
 def test_it_says_what_its_items_need() -> None:
-    toy = Toy(A, B, a={"may_wait": True, "body": 10}, b={"response_body": 5})
+    toy = Toy(A, B, b={"response_body": 5})
     made = toy.filter
     assert made is not None
-    assert (made.may_wait, made.body, made.response_body, made.silent) == (True, 10, 5, False)
+    assert (made.response_body, made.silent) == (5, False)
     quiet = Toy(A, a={"silent": True, "response": None, "end": None}).filter
     assert quiet is not None and not quiet.silent and quiet.response is None and quiet.end is None
 
@@ -131,7 +131,7 @@ def test_it_says_what_its_items_need() -> None:
 def test_a_condition_on_the_body_holds_it() -> None:
     toy = Toy(("string(request.body) == 'x'", "a"), a={"silent": True})
     made = toy.filter
-    assert made is not None and made.may_wait and made.body == WHOLE and not made.silent
+    assert made is not None and not made.silent
     x = exchange()
     x.held = b"x"
     assert toy.run(x=x)[0] == "a"

@@ -187,3 +187,40 @@ def test_limits_end_an_evaluation(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert code == exits.CONFIG
     assert out.startswith("error: line 1, column ")
+
+
+def test_the_place_of_a_mistake_at_the_end_in_tabs_and_in_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """The end of the text is a place, also behind a last newline and of an empty text; tabs stay under tabs."""
+    assert run(capsys, "1 +")[1].splitlines()[1:] == ["  1 +", "     ^"]
+    assert run(capsys, "1 +\n")[1].splitlines()[1:] == ["  ", "  ^"]
+    assert run(capsys, "'\u2028' +\nnope")[1].split("\n")[1:3] == ["  nope", "  ^^^^"]
+    assert run(capsys, "\n\t\tnope")[1].splitlines()[1:] == ["  \t\tnope", "  \t\t^^^^"]
+    empty = run(capsys, "")[1].splitlines()
+    assert empty[0].startswith("error: line 1, column 1: ") and empty[1:] == ["  ", "  ^"]
+
+
+def test_a_long_line_begins_sixty_characters_before_the_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    for before, indent in ((60, 60), (61, 60), (59, 59)):
+        _, line, caret = run(capsys, f"{' ' * before}nope")[1].splitlines()
+        assert (len(caret) - len("nope") - 2, line.endswith("nope")) == (indent, True), before
+    _, line, caret = run(capsys, f"{' ' * 100}{'n' * 300}")[1].splitlines()
+    assert (line, caret) == (f"  {' ' * 60}{'n' * 60}", f"  {' ' * 60}{'^' * 60}")
+
+
+def test_a_mistake_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "true &&\n request.mehtod == ''", "--json")
+    assert code == exits.CONFIG
+    assert json.loads(out) == {
+        "expression": "true &&\n request.mehtod == ''",
+        "type": "",
+        "reads": [],
+        "errors": [
+            {"line": 2, "column": 10, "length": 6, "message": 'request has no field "mehtod"; did you mean "method"?'}
+        ],
+    }
+
+
+def test_a_file_that_is_not_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rule.cel").write_bytes(b"\xff")
+    code, _, err = run(capsys, "-f", str(tmp_path / "rule.cel"))
+    assert (code, err) == (exits.CONFIG, f"gatewright: {tmp_path}/rule.cel is not UTF-8 text\n")

@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.cli import __main__ as cli
 from controlplane.cli import exits, parser
+from tests.harness.patience import PATIENCE
 
 
 def test_without_a_command_the_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +64,7 @@ def test_nothing_heavy_is_loaded_for_version() -> None:
         "import sys; from controlplane.cli.__main__ import main; main(['version']);"
         "print([m for m in ('pydantic', 'grpc', 'aiohttp', 'yaml', 'watchfiles', 'asyncio') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -80,5 +81,5 @@ def test_the_proxy_gets_its_own_command_line(tmp_path: Path) -> None:
     (tmp_path / "dataplane" / "__init__.py").touch()
     (tmp_path / "dataplane" / "__main__.py").write_text("import sys; print(sys.argv[1:]); sys.exit(7)")
     command = [sys.executable, "-m", "controlplane.cli", "proxy", "-f", "config.yaml", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, cwd=tmp_path, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=False)
     assert (done.stdout.strip(), done.returncode) == ("['-f', 'config.yaml', '--help']", 7)

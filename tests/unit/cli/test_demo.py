@@ -1,5 +1,6 @@
 """The demo servers over HTTP, and their wanted state over standard input."""
 
+import io
 import json
 import socket
 import subprocess
@@ -8,19 +9,16 @@ import urllib.request
 from collections.abc import Callable
 
 import aiohttp
+import pytest
 
 from controlplane.cli import demo
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.harness.patience import PATIENCE
+from tests.harness.ports import reserve
 
 
 async def test_echo_says_what_arrived_and_streams() -> None:
     said: list[str] = []
-    server = demo.Server("echo", "shop", "127.0.0.1", free_port())
+    server = demo.Server("echo", "shop", "127.0.0.1", reserve())
     demos = demo.Demos(said.append)
     await demos.apply(frozenset((server,)))
     url = f"http://127.0.0.1:{server.port}"
@@ -32,7 +30,13 @@ async def test_echo_says_what_arrived_and_streams() -> None:
             stream = await answer.text()
         async with session.get(f"{url}/sse?events=many") as answer:
             assert answer.status == 400
+        async with session.post(url, data=io.BytesIO(bytes((16 << 20) + 1))) as answer:
+            assert answer.status == 413, "16 MiB are enough for a demonstration"
     await demos.stop()
+    with socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        free.bind(("127.0.0.1", server.port))
+    await demos.apply(frozenset())  # nothing is left of which there would be something to say
     assert (body["service"], body["method"], body["path"], body["body"]) == ("shop", "POST", "/a%20b?c=1", "hello")
     assert (body["headers"]["x-one"], body["headers"]["x-two"]) == ("1", "2")
     assert stream.count("event: tick\n") == 3
@@ -47,15 +51,16 @@ async def test_a_taken_port_is_said_and_the_others_serve() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         blocked = demo.Server("echo", "a", "127.0.0.1", taken.getsockname()[1])
-        free = demo.Server("sse", "b", "127.0.0.1", free_port())
+        free = demo.Server("sse", "b", "127.0.0.1", reserve())
         await demos.apply(frozenset((blocked, free)))
     await demos.stop()
     assert said[0].startswith(f"cannot start {blocked}: ")
     assert said[1:] == [f"serving {free}"]
 
 
-def test_the_process_follows_its_input_and_ends_with_it() -> None:
-    first, second = (demo.Server("echo", name, "127.0.0.1", free_port()) for name in ("one", "two"))
+@pytest.mark.parametrize("by_signal", [False, True], ids=["input", "SIGTERM"])
+def test_the_process_follows_its_input_and_ends_with_it_or_by_a_signal(by_signal: bool) -> None:
+    first, second = (demo.Server("echo", name, "127.0.0.1", reserve()) for name in ("one", "two"))
     process = subprocess.Popen(
         [sys.executable, "-m", "controlplane.cli.demo"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -66,14 +71,15 @@ def test_the_process_follows_its_input_and_ends_with_it() -> None:
         process.stdin.write(demo.encode(frozenset((first,))))
         process.stdin.flush()
         assert said() == f"serving {first}"
-        with urllib.request.urlopen(f"http://127.0.0.1:{first.port}/x", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{first.port}/x", timeout=PATIENCE) as answer:
             assert json.load(answer)["service"] == "one"
         process.stdin.write(demo.encode(frozenset((second,))))
         process.stdin.flush()
         assert [said(), said()] == [f"stopped {first}", f"serving {second}"]
-        process.stdin.close()
-        assert process.wait(10) == 0
+        (process.terminate if by_signal else process.stdin.close)()
+        assert process.wait(PATIENCE) == 0
     finally:
         process.kill()
         process.wait()
+        process.stdin.close()
         process.stdout.close()

@@ -35,3 +35,14 @@ def test_a_long_command_is_cut_and_an_unreadable_process_is_not_said(tmp_path: P
     (tmp_path / "42" / "cmdline").write_bytes(b"server\0" + b"x" * 200)
     assert holders.holder_of(8080, tmp_path) == holders.Holder(42, "server " + "x" * 90 + "...")
     assert holders.holder_of(8081, tmp_path) is None
+    (tmp_path / "42" / "cmdline").write_bytes(b"server\0" + b"x" * 93)
+    assert str(holders.holder_of(8080, tmp_path)) == f"process 42 (server {'x' * 93})"
+    (tmp_path / "42" / "cmdline").unlink()
+    assert str(holders.holder_of(8080, tmp_path)) == "process 42"
+    (tmp_path / "net" / "tcp").write_text("header\n" + line.replace(" 0A ", " 01 "))
+    assert holders.holder_of(8080, tmp_path) is None, "it does not listen"
+    (tmp_path / "net" / "tcp6").write_text("header\n" + line.replace("0100007F", "0" * 32))
+    assert holders.holder_of(8080, tmp_path) == holders.Holder(42, "")
+    (tmp_path / "7" / "fd").mkdir(parents=True)
+    (tmp_path / "7" / "fd" / "1").symlink_to("socket:[77]")
+    assert str(holders.holder_of(8080, tmp_path)) == "process 7", "the first of several"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from controlplane import settings
 from controlplane.cli import announcement, demo, exits, fleet, running, summary, up
 from gatewright.api import documents
+from gatewright.api.endpoint_slice import EndpointSlice
 from gatewright.api.gateway import Gateway
 from gatewright.api.http_route import HTTPRoute
 from gatewright.api.metadata import KubeObject
@@ -18,7 +20,7 @@ PLAN = fleet.Plan(2, 0, None, Path("/run/xds.sock"))
 
 def decoded(text: str) -> list[KubeObject]:
     found = documents.decode(text, "test.yaml")
-    assert not [problem for each in found for problem in each.problems]
+    assert not [problem for each in found for problem in each.problems if not problem.unsupported]
     return [each.item for each in found if each.item is not None]
 
 
@@ -116,6 +118,75 @@ def test_routes_come_before_further_rules_and_three_are_enough() -> None:
         route("b", "[{matches: [{path: {value: /b1}}]}, {matches: [{path: {value: /b2}}]}]"),
     ]
     assert [line.rpartition("8080")[2] for line in summary.curls([gateway()], routes, 0)] == ["/a1", "/b1", "/a2"]
+    routes[1] = route("b", "[{matches: [{path: {value: /b1}}]}]")
+    assert [line.rpartition("8080")[2] for line in summary.curls([gateway()], routes, 0)] == ["/a1", "/b1", "/a2"]
+    assert [line.rpartition("8080")[2] for line in summary.curls([gateway()], routes[::-1], 0)] == ["/b1", "/a1", "/a2"]
+
+
+def test_no_more_than_three_lines_and_none_twice() -> None:
+    routes = [route(name, "[{matches: [{path: {value: /x}}]}]") for name in "ab"]
+    routes += [route(name, f"[{{matches: [{{path: {{value: /{name}}}}}]}}]") for name in "cde"]
+    assert [line.rpartition("8080")[2] for line in summary.curls([gateway()], routes, 0)] == ["/x", "/c", "/d"]
+
+
+def test_a_line_is_about_the_first_match_the_first_listener_and_the_route_s_own_host() -> None:
+    listeners = "[{name: one, protocol: HTTP, port: 80, hostname: x.example}, {name: two, protocol: HTTP, port: 81}]"
+    matches = "[{matches: [{method: GET, path: {value: /1}}, {path: {value: /2}}]}]"
+    found = [route("a", matches, "[a.example, b.example]"), route("b", "[{}]", parent="{name: web, port: 81}")]
+    assert summary.curls([gateway(listeners=listeners)], found, 7000) == [
+        "curl -i -H 'host: a.example' http://127.0.0.1:7080/1",
+        "curl -i http://127.0.0.1:7081/",
+    ]
+
+
+@pytest.mark.parametrize(
+    "match",
+    [
+        "path: {type: RegularExpression, value: /a.*}",
+        "headers: [{name: a, value: b}, {name: x, type: RegularExpression, value: y}]",
+        "queryParams: [{name: x, type: RegularExpression, value: y}]",
+    ],
+)
+def test_a_regular_expression_does_not_say_what_to_ask_for(match: str) -> None:
+    assert summary.curls([gateway()], [route("a", f"[{{matches: [{{{match}}}]}}]")], 0) == []
+
+
+def test_a_route_of_another_namespace_or_listener_protocol_gets_no_line() -> None:
+    https = "[{name: a, protocol: TCP, port: 443}]"
+    assert summary.curls([gateway(listeners=https)], [route("a", "[{}]")], 0) == []
+    assert summary.curls([gateway()], [route("a", "[{}]", parent="{name: web, namespace: other}")], 0) == []
+    named = route("a", "[{}]", parent="{name: web, namespace: default}")
+    assert summary.curls([gateway()], [named], 0) == ["curl -i http://127.0.0.1:8080/"]
+
+
+def test_the_ports_of_a_proxy_are_those_of_plain_listeners_in_order() -> None:
+    plain = "{name: b, protocol: HTTP, port: 8082, hostname: b.example}, {name: a, protocol: HTTP, port: 8081}"
+    listeners = f"[{plain}, {{name: c, protocol: HTTP, port: 8082}}, {{name: d, protocol: TCP, port: 443}}]"
+    one = gateway(listeners=listeners)
+    assert [proxy.listens(one) for proxy in fleet.wanted([one], PLAN, {})] == [[8081, 8082], [9081, 9082]]
+
+
+def test_without_a_number_of_workers_the_proxy_chooses() -> None:
+    (proxy, _) = fleet.wanted([gateway()], PLAN, {})
+    assert "--workers" not in fleet.command(proxy, PLAN, {}, 9).arguments
+
+
+def test_what_asks_for_no_demo_server() -> None:
+    """Objects without the annotation or of other kinds, names instead of addresses, slices without ports."""
+    (slice_,) = endpoints("echo")
+    assert isinstance(slice_, EndpointSlice)
+    others = [
+        gateway().model_copy(update={"metadata": slice_.metadata}),
+        slice_.model_copy(update={"metadata": gateway().metadata}),
+        *endpoints("echo", "a.example", "FQDN"),
+        slice_.model_copy(update={"ports": ()}),
+        slice_.model_copy(update={"endpoints": ()}),
+    ]
+    for item in others:
+        assert summary.demos([item]) == (frozenset(), []), item
+    # What is wrong with one takes nothing from the next.
+    servers, complaints = summary.demos([*others, *endpoints("ehco"), slice_])
+    assert (len(servers), len(complaints)) == (2, 1)
 
 
 def test_routes_that_cannot_be_asked_for_are_left_out() -> None:
@@ -163,6 +234,29 @@ def test_the_command_line_of_a_proxy() -> None:
     assert (command.pass_fds, command.environment) == ((9,), {"A": "b"})
 
 
+ANNOUNCEMENT = """
+gatewright 1.0 serves gw, ready after 0.8 s
+
+  controller  admin API  http://127.0.0.1:18001/api/status
+              xDS        127.0.0.1:18000 (reflection, health, client status)
+                         /run/xds.sock (resources)
+  proxy-1     http://127.0.0.1:8080   (Gateway default/web)
+              admin http://127.0.0.1:15000/config_dump  stats http://127.0.0.1:15020/metrics  \
+readiness http://127.0.0.1:15021/healthz/ready
+  proxy-2     http://127.0.0.1:9080   (Gateway default/web)
+              admin http://127.0.0.1:16000/config_dump  stats http://127.0.0.1:16020/metrics  \
+readiness http://127.0.0.1:16021/healthz/ready
+  demo        shop (echo) on 127.0.0.1:9001
+  note: something
+
+Try:
+  curl -i http://127.0.0.1:8080/
+
+Save a file in gw and the change applies at once.
+`gatewright status` shows what became of it. Ctrl-C stops everything.
+"""
+
+
 def test_the_announcement_names_every_address() -> None:
     proxies = fleet.wanted([gateway()], PLAN, {})
     text = announcement.text(
@@ -180,21 +274,49 @@ def test_the_announcement_names_every_address() -> None:
             seconds=0.8,
         )
     )
-    for part in (":18001/api", ":18000", "/run/xds.sock", ":8080", ":9080", ":15000/", ":16020/", ":16021/", ":9001"):
-        assert part in text
-    assert "note: something" in text
-    assert "Try:\n  curl -i http://127.0.0.1:8080/\n" in text
-    assert max(map(len, text.splitlines())) <= 160
+    assert text == ANNOUNCEMENT
+
+
+def test_an_announcement_of_little() -> None:
+    """A Gateway without plain listeners, no demo servers, nothing to try."""
+    https = gateway(listeners="[{name: a, protocol: TCP, port: 443}]")
+    demos = [demo.Server("echo", "b", "127.0.0.1", 9002), demo.Server("sse", "a", "127.0.0.1", 9001)]
+    little = announcement.Running(
+        "1.0",
+        Path("gw"),
+        "a",
+        "x",
+        Path("s"),
+        [gateway("api"), https],
+        fleet.wanted([https], PLAN, {}),
+        demos,
+        [],
+        [],
+        1,
+    )
+    text = announcement.text(little)
+    assert "\n  proxy-2     no HTTP listener   (Gateway default/web)\n" in text
+    assert "\n  demo        a (sse) on 127.0.0.1:9001\n              b (echo) on 127.0.0.1:9002\n" in text
+    assert "Try:" not in text and "note:" not in text
 
 
 def test_the_children_share_a_session_key_and_stop_at_once() -> None:
     made, warnings = up.environment({"PATH": "/bin"})
     assert len(bytes.fromhex(made["SESSION_KEY"])) == 32
     assert made["CONNECTION_MIN_TERMINATION_DEADLINE"] == "0"
+    assert made["TERMINATION_GRACE_PERIOD_SECONDS"] == "3"
+    assert made["PATH"] == "/bin"
     assert len(warnings) == 1
-    given = {"SESSION_KEY": "ab" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "9"}
-    made, warnings = up.environment(given)
-    assert given.items() <= made.items()
+    assert up.environment({"SESSION_KEY": ""})[0]["SESSION_KEY"] != made["SESSION_KEY"], (
+        "random, also where it is empty"
+    )
+    given = {
+        "SESSION_KEY": "ab" * 32,
+        "CONNECTION_MIN_TERMINATION_DEADLINE": "9",
+        "TERMINATION_GRACE_PERIOD_SECONDS": "8",
+    }
+    made, warnings = up.environment({**given, "NOTIFY_SOCKET": "/run/systemd/notify"})
+    assert made == given, "and readiness is not theirs to report"
     assert warnings == []
 
 
@@ -210,6 +332,54 @@ def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(exits.Failure, match=message) as failure:
             running.directory(text)
         assert failure.value.code == exits.DEPENDENCY
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [("127.0.0.1:18000", ("127.0.0.1", 18000)), ("[::1]:0", ("::1", 0)), ("localhost:65535", ("localhost", 65535))],
+)
+def test_an_address_and_its_text(text: str, where: tuple[str, int]) -> None:
+    assert settings.address(text) == where
+    assert settings.shown(where) == text
+
+
+def test_a_controller_listens_on_loopback_unless_told() -> None:
+    wanted = settings.Settings(Path("d"), Path("s"))
+    assert (wanted.xds, wanted.admin) == (("127.0.0.1", 18000), ("127.0.0.1", 18001))
+
+
+def test_a_source_tree_that_was_never_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "DISTRIBUTION", "gatewright-absent")
+    assert settings.version() == "unknown (not installed)"
+
+
+def test_without_a_folder_of_the_session_the_socket_is_in_one_of_this_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    path = settings.default_socket({})
+    assert path == tmp_path / f"gatewright-{os.getuid()}" / "xds.sock" == settings.default_socket({})
+    path.parent.rmdir()
+    path.parent.symlink_to(tmp_path)
+    with pytest.raises(settings.UnsafeFolder):
+        settings.default_socket({})
+    path.parent.unlink()
+    for mode, safe in ((0o755, True), (0o720, False), (0o702, False), (0o500, True)):
+        path.parent.mkdir(exist_ok=True)
+        path.parent.chmod(mode)
+        if safe:
+            assert settings.default_socket({}) == path
+        else:
+            with pytest.raises(settings.UnsafeFolder, match=f"{path.parent} is not a folder of this user alone"):
+                settings.default_socket({})
+
+
+def test_a_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.default_socket({"XDG_RUNTIME_DIR": str(tmp_path)})
+    uid = os.getuid()
+    monkeypatch.setattr("os.getuid", lambda: uid + 1)
+    with pytest.raises(settings.UnsafeFolder):
+        settings.default_socket({"XDG_RUNTIME_DIR": str(tmp_path)})
 
 
 def test_the_default_socket_is_in_a_folder_of_this_user_alone(tmp_path: Path) -> None:

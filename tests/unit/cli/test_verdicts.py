@@ -83,6 +83,12 @@ def test_a_negative_condition_is_well_when_false() -> None:
         ([GOOD_ROUTE], ["httproute/shop", "gateway"], None, ["gateway: there is no such object"]),
         ([GOOD_ROUTE], ["HTTPRoute/default/shop"], None, []),
         ([LONELY_ROUTE], [], None, ["HTTPRoute default/lonely: has no condition Accepted"]),
+        ([WAITING_GATEWAY, GOOD_ROUTE], [], "Programmed", ["Gateway default/web: Programmed not yet known"]),
+        ([GOOD_ROUTE, WAITING_GATEWAY], [], "Programmed", ["Gateway default/web: Programmed not yet known"]),
+        ([SERVICE, WAITING_GATEWAY], [], None, ["Gateway default/web: Programmed not yet known"]),
+        ([row("GatewayClass", {}, "ours", "")], [], None, ["GatewayClass ours: has no condition Accepted"]),
+        ([WAITING_GATEWAY], ["gateway/default/web"], None, ["Gateway default/web: Programmed not yet known"]),
+        ([GOOD_GATEWAY], ["gateway/other/web"], None, ["gateway/other/web: there is no such object"]),
     ],
 )
 def test_what_wait_waits_for(rows: list[Row], names: list[str], wanted: str | None, lines: list[str]) -> None:
@@ -161,6 +167,29 @@ HTTPRoute  default/cart  Problem
 
 error a.yaml:7: HTTPRoute x/y: spec: m"""
     )
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ([], "no objects"),
+        ([SERVICE], "1 more object has no conditions (Services and the like)"),
+        ([SERVICE, SERVICE], "2 more objects have no conditions (Services and the like)"),
+        ([GOOD_ROUTE], "KIND       OBJECT        STATE\nHTTPRoute  default/shop  Accepted, ResolvedRefs"),
+        (
+            [row("GatewayClass", {"conditions": [condition("Accepted")]}, "ours", "")],
+            "KIND          OBJECT  STATE\nGatewayClass  ours    Accepted",
+        ),
+    ],
+)
+def test_objects_without_conditions_are_counted(rows: list[Row], text: str) -> None:
+    assert tables.objects(rows) == text
+
+
+def test_without_proxies_it_says_so_and_a_problem_of_a_file_has_no_line() -> None:
+    assert tables.proxies([]) == "no proxies connected"
+    whole = {"severity": "warning", "file": "/gw", "line": 0, "object": "", "path": "", "message": "is gone"}
+    assert tables.problems([whole, whole | {"line": 3}]) == "warning /gw: is gone\nwarning /gw:3: is gone"
 
 
 def test_what_a_policys_gateway_says_is_told_once() -> None:

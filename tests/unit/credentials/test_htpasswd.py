@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import ctypes
+import types
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from dataplane.credentials import htpasswd
@@ -59,6 +65,15 @@ def test_hashes_that_are_not_taken(text: str) -> None:
         htpasswd.hash_of(text.encode())
 
 
+def test_hashes_as_dear_as_may_be_are_taken() -> None:
+    for text in (
+        "$2y$16$x4FEiPgJLXCU71P2s53f1.fkovTPchdpYhIzRXsM6NFyjZInRnvni",
+        "$5$rounds=1000000$a$" + "a" * 43,
+        "$6$rounds=1000000$$" + "a" * 86,
+    ):
+        assert htpasswd.hash_of(text.encode()).text == text.encode()
+
+
 def test_a_hash_that_only_looks_like_one_matches_nothing() -> None:
     hashed = htpasswd.hash_of(b"$2y$05$" + b"z" * 53)
     assert hashed.matches(b"secret") is False and hashed.matches(b"") is False
@@ -108,6 +123,7 @@ def test_a_file_without_users(text: bytes) -> None:
         (b"YTpi=", None),
         (b"YTpiOmM", None),
         (b"YT pi", None),
+        (b"YT!pi!!!", None),  # as long as base64 is
         (b"YTpi\xff", None),
         (b"YToK", None),  # a line feed
         (b"YTp/", None),  # DEL
@@ -115,3 +131,60 @@ def test_a_file_without_users(text: bytes) -> None:
 )
 def test_user_and_password(credentials: bytes, pair: tuple[bytes, bytes] | None) -> None:
     assert htpasswd.user_and_password(credentials) == pair
+
+
+@pytest.mark.parametrize(("length", "is_taken"), [(512, True), (513, False)])
+def test_the_longest_password(length: int, is_taken: bool) -> None:
+    pair = htpasswd.user_and_password(base64.b64encode(b"ann:" + b"p" * length))
+    assert pair == ((b"ann", b"p" * length) if is_taken else None)
+
+
+class _Libraries:
+    """The system's libraries, of which only `there` exist. `asked` are the names, `made` what crypt_r answers."""
+
+    def __init__(self, there: str, made: bytes | None) -> None:
+        self.there, self.made = there, made
+        self.asked: list[str] = []
+        self.arguments: list[tuple[bytes, bytes, int]] = []
+
+    def __call__(self, name: str) -> object:
+        self.asked.append(name)
+        if name != self.there:
+            raise OSError(f"{name}: cannot open shared object file")
+
+        def crypt_r(password: bytes, text: bytes, data: Any) -> bytes | None:
+            self.arguments.append((password, text, len(data)))
+            return self.made
+
+        return types.SimpleNamespace(crypt_r=crypt_r)
+
+
+@pytest.fixture
+def asked_anew() -> Iterator[None]:
+    htpasswd._libcrypt.cache_clear()
+    yield
+    htpasswd._libcrypt.cache_clear()
+
+
+@pytest.mark.parametrize("there", ["libcrypt.so.1", "libcrypt.so.2"])
+def test_the_systems_function_is_asked_whatever_its_name(
+    monkeypatch: pytest.MonkeyPatch, asked_anew: None, there: str
+) -> None:
+    """It runs outside the interpreter's lock: the loop goes on meanwhile."""
+    text = HASHES["sha512"].encode()
+    libraries = _Libraries(there, text)
+    monkeypatch.setattr(ctypes, "CDLL", libraries)
+    assert htpasswd.hash_of(text).matches(b"whatever it says")
+    assert libraries.arguments == [(b"whatever it says", text, 262144)]
+    libraries.made = text[:-1] + b"x"
+    assert not htpasswd.hash_of(text).matches(b"secret")
+    assert libraries.asked == ["libcrypt.so.1", "libcrypt.so.2"][: 1 + (there != "libcrypt.so.1")]  # once
+
+
+@pytest.mark.parametrize(("there", "made"), [("none", None), ("libcrypt.so.1", None), ("libcrypt.so.1", b"*0")])
+def test_what_the_system_does_not_know_is_checked_in_python(
+    monkeypatch: pytest.MonkeyPatch, asked_anew: None, there: str, made: bytes | None
+) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", _Libraries(there, made))
+    hashed = htpasswd.hash_of(HASHES["des"].encode())
+    assert hashed.matches(b"secret") and not hashed.matches(b"Secret")

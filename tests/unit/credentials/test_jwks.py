@@ -126,6 +126,8 @@ UNUSABLE = [
     (EC.key(alg=["ES256"]), "alg does not fit the key"),
     (EC.key(crv="secp256k1"), "a curve that is not known"),
     (EC.key(crv="P-384"), "a coordinate has another length than the curve's"),
+    (EC.key(y=encoded(bytes(31))), "a coordinate has another length than the curve's"),
+    (EC.key(x=encoded(bytes(33))), "a coordinate has another length than the curve's"),
     (EC.key(y=EC.key()["x"]), ""),  # not on the curve
     (RSA.key(alg="HS256"), "alg does not fit the key"),
     (RSA.key(e="AA"), ""),
@@ -154,7 +156,9 @@ def test_nothing_of_a_key_is_shown() -> None:
     assert repr(jwks.read(key_set(RSA.key(), EC.key()))) == "KeySet(2 keys)"
 
 
-@pytest.mark.parametrize("text", [b"a", b"ab=", b"ab==", b"a+b/", b"AB", b"a b", b"abcde", b"\xff\xff", b"ab\n"])
+@pytest.mark.parametrize(
+    "text", [b"a", b"ab=", b"ab==", b"a+b/", b"AB", b"a b", b"abcde", b"\xff\xff", b"ab\n", b"AAAAAAAAAB"]
+)
 def test_not_base64url(text: bytes) -> None:
     with pytest.raises(jwks.Unusable):
         jwks.from_base64url(text)
@@ -173,3 +177,36 @@ def test_a_signature_of_a_curve_has_one_length(size: int, at: int) -> None:
     assert len(signature) == size and check(signature, b"signed")
     assert not check(signature[:at] + b"\x00" + signature[at:], b"signed")
     assert not check(signature[:-1], b"signed") and not check(b"", b"signed") and not check(b"\x00" * size, b"signed")
+
+
+@pytest.mark.parametrize("issuer", [ED, EC, RSA, Issuer("ES384"), Issuer("PS512")], ids=lambda issuer: issuer.algorithm)
+def test_a_key_knows_what_its_owner_signed(issuer: Issuer) -> None:
+    check = jwks.key_of(issuer.key()).checks[issuer.algorithm]
+    signature = issuer.signature(b"signed")
+    assert check(signature, b"signed") is True
+    assert check(signature, b"Signed") is False and check(bytes(len(signature)), b"signed") is False
+
+
+def test_which_keys_are_asked() -> None:
+    """By name and algorithm; without a name only when one alone fits."""
+    keys = jwks.read(
+        key_set(RSA.key(kid="a", alg="RS256"), RSA.key(kid="a", alg="PS256"), ED.key(kid="b"), EC.key(kid=None))
+    )
+    found = [
+        len(keys.fitting(kid, algorithm))
+        for kid, algorithm in (
+            ("a", "RS256"),
+            ("a", "PS256"),
+            ("a", "EdDSA"),
+            ("b", "EdDSA"),
+            ("c", "EdDSA"),
+            (None, "ES256"),
+            (None, "RS256"),
+            (None, "RS384"),
+        )
+    ]
+    assert found == [1, 1, 0, 1, 0, 1, 1, 0]
+    double = jwks.read(key_set(ED.key(kid="a"), ED.key(kid="a"), ED.key(kid=None)))
+    assert (len(double.fitting("a", "EdDSA")), double.fitting(None, "EdDSA")) == (2, [])
+    nameless = jwks.read(key_set(ED.key(kid=None)))
+    assert len(nameless.fitting("any", "EdDSA")) == 1

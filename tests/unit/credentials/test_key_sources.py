@@ -114,6 +114,23 @@ async def test_known_keys_stay_while_fetching_fails_for_a_day(server: Server, ca
     assert server.keys.current() is SECOND and "fetched again" not in caplog.text  # a line of level info
 
 
+async def test_pauses_between_tries_begin_anew_after_one_that_went_well(server: Server) -> None:
+    async def pause() -> float:
+        """How long nothing is fetched after a try."""
+        await server.keys.fetched()
+        began = server.now
+        while not server.keys.may_fetch(False):
+            server.now += 0.25
+        return server.now - began
+
+    server.answer = "no"
+    assert [await pause() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
+    server.answer = FIRST
+    assert await pause() == 0
+    server.answer = "no"
+    assert [await pause() for _ in range(2)] == [1, 2]
+
+
 async def test_of_workers_that_share_a_sign_one_tells(caplog: pytest.LogCaptureFixture) -> None:
     sign = Buckets.local().sign("keys lost")
     workers = [Server(sign), Server(sign)]
@@ -202,3 +219,41 @@ def test_inline_keys_are_always_there() -> None:
 def test_nothing_of_the_keys_is_shown(server: Server) -> None:
     server.keys.keys = FIRST
     assert repr(server.keys) == "RemoteKeys(backend/keys /jwks, KeySet(1 keys))"
+
+
+async def test_how_long_a_token_that_was_verified_needs_no_other_look_at_the_keys(server: Server) -> None:
+    """Until the keys are old; then for ten seconds, or as long as keys count where that is less."""
+    await server.keys.fetched()
+    for server.now, seconds in ((0.0, 300.0), (100.0, 200.0), (290.0, 10.0), (295.0, 10.0), (400.0, 10.0)):
+        assert server.keys.fresh_for() == seconds
+    short = RemoteKeys("name", server.fetch, 4.0, lambda: server.now, server.spawn, server.future)
+    await short.fetched()
+    for server.now, seconds in ((400.0, 4.0), (401.0, 4.0), (404.0, 4.0), (500.0, 4.0)):
+        assert short.fresh_for() == seconds
+
+
+async def test_keys_are_in_force_up_to_a_day_and_fetched_again_at_the_very_end_of_their_time(server: Server) -> None:
+    await server.keys.fetched()
+    server.now = SECONDS
+    assert server.keys.may_fetch(False)
+    server.keys.current()
+    await server.settle()
+    assert server.fetches == 2
+    server.answer, server.now = "no", SECONDS + 86400.0
+    assert server.keys.keys is FIRST
+    server.keys.current()
+    assert server.keys.keys is FIRST
+    await server.settle()
+    server.now += 0.001
+    server.keys.current()
+    assert server.keys.keys is None
+
+
+async def test_keys_of_twice_their_age_are_not_waited_for_older_ones_are(server: Server) -> None:
+    await server.keys.fetched()
+    server.now, server.hold = 2 * SECONDS, asyncio.Event()
+    assert server.keys.current() is FIRST and server.keys.current() is FIRST
+    server.now += 0.001
+    assert server.keys.current() is None
+    server.hold.set()
+    await server.settle()

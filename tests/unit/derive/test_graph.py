@@ -148,6 +148,15 @@ def test_reading_what_is_declared_later_is_an_error() -> None:
         graph.apply([(source, "a", "x")])
 
 
+def test_reading_its_own_outputs_is_an_error() -> None:
+    graph = Graph()
+    source: Source[str, str] = graph.source("source")
+    own: list[Any] = []
+    own.append(graph.map("own", source, lambda ctx, _, __: ctx.fetch(own[0], "b")))
+    with pytest.raises(GraphError, match="own is declared after its reader"):
+        graph.apply([(source, "a", "x")])
+
+
 def test_a_subscriber_must_not_change_the_graph() -> None:
     graph = Graph()
     source: Source[str, str] = graph.source("source")

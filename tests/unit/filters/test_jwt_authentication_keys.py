@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Coroutine
 from typing import Any
 
 import pytest
@@ -33,6 +33,8 @@ class Proxy:
         self.now = NOW
         self.calls = FakeCalls({BACKEND: answered(200, ANN.key_set().encode())})
         self.tasks: list[asyncio.Task[None]] = []
+        self.made: list[asyncio.Task[None]] = []
+        """All of them; some still wait for keys that do not come when a test ends."""
         self.env = Env(
             clock=lambda: self.now,
             wall_clock=lambda: self.now,
@@ -40,13 +42,18 @@ class Proxy:
             calls=self.calls,
             carryover=Carryover(),
             spawn=self._spawn,
+            make_future=lambda: asyncio.get_running_loop().create_future(),
         )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self.tasks.append(asyncio.create_task(work))
+        self.made.append(self.tasks[-1])
 
-    def build(self, mode: int = 0, path: str = ".well-known/jwks.json") -> Filter:
+    def build(self, mode: int = 0, path: str = ".well-known/jwks.json", parameter: str = "") -> Filter:
+        """`parameter`: of the query, that has the token; "": it is in the header Authorization."""
         config = authentication_pb2.JwtAuthentication(mode=mode)  # type: ignore[arg-type]
+        if parameter:
+            config.location.query_parameter.name = parameter
         provider = config.providers.add(issuer=ISSUER)
         provider.jwks.remote.backend, provider.jwks.remote.jwks_path = BACKEND, path
         return jwt_authentication.build(config, self.env)
@@ -56,7 +63,7 @@ class Proxy:
             await self.tasks.pop()
 
     def token(self, issuer: Issuer = ANN, **claims: Any) -> str:
-        return issuer.token(**{"exp": self.now + 3600, **claims})
+        return issuer.token(**{"exp": self.now + 3600, "sub": "ann", **claims})
 
 
 def ask(step: Filter, token: str) -> tuple[Exchange, Answer]:
@@ -76,8 +83,12 @@ def reason(answer: Answer) -> str:
 
 
 @pytest.fixture
-def proxy() -> Proxy:
-    return Proxy()
+async def proxy() -> AsyncIterator[Proxy]:
+    proxy = Proxy()
+    yield proxy
+    for task in proxy.made:
+        task.cancel()
+    await asyncio.gather(*proxy.made, return_exceptions=True)
 
 
 @pytest.mark.parametrize("path", [".well-known/jwks.json", "/.well-known/jwks.json"])
@@ -87,7 +98,6 @@ async def test_keys_are_fetched_when_the_policy_comes(proxy: Proxy, path: str) -
     (call,) = proxy.calls.received
     assert (call.backend, call.request.method, call.request.target) == (BACKEND, b"GET", b"/.well-known/jwks.json")
     assert reason(ask(step, proxy.token())[1]) == "passes"
-    assert step.may_wait
 
 
 async def test_a_token_that_comes_before_the_keys_waits(proxy: Proxy) -> None:
@@ -180,6 +190,57 @@ async def test_a_remembered_token_expires(proxy: Proxy) -> None:
     assert reason(ask(step, token)[1]) == "passes"
     proxy.now += 1
     assert reason(ask(step, token)[1]) == "JwtInvalid"
+
+
+@pytest.mark.parametrize("parameter", ["", "token"], ids=["header", "query"])
+async def test_a_verified_token_is_recognised_until_its_time_or_its_keys_are_over(proxy: Proxy, parameter: str) -> None:
+    step = proxy.build(parameter=parameter)
+    await proxy.settle()
+    token = proxy.token(exp=NOW + 60)
+
+    def claims() -> Any:
+        """Those that the request got; None for one that was refused."""
+        x = exchange(query=f"a=1&{parameter}={token}") if parameter else ask(step, token)[0]
+        if parameter:
+            assert step.request is not None
+            step.request(x)
+            assert (token in x.target.decode()) == (x.attributes is None)
+        return None if x.attributes is None else x.attributes["jwt"]
+
+    first = claims()
+    assert first is not None and first["sub"] == claims()["sub"]
+    proxy.now = NOW + 89.5
+    assert claims() is first
+    proxy.now = NOW + 90
+    assert claims() is None
+    proxy.now = NOW
+    token = proxy.token(exp=NOW + 3600)
+    first = claims()
+    assert first is not None and claims() is first
+    proxy.calls.on(BACKEND, answered(200, NEXT.key_set().encode()))
+    proxy.now = NOW + 299
+    assert claims() is first
+    proxy.now = NOW + 300
+    claims()
+    await proxy.settle()
+    assert claims() is None
+
+
+@pytest.mark.parametrize(
+    ("location", "challenge"),
+    [
+        ({}, b"Bearer"),
+        ({"query_parameter": {"name": "token"}}, b"Bearer"),
+        ({"header": {"name": "x-token", "prefix": "JWT"}}, b"JWT"),
+        ({"header": {"name": "x-token"}}, b"Bearer"),
+    ],
+)
+def test_the_challenge_names_the_scheme_that_is_configured(location: dict[str, Any], challenge: bytes) -> None:
+    config = authentication_pb2.JwtAuthentication(location=authentication_pb2.CredentialLocation(**location))
+    config.providers.add(issuer=ISSUER).jwks.inline = ANN.key_set()
+    step = jwt_authentication.build(config, Env(clock=lambda: 0.0, random=lambda: 0.0))
+    answer = ask(step, "")[1] if location else step.request and step.request(exchange())
+    assert isinstance(answer, Reply) and answer.headers == b"www-authenticate: " + challenge + b"\r\n"
 
 
 async def test_keys_outlive_a_swap_and_are_shared(proxy: Proxy) -> None:

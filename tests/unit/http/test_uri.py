@@ -77,7 +77,14 @@ def test_a_canonical_path_is_its_own_canonical_path_and_has_no_dots(segments: li
         (b"[fe80::1%25eth0]", None),
         (b"::1", None),
         (b"\xc3\xa9", None),
+        (b"a" * 253, b"a" * 253),
         (b"a" * 254, None),
+        (b"a" * 253 + b".:65535", b"a" * 253),
+        (b"[::]:", b"[::]"),
+        (b"[::]:65536", None),
+        (b"[::g]", None),
+        (b"a.:1", b"a"),
+        (b"a..:1", None),
     ],
 )
 def test_canonical_host(authority: bytes, host: bytes | None) -> None:

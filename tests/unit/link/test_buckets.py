@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.link import buckets
+from dataplane.link import buckets, locks
 from dataplane.link.buckets import GROUP, STANDS, Buckets, Rate
 from dataplane.link.shared import CommitWord, Region
 from tests.fakes import shared_buckets
+from tests.harness.patience import PATIENCE
+
+pytestmark = pytest.mark.leaves("a region of shared memory is kept for the life of its process, as in the product")
 
 NEVER = 1e9
 """Seconds until a token comes back, in tests without a clock."""
@@ -70,6 +75,16 @@ def test_all_are_checked_before_any_is_taken(either: Buckets) -> None:
     assert refused is not None and refused[0] == pytest.approx(3 * NEVER)
 
 
+def test_buckets_of_one_meter_do_not_take_each_other_s_place() -> None:
+    """Where all entries of the group are in use, the second would be nearest to full as soon as it is there."""
+    found = Buckets(memoryview(bytearray(GROUP * 16)), None)
+    for number in range(GROUP):
+        assert found.meter(f"crowd {number}", [Rate(NEVER, 1)]).take(1.0) is None
+    meter = found.meter("a", [Rate(NEVER, 4), Rate(NEVER, 4)])
+    assert sum(meter.take(1.0) is None for _ in range(6)) == 4
+    assert meter.take(1.0) == pytest.approx([4 * NEVER, 4 * NEVER])
+
+
 def test_what_is_spent_may_be_owed(either: Buckets) -> None:
     meter = either.meter("a", [Rate(1.0, 10, is_charged=False)])
     assert meter.take(0.0) is None
@@ -80,8 +95,78 @@ def test_what_is_spent_may_be_owed(either: Buckets) -> None:
     assert meter.take(400.0) is not None
 
 
+@pytest.mark.parametrize("limits", [1, 2])
+def test_the_last_moment_at_which_there_is_a_token(limits: int) -> None:
+    rate = Rate(1.0, 1)
+    for tokens, is_taken in ((rate.room, True), (math.nextafter(rate.room, 1.0), False)):
+        meter = Buckets.local().meter("a", [rate] * limits)
+        meter.spend(0.0, limits - 1, tokens)
+        assert (meter.take(0.0) is None) is is_taken
+
+
+class Guard:
+    """A lock that notes what is asked of it. `is_free`: it is had at once; `is_lost`: somebody took it over."""
+
+    index = 0
+
+    def __init__(self, is_free: bool, is_lost: bool) -> None:
+        self.is_free, self.is_lost = is_free, is_lost
+        self.word = memoryview(bytearray(8)).cast("Q")
+        self.said: list[str] = []
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, _index: int) -> Guard:
+        return self
+
+    def try_take(self, _blocking: bool) -> bool:
+        return self.is_free
+
+    def wait(self) -> None:
+        self.said.append("wait")
+        self.word[0] = os.getpid()
+
+    def give(self) -> None:
+        assert self.word[0] == os.getpid(), "it is given by who has signed"
+        self.word[0] = 0
+        self.said.append("give")
+        if self.is_lost:
+            raise ValueError("semaphore or lock released too many times")
+
+    def late(self) -> None:
+        self.said.append("late")
+
+
+OPERATIONS: dict[str, Callable[[Buckets], object]] = {
+    "one bucket": lambda found: found.meter("a", [Rate(1.0, 1)]).take(0.0),
+    "two buckets": lambda found: found.meter("a", [Rate(1.0, 1), Rate(1.0, 1)]).take(0.0),
+    "spending": lambda found: found.meter("a", [Rate(1.0, 1)]).spend(0.0, 0, 1.0),
+    "a sign that is put up": lambda found: found.sign("a").put(0.0),
+    "a sign that is taken down": lambda found: found.sign("a").take_down(0.0),
+}
+
+
+@pytest.mark.parametrize("does", OPERATIONS.values(), ids=OPERATIONS)
+@pytest.mark.parametrize("is_lost", [False, True])
+@pytest.mark.parametrize("is_free", [False, True])
+def test_whatever_touches_a_bucket_holds_its_lock(
+    does: Callable[[Buckets], object], is_free: bool, is_lost: bool
+) -> None:
+    guard = Guard(is_free, is_lost)
+    does(Buckets(memoryview(bytearray(GROUP * 16)), cast(locks.Locks, guard)))
+    assert guard.said == ["wait"] * (not is_free) + ["give"] + ["late"] * is_lost
+
+
 def fill(level: Fraction, capacity: int, interval: Fraction, elapsed: Fraction) -> Fraction:
     return min(Fraction(capacity), level + elapsed / interval)
+
+
+@pytest.mark.parametrize("limits", [1, 2])
+def test_a_bucket_that_nobody_asked_for_long_holds_no_more_than_it_can(either: Buckets, limits: int) -> None:
+    meter = either.meter("a", [Rate(1.0, 10)] * limits)
+    for now in (1000.0, 4600.0):
+        assert sum(meter.take(now) is None for _ in range(20)) == 10
 
 
 EIGHTHS = st.integers(0, 40).map(lambda eighths: Fraction(eighths, 8))
@@ -145,6 +230,36 @@ def test_more_than_there_is_room_for_is_said_once(caplog: pytest.LogCaptureFixtu
         "more rate limits are in use than there is room for: the one nearest to full begins anew"
     ]
     assert taken(found, f"{GROUP - 1}", Rate(100.0 + GROUP - 1, 1), 1.0, 1) == 0  # the farthest stayed
+
+
+def test_what_is_full_makes_room_beside_what_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing is said while there is an entry that nobody needs, wherever it stands."""
+    found = Buckets(memoryview(bytearray(GROUP * 16)), None)
+    for index in range(GROUP):
+        assert taken(found, f"{index}", Rate(1000.0 if index % 2 else 1.0, 1), 1.0, 1) == 1
+    for index in range(GROUP // 2):
+        assert taken(found, f"new {index}", Rate(1000.0, 1), 10.0, 2) == 1
+    assert caplog.records == []
+    assert [taken(found, f"{index}", Rate(1000.0, 1), 11.0, 1) for index in range(1, GROUP, 2)] == [0] * (GROUP // 2)
+
+
+def test_a_sign_beside_buckets_changes_none_of_them() -> None:
+    found = Buckets(memoryview(bytearray(GROUP * 16)), None)
+    rate, signs = Rate(NEVER, 1), [found.sign(f"sign {index}") for index in range(4)]
+    for index in range(8):
+        assert taken(found, f"{index}", rate, 1.0, 1) == 1
+        if index % 2:
+            assert signs[index // 2].put(1.0)
+    for turn in range(3):
+        assert [taken(found, f"{index}", rate, 2.0, 1) for index in range(8)] == [0] * 8
+        assert [sign.put(2.0) for sign in signs] == [False] * 4
+        assert [sign.take_down(3.0) for sign in signs] == [True] * 4
+        assert [sign.take_down(3.0) for sign in signs] == [False] * 4, turn
+        assert [sign.put(3.0) for sign in signs] == [True] * 4
+
+
+def test_a_bucket_that_fills_faster_than_digits_tell_holds_no_more_than_its_capacity() -> None:
+    assert taken(Buckets.local(), "a", Rate(1e-7, 20_000), 86400.0, 20_010) == 20_000
 
 
 def test_two_mappings_are_one_count(region: Region) -> None:
@@ -214,6 +329,6 @@ def test_takers_that_are_killed_take_nothing_along(region: Region) -> None:
             os.sched_yield()
         child.send_signal(signal.SIGKILL)
         child.communicate()
-    survivor.communicate(timeout=60)
+    survivor.communicate(timeout=PATIENCE)
     assert survivor.returncode == 0
     assert capacity - kills <= sum(counts[:15]) <= capacity

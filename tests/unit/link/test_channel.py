@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import resource
 import socket
+from typing import Any, cast
 
 import pytest
 
 from dataplane.link import codec, messages
-from dataplane.link.channel import Channel
+from dataplane.link.channel import READ_BYTES, Channel
 from dataplane.link.messages import RESOURCE, Changes, Message, Record
+from tests.harness.patience import PATIENCE
 
 
 class End:
@@ -31,14 +35,14 @@ class End:
         self.news.set()
 
     async def wait_for(self, count: int) -> list[tuple[Message, int]]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while len(self.heard) < count and not self.ends:
                 await self.news.wait()
                 self.news.clear()
         return self.heard
 
     async def wait_for_end(self) -> list[str]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while not self.ends:
                 await self.news.wait()
                 self.news.clear()
@@ -71,6 +75,17 @@ async def test_descriptors_arrive_with_their_messages() -> None:
     worker.channel.close()
 
 
+async def test_every_descriptor_can_be_sent() -> None:
+    """Also that of the standard input: a service manager may start processes without one."""
+    agent, worker = pair()
+    agent.channel.send(messages.OpenBind("a"), 0)
+    ((_, fd),) = await worker.wait_for(1)
+    assert os.path.sameopenfile(fd, 0)
+    os.close(fd)
+    agent.channel.close()
+    worker.channel.close()
+
+
 async def test_a_descriptor_that_waits_may_be_closed_by_its_owner() -> None:
     one, other = socket.socketpair()
     agent = End(one)
@@ -89,6 +104,33 @@ async def test_a_descriptor_that_waits_may_be_closed_by_its_owner() -> None:
         os.close(each)
     agent.channel.close()
     worker.channel.close()
+
+
+class Broken:
+    """A socket whose other end reads no more."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sock, name)
+
+    def sendmsg(self, *_: object) -> int:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+async def test_what_cannot_be_sent_any_more_is_let_go_at_once() -> None:
+    """The reading side tells of the end; until then nothing is kept, and nobody tries again and again."""
+    agent, worker = pair()
+    agent.channel._sock = cast(socket.socket, Broken(agent.channel._sock))
+    before = set(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        agent.channel.send(messages.OpenBind("a"), 0)
+        agent.channel.send_all([messages.Ping(1)])
+    assert set(os.listdir("/proc/self/fd")) == before and not agent.channel._is_writing
+    assert agent.ends == [] and not agent.channel.is_closed
+    worker.channel.close()
+    assert await agent.wait_for_end() == [""] and agent.channel.is_closed
 
 
 async def test_descriptors_that_never_were_sent_are_closed() -> None:
@@ -158,3 +200,62 @@ async def test_descriptors_that_nobody_asked_for_are_closed_with_the_link() -> N
         os.write(writing, b"x")
     os.close(writing)
     one.close()
+
+
+def pings(sizes: list[int]) -> list[Message]:
+    """Messages of about so many bytes each."""
+    return [Changes((Record(RESOURCE, f"route/{number}", b"x" * size),)) for number, size in enumerate(sizes)]
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [[], [0], [1] * 5000, [READ_BYTES // 2] * 9, [READ_BYTES] * 3, [3 * READ_BYTES, 1, 1, 2 * READ_BYTES, 1]],
+    ids=["none", "one", "small", "halves", "whole", "mixed"],
+)
+async def test_all_of_many_messages_arrive_in_their_order(sizes: list[int]) -> None:
+    agent, worker = pair()
+    sent = pings(sizes)
+    agent.channel.send_all(iter(sent))
+    agent.channel.send(messages.Ping(7))
+    heard = await worker.wait_for(len(sent) + 1)
+    assert [message for message, _ in heard] == [*sent, messages.Ping(7)]
+    agent.channel.close()
+    agent.channel.send_all(sent)  # nothing happens
+    worker.channel.close()
+
+
+async def test_a_descriptor_arrives_although_the_process_has_none_left() -> None:
+    """One is held back for it, time and again."""
+    one, other = socket.socketpair()
+    sender, heard = Channel(one, lambda _message, _fd: None, lambda _reason: None), asyncio.Queue[int]()
+    receiver = Channel(other, lambda _message, fd: heard.put_nowait(fd), lambda _reason: None, spare=1)
+    reading, writing = os.pipe()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for _ in range(3):
+        sender.send(messages.OpenBind("bind/a"), reading)
+        free = os.dup(reading)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+        try:
+            fd = await asyncio.wait_for(heard.get(), PATIENCE)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert os.fstat(fd).st_ino == os.fstat(reading).st_ino
+        os.close(fd)
+        sender.send(messages.Ping(1))
+        assert await asyncio.wait_for(heard.get(), PATIENCE) == -1
+    for each in (sender, receiver):
+        each.close()
+    os.close(reading)
+    os.close(writing)
+
+
+async def test_the_loop_forgets_a_channel_that_is_closed_while_it_writes() -> None:
+    one, other = socket.socketpair()
+    end, fd, loop = End(one), one.fileno(), asyncio.get_running_loop()
+    end.channel.send_all(pings([1 << 20] * 8))
+    assert loop.remove_writer(fd), "the other end does not read"
+    loop.add_writer(fd, lambda: None)
+    end.channel.close()
+    assert not loop.remove_writer(fd) and not loop.remove_reader(fd) and end.ends == []
+    other.close()

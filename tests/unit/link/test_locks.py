@@ -13,6 +13,9 @@ from dataplane.link import buckets, locks
 from dataplane.link.locks import Lock, Locks
 from dataplane.link.shared import CommitWord, Region
 from tests.fakes import shared_buckets
+from tests.harness.patience import PATIENCE
+
+pytestmark = pytest.mark.leaves("a region of shared memory is kept for the life of its process, as in the product")
 
 HOLD = """
 from dataplane.link.locks import Locks
@@ -135,7 +138,7 @@ def test_of_several_that_wait_one_takes_over(region: Region) -> None:
     one_at_first = sum(counts[:3])
     counts[15] = 1
     for child in children:
-        child.communicate(timeout=60)
+        child.communicate(timeout=PATIENCE)
     assert (one_at_first, sum(counts[:3]), [child.returncode for child in children]) == (1, 3, [0, 0, 0])
 
 

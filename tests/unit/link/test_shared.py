@@ -13,6 +13,8 @@ import pytest
 from dataplane.link import shared
 from dataplane.link.shared import PAGE, CommitWord, Region
 
+pytestmark = pytest.mark.leaves("a region of shared memory is kept for the life of its process, as in the product")
+
 
 @pytest.fixture
 def region() -> Iterator[Region]:

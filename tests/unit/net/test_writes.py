@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from dataplane.http.h1.response_head import TUNNEL
 from dataplane.net.writes import AT_ONCE, Writes
-from dataplane.upstream.connection import UpstreamConnection
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.h1 import UpstreamConnection
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
 
 
@@ -57,6 +58,25 @@ def test_much_leaves_at_once_so_that_the_transport_can_say_stop() -> None:
     assert transport.received.endswith(b"cd")
 
 
+def test_sixteen_kibibytes_wait_for_the_end_of_the_turn_and_a_byte_more_does_not() -> None:
+    turn = Turn()
+    connection, transport = turn.connection()
+    connection.write(b"a" * 16_384)
+    connection.write(b"")
+    assert not transport.writes
+    turn.end()
+    connection.write(b"b" * 16_383)
+    connection.write(b"b")
+    assert len(transport.writes) == 1
+    connection.write(b"c")
+    assert [len(piece) for piece in transport.writes] == [16_384, 16_385]
+    turn.end()
+    connection.write(b"d" * 16_385)
+    assert len(transport.writes) == 3
+    connection.write(b"")
+    assert turn.calls == []
+
+
 def test_a_connection_that_is_gone_writes_nothing() -> None:
     turn = Turn()
     connection, transport = turn.connection()
@@ -70,7 +90,8 @@ def test_the_end_of_writing_comes_behind_what_was_written() -> None:
     turn = Turn()
     connection, transport = turn.connection()
     connection.write(b"a")
-    connection.write_eof()
+    connection.state = TUNNEL
+    connection.content(b"", True)
     assert transport.writes == [b"a"]
     assert transport.eof
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import weakref
 from collections.abc import Callable
@@ -19,32 +20,40 @@ from tests.fakes.memory_proxy import Pending
 STOP = Reply(403, "Stopped")
 
 
-class Down:
-    """Notes what becomes of its exchange."""
+class Waiter:
+    """An exchange that notes what becomes of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: Any) -> None:
+        self.context = context
         self.waiting: Any = None
+        self.ended = self.replied = False
+        self.stopped = -1
         self.events: list[Any] = []
+        self.errors: list[Exception] = []
 
-    def reply(self, x: Any, reply: Reply) -> None:
+    def reply(self, reply: Reply) -> None:
         self.events.append(reply.reason)
 
-    def failed(self, x: Any, error: Exception) -> None:
+    def failed(self, error: Exception) -> None:
         self.events.append(type(error))
+        self.errors.append(error)
 
 
 class Run:
-    """An exchange whose first step is `step`; callbacks of the loop wait until `turn`."""
+    """An exchange whose first step is `step`; callbacks of the loop wait until `turn`, timers until `late`."""
 
     def __init__(self, step: Callable[[Pending], Any], then: Callable[[Any, Any], None] | None = None) -> None:
-        self.down, self.pending = Down(), Pending()
-        self.x: Any = SimpleNamespace(down=self.down, ended=False, replied=False, stopped=-1)
+        self.pending = Pending()
         self.soon: list[Callable[[], None]] = []
-        context: Any = SimpleNamespace(call_soon=self.soon.append)
+        timers: list[tuple[float, Callable[[], None]]] = []
+        self.timers = timers
+        deadlines = SimpleNamespace(call_at=lambda moment, call: timers.append((moment, call)))
+        context: Any = SimpleNamespace(call_soon=self.soon.append, deadlines=deadlines, clock=lambda: 5.0)
+        self.x: Any = Waiter(context)
         chain = Chain([Filter("a", request=lambda x: None), Filter("b", request=lambda x: None)])
-        go_on = then or (lambda x, context: self.down.events.append("then"))
+        go_on = then or (lambda x, context: x.events.append("then"))
         waiting.interrupted(self.x, context, chain, Waiting(0, step(self.pending)), go_on)
-        self.steps = self.down.waiting
+        self.steps = self.x.waiting
 
     def turn(self) -> None:
         soon, self.soon[:] = self.soon[:], []
@@ -69,11 +78,11 @@ async def breaks(pending: Pending) -> None:
 @pytest.mark.parametrize(("step", "event"), [(passes, "then"), (stops, "Stopped"), (breaks, ZeroDivisionError)])
 def test_what_is_waited_for_runs_the_steps_on(step: Callable[[Pending], Any], event: Any) -> None:
     run = Run(step)
-    assert run.down.events == [] and not run.steps.is_over
+    assert run.x.events == [] and not run.steps.is_over
     run.turn()
-    assert run.down.events == [] and not run.steps.is_over
+    assert run.x.events == [] and not run.steps.is_over
     run.pending.set_result(None)
-    assert run.down.events == [event] and run.steps.is_over and run.down.waiting is None
+    assert run.x.events == [event] and run.steps.is_over and run.x.waiting is None
 
 
 def test_a_bug_behind_the_steps_ends_in_an_answer() -> None:
@@ -83,7 +92,7 @@ def test_a_bug_behind_the_steps_ends_in_an_answer() -> None:
     run = Run(passes, breaks_too)
     run.turn()
     run.pending.set_result(None)
-    assert run.down.events == [ZeroDivisionError]
+    assert run.x.events == [ZeroDivisionError]
 
 
 @pytest.mark.parametrize("state", ["ended", "replied"])
@@ -92,7 +101,7 @@ def test_an_exchange_that_was_answered_meanwhile_goes_nowhere(state: str) -> Non
     run.turn()
     setattr(run.x, state, True)
     run.pending.set_result(None)
-    assert run.down.events == [] and run.steps.is_over
+    assert run.x.events == [] and run.steps.is_over
 
 
 def test_cancelled_steps_let_go_of_what_they_hold_and_are_not_run_on() -> None:
@@ -110,14 +119,194 @@ def test_cancelled_steps_let_go_of_what_they_hold_and_are_not_run_on() -> None:
     assert let_go == [True] and run.steps.is_over
     run.pending.set_result(None)
     run.steps.cancel()
-    assert run.down.events == []
+    assert run.x.events == []
 
 
-def test_steps_that_end_their_own_exchange_are_not_cancelled_by_it() -> None:
+def test_steps_that_end_their_own_exchange_go_no_further() -> None:
     run = Run(lambda pending: cancels(pending, lambda: run.steps.cancel()))
     run.turn()
     run.pending.set_result(None)
-    assert run.down.events == ["then"]
+    assert run.x.events == [] and run.steps.is_over
+
+
+def test_steps_that_end_their_own_exchange_are_cancelled_where_they_wait_next() -> None:
+    seen: list[str] = []
+
+    async def step(pending: Pending) -> None:
+        await pending
+        run.steps.cancel()
+        try:
+            await Pending()
+        finally:
+            seen.append("cleaned up")
+
+    run = Run(step)
+    run.turn()
+    run.pending.set_result(None)
+    assert seen == ["cleaned up"] and run.steps.is_over
+
+
+def test_the_cleanup_of_cancelled_steps_may_wait() -> None:
+    cleanup, seen = Pending(), []
+
+    async def step(pending: Pending) -> None:
+        try:
+            await pending
+        finally:
+            await cleanup
+            seen.append("cleaned up")
+
+    run = Run(step)
+    run.turn()
+    run.steps.cancel()
+    run.steps.end_with(lambda x: seen.append("end"), 1.0)
+    run.pending.set_result(None)  # nobody waits for that any more
+    assert seen == [] and not run.steps.is_over
+    cleanup.set_result(None)
+    assert seen == ["cleaned up", "end"] and run.steps.is_over
+    ((moment, too_late),) = run.timers
+    too_late()
+    assert moment == 6.0 and seen == ["cleaned up", "end"], "the end comes once"
+
+
+def test_the_end_does_not_wait_for_ever() -> None:
+    seen: list[str] = []
+
+    async def step(pending: Pending) -> None:
+        try:
+            await pending
+        finally:
+            await Pending()
+
+    run = Run(step)
+    run.turn()
+    run.steps.cancel()
+    run.steps.end_with(lambda x: seen.append("end"), 1.0)
+    run.timers[0][1]()
+    assert seen == ["end"]
+
+
+class Odd:
+    """Nothing that a step may await."""
+
+    def __await__(self) -> Any:
+        yield "trap"
+
+
+def test_only_futures_of_env_can_be_awaited() -> None:
+    async def step(pending: Pending) -> None:
+        await Odd()
+
+    run = Run(step)
+    run.turn()
+    assert run.x.events == [TypeError] and run.steps.is_over
+    assert "futures of Env only, not 'trap'" in str(run.x.errors[0])
+
+
+async def test_what_needs_a_task_fails_at_once() -> None:
+    async def sleeps(pending: Pending) -> None:
+        await asyncio.sleep(1000)
+
+    async def foreign(pending: Pending) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async def limits(pending: Pending) -> None:
+        async with asyncio.timeout(1000):
+            await pending
+
+    async def groups(pending: Pending) -> None:
+        async with asyncio.TaskGroup():
+            await pending
+
+    current, failed = asyncio.current_task(), []
+    for step in (sleeps, foreign, limits, groups):
+        run = Run(step)
+        asyncio.get_running_loop().call_soon(run.turn)  # where there is no Task
+        await asyncio.sleep(0)
+        failed += run.x.events
+        assert run.steps.is_over
+    assert failed == [TypeError, TypeError, RuntimeError, RuntimeError] and current is asyncio.current_task()
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_a_step_that_goes_on_all_the_same_is_closed(stubborn: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def step(pending: Pending) -> None:
+        count = 0
+        while count < 3:
+            count += 1
+            try:
+                await Odd()
+            except TypeError:
+                continue
+            except GeneratorExit:
+                if not stubborn:
+                    raise
+
+    run = Run(step)
+    run.turn()
+    assert run.x.events == [TypeError] and run.steps.is_over
+    assert ("does not end" in caplog.text) == stubborn
+
+
+def test_a_step_that_swallows_its_cancellation_is_driven_on_and_goes_nowhere() -> None:
+    seen: list[str] = []
+
+    async def step(pending: Pending) -> Reply:
+        try:
+            await pending
+        except asyncio.CancelledError:
+            await later
+        return STOP
+
+    later = Pending()
+    run = Run(step)
+    run.turn()
+    run.steps.cancel()
+    run.steps.end_with(lambda x: seen.append("end"), 1.0)
+    assert seen == []
+    later.set_result(None)
+    assert seen == ["end"] and run.steps.is_over and run.x.events == []
+
+
+def test_an_error_in_the_cleanup_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def step(pending: Pending) -> None:
+        try:
+            await pending
+        finally:
+            raise ZeroDivisionError
+
+    run = Run(step)
+    run.turn()
+    run.steps.cancel()
+    assert run.steps.is_over and run.x.events == [] and "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_several_end_with_the_last_of_them(order: tuple[int, int]) -> None:
+    ends = [Pending(), Pending()]
+    seen: list[str] = []
+
+    async def work(end: Pending) -> None:
+        try:
+            await Pending()
+        finally:
+            await end
+
+    run = Run(lambda pending: work(ends[0]))
+    run.turn()
+    other = waiting.work(run.x, work(ends[1]))
+    run.turn()
+    both = run.x.waiting
+    assert not other.is_over and not both.is_over
+    both.cancel()
+    both.end_with(lambda x: seen.append("end"), 1.0)
+    ends[order[0]].set_result(None)
+    assert seen == [] and run.x.waiting is (other if order[0] == 0 else run.steps)
+    ends[order[1]].set_result(None)
+    assert seen == ["end"] and run.x.waiting is None and both.is_over
+    for _, too_late in run.timers:
+        too_late()
+    assert seen == ["end"]
 
 
 async def cancels(pending: Pending, cancel: Callable[[], None]) -> None:
@@ -138,9 +327,9 @@ def test_a_step_may_wait_for_a_turn_of_the_loop() -> None:
 
     run = Run(step)
     run.turn()
-    assert run.down.events == []
+    assert run.x.events == []
     run.turn()
-    assert run.down.events == ["then"]
+    assert run.x.events == ["then"]
 
 
 def test_nothing_is_left_for_the_garbage_collector() -> None:
@@ -149,8 +338,8 @@ def test_nothing_is_left_for_the_garbage_collector() -> None:
         run = Run(passes, lambda x, context: None)
         run.turn()
         run.pending.set_result(None)
-        down, run.steps = weakref.ref(run.down), None
+        x, run.steps = weakref.ref(run.x), None
         del run
-        assert down() is None
+        assert x() is None
     finally:
         gc.enable()

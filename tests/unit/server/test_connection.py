@@ -10,12 +10,14 @@ from dataplane.chain.filter import STEP, Filter, Row
 from dataplane.chain.reply import Reply
 from dataplane.filters.registry import ROWS
 from dataplane.http.body import TooLarge
-from dataplane.http.chunked import ChunkedReader
+from dataplane.http.h1.chunked import ChunkedReader
 from dataplane.proxy.context import Limits
+from dataplane.upstream.endpoint import Endpoint
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy, Pending
 
 GET = b"GET /a?b=1 HTTP/1.1\r\nHost: Example.COM:8080\r\nX-Kept: 1\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+EARLY = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
 
 HEADER_ROUTE = ROUTES.replace(
     "      backends:",
@@ -244,7 +246,7 @@ class TestResponses:
         proxy = MemoryProxy()
         client = proxy.connect()
         client.send(GET)
-        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
         proxy.upstream.answer(head)
         proxy.upstream.answer(b"5\r\nhello\r\n")
         proxy.upstream.answer(b"0\r\n\r\n")
@@ -390,8 +392,36 @@ class TestStaleConnections:
         proxy.upstream.lose()
         assert client.received.startswith(b"HTTP/1.1 502 ")
 
+    def test_an_endpoint_that_sent_an_informational_response_has_seen_the_request(self) -> None:
+        proxy, client = self.kept()
+        client.send(GET)
+        proxy.upstream.answer(EARLY)
+        proxy.upstream.lose()
+        assert client.received.startswith(EARLY + b"HTTP/1.1 502 ")
+        assert len(proxy.connector.upstreams) == 1
+
+    def test_informational_responses_to_earlier_requests_do_not_count(self) -> None:
+        proxy, client = self.kept()
+        for _ in range(3):
+            client.send(GET)
+            proxy.upstream.answer(EARLY * 10 + OK)
+            assert client.take() == EARLY * 10 + OK
+        client.send(GET)
+        proxy.upstream.lose()
+        proxy.upstream.answer(OK)
+        assert client.take() == OK
+        assert len(proxy.connector.upstreams) == 2
+
 
 class TestEnds:
+    @pytest.mark.parametrize("end", ["close", "abort", "lose"])
+    def test_a_connection_that_ended_is_not_kept(self, end: str) -> None:
+        """A worker that drains waits for those that are."""
+        proxy = MemoryProxy()
+        client, other = proxy.connect(), proxy.connect()
+        getattr(client, end)()
+        assert proxy.context.connections == {other.protocol}
+
     def test_a_client_that_half_closes_still_gets_its_answers(self) -> None:
         proxy = MemoryProxy()
         client = proxy.connect()
@@ -438,6 +468,25 @@ class TestEnds:
         line = proxy.log_lines()[0]
         assert 'error="connect to 127.0.0.1:9000 failed: Connection refused" reason=ConnectFailed' in line
 
+    def test_the_line_of_a_name_that_fails_has_the_name(self) -> None:
+        class Names:
+            found: tuple[Endpoint, ...] = ()
+
+            def endpoints(self, host: bytes, port: int, ready: object) -> tuple[Endpoint, ...]:
+                return self.found
+
+        proxy = MemoryProxy(ROUTES.replace("127.0.0.1:9000", "origin.test:9000"))
+        proxy.context.resolver = names = Names()  # type: ignore[assignment]
+        client = proxy.connect()
+        client.send(GET)
+        names.found = (Endpoint("192.0.2.1", 9000),)
+        proxy.connector.refuse = "connect to 192.0.2.1:9000 failed: Connection refused"
+        client.send(GET)
+        unresolved, refused = proxy.log_lines()
+        assert 'error="origin.test:9000 cannot be resolved" reason=DnsFailed' in unresolved
+        assert " endpoint=192.0.2.1:9000 " in refused
+        assert 'error="origin.test:9000: connect to 192.0.2.1:9000 failed: Connection refused"' in refused
+
     def test_requests_in_flight_are_counted_down_whatever_happens(self) -> None:
         proxy = MemoryProxy()
         client = proxy.connect()
@@ -471,7 +520,7 @@ class TestTheGeneralPath:
         async def wait() -> None:
             await pending
 
-        proxy = self.proxy(Filter("test", request=lambda x: wait(), may_wait=True))
+        proxy = self.proxy(Filter("test", request=lambda x: wait()))
         client = proxy.connect()
         client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab")
         client.send(b"cd")
@@ -485,7 +534,7 @@ class TestTheGeneralPath:
         async def refuse() -> Reply:
             return Reply(403, "Test", b"no")
 
-        proxy = self.proxy(Filter("test", request=lambda x: refuse(), may_wait=True))
+        proxy = self.proxy(Filter("test", request=lambda x: refuse()))
         client = proxy.connect()
         client.send(GET)
         assert client.received.startswith(b"HTTP/1.1 403 Forbidden\r\n")
@@ -502,7 +551,7 @@ class TestTheGeneralPath:
                 return Reply(413, "BodyTooLarge", close=True)
             return None
 
-        proxy = self.proxy(Filter("test", request=read, may_wait=True))
+        proxy = self.proxy(Filter("test", request=read))
         client = proxy.connect()
         client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 90000\r\n\r\n")
         for _ in range(3):
@@ -521,7 +570,7 @@ class TestTheGeneralPath:
         async def read(x: object) -> None:
             seen.append(await x.body.whole(100))  # type: ignore[attr-defined]
 
-        proxy = self.proxy(Filter("test", request=read, may_wait=True))
+        proxy = self.proxy(Filter("test", request=read))
         client = proxy.connect()
         client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nWi")
         client.send(b"ki\r\n5\r\npedia\r\n0\r\nX-T: 1\r\n\r\n")
@@ -534,7 +583,7 @@ class TestTheGeneralPath:
         async def wait() -> None:
             await pending
 
-        proxy = self.proxy(Filter("test", request=lambda x: wait(), may_wait=True))
+        proxy = self.proxy(Filter("test", request=lambda x: wait()))
         client = proxy.connect()
         client.send(GET)
         client.lose()
@@ -545,7 +594,7 @@ class TestTheGeneralPath:
         async def fail() -> None:
             raise RuntimeError("bug")
 
-        proxy = self.proxy(Filter("test", request=lambda x: fail(), may_wait=True))
+        proxy = self.proxy(Filter("test", request=lambda x: fail()))
         client = proxy.connect()
         client.send(GET)
         assert client.received.startswith(b"HTTP/1.1 500 ")
@@ -575,7 +624,7 @@ class TestTheGeneralPath:
             await pending
             x.response.set(b"x-late", b"1")  # type: ignore[attr-defined]
 
-        proxy = self.proxy(Filter("test", response=wait, may_wait=True))
+        proxy = self.proxy(Filter("test", response=wait))
         client = proxy.connect()
         client.send(GET)
         proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")

@@ -86,6 +86,22 @@ class TestTime:
         assert client.received.startswith(b"HTTP/1.1 408 ")
         assert not proxy.upstream.open
 
+    def test_a_body_that_pauses_is_not_given_up_for_the_deadline_of_a_try(self) -> None:
+        """Looks come at deadlines of tries as well; only an idle timeout without a byte is too long."""
+        policies = "      policies: {retry: {attempts: 9}, timeouts: {backendRequest: 3s}}\n      backends:"
+        proxy = MemoryProxy(ROUTES.replace("      backends:", policies))
+        client = proxy.connect()
+        client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
+        proxy.advance(3.05)
+        proxy.advance(0.1)  # the second try begins, and with it a look at its end
+        proxy.upstream.lose(ConnectionResetError())
+        proxy.advance(1)
+        proxy.advance(2.1)  # where the second would have ended, within the third
+        assert client.received == b""
+        client.send(b"whole now")
+        proxy.upstream.answer(OK)
+        assert client.received == OK
+
     def test_deadlines_of_many_requests_on_one_connection(self) -> None:
         proxy = MemoryProxy(TIMEOUT_ROUTE)
         client = proxy.connect()
@@ -128,8 +144,36 @@ class TestClientsThatSendNoMore:
         proxy.advance(31)
         assert client.aborted and not proxy.upstream.open
 
+    def test_a_client_that_half_closed_and_reads_slowly_is_not_gone(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        client.half_close()
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")
+        client.protocol.pause_writing()
+        for _ in range(5):
+            proxy.advance(31)
+        client.protocol.resume_writing()
+        proxy.upstream.answer(b"cd")
+        assert client.received.endswith(b"\r\n\r\nabcd") and not client.aborted
+
 
 class TestPeersThatStandStill:
+    def test_a_client_that_is_not_read_is_not_blamed(self) -> None:
+        """There is no upstream connection that would take what it could send."""
+        proxy = MemoryProxy()
+        proxy.connector.hold = True
+        client = proxy.connect()
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + bytes(70_000))
+        assert not client.reading
+        for _ in range(3):
+            proxy.advance(601)
+        assert client.received == b""
+        proxy.connector.release()
+        client.send(bytes(30_000))
+        proxy.upstream.answer(OK)
+        assert client.received == OK
+
     def test_a_client_that_stops_reading(self) -> None:
         proxy = MemoryProxy()
         client = proxy.connect()

@@ -49,7 +49,7 @@ def with_step(request: Hook | None = None, response: Hook | None = None) -> Memo
     """A proxy whose route has one step of the test's own, which may wait."""
 
     def build(config: object, env: object) -> Filter:
-        return Filter("test", request, response, may_wait=True)
+        return Filter("test", request, response)
 
     rows = tuple(Row("header_modifiers", build, STEP, "test") if r.name == "header_modifiers" else r for r in ROWS)
     return MemoryProxy(ROUTE, rows)
@@ -116,29 +116,59 @@ class TestBugs:
         assert "internal error" in caplog.text
 
     def test_in_a_step_of_a_request_that_is_over_are_only_logged(self, caplog: pytest.LogCaptureFixture) -> None:
-        step = Waits(fails)
+        async def step(x: object) -> None:
+            try:
+                await Pending()
+            finally:
+                fails(x)
+
         proxy = with_step(response=step)
         client = proxy.connect()
         client.send(GET)
         proxy.upstream.answer(OK)
         client.lose()
-        step.release()
         assert "internal error" in caplog.text
         assert len(proxy.log_lines()) == 1
 
-    def test_in_a_step_of_a_request_that_is_being_answered_break_the_connection(
+    def test_in_the_cleanup_of_a_step_that_an_answer_cancels_are_only_logged(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
-        request, response = Waits(fails), Waits()
+        cleanup = Waits(fails)
+
+        async def request(x: object) -> None:
+            try:
+                await Pending()
+            finally:
+                await cleanup(x)
+
+        response = Waits()
         proxy = with_step(request=request, response=response)
         client = proxy.connect()
         client.send(POST + b"Transfer-Encoding: chunked\r\n\r\n")
         client.send(b"zz\r\n")
-        request.release()
-        assert client.aborted
+        assert response.calls == [], "steps do not run beside each other"
+        cleanup.release()
+        assert "internal error" in caplog.text
         response.release()
+        assert client.received.startswith(b"HTTP/1.1 400 ")
+        assert "reason=BadRequest" in proxy.log_lines()[0]
+
+    def test_a_cleanup_that_hangs_holds_an_answer_up_for_a_second(self) -> None:
+        async def request(x: object) -> None:
+            try:
+                await Pending()
+            finally:
+                await Pending()
+
+        proxy = with_step(request=request)
+        client = proxy.connect()
+        client.send(POST + b"Transfer-Encoding: chunked\r\n\r\n")
+        client.send(b"zz\r\n")
+        proxy.advance(0.9)
         assert client.received == b""
-        assert "reason=InternalError" in proxy.log_lines()[0]
+        proxy.advance(0.2)
+        assert client.received.startswith(b"HTTP/1.1 400 ")
+        assert len(proxy.log_lines()) == 1
 
 
 class TestWhatStillComesOfABody:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.proxy.request_head import Peer
+from dataplane.http.messages import Peer
 from dataplane.server.peers import peer_of
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
 

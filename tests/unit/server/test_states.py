@@ -32,7 +32,7 @@ def with_step(request: Hook | None = None, response: Hook | None = None) -> Memo
     """A proxy whose route has one step of the test's own, which may wait."""
 
     def build(config: object, env: object) -> Filter:
-        return Filter("test", request, response, may_wait=True)
+        return Filter("test", request, response)
 
     rows = tuple(Row("header_modifiers", build, STEP, "test") if r.name == "header_modifiers" else r for r in ROWS)
     return MemoryProxy(STEP_ROUTE, rows)
@@ -184,9 +184,11 @@ class TestClosingConnections:
         client = proxy.connect()
         client.send(GET)
         proxy.upstream.answer(OK)
-        assert not proxy.upstream.protocol.eof_received()
+        closing = proxy.upstream
+        assert not closing.protocol.eof_received()
         client.send(self.POST)
         assert len(proxy.connector.upstreams) == 2
+        closing.lose()
 
     def test_one_that_was_idle_too_long_is_not_taken(self, monkeypatch: pytest.MonkeyPatch) -> None:
         proxy = MemoryProxy()
@@ -195,13 +197,15 @@ class TestClosingConnections:
         proxy.upstream.answer(OK)
         loop: Any = SimpleNamespace(time=lambda: proxy.now, call_later=lambda seconds, call: None)
         connector = Connector(loop, proxy.context.writes, proxy.context.recorder)
-        connector._endpoints.add(proxy.upstream.protocol.endpoint)
-        monkeypatch.setattr(proxy.upstream, "abort", lambda: None)
+        closing = proxy.upstream
+        connector._endpoints.add(closing.protocol.endpoint)
+        monkeypatch.setattr(closing, "abort", lambda: None)
         for _ in range(2):
             connector._close_unused()
             proxy.now += IDLE_TIMEOUT + 1
         client.send(self.POST)
         assert len(proxy.connector.upstreams) == 2
+        closing.lose()
 
 
 def test_an_old_client_is_told_one_thing_about_its_connection() -> None:

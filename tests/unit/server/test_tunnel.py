@@ -77,6 +77,20 @@ class TestBegins:
         proxy.upstream.answer(OK)
         assert client.received == OK
 
+    def test_with_the_end_of_a_client_that_came_too_early(self) -> None:
+        """Its connection was watched for a client that is gone, which nobody in a tunnel is."""
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(REQUEST + b"first")
+        client.half_close()
+        proxy.upstream.answer(SWITCH)
+        assert proxy.upstream.received.endswith(b"first") and proxy.upstream.eof
+        proxy.advance(100_000)
+        proxy.upstream.answer(b"last words")
+        assert client.received.endswith(b"last words")
+        proxy.upstream.half_close()
+        assert not client.open and not proxy.upstream.open and not client.aborted
+
 
 class TestPasses:
     def test_bytes_both_ways(self, tunnel: Tunnel) -> None:

@@ -103,6 +103,19 @@ def marked() -> type[Message]:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("marked.Marked"))
 
 
+def test_a_message_with_nothing_but_a_marked_field_is_hidden() -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="leaf.proto", package="leaf", syntax="proto3")
+    field = file.message_type.add(name="Leaf").field.add(
+        name="text", number=1, type=FieldProto.TYPE_STRING, label=FieldProto.LABEL_OPTIONAL
+    )
+    field.options.debug_redact = True
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    message = message_factory.GetMessageClass(pool.FindMessageTypeByName("leaf.Leaf"))(text="TOKEN")
+    hide(message)
+    assert str(message) == 'text: "[redacted]"\n'
+
+
 def test_marked_fields_are_hidden_at_any_depth(marked: type[Message]) -> None:
     def filled(**nested: object) -> Message:
         return marked(text="TOKEN", raw=b"TOKEN", number=424242, several=["TOKEN"], open="seen", **nested)

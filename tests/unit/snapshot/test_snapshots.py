@@ -144,9 +144,14 @@ def test_difference_leads_from_any_state_to_any_other(batches: list[list[tuple[s
 
 
 def test_one_edit_among_many_is_cheap() -> None:
-    """One edit and its difference among 100,000 resources: far below a millisecond."""
+    """One edit and its difference among 100,000 resources cost what they cost among a hundred."""
+    assert edit_cost(100_000) < 10 * edit_cost(100)
+
+
+def edit_cost(count: int) -> float:
+    """CPU seconds of the thread; the least of twenty."""
     snapshots = Snapshots()
-    snapshots.apply([put(f"route/shop/r{number}/0", b"1") for number in range(100_000)])
+    snapshots.apply([put(f"route/shop/r{number}/0", b"1") for number in range(count)])
     costs = []
     for attempt in range(20):
         before = snapshots.newest(WEB).resources(RESOURCE_TYPE)
@@ -155,4 +160,4 @@ def test_one_edit_among_many_is_cheap() -> None:
         difference = after.resources(RESOURCE_TYPE).since(before)
         costs.append(time.thread_time() - started)
         assert [record.name for record in difference.changed] == ["route/shop/r7/0"]
-    assert min(costs) < 0.001
+    return min(costs)

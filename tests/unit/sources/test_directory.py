@@ -15,8 +15,7 @@ import pytest
 from controlplane.sources import directory, tree
 from gatewright.api.metadata import ObjectKey
 from gatewright.api.problem import Problem
-
-PATIENCE = 5.0
+from tests.harness.patience import PATIENCE
 
 
 def decode(text: str) -> tree.Decoded:
@@ -103,14 +102,15 @@ async def test_an_edit_arrives_and_a_new_folder_is_watched(tmp_path: Path) -> No
         await seen.until(lambda: seen.objects == {"a": "2", "b": "2"})
 
 
-async def test_the_way_editors_save_takes_nothing_away(tmp_path: Path) -> None:
+async def test_the_way_editors_save_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """vim: the old file becomes a backup, a new one is written under its name; others rename a new file over it."""
+    monkeypatch.setattr(directory, "SETTLE", PATIENCE)  # a busy machine may take its time between the two
     file = tmp_path / "a.yaml"
     file.write_text("a 1\n")
     async with running(tmp_path) as (_, seen):
         seen.told.clear()
         file.rename(tmp_path / "a.yaml~")
-        await asyncio.sleep(directory.SETTLE / 5)
+        await asyncio.sleep(0.01)
         file.write_text("a 2\n")
         await seen.until(lambda: seen.objects == {"a": "2"})
         (tmp_path / ".a.yaml.swp").write_text("a 3\n")
@@ -136,14 +136,15 @@ async def test_files_that_are_removed_together_are_told_together(
         assert seen.batches == 1
 
 
-async def test_a_half_written_file_takes_nothing_away(tmp_path: Path) -> None:
+async def test_a_half_written_file_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directory, "SETTLE", PATIENCE)  # a busy machine may take its time between the parts
     file = tmp_path / "a.yaml"
     file.write_text("a 1\n---\nb 1\n")
     async with running(tmp_path) as (source, seen):
         seen.told.clear()
         for part in ("", "a 2", "a 2\n---\n"):
             file.write_text(part)
-            await asyncio.sleep(directory.SETTLE / 5)
+            await asyncio.sleep(0.01)
         file.write_text("a 2\n---\nb 2\n")
         await seen.until(lambda: seen.objects == {"a": "2", "b": "2"})
         assert ("a", None) not in seen.told
@@ -294,3 +295,126 @@ async def test_many_files_never_hold_the_loop(tmp_path: Path) -> None:
     assert len(seen.objects) == 200
     assert turns >= 15  # 100 ms of work in slices of 4 ms
     assert seen.batches >= 4
+
+
+async def test_a_file_that_cannot_be_read_keeps_its_state_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.yaml").write_text("a 1\n")
+    (tmp_path / "b.yaml").write_text("b 1\n")
+    is_locked = False
+
+    def reading(path: str, mode: str) -> object:
+        if is_locked and path.endswith("a.yaml"):
+            raise PermissionError(13, "Permission denied", path)
+        return open(path, mode)
+
+    monkeypatch.setattr(directory, "open", reading, raising=False)
+    async with running(tmp_path) as (source, seen):
+        is_locked = True
+        (tmp_path / "a.yaml").write_text("a 2\n")
+        await seen.until(lambda: bool(source.problems()))
+        assert [str(each) for each in source.problems()] == [
+            "a.yaml: cannot be read: Permission denied; its last state stays"
+        ]
+        assert seen.objects == {"a": "1", "b": "1"}
+        is_locked = False
+        (tmp_path / "a.yaml").write_text("a 3\n")
+        await seen.until(lambda: seen.objects == {"a": "3", "b": "1"} and not source.problems())
+
+
+async def test_a_file_that_is_too_big_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert directory.MAX_FILE == 64 << 20
+    monkeypatch.setattr(directory, "MAX_FILE", 4)
+    (tmp_path / "a.yaml").write_text("a 1\n")
+    (tmp_path / "b.yaml").write_text("b 12\n")
+    async with running(tmp_path) as (source, seen):
+        assert seen.objects == {"a": "1"}
+        assert [str(each) for each in source.problems()] == ["b.yaml: has 5 bytes, more than 4; split it"]
+
+
+@pytest.mark.parametrize(("count", "batches"), [(0, 0), (1, 1), (50, 1), (51, 2), (100, 2)])
+async def test_many_changes_are_told_in_batches(tmp_path: Path, count: int, batches: int) -> None:
+    """What the sink makes of them takes time as well: it begins before all is read."""
+    for number in range(count):
+        (tmp_path / f"{number}.yaml").write_text(f"o{number} 1\n")
+    async with running(tmp_path) as (_, seen):
+        assert (len(seen.objects), seen.batches) == (count, batches)
+
+
+async def test_what_comes_back_before_it_is_believed_to_be_gone_is_no_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory, "SETTLE", PATIENCE)
+    file = tmp_path / "a.yaml"
+    file.write_text("a 1\n")
+    async with running(tmp_path) as (source, seen):
+        seen.told.clear()
+        file.unlink()
+        while not source._settling:
+            await asyncio.sleep(0)
+        file.write_text("a 1\n")
+        while source._settling:
+            await asyncio.sleep(0)
+        (tmp_path / "b.yaml").write_text("b 1\n")
+        await seen.until(lambda: "b" in seen.objects)
+        assert seen.told == [("b", "1")]
+
+
+@pytest.mark.parametrize(
+    ("path", "dirty", "must_rescan"),
+    [
+        ("a.yaml", {"a.yaml"}, False),
+        ("below/b.json", {"below/b.json"}, False),
+        ("below", set(), True),  # a folder
+        ("gone", set(), True),  # one whose files are known
+        ("notes.txt", set(), False),
+        (".git/a.yaml", set(), False),
+        (".hidden", set(), False),
+        ("..data", set(), True),
+        ("..data/a.yaml", set(), True),
+        (".", set(), True),
+        ("..", set(), True),
+    ],
+)
+async def test_what_an_event_asks_for(tmp_path: Path, path: str, dirty: set[str], must_rescan: bool) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".hidden").mkdir()
+    async with running(tmp_path) as (source, _):
+        source._signatures["gone/c.yaml"] = source._signatures.get("a", None)  # type: ignore[assignment]
+        assert not source.is_busy
+        source._note([f"{tmp_path}/{path}"])
+        assert (source._dirty, source._must_rescan) == (dirty, must_rescan)
+        assert source._wake.is_set() == source.is_busy == (bool(dirty) or must_rescan)
+
+
+async def test_what_is_wrong_with_the_folder_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a 1\nbad\n")
+    async with running(tmp_path) as (source, _):
+        source.problems().clear()
+        assert [str(each) for each in source.problems()] == ["a.yaml:2: has no value"]
+        source._root = f"{tmp_path}/absent"
+        source._must_rescan = True
+        await source._work()
+        assert [str(each) for each in source.problems()] == [
+            f"{tmp_path}/absent: cannot be listed (No such file or directory); its last state stays",
+            "a.yaml:2: has no value",
+        ]
+
+
+async def test_each_loss_has_to_stand_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that went once and came back is believed no sooner to be gone again."""
+    file = tmp_path / "a.yaml"
+    file.write_text("a 1\n")
+    async with running(tmp_path) as (source, seen):
+        file.unlink()
+        await seen.until(lambda: not seen.objects)
+        file.write_text("a 2\n")
+        await seen.until(lambda: seen.objects == {"a": "2"})
+        monkeypatch.setattr(directory, "SETTLE", PATIENCE)
+        file.unlink()
+        async with asyncio.timeout(PATIENCE):
+            while not source._settling and seen.objects:
+                await asyncio.sleep(0)
+        assert seen.objects == {"a": "2"}

@@ -1,6 +1,7 @@
 """`controlplane.sources.tree` through its front door, with a toy language: one line `name value` makes one object.
 
-`bad NAME` is a piece in error that names its object, `!` one that names nothing.
+`bad NAME` is a piece in error that names its object, `part NAME VALUE` one of which a part stands until the object had
+a good state, `!` one that names nothing.
 """
 
 from collections.abc import Iterable
@@ -27,13 +28,19 @@ class Toy:
         self.decoded.append(text)
         lines = [(n, line.split()) for n, line in enumerate(text.splitlines(), 1) if line.strip() and line[:3] != "---"]
         objects = [
-            tree.Object(key(words[0]), " ".join(words), words[1]) for _, words in lines if words[0] not in "!bad"
+            tree.Object(key(words[0]), " ".join(words), words[1])
+            for _, words in lines
+            if words[0] not in ("!", "bad", "part")
         ]
-        named = [(n, words[1]) for n, words in lines if words[0] == "bad"]
+        named = [(n, words[1]) for n, words in lines if words[0] in ("bad", "part")]
+        remains = [
+            tree.Object(key(words[1]), " ".join(words[1:]), words[2]) for _, words in lines if words[0] == "part"
+        ]
         broken = [n for n, words in lines if words[0] == "!"]
         problems = [Problem("", n, name, "", "is bad") for n, name in named]
         problems += [Problem("", n, "", "", "is broken") for n in broken]
-        return tree.Decoded(tuple(objects), tuple(problems), tuple(key(name) for _, name in named), bool(broken))
+        keys = tuple(key(name) for _, name in named)
+        return tree.Decoded(tuple(objects), tuple(problems), keys, bool(broken), tuple(remains))
 
 
 def make() -> tuple[tree.Tree, Toy]:
@@ -75,6 +82,57 @@ def test_one_edit_decodes_one_document() -> None:
     pieces[77] = "name77 new\n"
     assert put(state, "a.yaml", "---\n".join(pieces)) == {"name77": "name77 new g2"}
     assert len(toy.decoded) == 1
+
+
+def test_pieces_before_and_after_an_edit_are_taken_over() -> None:
+    state, toy = make()
+    pieces = [f"name{i} {i}\n" for i in range(6)]
+    put(state, "a.yaml", "---\n".join(pieces))
+    toy.decoded.clear()
+    staged = stage(state, "a.yaml", "---\n".join([*pieces[:2], "other 2\n", *pieces[3:]]))
+    assert (staged.unchanged_head, staged.unchanged_tail, toy.decoded) == (2, 3, ["---\nother 2\n"])
+    same = stage(state, "a.yaml", "---\n".join(pieces))
+    assert (same.unchanged_head, same.unchanged_tail) == (6, 0)
+    shorter = stage(state, "a.yaml", "---\n".join([*pieces[:2], *pieces[4:]]))
+    assert (shorter.unchanged_head, shorter.unchanged_tail) == (2, 2)
+
+
+def test_errors_that_were_there_before_are_no_loss() -> None:
+    state, _ = make()
+    put(state, "a.yaml", "bad x\n---\none 1\n---\ntwo 2\n")
+    assert not stage(state, "a.yaml", "bad y\n---\none 2\n---\ntwo 2\n").loses
+    assert not stage(state, "a.yaml", "one 1\n---\ntwo 2\n").loses
+    assert stage(state, "a.yaml", "bad x\n---\none 1\n---\nthree 2\n").loses
+    assert stage(state, "a.yaml", "bad x\n---\none 1\n").loses
+    put(state, "b.yaml", "three 3\n---\nfour 4\n")
+    assert stage(state, "b.yaml", "three 3\n---\nbad four\n").loses
+    assert stage(state, "b.yaml", "three 3\n---\nfour 4\n---\n!\n").loses
+
+
+def test_a_file_that_can_be_read_again_or_is_gone_is_no_problem_any_more() -> None:
+    state, _ = make()
+    problem = Problem("a.yaml", 0, "", "", "cannot be read: permission denied")
+    put(state, "a.yaml", "one 1\n")
+    state.unreadable(problem)
+    assert state.problems() == [problem]
+    put(state, "a.yaml", "one 1\n")
+    assert state.problems() == []
+    state.unreadable(problem)
+    state.remove("a.yaml")
+    assert state.problems() == []
+
+
+def test_problems_come_by_file_and_line_and_go_with_what_was_wrong() -> None:
+    state, _ = make()
+    put(state, "b.yaml", "one 1\n---\nbad two\n---\nx 1\nbad three\n")
+    put(state, "a.yaml", "bad four\n")
+    found = [(problem.file, problem.line, problem.object) for problem in state.problems()]
+    assert found == [("a.yaml", 1, "four"), ("b.yaml", 3, "two"), ("b.yaml", 6, "three")]
+    put(state, "b.yaml", "one 1\n---\ntwo 2\n---\nx 1\nbad three\n")
+    assert [(problem.file, problem.line) for problem in state.problems()] == [("a.yaml", 1), ("b.yaml", 6)]
+    state.remove("a.yaml")
+    put(state, "b.yaml", "one 1\n")
+    assert state.problems() == []
 
 
 def test_an_inserted_and_a_deleted_document_leave_the_others_alone() -> None:
@@ -126,6 +184,24 @@ def test_a_broken_piece_keeps_everything_that_it_may_have_been_about() -> None:
     assert put(state, "a.yaml", "one 11\n") == {"two": None}
 
 
+def test_a_part_stands_until_there_is_a_good_state_whatever_breaks_meanwhile() -> None:
+    """Such a part is what a security policy in error leaves: without it what it covers would be open."""
+    state, _ = make()
+    assert put(state, "a.yaml", "part one 1\n") == {"one": "one 1 g1"}
+    assert put(state, "a.yaml", "!\n") == {}
+    assert put(state, "a.yaml", "bad one\n") == {}
+    assert put(state, "a.yaml", "! !\n---\npart one 2\n") == {"one": "one 2 g2"}
+    assert put(state, "a.yaml", "one 3\n") == {"one": "one 3 g3"}
+    assert put(state, "a.yaml", "part one 4\n") == {}
+    assert put(state, "a.yaml", "two 2\n") == {"one": None, "two": "two 2 g1"}
+
+
+def test_an_object_that_is_there_twice_is_kept_as_it_counted() -> None:
+    state, _ = make()
+    put(state, "a.yaml", "one 1\n---\none 2\n")
+    assert put(state, "a.yaml", "bad one\n") == {}
+
+
 def test_at_a_cold_start_a_bad_piece_hides_no_good_one() -> None:
     state, _ = make()
     assert put(state, "a.yaml", "!\n---\none 1\n---\nbad two\n") == {"one": "one 1 g1"}
@@ -143,6 +219,13 @@ def test_staging_says_when_something_would_be_lost() -> None:
         "two 2\n---\none 1\n": False,  # another order
     }
     assert {text: stage(state, "a.yaml", text).loses for text in cases} == cases
+
+
+def test_an_error_that_was_there_before_is_no_reason_to_wait() -> None:
+    state, _ = make()
+    put(state, "a.yaml", "!\n---\ntwo 2\n")
+    assert not stage(state, "a.yaml", "! still\n---\ntwo 2\n").loses
+    assert stage(state, "a.yaml", "one 1\n---\nbad two\n").loses
 
 
 def test_the_first_file_wins_and_the_others_are_told_about_it() -> None:
@@ -219,3 +302,56 @@ def test_the_way_does_not_matter(steps: list[tuple[str, str | None]]) -> None:
         name: str(model).partition(" g")[0] for name, model in anew.items()
     }
     assert state.problems() == fresh.problems()
+
+
+def test_where_an_object_comes_from() -> None:
+    state, _ = make()
+    for file in ("b.yaml", "a.yaml", "c.yaml"):
+        put(state, file, "one 1\n")
+    assert state.file_of(key("one")) == "a.yaml"
+    assert state.file_of(key("two")) is None
+    put(state, "a.yaml", "")
+    assert state.file_of(key("one")) == "b.yaml"
+    assert state.files == {"a.yaml", "b.yaml", "c.yaml"}
+
+
+def test_problems_count_lines_from_the_beginning_of_the_file_and_are_sorted() -> None:
+    state, _ = make()
+    put(state, "b.yaml", "bad two\n---\nbad one\n")
+    put(state, "a.yaml", "one 1\n\n---\n\nbad x\n! \n")
+    assert [str(problem) for problem in state.problems()] == [
+        "a.yaml:5: x: is bad",
+        "a.yaml:6: is broken",
+        "b.yaml:1: two: is bad",
+        "b.yaml:3: one: is bad",
+    ]
+    put(state, "a.yaml", "one 1\n\n---\n\nbad x\n")
+    assert [problem.line for problem in state.problems()] == [5, 1, 3]
+    state.remove("b.yaml")
+    assert [problem.line for problem in state.problems()] == [5]
+    put(state, "a.yaml", "one 1\n")
+    assert state.problems() == []
+
+
+def test_duplicates_within_and_between_files_are_each_told_once() -> None:
+    state, _ = make()
+    put(state, "a.yaml", "one 1\n---\none 2\n---\none 3\n")
+    put(state, "b.yaml", "one 1\n---\none 2\n")
+    assert [problem.file for problem in state.problems()] == ["a.yaml", "b.yaml"]
+    assert str(state.problems()[1]).endswith(
+        "is defined in a.yaml and again in b.yaml; the first is used: delete one of them"
+    )
+    put(state, "a.yaml", "one 1\n")
+    assert [problem.file for problem in state.problems()] == ["b.yaml"]
+
+
+def test_each_piece_and_object_is_a_moment_for_others() -> None:
+    state, _ = make()
+    text = "one 1\n---\ntwo 2\n---\nthree 3\n"
+    *moments, staged = state.stage("a.yaml", text)
+    assert staged is not None and len(moments) == 6, "each is cut, and each is decoded"
+    *moments, changes = state.committing(staged)
+    assert changes is not None and len(changes) == 3 and len(moments) == 6
+    *moments, changes = state.removing("a.yaml")
+    assert changes is not None and len(changes) == 3 and len(moments) == 6
+    assert state.remove("absent.yaml") == []

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from controlplane.sources import inotify, scan, watch
+from tests.harness.patience import PATIENCE
 
-PATIENCE = 20.0
+pytestmark = pytest.mark.leaves("a thread of the library looks only now and then whether it is to stop")
 
 
 class Watched:

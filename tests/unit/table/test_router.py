@@ -53,6 +53,12 @@ def test_hostnames(host: str, path: str, expected: str) -> None:
     assert HOSTNAMES.find(host, path) == expected
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_rule_takes_what_any_of_its_matches_takes(count: int) -> None:
+    run = table(route("all", *[match(prefix=f"/{number}") for number in range(count)]), route("none", exact="/x"))
+    assert [run.find("a.example", f"/{number}/y") for number in range(4)] == ["all"] * count + [None] * (4 - count)
+
+
 def test_falls_through_to_less_specific_hostnames_of_the_listener() -> None:
     run = table(
         route("narrow", hosts=["a.b.example"], exact="/one"),
@@ -353,3 +359,32 @@ def test_a_path_of_slashes_is_not_looked_up_slash_by_slash() -> None:
 
     assert [prefix for prefix, _ in _prefixes_of(level, Counting(b"/" * 30_000))] == [b"/"]
     assert Counting.looks < 10
+
+
+def test_an_older_rule_wins_over_another_match_of_a_younger_one() -> None:
+    """Whether the path is the first thing that a rule matches with, or the second, does not matter."""
+    old = route("old", prefix="/p", order="2025-01-01T00:00:00Z/default/old")
+    young = route("young", match(prefix="/x"), match(prefix="/p"), order="2026-01-01T00:00:00Z/default/young")
+    pattern = route("pattern", regex="/[q]", order="2027-01-01T00:00:00Z/default/pattern")
+    for changes in ((old, young), (young, old), (old, young, pattern), (pattern, young, old)):
+        run = table(*changes)
+        assert (run.find(path="/p"), run.find(path="/x")) == ("old", "young")
+
+
+def test_a_rule_that_says_the_same_twice_is_there_once() -> None:
+    same = [match(prefix="/p"), match(prefix="/p"), match(exact="/e"), match(exact="/e"), match(prefix="/")]
+    run = table(route("r", *same))
+    assert [run.find(path=path) for path in ("/p/a", "/e", "/other")] == ["r"] * 3
+    run.apply(route("r", match(exact="/e")))
+    assert [run.find(path=path) for path in ("/p/a", "/e", "/other")] == [None, "r", None]
+
+
+def test_of_a_pattern_that_is_none_a_hundred_letters_are_shown_and_nothing_is_written(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for size, is_whole in ((100, True), (101, False)):
+        run, pattern = TableRun(), "(" + "a" * (size - 1)
+        run.apply(bind(), listener(), route("r", regex=pattern))
+        (reason,) = run.refused.values()
+        assert (f"'{pattern}'" in reason) is is_whole and pattern[:100] in reason
+    assert capfd.readouterr() == ("", "")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dataplane.chain import chain as chains
-from dataplane.filters.registry import ROWS
 from dataplane.table import collection
 from dataplane.table.applier import SLICE
 from dataplane.table.carryover import Carryover
@@ -165,47 +161,6 @@ def test_a_state_that_is_given_up_leaves_the_collector_on(run: TableRun) -> None
     assert gc.isenabled()
 
 
-# Compiled code.
-
-
-def test_code_is_compiled_once_for_each_shape(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shapes: two to four response steps, with request steps or without. Header modifiers are each a step here."""
-    run = TableRun([replace(row, combine=None) if row.name == "header_modifiers" else row for row in ROWS])
-    run.apply(endpoint(), service(), bind(), listener())
-    compiled = []
-
-    def counting(source: str, *rest: Any) -> Any:
-        compiled.append(source)
-        return builtins.compile(source, *rest)
-
-    monkeypatch.setattr(chains, "compile", counting, raising=False)
-    chains.maker.cache_clear()
-
-    def shaped(number: int, version: str) -> Change:
-        value = f"{version}-{number}"
-        policies = [response_header(value) for _ in range(2 + number % 3)]
-        policies += [header("y", value)] * 2 if number % 2 else []
-        return route(f"r{number}", hosts=[f"h{number}.example"], policies=policies, backends=[SERVICE])
-
-    run.apply(*(shaped(number, "1") for number in range(10_000)))
-    assert len(run.applier.interns) == 10_000
-    assert len(compiled) == chains.maker.cache_info().misses
-    shapes = {hooks(run, number) for number in range(6)}
-    assert len(compiled) == len({shape for pair in shapes for shape in pair if shape})
-    before = len(compiled)
-    for number in range(50):
-        run.apply(shaped(number, "2"))
-    assert len(compiled) == before
-
-
-def hooks(run: TableRun, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Places of the hooks of a route, of requests and of responses, in the order of their calls."""
-    chain = run.applier.store.routes[route_key(f"r{number}")].plan.policies.chain
-    request = tuple(i for i, hook in enumerate(chain.request_hooks) if hook is not None)
-    response = tuple(i for i, hook in enumerate(chain.response_hooks) if hook is not None)
-    return request, response[::-1]
-
-
 # What stays.
 
 
@@ -229,7 +184,6 @@ def sizes(run: TableRun) -> dict[str, object]:
         "remains": repr(applier.remains),
         "waiting": len(applier.waiting),
         "refused": len(applier.refused),
-        "code": chains.maker.cache_info().currsize,
     }
 
 

@@ -131,6 +131,20 @@ def test_the_rules_own_filter_acts_after_the_policy(run: TableRun) -> None:
     assert who(run) == ["own"]
 
 
+def test_a_policy_that_goes_acts_nowhere_any_more(run: TableRun) -> None:
+    """Each alone at its place, so that it is the last policy that goes."""
+    for place_of in ([GATEWAY], [HTTP], [place("HTTPRoute", "shop")]):
+        for early in (False, True) if place_of != [place("HTTPRoute", "shop")] else (False,):
+            run.apply(policy("p", place_of, sets("p"), early=early))
+            assert who(run) == ["p"]
+            run.apply(gone("policy/default/p/header_modifiers"))
+            assert who(run) == []
+            run.apply(policy("p", place_of, sets("again"), early=early))
+            assert who(run) == ["again"]
+            run.apply(gone("policy/default/p/header_modifiers"))
+            assert who(run) == []
+
+
 def test_settings_are_merged_as_steps_are(run: TableRun) -> None:
     run.apply(policy("g", [GATEWAY], times_out(9000)), policy("r", [place("HTTPRoute", "shop")], times_out(2000)))
     assert ran(run)[0].policies.timeouts.request == 2
@@ -174,12 +188,16 @@ def test_rules_without_policies_of_their_own_share_what_they_inherit(run: TableR
 
 
 def test_what_no_listener_inherits_any_more_is_forgotten(run: TableRun) -> None:
-    run.apply(route("shop", prefix="/shop", policies=[header("x", "1")], listeners=("http", "other")))
-    for number in range(20):
+    run.apply(
+        route("shop", prefix="/shop", policies=[header("x", "1")], listeners=("http", "other")),
+        route("attached", prefix="/attached"),
+        policy("a", [place("HTTPRoute", "attached")], times_out(1000)),
+    )
+    for number in range(5):
         run.apply(policy("g", [GATEWAY], sets(str(number))))
         gc.collect()
     run.apply(route("named", prefix="/named"))
-    for path in ("/shop", "/named"):
+    for path in ("/shop", "/named", "/attached"):
         plan = run.plan(exchange(path=path))
         assert plan is not None and plan.policies.under is not None and len(plan.policies.under) <= 2
 
@@ -257,6 +275,8 @@ def test_inline_policies_refuse_their_rule_alone() -> None:
     assert answer is not None and answer.status == 503
     assert table.refused == {"route/default/shop/0": "basic_authentication: realm: is bad"}
     assert ran(table, "/named")[1] is None
+    table.apply(route("shop", prefix="/shop", policies=[own]))  # it comes again as it was
+    assert table.refused == {"route/default/shop/0": "basic_authentication: realm: is bad"}
 
 
 def test_an_inline_policy_that_is_invalid_never_passes_for_one_that_reads_like_the_reason() -> None:
@@ -334,8 +354,9 @@ def test_inline_policies_that_count_per_target_are_not_shared() -> None:
     table.apply(route("shop", prefix="/shop", policies=[own]), route("named", prefix="/named", policies=[own]))
     assert state(table) is not state(table, "/named")
     before = state(table)
-    table.apply(route("shop", prefix="/shop", policies=[own, header("x", "1")]))
-    assert state(table) is before
+    both = [own, header("x", "1")]
+    table.apply(route("shop", prefix="/shop", policies=both), route("named", prefix="/named", policies=both))
+    assert state(table) is before and state(table, "/named") is not before
 
 
 def secret(name: str, **data: bytes) -> Change:

@@ -30,8 +30,8 @@ def plan(filter: str = "", remove: tuple[str, ...] = (), add: dict[str, str] | N
 
 
 def exchange(made: LogPlan | None) -> Exchange:
-    down = SimpleNamespace(context=SimpleNamespace(clock=lambda: 1.0))
-    x = Exchange(down, b"POST", b"/a?b=c", Head(b"\r\nx-user: ann lee\r\n"), started=1.0)
+    x = Exchange(None, b"POST", b"/a?b=c", Head(b"\r\nx-user: ann lee\r\n"), started=1.0)
+    x.context = SimpleNamespace(clock=lambda: 1.0)
     x.asked_host, x.path, x.peer, x.status = b"a.test", b"/a", "192.0.2.1", 503
     x.listener = SimpleNamespace(
         name="l",
@@ -110,6 +110,15 @@ def test_a_hostile_value_stays_within_its_field(value: str) -> None:
     assert text.endswith(f" mine={json.dumps(value)} last=1\n")
     assert text.count("\n") == 1 and text.isascii()
     assert json.loads(line(made, as_json=True, extauthz={"v": value}))["mine"] == value
+
+
+@pytest.mark.parametrize("value", ["\u2028", "\x85", "\x9b2J", "\U0001f600", "é"])
+def test_a_value_within_another_ends_no_line_either(value: str) -> None:
+    made = plan(add={"mine": "extauthz"})
+    for as_json in (False, True):
+        text = line(made, as_json, extauthz={value: [value]})
+        assert text.isascii() and len(text.splitlines()) == 1
+    assert json.loads(text)["mine"] == {value: [value]}
 
 
 @pytest.mark.parametrize(
@@ -197,3 +206,13 @@ def test_a_name_that_is_there_twice_is_refused() -> None:
 def test_an_expression_that_cannot_be_is_refused(message: frontend_pb2.AccessLog, field: str) -> None:
     with pytest.raises(Refused, match=field):
         policy.build(message, ENV)
+
+
+@pytest.mark.parametrize(
+    ("expression", "reads"),
+    [("string(request.body)", True), ("string(response.body)", True), ("request.path", False), ("jwt.sub", False)],
+)
+def test_a_line_that_reads_either_body_has_it_kept(expression: str, reads: bool) -> None:
+    assert plan(add={"a": expression}).reads_bodies is reads
+    assert plan(add={"a": "request.method", "b": expression}).reads_bodies is reads
+    assert plan().reads_bodies is False

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
 
 from dataplane.link.shared import Region
 from dataplane.telemetry import metrics
 from dataplane.telemetry.metrics import BUCKETS, COUNT, METRICS, OVERFLOW, SECTIONS, SUM, Metrics, read_region
+
+pytestmark = pytest.mark.leaves("a region of shared memory is kept for the life of its process, as in the product")
 
 
 def writer(region: Region) -> Metrics:
@@ -116,3 +119,47 @@ def test_names_follow_the_conventions() -> None:
         assert metric.help and (metric.kind != "counter" or metric.name.endswith("_total")), metric.name
         assert metric.kind != "histogram" or metric.name.endswith("_seconds")
         assert bool(metric.labels) == bool(metric.limit), metric.name
+
+
+MOST_SERIES = {
+    "requests_total": 2048,
+    "request_duration_seconds": 128,
+    "request_bytes_total": 128,
+    "response_bytes_total": 128,
+    "grpc_requests_total": 1024,
+    "http_rejected_total": 64,
+    "downstream_connections_total": 256,
+    "downstream_connections_active": 256,
+    "upstream_connections_total": 16,
+    "upstream_http2_faults_total": 64,
+    "upstream_retries_total": 8,
+    "retried_requests_total": 8,
+    "mirrors_total": 16,
+    "build_info": 1,
+    "workers_restarted_total": 8,
+    "resources": 4,
+    "xds_connection_terminations_total": 16,
+    "xds_messages_total": 8,
+    "xds_message_bytes_total": 8,
+    "xds_request_bytes_total": 8,
+    "config_loads_total": 4,
+}
+"""What a page of metrics may come to, with one series more of each for what has no room."""
+
+
+def test_how_many_series_a_worker_keeps() -> None:
+    assert {metric.name for metric in METRICS if metric.labels} == MOST_SERIES.keys()
+    numbers = Metrics.in_memory()
+    for metric in METRICS:
+        for value in range(MOST_SERIES.get(metric.name, 0) + 3):
+            numbers.counter(metric.name, *(str(value),) * len(metric.labels))
+    found = Counter(series.metric.name for series, _ in numbers.series())
+    assert found == {metric.name: MOST_SERIES.get(metric.name, 0) + 1 for metric in METRICS}
+
+
+def test_a_long_label_value_is_cut() -> None:
+    numbers = Metrics.in_memory()
+    for length in (127, 128, 129):
+        numbers.counter("downstream_connections_total", "x" * length)
+    numbers.counter("downstream_connections_total", "x" * 127 + "\u00e9")  # no half of a letter
+    assert [series.labels for series, _ in numbers.series()] == [("x" * 127,), ("x" * 128,)]

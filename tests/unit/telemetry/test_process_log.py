@@ -52,6 +52,18 @@ def test_json_lines_are_objects(capfd: pytest.CaptureFixture[str]) -> None:
     assert "RuntimeError" in row["exception"]
 
 
+def test_an_exception_cannot_be_taken_for_a_record(capfd: pytest.CaptureFixture[str]) -> None:
+    process_log.configure("text", "agent")
+    try:
+        raise ValueError("bad:\n2026-01-01T00:00:00.000Z\terror\txds\tforged\r\x1b[2J")
+    except ValueError:
+        logging.getLogger("dataplane.worker").exception("failed")
+    first, *more = written(capfd).rstrip("\n").split("\n")
+    assert "\tfailed process=agent" in first
+    assert more[-1] == "  2026-01-01T00:00:00.000Z\\terror\\txds\\tforged\\r\\x1b[2J"
+    assert all(line.startswith("  ") for line in more)
+
+
 def test_a_message_cannot_begin_a_line_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
     process_log.configure("text", "agent")
     process_log.set_levels("info", {})
@@ -87,3 +99,54 @@ def test_levels_can_be_taken_back(capfd: pytest.CaptureFixture[str]) -> None:
     process_log.set_levels("info", {})
     logging.getLogger("xds").info("back")
     assert "back" in written(capfd)
+
+
+def test_libraries_speak_only_of_what_went_wrong_unless_everything_is_wanted() -> None:
+    for default, level in (("debug", logging.WARNING), ("info", logging.WARNING), ("error", logging.ERROR)):
+        process_log.set_levels(default, {})
+        assert {logging.getLogger(name).level for name in ("asyncio", "grpc", "watchfiles")} == {level}
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (logging.DEBUG, "debug"),
+        (logging.INFO, "info"),
+        (logging.WARNING, "warn"),
+        (logging.ERROR, "error"),
+        (logging.CRITICAL, "error"),
+        (35, "info"),
+    ],
+)
+def test_a_record_has_the_name_of_its_level_and_its_time(
+    capfd: pytest.CaptureFixture[str], number: int, name: str
+) -> None:
+    for form in ("text", "json"):
+        process_log.configure(form, "agent")
+        record = logging.makeLogRecord(
+            {"name": "xds", "levelno": number, "msg": "a", "created": 1_800_000_000.25, "msecs": 250.0, "fields": "odd"}
+        )
+        logging.getLogger().handlers[0].handle(record)
+        line = written(capfd).rstrip("\n")
+        if form == "json":
+            assert json.loads(line) == {
+                "time": "2027-01-15T08:00:00.250Z",
+                "level": name,
+                "module": "xds",
+                "process": "agent",
+                "message": "a",
+            }
+        else:
+            assert line == f"2027-01-15T08:00:00.250Z\t{name}\txds\ta process=agent"
+
+
+def test_lines_that_were_lost_are_told_of_when_there_is_room_again(capfd: pytest.CaptureFixture[str]) -> None:
+    process_log.configure("text", "agent")
+    process_log.configure("text", "agent")  # the same writer
+    (handler,) = logging.getLogger().handlers
+    assert isinstance(handler, process_log._Handler)
+    handler._changed("nobody reads it fast enough", 0)
+    assert written(capfd) == ""
+    handler._changed("", 7)
+    line = written(capfd)
+    assert "\twarn\t" in line and "7 lines of this log were lost before this one" in line

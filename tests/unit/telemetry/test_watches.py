@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from dataplane.telemetry import watches
-from dataplane.telemetry.metrics import COUNT, Metrics
+from dataplane.telemetry.metrics import COUNT, SUM, Metrics
 from dataplane.telemetry.watches import FILES_EVERY, Watches
 
 
@@ -19,9 +19,11 @@ class Timer:
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []
+        self.pauses: list[float] = []
         self.cancelled = False
 
-    def call_later(self, _seconds: float, function: Callable[[], None]) -> Timer:
+    def call_later(self, seconds: float, function: Callable[[], None]) -> Timer:
+        self.pauses.append(seconds)
         self.waiting.append(function)
         return self
 
@@ -31,6 +33,54 @@ class Timer:
     def fire(self, times: int = 1) -> None:
         for _ in range(times):
             self.waiting.pop()()
+
+
+def test_the_loop_is_looked_at_each_tenth_of_a_second_and_the_files_each_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    timer, metrics = Timer(), Metrics.in_memory()
+    published: list[int] = []
+    looks: list[int] = []
+
+    def look() -> bool:
+        looks.append(len(published))
+        return len(looks) < 3
+
+    monkeypatch.setattr(watches, "_is_out_of_files", look)
+    Watches(timer.call_later, metrics, lambda: published.append(1))
+    gauge = metrics.gauge("workers_out_of_files")
+    found = []
+    for _ in range(30):
+        timer.fire()
+        found.append(metrics.slots[gauge])
+    assert set(timer.pauses) == {0.1} and len(published) == 30
+    assert looks == [10, 20, 30] and found == [0] * 9 + [1] * 20 + [0]
+
+
+@pytest.mark.parametrize(
+    ("number", "is_out"), [(errno.EMFILE, True), (errno.ENFILE, True), (errno.EBADF, False), (0, False)]
+)
+def test_what_running_out_of_files_is(monkeypatch: pytest.MonkeyPatch, number: int, is_out: bool) -> None:
+    real = os.dup
+
+    def dup(fd: int) -> int:
+        if number:
+            raise OSError(number, "no")
+        return real(fd)
+
+    monkeypatch.setattr(os, "dup", dup)
+    assert watches._is_out_of_files() is is_out
+
+
+def test_a_timer_that_fires_early_is_no_lag(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(watches.time, "monotonic", lambda: now)
+    timer, metrics = Timer(), Metrics.in_memory()
+    Watches(timer.call_later, metrics)
+    now += 0.05
+    timer.fire()
+    base = metrics.histogram("event_loop_lag_seconds")
+    assert metrics.slots[base] == metrics.slots[base + COUNT] == 1 and metrics.slots[base + SUM] == 0
 
 
 def test_every_look_is_counted_and_the_next_one_armed() -> None:

@@ -9,6 +9,7 @@ from gatewright.wire.v1 import resource_pb2
 from tests.unit.translate.golden import World, line
 from tests.unit.translate.test_program import (
     ACCEPTED,
+    BACKEND,
     CLASS,
     FOREIGN_CLASS,
     GATEWAY,
@@ -32,6 +33,15 @@ FINE = [ACCEPTED, ATTACHED, RESOLVED]
 CSRF = "policy/default/a/csrf"
 OTHER = GATEWAY.replace("name: gw", "name: other").replace("port: 80", "port: 81")
 ON_OTHER = ON_GATEWAY.replace("name: gw", "name: other")
+BACKEND_POLICY = """
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: a, namespace: default, generation: 1}
+spec:
+  targetRefs: [%s]
+  backend: {http: {requestTimeout: 5s}}
+---
+"""
 WITH_KEYS = "apiKeyAuthentication: {secretSelector: {matchLabels: {keys: ours}}}"
 
 
@@ -73,6 +83,46 @@ def test_a_gateway_and_a_route_below_it() -> None:
     assert entries(made, "a") == {"gw": FINE}
     places = made.messages()[CSRF]["policy"]["places"]
     assert [each["object"]["kind"] for each in places] == ["Gateway", "HTTPRoute"]
+
+
+ON_BACKEND = "{group: gatewright.dev, kind: GatewayBackend, name: shop%s}"
+ON_SERVICE = '{group: "", kind: Service, name: shop%s}'
+TO_BACKEND = ROUTE.replace("{name: shop, port: 80}", "{group: gatewright.dev, kind: GatewayBackend, name: shop}")
+
+
+@pytest.mark.parametrize(
+    ("target", "objects", "missed"),
+    [
+        (ON_BACKEND % "", BACKEND + TO_BACKEND, ""),
+        (ON_BACKEND % "", TO_BACKEND, "GatewayBackend default/shop does not exist"),
+        (ON_BACKEND % ", sectionName: a", BACKEND + TO_BACKEND, "GatewayBackend default/shop has no part a"),
+        (ON_SERVICE % "", SERVICE + ROUTE, ""),
+        (ON_SERVICE % ', sectionName: "80"', SERVICE + ROUTE, ""),
+        (ON_SERVICE % ', sectionName: "81"', SERVICE + ROUTE, "Service default/shop has no port 81"),
+        (ON_SERVICE % "", ROUTE, "Service default/shop does not exist"),
+    ],
+)
+def test_a_backend_as_target(target: str, objects: str, missed: str) -> None:
+    made = world(CLASS, GATEWAY, objects, BACKEND_POLICY % target)
+    wanted = f"Attached=False TargetNotFound (1): {missed}" if missed else ATTACHED
+    assert made.conditions("GatewayPolicy", "a")[1] == wanted
+
+
+@pytest.mark.parametrize(("target", "objects"), [(ON_SERVICE % "", SERVICE), (ON_BACKEND % "", BACKEND)])
+def test_a_backend_that_only_a_policy_calls_as_target(target: str, objects: str) -> None:
+    """Its policy is there for the proxies of that Gateway as long as the call is."""
+    reference = target.replace("shop}", "shop, port: 80}") if objects is SERVICE else target
+    calls = policy("calls", ON_GATEWAY, f"extAuth: {{backendRef: {reference}, http: {{}}}}")
+    version = (BACKEND_POLICY % target).replace("requestTimeout: 5s", "version: HTTP2")
+    made = world(CLASS, GATEWAY, objects, version)
+    name = "policy/default/a/backend_http"
+    assert "gw" not in entries(made, "a") and name not in made.messages()
+    made.put(calls)
+    assert made.conditions("GatewayPolicy", "calls") == FINE
+    assert made.conditions("GatewayPolicy", "a") == FINE
+    assert entries(made, "a").keys() == {"gw"} and name in made.messages()
+    take_back(made, calls)
+    assert "gw" not in entries(made, "a") and name not in made.messages()
 
 
 def test_a_policy_does_not_override_itself() -> None:
@@ -226,3 +276,28 @@ def test_an_edit_of_a_policy_above_many_routes_runs_none_of_them() -> None:
     assert told(made) == [CSRF]
     assert not set(ran) & {"attachments", "routes", "placed routes", "route statuses", "routes for policies", "losses"}
     assert max(ran.values()) == 1
+
+
+SELECTING = """
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: a, namespace: default, generation: 1}
+spec:
+  targetSelectors:
+    - {group: gateway.networking.k8s.io, kind: GRPCRoute, matchLabels: {a: b}}
+    - {group: gateway.networking.k8s.io, kind: Gateway, matchLabels: {edge: "yes", zone: one}}
+    - {group: gateway.networking.k8s.io, kind: HTTPRoute, matchLabels: {edge: "yes", zone: two}}
+  traffic: {csrf: {}}
+---
+"""
+
+
+def test_each_selector_selects_by_all_of_its_labels_whatever_the_others_do() -> None:
+    labelled = GATEWAY.replace("namespace: default,", 'namespace: default, labels: {edge: "yes", zone: one},')
+    half = OTHER.replace("namespace: default,", 'namespace: default, labels: {edge: "yes"},')
+    made = world(CLASS, labelled, half, SELECTING)
+    assert owners(made, CSRF) == {"default/gw"}
+    assert made.conditions("GatewayPolicy", "a")[1] == (
+        "Attached=False TargetNotFound (1): not supported yet: GRPCRoute as a target; "
+        "no HTTPRoute with labels edge=yes, zone=two in namespace default"
+    )

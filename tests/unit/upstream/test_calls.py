@@ -9,14 +9,18 @@ from typing import Any
 
 import pytest
 
+from dataplane.backends.registry import ROWS as BACKENDS
 from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
 from dataplane.net.writes import Writes
 from dataplane.proxy.deadlines import Deadlines
 from dataplane.table.plans import BackendPlan
 from dataplane.table.table import Table
+from dataplane.telemetry.metrics import Metrics
+from dataplane.telemetry.requests import Recorder
 from dataplane.upstream.calls import HttpCalls
-from dataplane.upstream.connection import UpstreamConnection
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.h1 import UpstreamConnection
+from dataplane.upstream.lease import Leases
 from tests.fakes.memory_proxy import FakeConnector, FakeUpstream, Pending
 
 TCP, UNIX, SERVICE, NAME = (
@@ -73,7 +77,7 @@ class World:
     def __init__(self) -> None:
         self.now = 100.0
         self.writes = Writes(lambda flush: flush())
-        self.connector = FakeConnector(self.writes)
+        self.connector = FakeConnector(self.writes, Recorder(Metrics.in_memory()))
         self.names = Names()
         self.deadlines = Deadlines(lambda: self.now, lambda at, call: None)
         self.tcp, self.unix = Endpoint("192.0.2.1", 9000), Endpoint("", 0, "/run/d.sock")
@@ -82,16 +86,14 @@ class World:
             TCP: BackendPlan(TCP, (self.tcp,), authority=b"192.0.2.1:9000"),
             UNIX: BackendPlan(UNIX, (self.unix,)),
             SERVICE: BackendPlan(SERVICE, self.others, authority=b"auth.shop:9000"),
-            NAME: BackendPlan(NAME, (), b"auth.example", 8443, b"auth.example:8443"),
+            NAME: BackendPlan(NAME, (), b"auth.example", 8443, b"auth.example:8443", "static"),
         }
         self.calls = HttpCalls(
             table=lambda: Table(backends=self.plans),
-            connector=self.connector,
-            resolver=self.names,
+            leases=Leases(BACKENDS, self.connector, self.names, lambda: 0.0),
             wake_at=self.deadlines.wake_at,
             make_future=Pending,
             clock=lambda: self.now,
-            random=lambda: 0.0,
         )
 
     def ask(self, request: CallRequest = GET, backend: str = TCP, max_body: int = 100) -> Asked:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dataplane.net.writes import Writes
-from dataplane.upstream.connection import UpstreamConnection
 from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.h1 import UpstreamConnection
 
 
 class Count:
@@ -25,6 +28,9 @@ class Count:
 
     def upstream_closed(self) -> None:
         self.seen.append("closed")
+
+    def upstream_fault(self, reason: str) -> None:
+        self.seen.append(reason)
 
 
 async def connect(endpoint: Endpoint, count: Count) -> tuple[UpstreamConnection | None, str]:
@@ -157,6 +163,21 @@ async def test_a_name_that_does_not_resolve_is_tried_again_soon() -> None:
     assert addresses(resolver) == ["192.0.2.1"]
 
 
+async def test_a_name_that_is_lost_is_reported_once_and_once_when_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
+    server, resolver = names()
+    addresses(resolver)
+    await settle()
+    for _ in range(3):
+        await server.advance(Resolver.RETRY)
+    assert [record.message for record in caplog.records] == [
+        "cannot resolve a.test: [Errno -2] Name or service not known"
+    ]
+    server.answers["a.test"] = ["192.0.2.1"]
+    await server.advance(Resolver.RETRY)
+    await server.advance(Resolver.REFRESH)
+    assert [record.message for record in caplog.records[1:]] == ["a.test can be resolved again"]
+
+
 async def test_a_name_that_nobody_uses_is_forgotten() -> None:
     server, resolver = names()
     server.answers["a.test"] = ["192.0.2.1"]
@@ -167,3 +188,87 @@ async def test_a_name_that_nobody_uses_is_forgotten() -> None:
     await server.advance(Resolver.REFRESH)
     assert endpoint.closed
     assert not server.timers
+
+
+async def test_a_name_is_asked_again_every_thirty_seconds_and_each_second_while_it_fails() -> None:
+    server, resolver = names()
+    server.answers["a.test"] = ["192.0.2.1"]
+    addresses(resolver)
+    await settle()
+    await server.advance(29.5)
+    assert len(server.asked) == 1
+    await server.advance(0.5)
+    assert len(server.asked) == 2
+    del server.answers["a.test"]
+    await server.advance(30)
+    for count in (4, 5):
+        await server.advance(0.5)
+        assert len(server.asked) == count - 1
+        await server.advance(0.5)
+        assert len(server.asked) == count
+
+
+async def test_names_and_ports_are_known_apart() -> None:
+    server, resolver = names()
+    server.answers = {"a.test": ["192.0.2.1"], "b.test": ["192.0.2.2"]}
+    asked = ((b"a.test", 80), (b"a.test", 81), (b"b.test", 80))
+    for host, port in asked:
+        assert resolver.endpoints(host, port, lambda: None) is None
+    await settle()
+    found = [resolver.endpoints(host, port, lambda: None) or () for host, port in asked]
+    assert [(each.address, each.port) for (each,) in found] == [("192.0.2.1", 80), ("192.0.2.1", 81), ("192.0.2.2", 80)]
+
+
+async def test_all_who_wait_for_a_name_are_woken_once() -> None:
+    for answers in ({"a.test": ["192.0.2.1"]}, {}):
+        server, resolver = names()
+        server.answers = dict(answers)
+        woken: list[int] = []
+        for number in range(3):
+            resolver.endpoints(b"a.test", 80, partial(woken.append, number))
+        await settle()
+        assert woken == [0, 1, 2] and len(server.asked) == 1
+        await server.advance(Resolver.REFRESH)
+        assert woken == [0, 1, 2]
+
+
+async def test_a_name_that_was_forgotten_is_looked_up_anew() -> None:
+    """After ten minutes without use; while it is used it is kept."""
+    server, resolver = names()
+    server.answers["a.test"] = ["192.0.2.1"]
+    addresses(resolver)
+    await settle()
+    for _ in range(20):
+        await server.advance(Resolver.REFRESH)
+    assert addresses(resolver) == ["192.0.2.1"]
+    for _ in range(21):
+        await server.advance(Resolver.REFRESH)
+    assert not server.timers
+    count = len(server.asked)
+    assert addresses(resolver) is None
+    await settle()
+    assert addresses(resolver) == ["192.0.2.1"] and len(server.asked) == count + 1
+
+
+async def test_a_name_that_is_no_ascii_does_not_resolve() -> None:
+    _, resolver = names()
+    resolver.endpoints(b"\xff.test", 80, lambda: None)
+    await settle()
+    assert addresses(resolver, b"\xff.test") == []
+
+
+async def test_look_ups_under_way_end_with_the_resolver() -> None:
+    server, resolver = names()
+    hanging = asyncio.Event()
+
+    async def hang(*_: Any, **__: Any) -> list[Any]:
+        await hanging.wait()
+        return []
+
+    server.getaddrinfo = hang  # type: ignore[method-assign]
+    before = asyncio.all_tasks()
+    addresses(resolver)
+    await settle()
+    assert asyncio.all_tasks() - before
+    await resolver.close()
+    assert not asyncio.all_tasks() - before

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from controlplane.snapshot import RESOURCE_TYPE
+from controlplane.snapshot import RESOURCE_TYPE, Difference, Record, Snapshots
 from controlplane.xds import nacks, subscription
+from controlplane.xds.delta import MOST_BYTES, Chunk, Part, cut, encode
 from controlplane.xds.node import ProtocolError
 from controlplane.xds.subscription import Subscription
 from gatewright.wire.external import discovery_pb2
@@ -56,3 +57,43 @@ def test_refusals_of_many_nacks() -> None:
     for start in range(0, 5000, 500):
         nacks.note(known, json.dumps([{"key": f"{start + n}", "error": "no"} for n in range(500)]))
     assert len(known) <= nacks.MOST_REFUSALS + 10  # and what counts the others
+
+
+def test_the_size_of_a_chunk_is_about_what_it_takes_on_the_wire() -> None:
+    names = tuple(f"route/default/ü{number}" for number in range(200))
+    for removed in ((), names[:1], names):
+        chunk = Chunk(removed=removed)
+        data = encode(Part(RESOURCE_TYPE, "1.0.Resource", (chunk,)), 0, "").data
+        bare = encode(Part(RESOURCE_TYPE, "1.0.Resource", (Chunk(),)), 0, "").data
+        wire = len(data) - len(bare)
+        assert wire <= chunk.size <= wire + 4 * len(removed)
+
+
+def records(filler: int) -> tuple[Record, ...]:
+    snapshots = Snapshots()
+    snapshots.apply([("a/b", RESOURCE_TYPE, "big", b"x" * filler), ("a/b", RESOURCE_TYPE, "c", b"y" * 10)])
+    return tuple(snapshots.newest("a/b").resources(RESOURCE_TYPE))
+
+
+@pytest.mark.parametrize(("over", "chunks"), [(0, [2]), (1, [1, 1])])
+def test_a_chunk_has_a_mebibyte_at_most(over: int, chunks: list[int]) -> None:
+    filler = MOST_BYTES - 500
+    filler += MOST_BYTES - sum(len(record.wire) for record in records(filler)) + over
+    made = records(filler)
+    assert sum(len(record.wire) for record in made) == MOST_BYTES + over
+    assert [len(chunk.records) for chunk in cut(Difference(made, ()))] == chunks
+
+
+@pytest.mark.parametrize(("count", "chunks"), [(1, [1]), (250, [250]), (251, [250, 1])])
+def test_a_chunk_has_250_resources_at_most(count: int, chunks: list[int]) -> None:
+    snapshots = Snapshots()
+    snapshots.apply([("a/b", RESOURCE_TYPE, f"r{number}", b"") for number in range(count)])
+    difference = Difference(tuple(snapshots.newest("a/b").resources(RESOURCE_TYPE)), ())
+    assert [len(chunk.records) for chunk in cut(difference)] == chunks
+
+
+def test_names_may_take_all_that_they_are_allowed_and_no_byte_more() -> None:
+    """Each costs its length and about a hundred bytes."""
+    Subscription(request(["x" * 99_900]))
+    with pytest.raises(ProtocolError):
+        Subscription(request(["x" * 99_901]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from controlplane.snapshot import RESOURCE_TYPE, Snapshots
@@ -110,6 +110,8 @@ STEPS = st.one_of(
 )
 
 
+@example([("publish", "a", b"1"), ("read", 1), ("unsubscribe", "*"), ("subscribe", "*")])  # nothing was sent again
+@example([("publish", "a", b"1"), ("read", 1), ("connect",), ("unsubscribe", "*"), ("subscribe", "*")])  # nor here
 @settings(max_examples=400, deadline=None)
 @given(st.lists(STEPS, max_size=25))
 def test_client_ends_with_what_it_subscribed_to(steps: list[tuple[object, ...]]) -> None:

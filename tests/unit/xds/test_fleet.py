@@ -112,3 +112,16 @@ def test_list_for_people(fleet: Fleet, now: Now) -> None:
     assert (first.acknowledged_version, first.acknowledged_at, first.lag) == ("v3", 1010.0, 4)
     assert (first.refusals, first.refused_version, first.refused_at) == ((Refusal("a", "bad"),), "v5", 1020.0)
     assert (second.node_id, second.acknowledged_version, second.lag) == (two.node_id, "", 7)
+
+
+def test_whoever_is_gone_has_answered_nothing(fleet: Fleet) -> None:
+    one, two, three = (join(fleet, name) for name in ("one", "two", "three"))
+    for proxy in (one, two):
+        fleet.acknowledge(proxy, 3, "v3")
+    assert (fleet.answered(WEB, 3), fleet.is_settled(WEB, 3)) == (2, False)
+    fleet.disconnect(three)
+    assert fleet.is_settled(WEB, 3)
+    fleet.disconnect(two)
+    assert (fleet.answered(WEB, 3), fleet.is_settled(WEB, 3)) == (1, True)
+    fleet.disconnect(one)
+    assert (fleet.answered(WEB, 3), fleet.is_settled(WEB, 3)) == (0, True)

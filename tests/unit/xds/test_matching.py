@@ -67,10 +67,12 @@ def test_matchers_are_alternatives() -> None:
     assert matches_any([], NODE)
 
 
-def test_bad_expression() -> None:
-    bad = matcher_pb2.NodeMatcher(node_id={"safe_regex": {"regex": "(?=a)"}})
-    with pytest.raises(ProtocolError, match="not a regular expression of RE2"):
+def test_bad_expression(capfd: pytest.CaptureFixture[str]) -> None:
+    bad = matcher_pb2.NodeMatcher(node_id={"safe_regex": {"regex": "(?=a)" * 100}})
+    with pytest.raises(ProtocolError, match="not a regular expression of RE2") as failure:
         matches_any([bad], NODE)
+    assert str(failure.value).startswith(f"node matcher: '{'(?=a)' * 40}' is not")
+    assert capfd.readouterr().err == "", "a client writes nothing into the controller's log"
 
 
 def test_slow_expression_is_not_slow() -> None:

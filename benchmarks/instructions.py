@@ -1,0 +1,249 @@
+"""Instructions per request of the proxy in memory, for two trees: what a change of the request path costs.
+
+`python -m benchmarks.instructions [--tree PATH] [--requests N] [SCENARIO ...]` counts with valgrind (cachegrind,
+without a cache): on a busy machine the same as on a quiet one, to a tenth of a per cent in each run. Counted is the
+difference of two run lengths, so that starting up is not in it. `--tree` is another checkout to compare with; its own
+memory proxy runs there, so that both ends of each connection are the tree's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parents[1]
+WARM = 300
+"""Requests of the shorter run."""
+
+GET = b"GET /catalog/items?page=2 HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: load/1.0\r\nAccept: */*\r\n\r\n"
+POST = (
+    b"POST /catalog/items HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: load/1.0\r\nContent-Type: text/plain\r\n"
+    b"Content-Length: 64\r\n\r\n" + b"b" * 64
+)
+ANSWER = b"HTTP/1.1 200 OK\r\nServer: origin\r\nContent-Type: text/plain\r\nContent-Length: 64\r\n\r\n" + b"a" * 64
+CHUNKS = b"HTTP/1.1 200 OK\r\nServer: origin\r\nTransfer-Encoding: chunked\r\n\r\n40\r\n" + b"a" * 64 + b"\r\n0\r\n\r\n"
+OWN = b"000000000000"
+"""Stands for the number of a request, in heads of which each is another in `varied` and all are alike in `same`."""
+VARIED_GET = (
+    b"GET /catalog/items?page=2 HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: load/1.0\r\nAccept: */*\r\n"
+    b"Accept-Encoding: gzip, br\r\nAccept-Language: en\r\n"
+    b"X-Request-Id: 7f3e1c2a-9b1d-4e57-8a0f-" + OWN + b"\r\n"
+    b"traceparent: 00-0af7651916cd43dd8448" + OWN + b"-b7ad6b7169203331-01\r\n\r\n"
+)
+VARIED_ANSWER = (
+    b"HTTP/1.1 200 OK\r\nServer: origin\r\nContent-Type: text/plain\r\nContent-Length: 64\r\n"
+    b'ETag: "' + OWN + b'"\r\nX-Served: ' + OWN + b"\r\n\r\n" + b"a" * 64
+)
+PLAIN = """
+binds:
+- port: 8080
+  listeners:
+  - name: http
+    protocol: HTTP
+    routes:
+    - name: all
+      backends:
+      - host: 127.0.0.1:9000
+"""
+POLICY = "policies: {headerModifiers: {response: {set: [{name: x-page, value: '1'}]}}}"
+MODIFIES = PLAIN.replace("      backends:", f"      {POLICY}\n      backends:")
+
+_FAR = """
+backends:
+- name: far
+  host: 127.0.0.1:9000
+  policies: {http: {version: HTTP%d}}
+""" + PLAIN.replace("- host: 127.0.0.1:9000", "- backend: far")
+TO_HTTP1, TO_HTTP2 = _FAR % 1, _FAR % 2
+
+AT_ONCE = 5
+"""Requests of HTTP/2 that come in one piece, each on a stream of its own."""
+_FIRST = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_SETTINGS = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\1\0" + b"\0\0\4\x08\0\0\0\0\0\x7f\xff\0\0"
+"""256 streams, and a window of the connection for all that is answered."""
+MESSAGE = b"\0\0\0\0\x40" + b"m" * 64
+
+
+Frames = Callable[[int], bytes]
+"""What is sent on a stream of this number."""
+
+
+def _field(name: bytes, value: bytes) -> bytes:
+    """RFC 7541 6.2.2: a literal without indexing, with a name of its own."""
+    return b"\0%c%b%c%b" % (len(name), name, len(value), value)
+
+
+def _fields(*pairs: tuple[bytes, bytes]) -> bytes:
+    return b"".join(_field(*pair) for pair in pairs)
+
+
+_ASKED = ((b":scheme", b"http"), (b":authority", b"shop.example"), (b":path", b"/catalog/items?page=2"))
+_AGENT = (b"user-agent", b"load/1.0")
+H2_GET = _fields((b":method", b"GET"), *_ASKED, _AGENT, (b"accept", b"*/*"))
+H2_CALL = _fields(
+    *((b":method", b"POST"), *_ASKED, _AGENT), *((b"content-type", b"application/grpc"), (b"te", b"trailers"))
+)
+H2_ANSWER = _fields(
+    *((b":status", b"200"), (b"server", b"origin")), *((b"content-type", b"text/plain"), (b"content-length", b"64"))
+)
+H2_CALLED = _fields((b":status", b"200"), (b"content-type", b"application/grpc"))
+H2_STATUS = _fields((b"grpc-status", b"0"))
+
+
+def _frame(kind: int, flags: int, payload: bytes) -> tuple[bytes, bytes]:
+    """What stands before the number of its stream, and behind it."""
+    return len(payload).to_bytes(3, "big") + bytes((kind, flags)), payload
+
+
+def _numbered(*frames: tuple[bytes, bytes]) -> Frames:
+    """Frames of one stream, for any number: made cheaply, for it is counted too."""
+    pieces = [frames[0][0]]
+    for (_, payload), following in zip(frames, [*frames[1:], (b"", b"")], strict=True):
+        pieces.append(payload + following[0])
+    return lambda number: number.to_bytes(4, "big").join(pieces)
+
+
+h2_get = _numbered(_frame(1, 5, H2_GET))
+h2_call = _numbered(_frame(1, 4, H2_CALL), _frame(0, 1, MESSAGE))
+h2_answer = _numbered(_frame(1, 4, H2_ANSWER), _frame(0, 1, b"a" * 64))
+h2_called = _numbered(_frame(1, 4, H2_CALLED), _frame(0, 0, MESSAGE), _frame(1, 5, H2_STATUS))
+
+SCENARIOS: dict[str, tuple[str, bytes | Frames, bytes | Frames, bool]] = {
+    # name: configuration, request, response (of HTTP/1, or frames), whether `headerModifiers` is a step that waits
+    "get": (PLAIN, GET, ANSWER, False),
+    "varied": (PLAIN, VARIED_GET, VARIED_ANSWER, False),
+    "same": (PLAIN, VARIED_GET, VARIED_ANSWER, False),
+    "post": (PLAIN, POST, ANSWER, False),
+    "chunks": (PLAIN, GET, CHUNKS, False),
+    "response step": (MODIFIES, GET, ANSWER, False),
+    "waits": (MODIFIES, GET, ANSWER, True),
+    "2 to 1": (TO_HTTP1, h2_get, ANSWER, False),
+    "1 to 2": (TO_HTTP2, GET, h2_answer, False),
+    "2 to 2": (TO_HTTP2, h2_get, h2_answer, False),
+    "grpc": (TO_HTTP2, h2_call, h2_called, False),
+}
+
+
+def run(name: str, requests: int) -> None:
+    """In the process that is counted: send `requests` requests over one connection."""
+    from dataplane.filters.registry import ROWS
+    from dataplane.net.writes import Writes
+    from tests.fakes.memory_proxy import MemoryProxy
+
+    configuration, request, response, waits = SCENARIOS[name]
+    turn: list[Callable[[], None]] = []
+    rows = _waiting_rows() if waits else ROWS
+    proxy = MemoryProxy(configuration, rows, writes=Writes(turn.append))
+    client = proxy.connect()
+
+    def end_turn() -> None:
+        while turn:
+            calls, turn[:] = turn[:], ()
+            for call in calls:
+                call()
+
+    if not isinstance(request, bytes):
+        client.send(_FIRST + _SETTINGS)
+        end_turn()
+    at_once = 1 if isinstance(request, bytes) else AT_ONCE
+    for first in range(0, requests, at_once):
+        numbers = range(2 * first + 1, 2 * (first + at_once), 2)
+        own = b"%012x" % first if name == "varied" else OWN
+        client.send(_said(request, numbers, own))
+        end_turn()
+        if isinstance(response, bytes):
+            for upstream in proxy.connector.upstreams:
+                upstream.answer(_said(response, numbers, own))
+        else:
+            upstream = proxy.upstream
+            if not first:
+                upstream.answer(_SETTINGS)
+                end_turn()
+            upstream.answer(_said(response, numbers, own))
+        end_turn()
+        _look_at(name, client.received, request)
+        for each in (client, *proxy.connector.upstreams):
+            each.received = b""
+            each.writes.clear()
+        if not first // at_once % 64:
+            proxy.context.access_log.close()
+            proxy.lines.clear()
+
+
+def _said(what: bytes | Frames, numbers: range, own: bytes) -> bytes:
+    """A message of HTTP/1, or frames on these streams."""
+    return what.replace(OWN, own) if isinstance(what, bytes) else b"".join([what(number) for number in numbers])
+
+
+def _look_at(name: str, answer: bytes, request: bytes | Frames) -> None:
+    """Whether it was an answer of 200, or as many contents as there were requests."""
+    if isinstance(request, bytes):
+        holds = answer.startswith(b"HTTP/1.1 200")
+    else:
+        holds = answer.count(MESSAGE if request is h2_call else b"a" * 64) == AT_ONCE
+    if not holds:
+        raise SystemExit(f"{name}: no answer: {answer!r}")
+
+
+def _waiting_rows() -> Any:
+    from dataplane.chain.filter import STEP, Env, Filter, Row
+
+    class Turn:
+        """Awaitable: gives up one turn of the loop."""
+
+        def __await__(self) -> Any:
+            yield None
+
+    async def wait(_: Any) -> None:
+        await Turn()
+
+    def build(_: Any, __: Env) -> Filter:
+        hook: Callable[[Any], Awaitable[None]] = wait
+        return Filter("waits", request=hook)
+
+    return (Row("header_modifiers", build, STEP, "benchmark: waits, and does nothing"),)
+
+
+def count(tree: Path, name: str, requests: int) -> int:
+    """Instructions of one run in `tree`."""
+    code = f"import runpy, sys; sys.path.insert(0, '.'); m = runpy.run_path({str(Path(__file__).resolve())!r})"
+    command = [
+        *("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"),
+        *(sys.executable, "-c", f"{code}; m['run']({name!r}, {requests})"),
+    ]
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tree)}
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    match = re.search(r"I\s+refs:\s+([0-9,]+)", done.stderr)
+    if done.returncode or match is None:
+        raise SystemExit(f"{name} in {tree}: {done.stderr[-2000:]}")
+    return int(match[1].replace(",", ""))
+
+
+def per_request(tree: Path, name: str, requests: int) -> float:
+    """Instructions of one request."""
+    return (count(tree, name, WARM + requests) - count(tree, name, WARM)) / requests
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(SCENARIOS)}; default: all")
+    parser.add_argument("--tree", type=Path, help="another checkout, to compare with")
+    parser.add_argument("--requests", type=int, default=1000, help="requests by which the two runs differ")
+    options = parser.parse_args()
+    for name in options.scenarios or SCENARIOS:
+        here = per_request(HERE, name, options.requests)
+        if options.tree is None:
+            print(f"{name:14} {here:9.0f}", flush=True)
+            continue
+        there = per_request(options.tree.resolve(), name, options.requests)
+        print(f"{name:14} {here:9.0f}  there {there:9.0f}  ratio {here / there:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

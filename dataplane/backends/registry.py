@@ -1,0 +1,50 @@
+"""The kinds of backends, as rows: what becomes of a request, a call of a policy, or a mirror that goes to one.
+
+What only forwards takes a lease (`upstream/lease`); a kind that ends the request itself implements `Upstream` and
+calls `lease_ready` with that. Of an exchange, what has to wait runs by `Exchange.work`, and is cancelled by `reset`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from dataplane.upstream.lease import Backend, BackendPlan, Lease, Leases
+
+
+class Service:
+    """Endpoints that the control plane sends."""
+
+    def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
+        endpoints = plan.endpoints
+        if endpoints:
+            leases.take(holder, endpoints, plan)
+        else:
+            holder.lease_failed("endpoints", f"{plan.key}: it has no endpoints")
+
+
+class Static:
+    """An address, or a name that is resolved here."""
+
+    def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
+        if not plan.host:
+            leases.take(holder, plan.endpoints, plan)
+            return
+        number = holder.lease
+
+        def resolved() -> None:
+            if holder.lease == number:  # else nobody waits for it any more
+                self.begin(holder, plan, leases)
+
+        endpoints = leases.resolve(plan.host, plan.port, resolved)
+        if endpoints:
+            leases.take(holder, endpoints, plan)
+        elif endpoints is not None:
+            holder.lease_failed("dns", f"{plan.host.decode('latin-1')}:{plan.port} cannot be resolved")
+
+
+ROWS: Final[dict[str, Backend]] = {
+    # name: the field of the wire's Backend message
+    "service": Service(),
+    "static": Static(),
+}

@@ -1,0 +1,158 @@
+"""Heads that differ from the last one in values alone.
+
+A client that keeps its connection sends the same fields in the same order again and again; what changes is an id, a
+date, a token, a length. Such a head needs no reading: what the last one meant holds for it, as long as no line that
+means something to this hop differs, and each new value is text that could not be anything else.
+
+A connection learns which of the lines change (`Like`). What stands between their values is compared in one piece, and
+of a value only its characters are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import compress, count
+from operator import ne
+
+UNLIKE, ALIKE = -2, -1
+"""Of `Like.compare`: the head has to be read; it says what the known one says."""
+
+_LENGTH = b"content-length"
+_DIGITS = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]*").fullmatch
+
+
+def is_worth_learning(known: bytes, head: bytes, means: Callable[[bytes], object]) -> bool:
+    """Whether a `Like` of `known` may help with `head`: the same names in the same order, and no value differs that
+    means something to this hop. `means`: as for `Like`.
+
+    Making one costs more than reading a head. Where many clients share a connection, or each request names another
+    host, it would be made anew for each head, and help with none.
+    """
+    was, now = known.split(b"\r\n"), head.split(b"\r\n")
+    if len(was) != len(now):
+        return False
+    for old, new in zip(was, now, strict=True):
+        if old != new:
+            name, colon, _ = old.partition(b":")
+            low = name.lower()
+            if not colon or not new.startswith(name + colon) or (low != _LENGTH and means(low)):
+                return False
+    return True
+
+
+class Like:
+    """How the heads look that mean what a known one means.
+
+    A new value has to be printable text of Latin-1, which is less than RFC 9110 5.5 allows: no other octet may stand
+    in a line that nobody reads.
+    """
+
+    __slots__ = ("_changing", "_pieces", "_sized", "_stems", "kept")
+
+    def __init__(self, known: bytes, onward: bytes, means: Callable[[bytes], object], length: bool) -> None:
+        """`known`: the head, which was read and is good; `onward`: what of it goes on, made by leaving out fields by
+        name; `means`: whether the value of the field of this lower-case name means something to this hop; `length`: a
+        `content-length` may be another one all the same."""
+        lines = known.split(b"\r\n")
+        self._stems = (None, *(_stem(line, means, length) for line in lines[1:]))
+        """For each line: how another head's line in this place must begin to be allowed another value; None where it
+        must be the same, as the first must, which is a start line or nothing."""
+        self.kept = _kept(lines, onward)
+        """Places of the lines that go on; None: all do."""
+        self._changing: set[int] = set()
+        """Places of the lines that were seen with another value."""
+        self._pieces: tuple[bytes, ...] = (known,)
+        """What stands before, between and behind their values."""
+        self._sized = -1
+        """Which of the values is the content's length; -1: none."""
+
+    def compare(self, known: bytes, head: bytes) -> int:
+        """Whether `head` means what `known` means: `UNLIKE`, `ALIKE`, or another `content-length`.
+
+        `known`: the head that this was made of, or one that was alike since.
+        """
+        length = self._match(head)
+        return length if length != UNLIKE else self._learn(known, head)
+
+    def onward(self, head: bytes) -> bytes:
+        """What goes on of a head that is alike."""
+        if self.kept is None:
+            return head
+        lines = head.split(b"\r\n")
+        return b"\r\n".join([lines[place] for place in self.kept])
+
+    def _match(self, head: bytes) -> int:
+        """As `compare`, where no other lines change than before."""
+        pieces = iter(self._pieces)
+        first = next(pieces)
+        if not head.startswith(first):
+            return UNLIKE
+        at, left, length = len(first), self._sized, ALIKE
+        for piece in pieces:
+            end = head.find(b"\r\n", at)
+            value = head[at:end]
+            if not head.startswith(piece, end) or not value.decode("latin-1").isprintable():
+                return UNLIKE
+            if not left:
+                length = _length(value)
+            left -= 1
+            at = end + len(piece)
+        return length if at == len(head) else UNLIKE
+
+    def _learn(self, known: bytes, head: bytes) -> int:
+        """As `compare`, line by line; notes which lines change."""
+        was, now = known.split(b"\r\n"), head.split(b"\r\n")
+        if len(was) != len(now):
+            return UNLIKE
+        length, changed = ALIKE, set(compress(count(), map(ne, was, now)))
+        for place in changed:
+            stem, line = self._stems[place], now[place]
+            if stem is None or not line.startswith(stem) or not line.decode("latin-1").isprintable():
+                return UNLIKE
+            if _is_length(stem):
+                length = _length(line[len(stem) :])
+                if length == UNLIKE:
+                    return UNLIKE
+        self._changing |= changed
+        self._cut(now)
+        return length
+
+    def _cut(self, lines: Sequence[bytes]) -> None:
+        """Make the pieces of what does not change."""
+        pieces: list[bytes] = []
+        text = b""
+        for place, line in enumerate(lines):
+            stem = self._stems[place]
+            if place in self._changing and stem is not None:
+                if _is_length(stem):
+                    self._sized = len(pieces)
+                pieces.append(text + stem)
+                text = b"\r\n"
+            else:
+                text += line + b"\r\n"
+        pieces.append(text[:-2])
+        self._pieces = tuple(pieces)
+
+
+def _stem(line: bytes, means: Callable[[bytes], object], length: bool) -> bytes | None:
+    name, colon, _ = line.partition(b":")
+    low = name.lower()
+    if not colon or (means(low) and not (length and low == _LENGTH)):
+        return None
+    return name + colon
+
+
+def _is_length(stem: bytes) -> bool:
+    return stem[:-1].lower() == _LENGTH
+
+
+def _length(value: bytes) -> int:
+    match = _DIGITS(value)
+    return UNLIKE if match is None else int(match[1])
+
+
+def _kept(lines: Sequence[bytes], onward: bytes) -> tuple[int, ...] | None:
+    names = {line.partition(b":")[0] for line in onward.split(b"\r\n")}
+    places = tuple(place for place, line in enumerate(lines) if line.partition(b":")[0] in names)
+    return None if len(places) == len(lines) else places

@@ -1,0 +1,86 @@
+"""What a peer may make us do for nothing: limits on frames that cost it less than they cost us.
+
+Each kind has a bucket: full at the beginning, refilled with time and with real work, so that a connection that lives
+for days with a PING every ten seconds, or sends window updates for what it reads, is never cut. A count above the
+bucket ends the connection with ENHANCE_YOUR_CALM and the kind's name. The clock is read only when a bucket seems
+empty; what time gave until then is counted at once, so the most that passes in no time is twice the bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dataplane.http.h2.errors import ENHANCE_YOUR_CALM, ConnectionFailure
+
+
+class Limit(NamedTuple):
+    burst: int
+    """What passes at once."""
+    per_second: float
+    per_stream: float = 0
+    """For each stream that ran to its end."""
+    per_frame: float = 0
+    """For each DATA frame that we sent."""
+
+
+RESET, MALFORMED, PING, SETTINGS, PRIORITY, WINDOW_UPDATE, EMPTY, UNKNOWN, STALE, OVERSIZED = range(10)
+
+LIMITS = {
+    "RapidReset": Limit(200, 10, per_stream=1),  # the peer resets, or opens above the limit (CVE-2023-44487)
+    "MalformedStreams": Limit(100, 10),  # streams that we have to reset (CVE-2025-8671)
+    "PingFlood": Limit(100, 10, per_frame=1),  # CVE-2019-9512; a gRPC peer measures with one for each DATA frame
+    "SettingsFlood": Limit(50, 1),  # CVE-2019-9515
+    "PriorityFlood": Limit(200, 20, per_stream=4),  # CVE-2019-9513
+    "WindowUpdateFlood": Limit(400, 50, per_stream=2, per_frame=4),  # for stream and connection, in halves
+    "EmptyFrames": Limit(100, 10),  # CVE-2019-9518: DATA, HEADERS and CONTINUATION that carry and end nothing
+    "UnknownFrames": Limit(200, 20),  # RFC 9113 5.5: ignored, but not without end
+    "StaleFrames": Limit(400, 100),  # on streams that we have reset: what was under way
+    "OversizedHeads": Limit(100, 10),  # the tables of HPACK make 60 KB of 60 bytes
+}
+"""Names and limits, in the order of the numbers above."""
+
+_NAMES = tuple(LIMITS)
+_ROWS = tuple(LIMITS.values())
+_BURSTS = tuple(limit.burst for limit in _ROWS)
+
+MAX_HELD_REPLIES = 1000
+"""Acknowledgements of PING and SETTINGS, and resets, that wait for a peer that does not read: "HeldReplies"."""
+MAX_CONTINUATIONS = 8
+"""CONTINUATION frames of one header block, and one more for each frame's worth of the limit: "Continuation"."""
+
+
+class Budget:
+    """The buckets of one connection."""
+
+    __slots__ = ("_clock", "_levels", "_seen", "_started", "frames", "streams")
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._started = clock()
+        self._levels: list[float] = [0] * len(_ROWS)
+        self._seen: list[tuple[float, int, int]] | None = None
+        """For each kind the time, streams and frames up to which its bucket was refilled; made when one is needed."""
+        self.streams = 0
+        """Streams that ran to their end."""
+        self.frames = 0
+        """DATA frames sent."""
+
+    def charge(self, kind: int) -> None:
+        """Count one. Raises ConnectionFailure above the limit."""
+        level = self._levels[kind] + 1
+        if level > _BURSTS[kind]:
+            level = self._refilled(kind, level)
+        self._levels[kind] = level
+
+    def _refilled(self, kind: int, level: float) -> float:
+        limit, now = _ROWS[kind], self._clock()
+        if self._seen is None:
+            self._seen = [(self._started, 0, 0)] * len(_ROWS)
+        at, streams, frames = self._seen[kind]
+        self._seen[kind] = (now, self.streams, self.frames)
+        level -= (now - at) * limit.per_second
+        level -= (self.streams - streams) * limit.per_stream + (self.frames - frames) * limit.per_frame
+        if level > limit.burst:
+            raise ConnectionFailure(ENHANCE_YOUR_CALM, _NAMES[kind])
+        return max(level, 1)

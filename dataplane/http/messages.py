@@ -1,0 +1,41 @@
+"""The vocabulary of a response that both protocols share. Requests have theirs in `dataplane/exchange`.
+
+A message is a head, content, perhaps trailers, and an end; or it is reset. Header lines stay a block of bytes
+(`http/heads`), also those of a protocol that has no lines: its carrier makes the block once. How content is delimited
+(chunks, frames, the end of a connection) is known to carriers alone: no block has `transfer-encoding`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+UNKNOWN = -1
+"""Length of content that its head does not announce."""
+
+
+@dataclass(slots=True, eq=False)
+class ResponseHead:
+    """What an endpoint's response begins with. Carriers share one between equal responses: nobody changes it."""
+
+    status: int
+    line: bytes
+    """The status line as HTTP/1.1 has it, without CRLF: a reason phrase passes."""
+    block: bytes
+    low: bytes
+    """Header lines without those of the endpoint's connection, and their lower-case twin (`http/heads`)."""
+    length: int
+    """Bytes of content that will follow; 0: none will (also to HEAD, whatever `content-length` says); or `UNKNOWN`."""
+    upgrade: bytes = b""
+    """The protocol of a 101."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What a connection knows of its two ends: `address` as text, `scheme` b"http" or b"https"."""
+
+    address: str
+    scheme: bytes = b"http"
+    local: bytes = b""
+    """Our own address and port, where it connected to."""
+    port: int = 0
+    """Its port."""

@@ -1,0 +1,132 @@
+"""How an exchange ends: in good order, or without (the whole of) its response.
+
+In each case nothing acts for it any more, its carriers forget it and it forgets them, and `finish` runs, once: after
+the cleanup of steps that were cancelled, which may wait, but not for ever.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.carriers import NO_NAMES
+from dataplane.proxy import held_responses
+from dataplane.proxy.finish import finish
+from dataplane.proxy.request_stages import DROPPING
+from dataplane.upstream import lease
+
+if TYPE_CHECKING:
+    from dataplane.proxy.exchange import ActiveExchange
+
+CLEANUP = 1.0
+"""Seconds that the end waits for steps that clean up."""
+
+
+class _Nobody:
+    """Stands for the carrier of an exchange that is over: whatever is still said to it is for nobody."""
+
+    __slots__ = ()
+    is_blocked = False
+    may_hold = 0
+    never_indexed = NO_NAMES
+
+    def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
+        """For nobody."""
+
+    def content(self, data: bytes, end: bool) -> None:
+        """For nobody."""
+
+    def trailers(self, lines: bytes) -> None:
+        """For nobody."""
+
+    def interim(self, line: bytes, block: bytes) -> None:
+        """For nobody."""
+
+    def switch(self, line: bytes, block: bytes, first: bytes) -> None:
+        """For nobody."""
+
+    def invite(self) -> None:
+        """For nobody."""
+
+    def over(self, now: float) -> None:
+        """For nobody."""
+
+    def reset(self, cause: str) -> None:
+        """For nobody."""
+
+    def close_after(self) -> None:
+        """For nobody."""
+
+    def pause(self) -> None:
+        """For nobody."""
+
+    def resume(self) -> None:
+        """For nobody."""
+
+    def arm(self, moment: float) -> None:
+        """For nobody."""
+
+    def join(self, up: object) -> None:
+        """For nobody."""
+
+
+NOBODY = _Nobody()
+
+
+def complete(x: ActiveExchange) -> None:
+    """The response is whole: record it; then the carrier may take the next request."""
+    down, x.down = x.down, NOBODY
+    x.up = None
+    if x.has_body:
+        if x.claimed:
+            unclaim(x)
+        if x.inlet is not None:
+            leave(x)
+        if x.copy is not None:
+            x.copy.drop(x.body)
+        if x.body is not None:
+            x.body.leave()
+    down.over(finish(x, x.context))
+
+
+def abandon(x: ActiveExchange, reason: str) -> None:
+    """The exchange ends without (the whole of) its response. The carrier knows, or is told by the caller."""
+    lease.release(x)
+    x.reason = reason
+    x.ended = True
+    x.down = NOBODY
+    if x.late is not None:
+        held_responses.drop(x)
+    if x.has_body:
+        unclaim(x)
+        leave(x)
+    waiting = x.waiting
+    if waiting is not None:
+        waiting.cancel()  # what a step asks of other services is for nobody
+        if not waiting.is_over:
+            waiting.end_with(_end, CLEANUP)
+            return
+    _end(x)
+
+
+def _end(x: ActiveExchange) -> None:
+    if x.copy is not None:
+        x.copy.drop(x.body)
+    finish(x, x.context)
+    x.waiting = None
+    if x.body is not None:
+        x.body.fail()
+        x.body.leave()
+
+
+def leave(x: ActiveExchange) -> None:
+    """The content of the request is for nobody any more. What still comes must not pass by the stages."""
+    inlet = x.inlet
+    if inlet is not None:
+        x.inlet = DROPPING
+        inlet.leave(x)
+
+
+def unclaim(x: ActiveExchange) -> None:
+    """The body that took room is kept no longer."""
+    x.context.room.free(x.claimed)
+    x.claimed = 0

@@ -1,0 +1,185 @@
+"""Responses that steps look at before they are passed on: at once, when their body is here, or when a step has waited.
+
+`response` comes here with the response of an endpoint where there are response steps, or a retry policy that judges
+bodies. What is not passed on yet is the exchange's `late`; all other responses stream past this file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.chain.reply import Reply
+from dataplane.http.body import gather
+from dataplane.http.statuses import BODILESS, SWITCHING
+from dataplane.proxy import attempts, responses, tunnel
+from dataplane.proxy.waiting import Steps
+from dataplane.upstream import lease
+
+if TYPE_CHECKING:
+    from dataplane.http.messages import ResponseHead
+    from dataplane.proxy.context import Context
+    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.response_stages import ResponseStages
+
+
+class Late:
+    """A response that is not passed on yet: steps read its body, or wait."""
+
+    __slots__ = ("ended", "head", "limit", "pieces", "size", "stages", "trailers")
+
+    def __init__(self, head: ResponseHead | None, limit: int = -1) -> None:
+        self.head = head
+        """None: nobody waits to send it (stages have their own way)."""
+        self.stages: ResponseStages | None = None
+        """What its content passes."""
+        self.limit = limit
+        """Bytes that are held before the steps run without them; -1: steps are under way."""
+        self.pieces: list[bytes] = []
+        self.size = 0
+        self.ended = False
+        self.trailers = b""
+
+    @property
+    def is_growing(self) -> bool:
+        """The body is read to be held: how fast the client reads does not matter yet."""
+        return self.limit >= 0
+
+    def take(self) -> bytes:
+        """What is here of the body, removed."""
+        pieces, self.pieces = self.pieces, []
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def hold(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
+    """Read the body to its end before the steps run; at once when it has none, has no end, or is too large."""
+    limit = responses.most_held(x)
+    if x.method == b"HEAD" or head.status in BODILESS or responses.is_stream(x):
+        x.answer_body = b"" if head.status == 204 else None
+    elif head.length > limit:
+        x.answer_over = True
+    else:
+        late = x.late = Late(head, limit)
+        if x.up is not None:
+            x.up.resume()
+        keep(x, late, first, end)
+        return
+    respond(x, head, first, end)
+
+
+def keep(x: ActiveExchange, late: Late, data: bytes, end: bool) -> None:
+    """More of a response that is not passed on yet."""
+    if end and (late.head is None or late.head.status != SWITCHING):
+        x.up = None  # it carries the next request of anybody now
+    if late.stages is not None:
+        late.stages.take(data, end)
+        return
+    if data:
+        gather(late.pieces, data)
+        late.size += len(data)
+    late.ended = late.ended or end
+    if 0 <= late.limit < late.size:
+        x.answer_over = True
+        _respond_with(x, late)
+    elif end and late.is_growing:
+        _respond_with(x, late)
+
+
+def _respond_with(x: ActiveExchange, late: Late) -> None:
+    """All that is held of a response is here: run the steps."""
+    late.limit = -1
+    data = late.take()
+    if not x.answer_over:
+        x.answer_body = data
+    assert late.head is not None  # it was held for its steps
+    respond(x, late.head, data, late.ended)
+
+
+def respond(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
+    """Run the response steps, and send what they made of the response. `first`: what there is of its body."""
+    if x.retries is not None and not x.retries.decided and attempts.refuses_body(x):
+        x.late = None
+        return
+    try:
+        rest = responses.run_fast(x)
+    except Exception as error:  # a step's bug must end in an answer
+        x.failed(error)
+        return
+    if rest is None:
+        _send(x, head, first, end)
+    elif isinstance(rest, Reply):
+        x.reply(rest)
+    else:  # what arrives of the body meanwhile is held, the endpoint not read
+        late = x.late = x.late or Late(head)
+        late.head = head
+        if late.stages is not None:  # they may want it before the steps have ended
+            late.stages.take(first, end)
+            if late.stages.is_over:
+                return
+        else:
+            late.pieces = [first] if first else []
+            late.ended = end
+            if x.up is not None:
+                x.up.pause()
+        Steps(x, rest, _go_on).begin()
+
+
+def _go_on(x: ActiveExchange, context: Context) -> None:
+    """The steps have waited, and the response is as they want it."""
+    late = x.late
+    if late is None or late.head is None or x.replied:  # answered otherwise meanwhile
+        return
+    _send(x, late.head, late.take(), late.ended)
+    if x.up is not None and x.late is None and not x.down.is_blocked:
+        x.up.resume()
+
+
+def drop(x: ActiveExchange) -> None:
+    """The response that is not passed on whole yet is for nobody."""
+    late, x.late = x.late, None
+    if late is not None and late.stages is not None:
+        late.stages.cancel()
+
+
+def _send(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
+    """Send a response on which all steps have run, and what there is of its body."""
+    late, x.late = x.late, None
+    trailers, stages = (b"", None) if late is None else (late.trailers, late.stages)
+    if head.status == SWITCHING:
+        tunnel.switch(x, head, first)
+        if end:
+            tunnel.endpoint_ended(x)
+        return
+    line, block, length = head.line, x.response.block, head.length  # type: ignore[union-attr]  # as steps had it
+    if x.status != head.status or x.answer_changed:
+        line = b""
+        other = responses.other(x, head.status)
+        if other is not None:
+            block, first = other
+            length, trailers = len(first), b""
+            if not end:
+                lease.release(x)  # what the endpoint still sends is for nobody
+                end = True
+            if stages is not None:
+                stages.cancel()
+                stages = None
+    if stages is not None:
+        x.late = late
+        stages.begin(line, block, first, end)
+        return
+    x.replied = True
+    x.response_bytes = len(first)
+    down = x.down
+    if not end:
+        down.head(line, block, length, first, False)
+        if x.up is not None:
+            if length < 0 and x.grpc is None:  # a call's trailers are looked at
+                down.join(x.up)
+            if down.is_blocked and late is not None:
+                x.up.pause()
+        return
+    if length < 0:  # what came in pieces of an unknown length leaves so
+        down.head(line, block, length, first, False)
+        down.trailers(trailers)
+    else:
+        down.head(line, block, length, first, True)
+    x.complete()

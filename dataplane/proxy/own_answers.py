@@ -1,0 +1,139 @@
+"""Answers of our own: a refusal, a failure, a step's `Reply` end an exchange in place of an endpoint's response.
+
+Response steps see them as they see any other (`proxy/responses`). Whatever goes wrong here still ends in an answer, or,
+when a part of a response is out already, in a carrier that breaks off. These are methods of the exchange.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from dataplane.chain.replies import made
+from dataplane.chain.reply import Reply
+from dataplane.http.body import Gone
+from dataplane.http.heads import Head
+from dataplane.http.statuses import BODILESS
+from dataplane.proxy import ends, grpc_calls, held_responses, responses
+from dataplane.proxy.deadlines import NEVER
+from dataplane.proxy.waiting import Steps
+from dataplane.upstream import lease
+
+if TYPE_CHECKING:
+    from dataplane.proxy.exchange import ActiveExchange
+
+log = logging.getLogger("dataplane.proxy")
+
+_ERROR: Final = 400
+"""The first status that says that a request failed."""
+
+
+@lru_cache(2)
+def _date(now: int) -> bytes:
+    """RFC 9110 5.6.7."""
+    return time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(now)).encode()
+
+
+def block_of(reply: Reply) -> bytes:
+    """The header block of a reply."""
+    content_type = b"content-type: %b\r\n" % reply.content_type if reply.body and reply.content_type else b""
+    length = b"" if reply.status in BODILESS else b"content-length: %d\r\n" % len(reply.body)
+    date = b"date: %b\r\n" % _date(int(time.time()))
+    return b"".join((b"\r\n", content_type, length, date, reply.headers))
+
+
+def reply(x: ActiveExchange, reply: Reply) -> None:
+    """End the exchange with an answer of ours."""
+    if reply.status >= _ERROR:
+        reply = grpc_calls.answer(x, reply)
+    elif x.grpc is not None:
+        x.grpc.status = None  # it takes the place of a response that had one
+    lease.release(x)
+    if x.late is not None:
+        held_responses.drop(x)
+    if x.has_body:
+        ends.leave(x)
+    x.attempt_deadline = NEVER
+    x.status, x.reason, x.detail = reply.status, reply.reason, reply.detail
+    if reply.close:
+        x.down.close_after()
+    x.response = Head(block_of(reply))
+    x.answer_body, x.answer_changed, x.answer_over = reply.body, False, False
+    x.replied = True  # no deadline or lost connection may answer a second time
+    if x.body is not None:
+        x.body.fail()  # a step may still wait for the rest
+    waiting = x.waiting
+    if waiting is not None:  # it was not the steps that answered: they are cancelled, and do not run beside others
+        waiting.cancel()
+        if not waiting.is_over:
+            waiting.end_with(lambda x: _answer(x, reply), ends.CLEANUP)
+            return
+    _answer(x, reply)
+
+
+def _answer(x: ActiveExchange, reply: Reply) -> None:
+    """Run the response steps on an answer that is decided, and send it."""
+    if x.ended:
+        return
+    try:
+        rest = responses.run(x)
+    except Exception as error:  # the answer is made already: send it without that step's part
+        log.error("response step failed in %r", x, exc_info=error)
+        rest = None
+    if rest is None:
+        _send(x, reply)
+    elif isinstance(rest, Reply):
+        x.reply(rest)
+    else:
+        _StepsOfReply(x, rest, lambda x, context: _send(x, reply)).begin()
+
+
+class _StepsOfReply(Steps):
+    """Response steps that see an answer of ours, which is decided, whatever becomes of them."""
+
+    __slots__ = ()
+
+    def _go_beyond(self, x: ActiveExchange, reply: Reply | None) -> None:
+        if x.ended:
+            return  # the client left
+        if reply is not None:
+            x.reply(reply)
+        else:
+            self._then(x, x.context)
+
+    def _failed(self, x: ActiveExchange, error: Exception) -> None:
+        log.error("response step failed in %r", x, exc_info=error)
+        self._go_beyond(x, None)
+
+
+def _send(x: ActiveExchange, reply: Reply) -> None:
+    body, block = b"" if x.method == b"HEAD" else reply.body, x.response.block  # type: ignore[union-attr]
+    if x.status != reply.status or x.answer_changed:
+        block, body = responses.other(x, reply.status) or (block, body)
+    x.response_bytes = len(body)
+    x.down.head(b"", block, len(body), body, True)
+    x.complete()
+
+
+def failed(x: ActiveExchange, error: Exception) -> None:
+    """A bug of ours in the life of an exchange."""
+    if isinstance(error, Gone) and (x.ended or x.replied):
+        return  # a step was told that it waits for nothing
+    log.error("internal error in %r", x, exc_info=error)
+    if not x.ended:
+        x.give_up("InternalError", repr(error))
+
+
+def give_up(x: ActiveExchange, reason: str, detail: str = "") -> None:
+    """End an exchange that cannot go on: with an answer, or, when a part of a response is out, by breaking off. Only a
+    carrier that breaks off tells the client that the rest is missing, and the endpoint that it has not seen all."""
+    if x.replied:
+        if x.grpc is not None and reason == "RequestDeadline" and grpc_calls.cut(x):
+            return
+        down = x.down
+        x.abandon(reason)
+        down.reset(reason)
+    else:
+        x.reply(made(reason, detail))

@@ -1,0 +1,216 @@
+"""The content of a request on its way upstream, and how fast its client is read.
+
+It flows as it comes. It is held (`x.body`) until there is an upstream carrier to take it, between two tries, and for
+steps that wait for it. These are methods of the exchange.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.http.body import Body
+from dataplane.http.grpc import UNREAD, Call
+from dataplane.proxy import grpc_calls, responses
+from dataplane.proxy.deadlines import NEVER
+from dataplane.proxy.request_stages import DROPPING
+from dataplane.proxy.tunnel import client_ended
+
+if TYPE_CHECKING:
+    from dataplane.proxy.exchange import ActiveExchange
+
+HELD, UPSTREAM = 1, 2
+"""Reasons not to read the client, as bits of `x.paused`: enough of the content is held; the endpoint takes no more."""
+
+
+def expect(x: ActiveExchange, length: int, kind: int = UNREAD) -> None:
+    """As `carriers.Carried.expect`."""
+    x.has_body = True
+    x.request_done = False
+    x.length = length
+    x.inlet = None
+    x.expects = False
+    x.trailers = b""
+    x.claimed = 0
+    x.body = Body(x.context.make_future, x.pace, None if length < 0 else length)
+    if kind == UNREAD:
+        if b"application/grpc" in x.request.low:
+            grpc_calls.recognise(x)
+    elif kind:
+        x.grpc = Call(kind)
+
+
+def downstream_whole(x: ActiveExchange, data: bytes) -> None:
+    """As `carriers.Carried.downstream_whole`."""
+    x.body_bytes = len(data)
+    x.request_done = True
+    x.paused = HELD
+    x.body.fill(data)  # type: ignore[union-attr]  # it is expected
+
+
+def downstream_content(x: ActiveExchange, data: bytes, end: bool) -> None:
+    """As `carriers.Carried.downstream_content`."""
+    x.body_bytes += len(data)
+    if x.tunnel:
+        if x.up is not None:
+            x.up.content(data, end)
+        if end:
+            client_ended(x)
+        return
+    if x.inlet is not None:
+        x.inlet.received(x, data, end)
+        return
+    onward(x, data, end)
+
+
+def onward(x: ActiveExchange, data: bytes, end: bool) -> None:
+    """Content on its way upstream, behind the last stage."""
+    if end:
+        x.request_done = True
+    body = x.body
+    if body is not None:
+        if data:
+            body.push(data)
+        if end:
+            body.end()
+    elif x.up is not None:
+        x.first = None  # too much was sent to send it all again
+        if x.copy is not None:
+            x.copy.sent(data, end)
+        x.up.content(data, end)
+
+
+def downstream_trailers(x: ActiveExchange, lines: bytes) -> None:
+    """As `carriers.Carried.downstream_trailers`."""
+    x.trailers = lines
+    lines = passing_trailers(x)
+    if not lines or x.body is not None or x.up is None:
+        downstream_content(x, b"", True)
+        return
+    x.request_done = True
+    x.first = None
+    if x.copy is not None:
+        x.copy.sent(b"", True)
+    x.up.trailers(lines)
+
+
+def passing_trailers(x: ActiveExchange) -> bytes:
+    """Those of the request that pass: none where steps act on requests. They see no trailers, and who reads a trailer
+    as a header must not take a client's for one that a step writes, or takes away (RFC 9110 6.5.1)."""
+    trailers = x.trailers
+    if trailers and (x.inlet is not None or any(chain.request is not None for _, chain in responses.chains_of(x))):
+        return b""
+    return trailers
+
+
+def take(x: ActiveExchange) -> tuple[bytes, bool]:
+    """(what is held of the body, whether it is the last of it); from now on it flows. Asked for when there is an
+    upstream carrier for it."""
+    if x.expects:
+        invite(x)
+    done = x.request_done or x.inlet is DROPPING
+    body, x.body = x.body, None
+    if x.claimed and x.held is None:  # too large for the step that waited: nobody keeps it
+        x.unclaim()
+    data = b"" if body is None else body.pour()
+    if x.paused:
+        _resume(x, HELD)
+    if x.copy is not None:  # an earlier try may have taken the beginning
+        data = x.copy.again(data, done)
+    return data, done
+
+
+def replace_body(x: ActiveExchange, data: bytes) -> None:
+    """Make `data` the content that goes upstream, whatever content the request has. For request steps: nothing is sent
+    by then. Headers that describe the old content are the step's to take out (`http/body.DESCRIBING`)."""
+    x.held = data
+    if not x.has_body and not data:
+        return
+    head = x.request
+    for name in (b"content-length", b"trailer"):
+        head.remove(name)
+    head.append(b"content-length: %d\r\n" % len(data))
+    if not x.has_body:
+        x.has_body = True
+        x.claimed = 0
+        x.inlet = None
+    x.length = len(data)
+    if x.inlet is not None:
+        x.inlet.leave(x)
+    x.inlet = None if x.request_done else DROPPING
+    x.trailers = b""
+    x.expects = False  # for nobody waits for it
+    x.body = Body.of(data, x.context.make_future, x.pace)
+    x.pace()
+
+
+def hold(x: ActiveExchange) -> None:
+    """Between two tries nobody takes the content: hold what comes of it until `take` is asked again."""
+    _resume(x, UPSTREAM)
+    if x.body is None and not x.request_done:
+        x.body = Body(x.context.make_future, x.pace)
+
+
+def pace(x: ActiveExchange) -> None:
+    """Stop reading while more is held than anybody asked for; ask for the content when a step waits for it."""
+    body = x.body
+    if body is not None and body.wanted:
+        _claim(x, body)
+    if body is not None and body.held >= max(x.down.may_hold, body.wanted):
+        _pause(x, HELD)
+    elif x.paused:
+        _resume(x, HELD)
+
+
+def _claim(x: ActiveExchange, body: Body) -> None:
+    """A step waits for the body: ask for it, take room for what has come, and begin its time."""
+    context = x.context
+    if x.expects:
+        invite(x)
+    more = body.held - x.claimed
+    if more > 0:
+        if context.room.take(more):
+            x.claimed += more
+        else:
+            body.crowded = True
+    if body.due == NEVER and not body.complete:
+        body.due = context.clock() + context.limits.body_timeout
+        x.down.arm(body.due)
+
+
+def invite(x: ActiveExchange) -> None:
+    """Answer `expect: 100-continue` (RFC 9110 10.1.1), unless the client has begun to send already."""
+    x.expects = False
+    if not x.body_bytes and not x.request_done:
+        x.down.invite()
+
+
+# --- flow control towards the client's sending
+
+
+def upstream_blocked(x: ActiveExchange) -> None:
+    """As `carriers.Consumer.upstream_blocked`."""
+    _pause(x, UPSTREAM)
+
+
+def upstream_drained(x: ActiveExchange) -> None:
+    """As `carriers.Consumer.upstream_drained`."""
+    _resume(x, UPSTREAM)
+
+
+def _pause(x: ActiveExchange, why: int) -> None:
+    if not x.paused:
+        if not x.has_body or x.inlet is None:
+            x.down.pause()
+        else:
+            x.inlet.pause(x)
+    x.paused |= why
+
+
+def _resume(x: ActiveExchange, why: int) -> None:
+    if x.paused & why:
+        x.paused &= ~why
+        if not x.paused:
+            if not x.has_body or x.inlet is None:
+                x.down.resume()
+            else:
+                x.inlet.resume(x)

@@ -1,0 +1,123 @@
+"""Stages on the content of a request: between its client and the held body, or the upstream carrier.
+
+What has come by the time that a stage is installed goes through it at once, and what comes later as it comes, also
+while request steps wait: they see what left the stages so far. Retries and mirrors keep what left the last one, for
+they stand behind it (`proxy/request_body`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from dataplane.http.body import Body
+from dataplane.http.messages import UNKNOWN
+from dataplane.proxy.stages import Row, strip
+from dataplane.streams import DESCRIBED
+
+if TYPE_CHECKING:
+    from dataplane.exchange import StreamHook
+    from dataplane.proxy.exchange import ActiveExchange
+
+
+class Inlet(Protocol):
+    """Who takes a request's content in place of the body and the upstream carrier (`Exchange.inlet`)."""
+
+    def received(self, x: ActiveExchange, data: bytes, end: bool) -> None: ...
+
+    def pause(self, x: ActiveExchange) -> None: ...
+
+    def resume(self, x: ActiveExchange) -> None: ...
+
+    def leave(self, x: ActiveExchange) -> None:
+        """The request's content is for nobody any more."""
+
+
+class _Dropping:
+    """A step made another body before the request's own had come whole: what still comes of that is not used."""
+
+    __slots__ = ()
+
+    def received(self, x: ActiveExchange, data: bytes, end: bool) -> None:
+        if end:
+            x.request_done = True
+
+    def pause(self, x: ActiveExchange) -> None:
+        x.down.pause()
+
+    def resume(self, x: ActiveExchange) -> None:
+        x.down.resume()
+
+    def leave(self, x: ActiveExchange) -> None:
+        """It holds nothing."""
+
+
+DROPPING: Final = _Dropping()
+
+
+class RequestStages(Row):
+    """From the client to `request_body.onward`."""
+
+    __slots__ = ()
+
+    # --- as `Inlet`
+
+    def received(self, x: ActiveExchange, data: bytes, end: bool) -> None:
+        if end:
+            x.expects = False
+        self.take(data, end)
+
+    def pause(self, x: ActiveExchange) -> None:
+        self.block()
+
+    def resume(self, x: ActiveExchange) -> None:
+        self.unblock()
+
+    def leave(self, x: ActiveExchange) -> None:
+        self.cancel()
+
+    # --- as `Row`
+
+    def give(self, data: bytes, end: bool) -> None:
+        self.x.onward(data, end)
+
+    def drop_source(self) -> None:
+        self.resume_source()  # it is read to its end, so that the connection can be used again
+
+    def pause_outside(self) -> None:
+        self.x.down.pause()
+
+    def resume_outside(self) -> None:
+        self.x.down.resume()
+
+    def took_over(self, is_paused: bool) -> None:
+        """The client's pace is its own from now on."""
+        self._source_is_paused = is_paused
+
+
+def stream_request(x: ActiveExchange, hook: StreamHook) -> None:
+    """As `Exchange.stream_request`."""
+    body = x.body
+    if not x.has_body or body is None:
+        return
+    known = x.inlet
+    row = known if isinstance(known, RequestStages) else RequestStages(x)
+    place = row.add(hook)
+    if place is None:
+        return
+    strip(x.request, DESCRIBED)
+    x.length = UNKNOWN
+    if x.expects:
+        x.invite()
+    if x.claimed:
+        x.unclaim()
+    was_paused, x.paused = bool(x.paused), 0
+    if row is not known:
+        row.took_over(was_paused)
+    x.held = None
+    x.inlet = row
+    data, done = body.take(), body.complete
+    body.leave()
+    x.body = Body(x.context.make_future, x.pace)
+    x.request_done = False
+    row.install(place, data, done)
+    x.pace()

@@ -1,0 +1,140 @@
+"""What an endpoint answers, on its way to the client: each part as the upstream carrier reports it.
+
+Without response steps it passes to the downstream carrier at once. Responses that wait for steps are in
+`held_responses`, what follows a 101 in `tunnel`, our own answers in `own_answers`. These are methods of the exchange.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.http.heads import Head
+from dataplane.http.statuses import SWITCHING
+from dataplane.proxy import attempts, grpc_calls, held_responses, tunnel
+from dataplane.proxy.deadlines import NEVER
+from dataplane.upstream import balance
+
+if TYPE_CHECKING:
+    from dataplane.http.messages import ResponseHead
+    from dataplane.proxy.exchange import ActiveExchange
+
+
+def upstream_head(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
+    """As `carriers.Consumer.upstream_head`."""
+    endpoint = x.endpoint
+    if x.leased:
+        x.leased = False
+        endpoint.pending -= 1  # type: ignore[union-attr]  # it was leased
+        x.attempt_deadline = NEVER
+    if end:
+        x.up = None  # the carrier has given it back
+    retries = x.retries
+    if retries is not None and attempts.refuses(x, head):
+        return  # it is tried again
+    if x.grpc is not None:
+        grpc_calls.begins(x.grpc, head, end)
+    if x.first is not None:
+        x.first = None
+        if not x.attempt and endpoint is not None:  # sent in one piece: the client's own pace is not in the figure
+            balance.observe(endpoint, x.context.clock() - x.started)
+    status = x.status = head.status
+    down = x.down
+    if not end and down.is_blocked:
+        x.up.pause()  # type: ignore[union-attr]  # it has more to say
+    if status == SWITCHING:
+        if tunnel.is_wanted(x, head):
+            x.response = Head(head.block, head.low)
+            held_responses.respond(x, head, first, end)
+        return
+    route, target, gateway = x.policies.chain.response, x.target_plan.chain.response, x.listener.chain.response
+    undecided = retries is not None and not retries.decided
+    if route is None and target is None and gateway is None and not undecided:
+        plan = x.listener.access_log
+        if plan is not None and plan.reads_headers:
+            x.response = Head(head.block, head.low)
+        x.replied = True
+        x.response_bytes = len(first)
+        down.head(head.line, head.block, head.length, first, end)
+        if end:
+            x.complete()
+        elif head.length < 0 and x.up is not None and x.grpc is None:  # a call's trailers are looked at
+            down.join(x.up)
+        return
+    x.response = Head(head.block, head.low)
+    reads = x.policies.chain.response_body or x.target_plan.chain.response_body or x.listener.chain.response_body
+    if reads or undecided:
+        held_responses.hold(x, head, first, end)
+    else:
+        held_responses.respond(x, head, first, end)
+
+
+def upstream_interim(x: ActiveExchange, head: ResponseHead) -> None:
+    """As `carriers.Consumer.upstream_interim`."""
+    x.down.interim(head.line, head.block)
+
+
+def upstream_content(x: ActiveExchange, data: bytes, end: bool) -> None:
+    """As `carriers.Consumer.upstream_content`."""
+    if x.late is not None:
+        held_responses.keep(x, x.late, data, end)
+        return
+    x.response_bytes += len(data)
+    if end and x.tunnel:
+        if data:
+            x.down.content(data, False)
+        tunnel.endpoint_ended(x)
+        return
+    x.down.content(data, end)
+    if end:
+        x.complete()
+
+
+def upstream_trailers(x: ActiveExchange, lines: bytes) -> None:
+    """As `carriers.Consumer.upstream_trailers`."""
+    grpc_calls.ended(x, lines)
+    late = x.late
+    if late is not None:
+        late.trailers = lines
+        if late.stages is not None:
+            late.stages.trailers = lines
+        held_responses.keep(x, late, b"", True)
+        return
+    x.down.trailers(lines)
+    x.complete()
+
+
+def upstream_lost(x: ActiveExchange, cause: str, stale: bool) -> None:
+    """As `carriers.Consumer.upstream_lost`."""
+    if x.late is not None:
+        if x.waiting is not None and not x.late.is_growing and not x.replied:
+            x.waiting.cancel()  # its steps
+        held_responses.drop(x)
+    if x.tunnel and cause == "closed":  # in good order: so goes the client's side, once it has what is here
+        x.complete()
+    elif x.replied:
+        x.up = None
+        x.give_up("UpstreamFailed")
+    else:
+        attempts.lost(x, cause, stale)
+
+
+# --- flow control towards the endpoint's sending
+
+
+def downstream_blocked(x: ActiveExchange) -> None:
+    """As `carriers.Carried.downstream_blocked`."""
+    late = x.late
+    if late is not None and late.stages is not None:
+        late.stages.block()
+    elif x.up is not None and (late is None or not late.is_growing):
+        x.up.pause()
+
+
+def downstream_drained(x: ActiveExchange) -> None:
+    """As `carriers.Carried.downstream_drained`."""
+    late = x.late
+    if late is None:
+        if x.up is not None:
+            x.up.resume()
+    elif late.stages is not None and x.replied:
+        late.stages.unblock()

@@ -1,0 +1,236 @@
+"""Stages on the content of a response: between its upstream, or an answer that is here whole, and the client.
+
+They are installed by response steps, each as soon as its step's turn has come, and stand in `Late` from then to the
+end of the response. Until the head leaves, what left the last of them is gathered, a little of it. A body that is held
+for a step passes a stage as a whole: the steps outside read what came out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Final
+
+from dataplane.chain.filter import BUFFER_LIMIT
+from dataplane.http.body import TooLarge, gather
+from dataplane.http.messages import UNKNOWN
+from dataplane.http.statuses import BODILESS, RESET_CONTENT, SWITCHING
+from dataplane.proxy import responses
+from dataplane.proxy.held_responses import Late
+from dataplane.proxy.stages import Row, strip
+from dataplane.streams import DESCRIBED
+from dataplane.upstream import lease
+
+if TYPE_CHECKING:
+    from dataplane.chain.filter import Future
+    from dataplane.exchange import StreamHook
+    from dataplane.proxy.exchange import ActiveExchange
+
+BUG: Final = "InternalError"
+"""Reason of the answer to a bug of ours. No stage sees it: the bug may be a stage's."""
+
+
+class ResponseStages(Row):
+    """From the upstream to the client."""
+
+    __slots__ = ("_is_out", "_pieces", "_size", "ended", "trailers")
+
+    def __init__(self, x: ActiveExchange) -> None:
+        super().__init__(x)
+        self._pieces: list[bytes] = []
+        """What left the last stage before the head did."""
+        self._size = 0
+        self._is_out = False
+        """The head has left."""
+        self.ended = False
+        self.trailers = b""
+
+    def begin(self, line: bytes, block: bytes, first: bytes, end: bool) -> None:
+        """The response steps have run: send the head, and all that has left the last stage. `first`: what there is of
+        the content that no stage has seen yet."""
+        x = self.x
+        self.take(first, end)
+        if self.is_over:  # a stage failed
+            return
+        x.replied = self._is_out = True
+        data, down = self.taken(), x.down
+        x.response_bytes = len(data)
+        if self.ended:
+            if self.trailers:
+                down.head(line, block, UNKNOWN, data, False)
+                down.trailers(self.trailers)
+            else:
+                block += b"content-length: %d\r\n" % len(data)
+                down.head(line, block, len(data), data, True)
+            self._complete()
+            return
+        down.head(line, block, UNKNOWN, data, False)
+        if self.is_over:
+            return
+        if down.is_blocked:
+            self.block()
+        else:
+            self.unblock()
+        if not self._source_is_paused:  # it may have been stopped before there were stages
+            self.resume_outside()
+
+    def taken(self) -> bytes:
+        """What was gathered, removed."""
+        pieces, self._pieces = self._pieces, []
+        self._size = 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _complete(self) -> None:
+        x = self.x
+        x.late = None
+        self.cancel()
+        x.complete()
+
+    # --- as `Row`
+
+    def give(self, data: bytes, end: bool) -> None:
+        x = self.x
+        if not self._is_out:
+            self._gather(data, end)
+            return
+        x.response_bytes += len(data)
+        if not end:
+            x.down.content(data, False)
+            return
+        if self.trailers:
+            if data:
+                x.down.content(data, False)
+            x.down.trailers(self.trailers)
+        else:
+            x.down.content(data, True)
+        self._complete()
+
+    def _gather(self, data: bytes, end: bool) -> None:
+        if data:
+            gather(self._pieces, data)
+            self._size += len(data)
+        self.ended = end
+        if self._size >= self.x.context.limits.held_body:
+            self.block()
+
+    def drop_source(self) -> None:
+        lease.release(self.x)
+
+    def pause_outside(self) -> None:
+        if self.x.up is not None:
+            self.x.up.pause()
+
+    def resume_outside(self) -> None:
+        if self.x.up is not None:
+            self.x.up.resume()
+
+
+class WholeBody(Row):
+    """One stage that a held body passes. Its source is here already."""
+
+    __slots__ = ("_done", "_error", "_limit", "_pieces", "_size", "ended", "is_too_large")
+
+    def __init__(self, x: ActiveExchange, limit: int) -> None:
+        super().__init__(x)
+        self._limit = limit
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._error: Exception | None = None
+        self._done: Future | None = None
+        self.ended = self.is_too_large = False
+
+    def give(self, data: bytes, end: bool) -> None:
+        if data:
+            gather(self._pieces, data)
+            self._size += len(data)
+        if self._size > self._limit:
+            self._pieces.clear()
+            self.is_too_large = True
+        if end or self.is_too_large:
+            self.ended = True
+            self._wake()
+
+    def fail(self, error: Exception) -> None:
+        """Whoever installs the stage raises it."""
+        if self._error is None and not self.is_over:
+            self._error = error
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._done is not None and not self._done.done():
+            self._done.set_result(None)
+
+    async def wait(self) -> None:
+        """Until the stage has given its end; then as `settle`."""
+        try:
+            if not self.is_settled:
+                self._done = self.x.context.make_future()
+                await self._done
+            self.settle()
+        finally:
+            self.cancel()
+
+    @property
+    def is_settled(self) -> bool:
+        return self.ended or self._error is not None
+
+    def settle(self) -> None:
+        """What came out is the body now. Raises `TooLarge`, and what the stage raised."""
+        x, error = self.x, self._error
+        self.cancel()
+        if error is not None:
+            self._error = None
+            raise error
+        if self.is_too_large:
+            raise TooLarge
+        x.answer_body, x.answer_changed = b"".join(self._pieces), True
+
+    def drop_source(self) -> None:
+        """It has come already."""
+
+    pause_outside = resume_outside = drop_source
+
+
+def stream_response(x: ActiveExchange, hook: StreamHook) -> Awaitable[None] | None:
+    """As `Exchange.stream_response`."""
+    head = x.response
+    if head is None or x.status == SWITCHING or x.reason == BUG:
+        return None
+    if x.method == b"HEAD" or x.status in BODILESS or x.status == RESET_CONTENT:
+        strip(head, DESCRIBED)  # there is no content, but what its head would say
+        return None
+    if x.answer_body is not None:
+        return _whole(x, hook, x.answer_body)
+    late = x.late
+    row = late.stages if late is not None else None
+    if row is None:
+        row = ResponseStages(x)
+    place = row.add(hook)
+    if place is None:
+        return None
+    strip(head, DESCRIBED)
+    if late is None:
+        late = x.late = Late(None)
+    if late.stages is None:
+        late.stages = row
+        row.trailers = late.trailers
+        data, ended, late.ended = late.take(), late.ended, False
+        if x.up is not None:
+            x.up.resume()  # it was stopped while steps waited
+    else:
+        data, ended, row.ended = row.taken(), row.ended, False
+    row.install(place, data, ended)
+    return None
+
+
+def _whole(x: ActiveExchange, hook: StreamHook, body: bytes) -> Awaitable[None] | None:
+    row = WholeBody(x, max(2 * len(body), responses.most_held(x), BUFFER_LIMIT))
+    place = row.add(hook)
+    if place is None:
+        return None
+    assert x.response is not None  # the caller has looked
+    strip(x.response, DESCRIBED)
+    place.take(body, True)
+    if not row.is_settled:
+        return row.wait()
+    row.settle()
+    return None

@@ -1,0 +1,68 @@
+"""An exchange that was switched to another protocol: bytes pass both ways as they are (RFC 9110 section 7.8).
+
+It begins with a 101 that the client asked for, whose head passes the response steps as any other. From then on the two
+carriers live as long as both sides like, without deadline; each direction ends by itself, and when both have the
+exchange is over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.chain.replies import made
+from dataplane.http.heads import Head
+
+if TYPE_CHECKING:
+    from dataplane.http.messages import ResponseHead
+    from dataplane.proxy.exchange import ActiveExchange
+
+
+ACCEPT = b"sec-websocket-accept"
+"""What the client holds against the key that it sent (RFC 6455 4.1): no step's to change."""
+
+OPEN, CLIENT_ENDED, ENDPOINT_ENDED = 1, 2, 4
+"""Bits of `x.tunnel`."""
+
+
+def is_wanted(x: ActiveExchange, head: ResponseHead) -> bool:
+    """Whether the endpoint switches to what the client asked for; if not, the exchange is answered."""
+    if x.upgrade and head.upgrade.lower() == x.upgrade.lower():
+        return True
+    x.reply(made("UpgradeFailed", f"upstream switched to {head.upgrade!r}"))
+    return False
+
+
+def switch(x: ActiveExchange, head: ResponseHead, first: bytes) -> None:
+    """The response steps have run on the head of the 101: pass it on, and from now on bytes."""
+    answer = x.response
+    assert answer is not None  # a 101 always has one
+    accept = Head(head.block, head.low).get(ACCEPT)
+    if answer.get(ACCEPT) != accept:
+        answer.remove(ACCEPT)
+        if accept is not None:
+            answer.add(ACCEPT, accept)
+    x.replied = True
+    x.deadline = float("inf")
+    if x.has_body and x.inlet is not None:
+        x.inlet.leave(x)
+        x.inlet = None
+    x.tunnel = OPEN
+    x.upgrade = head.upgrade
+    x.response_bytes = len(first)
+    x.down.switch(head.line, answer.block, first)
+
+
+def client_ended(x: ActiveExchange) -> None:
+    """The client sends no more; the endpoint may."""
+    x.tunnel |= CLIENT_ENDED
+    if x.tunnel & ENDPOINT_ENDED:
+        x.complete()
+
+
+def endpoint_ended(x: ActiveExchange) -> None:
+    """The endpoint sends no more; the client may. When neither does, nothing else would end the exchange."""
+    x.tunnel |= ENDPOINT_ENDED
+    if x.tunnel & CLIENT_ENDED:
+        x.complete()
+    else:
+        x.down.content(b"", True)

@@ -1,0 +1,34 @@
+"""What the exchanges of one worker hold now, as numbers: for the dump, and for whoever looks for leaks.
+
+When its clients are gone and what they asked for has ended, everything but `upstream_idle` is 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataplane.proxy.context import Context
+
+
+def usage(context: Context) -> dict[str, int]:
+    """Connections and exchanges are counts, `held_bytes` and `mirrored_bytes` bytes of bodies.
+
+    `pending`: requests and calls that an endpoint has not answered yet. `upstream_streams`: of HTTP/2 connections;
+    `upstream_waiting`: requests that wait for one.
+    """
+    endpoints = context.leases.connector.endpoints
+    shared = [endpoint.shared for endpoint in endpoints if endpoint.shared is not None]
+    idle = sum(len(endpoint.idle) for endpoint in endpoints) + sum(each.idle for each in shared)
+    return {
+        "connections": len(context.connections),
+        "exchanges": context.recorder.active,
+        "upstream_in_use": context.recorder.upstream_open() - idle,
+        "upstream_idle": idle,
+        "upstream_streams": sum(each.streams for each in shared),
+        "upstream_waiting": sum(each.waiting for each in shared),
+        "pending": sum(endpoint.pending for endpoint in endpoints),
+        "held_bytes": context.room.held,
+        "mirrors": context.mirrors.count,
+        "mirrored_bytes": context.mirrors.bytes,
+    }

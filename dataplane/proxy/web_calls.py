@@ -1,0 +1,139 @@
+"""gRPC-Web toward an endpoint of gRPC: between an exchange and its upstream carrier, so that neither notices.
+
+To the exchange it is the carrier, to the carrier the consumer. Steps, log, retries and mirrors see the call as its
+client speaks; each try is translated anew. A response that is no gRPC passes as it is.
+Source: gRPC's document PROTOCOL-WEB.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from typing import TYPE_CHECKING
+
+from dataplane.http import grpc
+from dataplane.http.grpc_web import Decoder, Malformed, trailer_message
+from dataplane.http.heads import Head
+from dataplane.http.messages import UNKNOWN, ResponseHead
+from dataplane.proxy import grpc_calls
+
+if TYPE_CHECKING:
+    from dataplane.carriers import Consumer, Sleeper, Upstream
+    from dataplane.proxy.exchange import ActiveExchange
+
+
+class WebCall:
+    """One try of one call: `carriers.Upstream` and `carriers.Consumer`. `up` carries it onward."""
+
+    __slots__ = ("_decoder", "_is_text", "_translates", "_up", "_x", "length", "method", "target")
+
+    is_shared = True
+    upgrade = b""
+    takes_trailers = True
+
+    def __init__(self, x: ActiveExchange, up: Upstream) -> None:
+        assert x.grpc is not None  # whoever makes this has looked
+        self._x = x
+        self._up = up
+        self._is_text = x.grpc.kind == grpc.WEB_TEXT
+        self._decoder = Decoder() if self._is_text else None
+        self._translates = False
+        """The response is gRPC's."""
+        self.method, self.target, self.length = x.method, x.target, UNKNOWN if self._is_text else x.length
+
+    # --- from the exchange (`carriers.Upstream`)
+
+    @property
+    def never_indexed(self) -> frozenset[bytes]:
+        return self._x.never_indexed
+
+    def begin(self, consumer: Consumer, block: bytes, first: bytes, end: bool) -> None:
+        head = Head(block)
+        value = head.get(b"content-type") or b""
+        head.set(b"content-type", b"application/grpc" + _suffix(value))
+        if self._is_text:
+            head.remove(b"content-length")
+        data = self._decoded(first, end)
+        if data is not None:
+            self._up.begin(self, head.block, data, end)
+
+    def content(self, data: bytes, end: bool) -> None:
+        decoded = self._decoded(data, end)
+        if decoded or (decoded is not None and end):
+            self._up.content(decoded, end)
+
+    def trailers(self, lines: bytes) -> None:
+        """A call has none in this direction."""
+        self.content(b"", True)
+
+    def pause(self) -> None:
+        self._up.pause()
+
+    def resume(self) -> None:
+        self._up.resume()
+
+    def reset(self) -> None:
+        self._up.reset()
+
+    def discard(self) -> Sleeper | None:
+        return self._up.discard()
+
+    def _decoded(self, data: bytes, end: bool) -> bytes | None:
+        """None: it was malformed, and the call is over."""
+        if self._decoder is None:
+            return data
+        try:
+            return self._decoder.content(data, end)
+        except Malformed as error:
+            self._x.give_up("BadRequest", str(error))
+            return None
+
+    # --- from the carrier (`carriers.Consumer`)
+
+    def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        made = Head(head.block, head.low)
+        value = made.get(b"content-type") or b""
+        self._translates = grpc.kind(value) == grpc.GRPC
+        if not self._translates:
+            self._x.upstream_head(head, first, end)
+            return
+        media = b"application/grpc-web-text" if self._is_text else b"application/grpc-web"
+        made.set(b"content-type", media + _suffix(value))
+        made.remove(b"content-length")
+        length = UNKNOWN
+        if end and not first:  # the head is the trailers, as it may be for these clients, too
+            made.append(b"content-length: 0\r\n")
+            length = 0
+        translated = ResponseHead(head.status, head.line, made.block, made.low, length)
+        self._x.upstream_head(translated, self._encoded(first), end)
+
+    def upstream_interim(self, head: ResponseHead) -> None:
+        self._x.upstream_interim(head)
+
+    def upstream_content(self, data: bytes, end: bool) -> None:
+        self._x.upstream_content(self._encoded(data), end)
+
+    def upstream_trailers(self, lines: bytes) -> None:
+        if not self._translates:
+            self._x.upstream_trailers(lines)
+            return
+        grpc_calls.ended(self._x, lines)
+        self._x.upstream_content(self._encoded(trailer_message(lines)), True)
+
+    def upstream_lost(self, cause: str, stale: bool) -> None:
+        self._x.upstream_lost(cause, stale)
+
+    def upstream_blocked(self) -> None:
+        self._x.upstream_blocked()
+
+    def upstream_drained(self) -> None:
+        self._x.upstream_drained()
+
+    def _encoded(self, data: bytes) -> bytes:
+        """Each piece with its own padding, as PROTOCOL-WEB allows: a message must not wait for the next one."""
+        return b2a_base64(data, newline=False) if self._translates and self._is_text else data
+
+
+def _suffix(content_type: bytes) -> bytes:
+    """What stands behind the media type: "+proto" and the like, or b""."""
+    _, plus, suffix = content_type.partition(b";")[0].strip().partition(b"+")
+    return plus + suffix

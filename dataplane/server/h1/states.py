@@ -1,0 +1,12 @@
+"""What a downstream connection is doing, and why it may not be reading: words that the files of this room share."""
+
+from __future__ import annotations
+
+READ_HEAD, READ_BODY, WAIT, TUNNELLING, LINGER, CLOSED = range(6)
+"""What the next byte from the client is: of a head; of a body; of the next request (kept); of a tunnel; unwanted."""
+
+PIPELINED, EXCHANGE = 1, 2
+"""Reasons to stop reading from the client, as bits: enough of the next requests is here; the exchange asked."""
+
+PLAIN, ENCODED, JOINED = range(3)
+"""How the content of the response leaves: as it is given; in chunks of ours; in chunks of the endpoint's."""

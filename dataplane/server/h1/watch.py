@@ -1,0 +1,112 @@
+"""How long a downstream connection waits, and for whom: for a head, for an exchange with a deadline, for a peer that
+stands still.
+
+A connection asks to be woken (`arm`) at the earliest moment that concerns it, looks then at what is due, and asks for
+the next. While bytes come and go nothing of this runs, but for requests that have a deadline of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.proxy.deadlines import NEVER, STEP
+from dataplane.proxy.request_body import HELD, UPSTREAM
+from dataplane.server.h1.states import CLOSED, LINGER, READ_BODY, READ_HEAD, TUNNELLING
+
+if TYPE_CHECKING:
+    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.server.h1.connection import Connection
+
+
+def arm(down: Connection, moment: float) -> None:
+    """Be woken at `moment`, unless that is going to happen earlier anyway."""
+    if moment < down.due:
+        down.due = moment
+        down.context.deadlines.wake_at(moment, down)
+
+
+def wake(down: Connection, now: float) -> None:
+    """A moment is here that was asked for."""
+    if now + STEP < down.due:  # asked for before an earlier moment was, or closed meanwhile
+        return
+    down.due = NEVER
+    x = down.exchange
+    if x is not None:
+        _look(down, x, now)
+    elif down.state == READ_HEAD:
+        _wait_for_head(down, now)
+    elif down.state in (LINGER, CLOSED):
+        _wait_for_close(down, now)
+
+
+def _look(down: Connection, x: ActiveExchange, now: float) -> None:
+    """Whether the exchange under way may go on."""
+    due = x.wake(now)
+    if down.exchange is not x:  # it ended; the next one asks for itself
+        return
+    if _has_left(down, x, now):
+        down.transport.abort()
+        if down.exchange is x:  # nobody will tell: the transport was closing
+            down.exchange = None
+            x.downstream_gone("ClientGone")
+    elif _stands_still(down, x, now):
+        x.give_up("UpstreamTimeout" if x.paused & UPSTREAM else "RequestTimeout")
+    else:
+        _look_again(down, x, now, due)
+
+
+def _look_again(down: Connection, x: ActiveExchange, now: float, due: float) -> None:
+    """Be woken for the next deadline, or to see whether bytes still come and go."""
+    progress = (x, x.body_bytes + x.response_bytes)
+    if progress != down.progress or now >= down.progress_due:
+        down.progress, down.progress_due = progress, now + down.context.limits.idle_timeout
+    down.arm(min(due, down.progress_due, down.quiet_due))
+
+
+def _stands_still(down: Connection, x: ActiveExchange, now: float) -> bool:
+    """Whether an idle timeout went by while somebody who has to send or to read did not."""
+    if now < down.progress_due:  # it was another deadline that was asked for
+        return False
+    waits = down.is_blocked or (down.state == READ_BODY and not x.paused & HELD)
+    return waits and down.progress == (x, x.body_bytes + x.response_bytes)
+
+
+def look_for_bytes(down: Connection, x: ActiveExchange, now: float) -> None:
+    """A client that is gone altogether looks like one that only sends no more, until something is written to it: when
+    nothing is for a while, it is taken for gone, so that a silent endpoint does not hold both for ever."""
+    down.quiet = (x, x.response_bytes)
+    down.quiet_due = now + down.context.limits.half_closed
+    down.arm(down.quiet_due)
+
+
+def _has_left(down: Connection, x: ActiveExchange, now: float) -> bool:
+    if now < down.quiet_due:
+        return False
+    if down.state == TUNNELLING:  # each direction ends by itself; a moment that is over must not be asked for again
+        down.quiet_due = NEVER
+        return False
+    if down.is_blocked or down.quiet != (x, x.response_bytes):
+        look_for_bytes(down, x, now)
+        return False
+    return True
+
+
+def _wait_for_head(down: Connection, now: float) -> None:
+    limits = down.context.limits
+    end = down.idle_since + (limits.header_timeout if down.head_due else limits.idle_timeout)
+    if now < end:
+        down.arm(end)
+    elif down.buffer:
+        down.refuse("RequestTimeout", down.buffer)
+    else:
+        down.transport.abort()  # `close` would wait for a client that does not read
+
+
+def _wait_for_close(down: Connection, now: float) -> None:
+    """What the client has not read in time, it does not get."""
+    limits = down.context.limits
+    end = down.idle_since + (limits.linger if down.state == LINGER else limits.idle_timeout)
+    if now < end:
+        down.arm(end)
+    else:
+        down.transport.abort()

@@ -1,0 +1,357 @@
+"""One downstream HTTP/2 connection: bytes through the codec to streams, and what all streams share.
+
+It reads and writes the socket, makes a carrier and an exchange for each request, and is the only sleeper of its streams
+(`watch`). What frames mean is the codec's to know (`http/h2/connection`, whose laws are cited here), what becomes of a
+request the exchange's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from dataplane.http.h2.connection import Connection as Codec
+from dataplane.http.h2.errors import NO_ERROR
+from dataplane.http.messages import Peer
+from dataplane.net.writes import AT_ONCE
+from dataplane.proxy.deadlines import NEVER
+from dataplane.server.h2 import requests, watch
+from dataplane.server.h2.incoming import DRAIN, HANDLERS
+from dataplane.server.peers import peer_of
+
+if TYPE_CHECKING:
+    from dataplane.http.h2.events import Event
+    from dataplane.http.h2.settings import Settings
+    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.server.h2.stream import StreamCarrier
+    from dataplane.server.plan import ConnectionPlan
+
+OPEN, LINGER, CLOSED = range(3)
+"""LINGER: all is said; what still comes is dropped until the client closes, so that it can read our last words."""
+
+FRAMES = 1000
+REQUESTS = 32
+"""What one connection may cost in one turn of the loop: frames read, requests begun. Counted since it last waited for
+a turn, over however many callbacks; when either is spent the rest waits for the next turn, unread or queued."""
+
+
+class Connection:
+    """asyncio's protocol by shape, and `net.writes.Writer`. `settings` are shared by all connections of a bind."""
+
+    __slots__ = (
+        "__weakref__",
+        "arrived",
+        "bind",
+        "broken",
+        "codec",
+        "context",
+        "drains",
+        "due",
+        "end_due",
+        "frames_left",
+        "given",
+        "head_due",
+        "held_due",
+        "idle_since",
+        "is_gathered",
+        "is_held",
+        "is_settled",
+        "is_stopped",
+        "known",
+        "peer",
+        "requests_left",
+        "state",
+        "transport",
+        "unread",
+        "waits",
+    )
+
+    def __init__(self, plan: ConnectionPlan, settings: Settings) -> None:
+        context = self.context = plan.context
+        self.bind = plan.bind
+        self.transport: Any = None
+        self.codec = Codec(settings, True, context.clock)
+        self.peer = Peer("")
+        self.state = OPEN
+        self.known = requests.NO_MEANING
+        """What was learned from the last head."""
+        self.arrived: deque[StreamCarrier] = deque()
+        """Whose exchanges have not started: behind the events that came with their heads, or in the next turn."""
+        self.broken: list[StreamCarrier] = []
+        """Whose answers could not be said: their exchanges end when the connection is woken."""
+
+        # what goes out
+        self.is_gathered = False
+        """Its flush is asked for."""
+        self.given = 0
+        """Bytes of content since the last flush."""
+        self.is_held = False
+        """The transport takes no more."""
+
+        # a turn's budget
+        self.frames_left = FRAMES
+        self.requests_left = REQUESTS
+        self.waits = False
+        """For the next turn."""
+        self.unread = b""
+        """What came while it waited."""
+        self.is_stopped = False
+        """The socket is not read."""
+
+        # time (`watch`)
+        self.due = NEVER
+        """When it is woken next."""
+        self.is_settled = False
+        """The client's preface and SETTINGS have come, and its acknowledgement of ours."""
+        self.head_due = NEVER
+        """When a frame, or a header block, that has begun has to be here."""
+        self.held_due = NEVER
+        """When a client that reads nothing has had its time."""
+        self.drains = False
+        self.end_due = NEVER
+        """When the next step towards the end is taken, unless the client takes it."""
+        self.idle_since = 0.0
+        """When the last stream ended."""
+
+    # --- life of the connection
+
+    def connection_made(self, transport: Any) -> None:
+        context = self.context
+        transport.set_write_buffer_limits(high=context.limits.write_buffer)
+        context.recorder.connected(self.bind)
+        self._begin(transport, peer_of(transport))
+
+    def take_over(self, transport: Any, peer: Peer, data: bytes) -> None:
+        """As `server.plan.Successor`: counted and limited is it already."""
+        self._begin(transport, peer)
+        transport.set_protocol(self)
+        self.data_received(data)
+
+    def _begin(self, transport: Any, peer: Peer) -> None:
+        context = self.context
+        self.transport, self.peer = transport, peer
+        self.idle_since = context.clock()
+        context.connections.add(self)
+        self.head_due = self.idle_since + context.limits.header_timeout
+        self.arm(self.head_due)
+        self.write_soon()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.context.connections.discard(self)
+        self.context.recorder.disconnected(self.bind)
+        self.state = CLOSED
+        self.due = NEVER
+        self.unread = b""
+        self.end_streams("ClientGone")
+
+    def end_streams(self, reason: str, detail: str = "") -> None:
+        """All exchanges are lost, also those that have not started."""
+        self.arrived.clear()
+        self.end_broken()
+        for stream in list(self.codec.streams.values()):
+            carrier: StreamCarrier | None = stream.owner
+            if carrier is not None:
+                carrier.gone(reason, detail)
+
+    def end_broken(self) -> None:
+        """Those of answers that could not be said."""
+        broken, self.broken = self.broken, []
+        for carrier in broken:
+            self.codec.reset(carrier.stream, NO_ERROR)
+            carrier.gone(carrier.broken)
+
+    def eof_received(self) -> bool:
+        """RFC 9113 has no half-closed connections: nobody could acknowledge what we send."""
+        self.flush()
+        return False
+
+    def drain(self) -> None:
+        """Take no more streams, end when the present ones have (RFC 9113 6.8): GOAWAY says so twice, so that what the
+        client has sent before it heard of it is still served."""
+        if self.drains or self.state != OPEN:
+            return
+        self.drains = True
+        self.codec.announce_drain()
+        self.codec.ping(DRAIN)
+        self.end_due = self.context.clock() + self.context.limits.linger
+        self.arm(self.end_due)
+        self.write_soon()
+
+    def take_no_more(self) -> None:
+        """The second half of a drain."""
+        self.end_due = NEVER
+        self.codec.goaway(NO_ERROR)
+        self.write_soon()
+
+    def hang_up(self) -> None:
+        """All is said: close so that it arrives."""
+        if self.state != OPEN:
+            return
+        self.state = LINGER
+        self._write()
+        limits = self.context.limits
+        if self.transport.is_closing():
+            return
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        if self.is_stopped:
+            self.is_stopped = False
+            self.transport.resume_reading()
+        self.unread = b""
+        self.end_due = self.context.clock() + (limits.idle_timeout if self.is_held else limits.linger)
+        self.arm(self.end_due)
+
+    # --- time
+
+    @property
+    def is_ending(self) -> bool:
+        """All is said."""
+        return self.state == LINGER
+
+    def arm(self, moment: float) -> None:
+        """Be woken at `moment`, unless that is going to happen earlier anyway."""
+        if moment < self.due:
+            self.due = moment
+            self.context.deadlines.wake_at(moment, self)
+
+    wake = watch.wake
+
+    def ended(self, now: float) -> None:
+        """A stream, or its exchange, has ended."""
+        if not self.codec.streams:
+            self.idle_since = now
+        if not self.is_gathered:
+            self.write_soon()
+
+    # --- bytes to the client
+
+    def write_soon(self) -> None:
+        """The codec has something to write, it may be; at the end of the turn it is."""
+        if not self.is_gathered:
+            self.is_gathered = True
+            self.context.writes.add(self)
+
+    def gave(self, size: int) -> None:
+        """Content was given to the codec: what is much is written now, so that the transport can say `stop`."""
+        self.given += size
+        if self.given > AT_ONCE:
+            self._write()
+        if not self.is_gathered:
+            self.write_soon()
+
+    def flush(self) -> None:
+        self.is_gathered = False
+        self._write()
+        codec = self.codec
+        if self.state == OPEN and (codec.failed or (codec.going_away and not codec.streams)):
+            self.hang_up()
+
+    def _write(self) -> None:
+        self.given = 0
+        data = self.codec.take()
+        if data and self.transport is not None and not self.transport.is_closing():
+            self.transport.write(data)
+
+    def pause_writing(self) -> None:
+        """The client reads slower than endpoints send: content waits in the codec (law 6)."""
+        self.is_held = True
+        self.held_due = self.context.clock() + self.context.limits.idle_timeout
+        self.codec.hold(True)
+        for stream in list(self.codec.streams.values()):
+            carrier: StreamCarrier | None = stream.owner
+            if carrier is not None and carrier.exchange is not None and not carrier.is_blocked:
+                carrier.is_blocked = True
+                carrier.exchange.downstream_blocked()
+
+    def resume_writing(self) -> None:
+        self.is_held = False
+        self.held_due = NEVER
+        self._handle(self.codec.hold(False))
+        for stream in list(self.codec.streams.values()):
+            carrier: StreamCarrier | None = stream.owner
+            if carrier is not None and carrier.is_blocked and not stream.waiting:
+                carrier.drained()
+        if not self.waits:
+            self._start()
+        self.write_soon()
+
+    # --- bytes from the client
+
+    def data_received(self, data: bytes) -> None:
+        if self.state != OPEN:
+            return
+        if self.waits:  # the loop reads one ready socket many times in a turn
+            self.unread += data
+            if not self.is_stopped:
+                self.is_stopped = True
+                self.transport.pause_reading()
+            return
+        self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
+        """Read frames as far as this turn's budget goes (law 8), act on them, begin requests."""
+        codec = self.codec
+        before = self.frames_left
+        found = codec.receive(data, before)
+        self.frames_left = codec.unused
+        self._handle(found)
+        watch.look_for_halves(self, self.frames_left == before)
+        self._start()
+        if codec.has_more:
+            self._wait()
+        self.write_soon()
+
+    def _wait(self) -> None:
+        """Give way to others; go on in the next turn."""
+        if not self.waits:
+            self.waits = True
+            self.context.call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self.waits = False
+        self.frames_left, self.requests_left = FRAMES, REQUESTS
+        if self.state != OPEN:
+            return
+        self._start()
+        if self.waits:  # requests alone were more than a turn's
+            return
+        data, self.unread = self.unread, b""
+        if data or self.codec.has_more:
+            self._receive(data)
+        if self.is_stopped and not self.waits and self.state == OPEN:
+            self.is_stopped = False
+            self.transport.resume_reading()
+
+    def _start(self) -> None:
+        """Begin requests that are here; none while the client does not read what is answered to others, for heads of
+        answers know no window."""
+        arrived = self.arrived
+        while arrived and not self.is_held:
+            if not self.requests_left:
+                self._wait()
+                return
+            carrier = arrived.popleft()
+            carrier.is_new = False
+            exchange = carrier.exchange
+            if exchange is not None:
+                self.requests_left -= 1
+                exchange.start()
+
+    def _handle(self, found: list[Event]) -> None:
+        for event in found:
+            HANDLERS[type(event)](self, event)
+
+    # --- for pages and tests
+
+    @property
+    def exchange(self) -> ActiveExchange | None:
+        """One of those under way."""
+        return next(iter(self.exchanges()), None)
+
+    def exchanges(self) -> list[ActiveExchange]:
+        """Those under way."""
+        carriers = [stream.owner for stream in self.codec.streams.values()]
+        return [carrier.exchange for carrier in carriers if carrier is not None and carrier.exchange is not None]
+
+    def __repr__(self) -> str:
+        return f"Connection({self.peer.address}, {self.codec!r})"

@@ -1,0 +1,175 @@
+"""What a downstream HTTP/2 connection does about each event of its codec: requests become exchanges, content goes to
+its stream, losses end what they concern. Functions of (connection, event), by the event's type in `HANDLERS`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from dataplane.chain.replies import made
+from dataplane.http.h2 import events
+from dataplane.http.h2.errors import ENHANCE_YOUR_CALM
+from dataplane.http.heads import Head
+from dataplane.http.upgrades import WEBSOCKET
+from dataplane.proxy.exchange import ActiveExchange
+from dataplane.server.h2 import requests, websocket
+from dataplane.server.h2.stream import StreamCarrier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.http.h2.events import Event
+    from dataplane.server.h2.connection import Connection
+
+log = logging.getLogger("dataplane.server")
+
+DRAIN = b"gw-drain"
+"""The PING whose answer says that the client has seen that we drain."""
+
+VERSION = b"HTTP/2"
+
+
+def _request(connection: Connection, event: events.Request) -> None:
+    stream, head = event.stream, event.head
+    carrier = stream.owner = StreamCarrier(connection, stream)
+    known = connection.known
+    if head is not known.head:
+        learned = requests.read(head, connection.peer, connection.context.limits.max_line, known)
+        if isinstance(learned, str):
+            _refuse(connection, carrier, learned, b"HEAD" if head.method == b"HEAD" else b"-", head.low)
+            return
+        known = connection.known = learned
+    x = _exchange(connection, carrier, known.method, known.target, Head(known.block, known.low))
+    x.path = known.path
+    x.query = known.query
+    x.host = x.asked_host = known.host
+    x.authority = known.authority
+    x.takes_trailers = head.takes_trailers
+    carrier.never_indexed = head.never_indexed
+    if not known.has_id:
+        x.request.append(b"x-request-id: %b\r\n" % connection.context.request_id())
+    if known.upgrade:
+        carrier.upgrade = True
+        carrier.early_end = event.end
+        x.upgrade = known.upgrade
+        if known.upgrade.lower() == WEBSOCKET:
+            x.request.append(websocket.key_line())
+    elif not event.end and known.length:
+        carrier.has_content = True
+        x.expect(known.length, known.grpc)
+        x.expects = known.expects
+    connection.arrived.append(carrier)
+
+
+def _exchange(
+    connection: Connection, carrier: StreamCarrier, method: bytes, target: bytes, head: Head
+) -> ActiveExchange:
+    context = connection.context
+    x = carrier.exchange = ActiveExchange(carrier, method, target, head, context.clock())
+    context.recorder.active += 1
+    x.context = context
+    x.bind = connection.bind
+    peer = x.client = connection.peer
+    x.peer = peer.address
+    x.scheme = peer.scheme
+    x.version = VERSION
+    return x
+
+
+def _refuse(connection: Connection, carrier: StreamCarrier, reason: str, method: bytes, low: bytes) -> None:
+    """Answer a request that is none for us; its content is not looked at. Of its head (`low`) only what says that the
+    client speaks gRPC, and wants a status of gRPC, is kept."""
+    connection.context.recorder.refused(reason)
+    head = Head(b"\r\n", b"\r\n")
+    content_type = Head(low, low).get(b"content-type") if b"application/grpc" in low else None
+    if content_type is not None:
+        head.add(b"content-type", content_type)
+    _exchange(connection, carrier, method, b"-", head).reply(made(reason))
+
+
+def _oversized(connection: Connection, event: events.OversizedRequest) -> None:
+    carrier = event.stream.owner = StreamCarrier(connection, event.stream)
+    _refuse(connection, carrier, "HeadersTooLarge", b"-", event.low)
+
+
+def _content(connection: Connection, event: events.Content) -> None:
+    carrier: StreamCarrier | None = event.stream.owner
+    if carrier is not None:
+        if carrier.is_new:
+            carrier.is_new = False
+            x = carrier.exchange
+            if event.end and event.data and carrier.has_content and x is not None:
+                carrier.is_paused = True  # it is acknowledged when it is taken: so its memory is bounded by windows
+                carrier.owed = len(event.data)
+                x.downstream_whole(event.data)
+                return
+        carrier.receive(event.data, event.end)
+    elif event.data:
+        connection.codec.acknowledge(event.stream, len(event.data))
+
+
+def _trailers(connection: Connection, event: events.Trailers) -> None:
+    carrier: StreamCarrier | None = event.stream.owner
+    if carrier is None or carrier.exchange is None:
+        return
+    if carrier.has_content and not carrier.is_tunnel:
+        carrier.exchange.downstream_trailers(event.block[2:])
+    else:
+        carrier.receive(b"", True)
+
+
+def _reset(connection: Connection, event: events.Reset) -> None:
+    carrier: StreamCarrier | None = event.stream.owner
+    if event.local:
+        connection.context.recorder.refused(event.reason)
+    if carrier is not None:
+        carrier.gone("BadRequest" if event.local else "ClientGone", event.reason)
+    connection.ended(connection.context.clock())
+
+
+def _drained(connection: Connection, event: events.Drained) -> None:
+    carrier: StreamCarrier | None = event.stream.owner
+    if carrier is not None:
+        carrier.drained()
+
+
+def _refused(connection: Connection, event: events.Refused) -> None:
+    connection.context.recorder.refused(event.reason)
+
+
+def _settled(connection: Connection, event: events.SettingsAcknowledged) -> None:
+    connection.is_settled = True
+
+
+def _pong(connection: Connection, event: events.Pong) -> None:
+    if connection.drains and event.opaque == DRAIN:
+        connection.take_no_more()
+
+
+def _failed(connection: Connection, event: events.Failed) -> None:
+    """The client broke a rule of the connection, or a limit: cut it, count it by kind, say it once."""
+    connection.context.recorder.refused(event.reason)
+    if event.code == ENHANCE_YOUR_CALM:
+        log.warning("http2 connection of %s is cut: %s", connection.peer.address, event.reason)
+    connection.end_streams("BadRequest", event.reason)
+
+
+def _nothing(connection: Connection, event: Event) -> None:
+    """Of no meaning to a server's carrier."""
+
+
+HANDLERS: dict[type, Callable[[Connection, Any], None]] = {
+    events.Request: _request,
+    events.Content: _content,
+    events.Drained: _drained,
+    events.Trailers: _trailers,
+    events.Reset: _reset,
+    events.OversizedRequest: _oversized,
+    events.Refused: _refused,
+    events.SettingsChanged: _nothing,
+    events.SettingsAcknowledged: _settled,
+    events.Pong: _pong,
+    events.GoAway: _nothing,
+    events.Failed: _failed,
+}

@@ -1,0 +1,155 @@
+"""What a request head of HTTP/2 comes to for an exchange: the same as an HTTP/1 head of that meaning. Pure.
+
+Policies, routes and the log must not depend on the protocol of a client, so the block gets `host` back and loses what a
+client may not say of itself, and an extended CONNECT (RFC 8441) is the GET that it stands for. How fields have to look
+was judged by the codec (`http/h2/rules`); what is left to judge is the same as in `http/h1/request_head`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from dataplane.http import forwarding, grpc, upgrades, uri
+from dataplane.http.h2.events import RequestHead
+from dataplane.http.heads import Head, lines_of, without
+from dataplane.http.methods import METHODS
+
+if TYPE_CHECKING:
+    from dataplane.http.messages import Peer
+
+_CLAIMS = re.compile(
+    rb"\r\n(?=[fx])(forwarded|x[-_]forwarded[-_](?:for|proto|host|client[-_]cert)|x[-_]request[-_]id): ([^\r]*)"
+).finditer
+"""What only we say of a client, in each spelling that an origin might read so. A client's `x-request-id` stays."""
+
+_PLAIN_TARGET = re.compile(rb"(/(?:[A-Za-z0-9\-_~!$&'()*+,;=:@/]|(?<!/)\.)*+)(\?[\x21\x22\x24-\x7e]*+)?").fullmatch
+"""(path, "?query" or None) of a target that needs no normalising, as in `http/h1/request_line`."""
+
+KEY = b"sec-websocket-key"
+"""RFC 8441 5: has no use in HTTP/2; an endpoint of HTTP/1 gets one of ours."""
+
+
+class Meaning:
+    """A head and what it says. Constant; requests with equal heads share one. The repr has nothing that may be secret.
+
+    Fields as in `dataplane.exchange`; `block` and `low` as in `heads.Head`. `has_id`: the client sent an x-request-id.
+    `grpc`: what its content type is (`http/grpc`).
+    `length` of content that follows: 0 none, or `messages.UNKNOWN`. `expects`: as `Exchange.expects`. `upgrade`: the
+    `:protocol` of an extended CONNECT, or b""; its length and what it expects mean nothing.
+    """
+
+    __slots__ = (
+        "authority",
+        "block",
+        "expects",
+        "grpc",
+        "has_id",
+        "head",
+        "host",
+        "length",
+        "low",
+        "method",
+        "path",
+        "query",
+        "target",
+        "upgrade",
+    )
+
+    def __init__(self, head: RequestHead) -> None:
+        self.head = head
+        self.method = head.method
+        self.authority = self.host = self.block = self.low = self.path = self.query = self.target = b""
+        self.upgrade = head.protocol
+        self.length = head.length
+        self.expects = bool(head.expect)
+        self.has_id = False
+        self.grpc = grpc.NONE
+
+    def __repr__(self) -> str:
+        return f"Meaning({self.head})"
+
+
+NO_MEANING = Meaning(RequestHead(b"", b"", b"", b"", b"", b"", b"", 0, b"", False, frozenset()))
+
+
+def read(head: RequestHead, peer: Peer, max_target: int, known: Meaning) -> Meaning | str:
+    """Understand a head, or answer the reason code of a refusal. `known`: of the request before, of which the block may
+    be the same."""
+    refusal = _refusal(head, peer, max_target)
+    if refusal:
+        return refusal
+    found = Meaning(head)
+    if not _aim(found, head.path):
+        return "BadRequest"
+    is_known = head.block is known.head.block and head.authority == known.authority
+    if is_known and not head.protocol and not known.upgrade:
+        found.block, found.low = known.block, known.low
+        found.authority, found.host, found.has_id = known.authority, known.host, known.has_id
+        found.grpc = known.grpc
+        return found
+    host = uri.canonical_host(head.authority)
+    if host is None:
+        return "BadRequest"
+    found.authority, found.host = head.authority, host
+    _fill(found, head, peer)
+    if head.protocol:
+        found.method = b"GET"
+    return found
+
+
+def _refusal(head: RequestHead, peer: Peer, max_target: int) -> str:
+    """The reason code that a head is refused with whatever its target is, or ""."""
+    if head.method not in METHODS or (head.protocol and not upgrades.is_allowed(head.protocol.lower())):
+        return "MethodNotImplemented"
+    if head.method == b"CONNECT" and not head.protocol:
+        return "ConnectNotAllowed"
+    if len(head.path) > max_target:
+        return "TargetTooLong"
+    if head.scheme != peer.scheme and head.scheme.lower() != peer.scheme:  # RFC 9110 7.4: not meant for this connection
+        return "BadRequest"
+    if head.expect and head.expect.lower() != b"100-continue":
+        return "ExpectationFailed"
+    return ""
+
+
+def _aim(found: Meaning, target: bytes) -> bool:
+    """Set path, query and target, made canonical; False: refuse it."""
+    match = _PLAIN_TARGET(target)
+    if match is not None:
+        path, query = match.groups()
+        found.target, found.path, found.query = target, path, b"" if query is None else query[1:]
+        return True
+    if target == b"*":  # of OPTIONS: the codec has seen to it
+        found.target = found.path = target
+        return True
+    split = uri.split_target(target)
+    if split is None:
+        return False
+    found.path, found.query = split
+    found.target = found.path + b"?" + found.query if b"?" in target else found.path
+    return True
+
+
+def _fill(found: Meaning, head: RequestHead, peer: Peer) -> None:
+    """Set the block: `host` in, claims of the client's out, forwarding headers in."""
+    spans: list[tuple[int, int]] = []
+    sent: list[bytes] = []
+    for match in _CLAIMS(head.low):
+        name = match[1]
+        if name == b"x-request-id":
+            found.has_id = True
+            continue
+        spans.append(match.span())
+        if name == b"x-forwarded-for":
+            sent.append(head.block[slice(*match.span(2))])
+    if head.protocol:
+        spans = sorted([*spans, *lines_of(head.low, KEY)])
+    block, low = without(head.block, head.low, spans)
+    forwarded = forwarding.chain(sent, peer.address.encode())
+    ours = forwarding.lines(head.authority, forwarded, peer)
+    host = b"\r\nhost: " + head.authority
+    found.block = host + block + ours
+    found.low = host.lower() + low + ours.lower()
+    if b"application/grpc" in found.low:
+        found.grpc = grpc.kind(Head(found.block, found.low).get(b"content-type") or b"")

@@ -1,0 +1,289 @@
+"""One stream of a downstream HTTP/2 connection: it carries one exchange (`carriers.Downstream`).
+
+It frames what the exchange says, through the connection's codec, and gives it what comes on its stream. What wakes it,
+and what ends all streams at once, is the connection's (`connection`, `watch`).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from dataplane.carriers import NO_NAMES
+from dataplane.http.h2.errors import CANCEL, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR
+from dataplane.http.h2.lines import BadLine
+from dataplane.http.h2.states import CLOSED, RECEIVING
+from dataplane.http.heads import Head
+from dataplane.proxy.deadlines import NEVER
+from dataplane.proxy.tunnel import ACCEPT
+
+if TYPE_CHECKING:
+    from dataplane.carriers import Upstream
+    from dataplane.http.h2.streams import Stream
+    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.server.h2.connection import Connection
+
+log = logging.getLogger("dataplane.server")
+
+_OK = 200
+_REDIRECTION = 300
+_BAD_GATEWAY = 502
+_EMPTY = b"\r\ncontent-length: 0\r\n"
+
+_CODES = {
+    "BadRequest": PROTOCOL_ERROR,
+    "RequestTimeout": CANCEL,
+    "RequestDeadline": CANCEL,
+    "UpstreamTimeout": CANCEL,
+}
+"""Reason code of a broken off answer -> error code of the RST_STREAM; others are INTERNAL_ERROR (RFC 9113 7)."""
+
+
+class StreamCarrier:
+    """Made by the connection for each request. `exchange` is None when that is over; the stream may still have to send
+    what the client's windows did not take."""
+
+    __slots__ = (
+        "broken",
+        "connection",
+        "early",
+        "early_end",
+        "exchange",
+        "has_content",
+        "is_blocked",
+        "is_new",
+        "is_paused",
+        "is_tunnel",
+        "may_hold",
+        "never_indexed",
+        "owed",
+        "progress",
+        "progress_due",
+        "stops",
+        "stream",
+        "upgrade",
+    )
+
+    def __init__(self, connection: Connection, stream: Stream) -> None:
+        self.connection = connection
+        self.stream = stream
+        self.exchange: ActiveExchange | None = None
+        self.has_content = False
+        """The exchange takes what comes: content of the request, or of a tunnel."""
+        self.is_blocked = False
+        """As `carriers.Downstream.is_blocked`: a window, or the socket, takes no more."""
+        self.may_hold = 1
+        self.never_indexed = NO_NAMES
+        self.is_new = True
+        """Nothing has come behind the head, and the exchange has not started."""
+        self.is_paused = False
+        """The exchange takes no more: what comes is not acknowledged, so that the client's window closes."""
+        self.owed = 0
+        """Bytes of content that the exchange has got while it was paused."""
+        self.upgrade = False
+        """An extended CONNECT: a 2xx head would say that the tunnel stands (RFC 8441 5)."""
+        self.is_tunnel = False
+        self.early = bytearray()
+        """What a client sent into a tunnel that does not stand yet; not acknowledged, so bounded by the window."""
+        self.early_end = False
+        self.stops = False
+        """The answer is given, the request not read whole: reset when the answer has left (RFC 9113 8.1)."""
+        self.broken = ""
+        """The answer could not be said in HTTP/2: the reason code that its exchange is to end with, soon."""
+        self.progress = 0
+        self.progress_due = NEVER
+        """As of a connection of HTTP/1 (`watch`)."""
+
+    # --- from the exchange (`carriers.Downstream`)
+
+    def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
+        connection, x = self.connection, self.exchange
+        assert x is not None  # it speaks
+        if connection.context.draining:
+            connection.drain()
+        if self.upgrade and x.status < _REDIRECTION:
+            self._refuse_upgrade(x)
+            return
+        try:
+            connection.codec.send_response(self.stream, x.status, block, end and not first)
+        except BadLine as error:
+            self._break(x, "UpstreamInvalid", str(error))
+            return
+        if first:
+            self._give(connection, first, end)
+        elif not connection.is_gathered:
+            connection.write_soon()
+
+    def content(self, data: bytes, end: bool) -> None:
+        if not self.broken:
+            self._give(self.connection, data, end)
+
+    def _give(self, connection: Connection, data: bytes, end: bool) -> None:
+        waiting = connection.codec.send_content(self.stream, data, end)
+        connection.gave(len(data))
+        if waiting and not end and not self.is_blocked:
+            self.is_blocked = True
+            if self.exchange is not None:
+                self.exchange.downstream_blocked()
+
+    def trailers(self, lines: bytes) -> None:
+        if self.broken:
+            return
+        connection = self.connection
+        try:
+            connection.codec.send_trailers(self.stream, b"\r\n" + lines)
+        except BadLine as error:
+            log.error("trailers cannot be sent to a client: %s", error)
+            connection.codec.reset(self.stream, INTERNAL_ERROR)
+        if not connection.is_gathered:
+            connection.write_soon()
+
+    def interim(self, line: bytes, block: bytes) -> None:
+        try:
+            self.connection.codec.send_interim(self.stream, int(line[9:12]), block)
+        except BadLine:  # nobody needs it
+            log.debug("an interim response is left out: it is not well-formed")
+        self.connection.write_soon()
+
+    def switch(self, line: bytes, block: bytes, first: bytes) -> None:
+        """RFC 8441 5: the tunnel stands. What HTTP/1 proves its handshake with is no part of this one's."""
+        x, connection = self.exchange, self.connection
+        assert x is not None  # it speaks
+        head = Head(block)
+        head.remove(ACCEPT)
+        try:
+            connection.codec.send_response(self.stream, _OK, head.block, False)
+        except BadLine as error:
+            self._break(x, "UpstreamInvalid", str(error))
+            return
+        self.is_tunnel = self.has_content = True
+        if first:
+            self.content(first, False)
+        early, self.early = self.early, bytearray()
+        if early or self.early_end:  # the client did not wait
+            self._pass(x, bytes(early), self.early_end)
+        connection.write_soon()
+
+    def invite(self) -> None:
+        self.connection.codec.send_interim(self.stream, 100, b"\r\n")
+        self.connection.write_soon()
+
+    def over(self, now: float) -> None:
+        self.exchange = None
+        connection, stream = self.connection, self.stream
+        codec = connection.codec
+        if self.is_tunnel and stream.sends:  # the endpoint has closed both directions
+            codec.send_content(stream, b"", True)
+        if stream.state in RECEIVING:
+            if stream.waiting:
+                self.stops = True
+            else:
+                codec.reset(stream, NO_ERROR)
+        if self.owed or self.early:
+            codec.acknowledge(stream, self.owed + len(self.early))
+            self.owed = 0
+            self.early.clear()
+        self.has_content = False
+        if stream.state == CLOSED:
+            stream.owner = None
+        else:  # what it still has to send has its time
+            self.progress, self.progress_due = -1, now + connection.context.limits.idle_timeout
+        connection.ended(now)
+
+    def reset(self, cause: str) -> None:
+        code = CANCEL if self.is_tunnel else _CODES.get(cause, INTERNAL_ERROR)  # RFC 8441 5: as RST of TCP
+        self.exchange = None
+        self.stream.owner = None
+        connection = self.connection
+        connection.codec.reset(self.stream, code)
+        connection.ended(connection.context.clock())
+
+    def close_after(self) -> None:
+        """Frames tell requests apart."""
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
+        owed, self.owed = self.owed, 0
+        if owed:
+            connection = self.connection
+            connection.codec.acknowledge(self.stream, owed)
+            if not connection.is_gathered:
+                connection.write_soon()
+
+    def arm(self, moment: float) -> None:
+        self.connection.arm(moment)
+
+    def join(self, up: Upstream) -> None:
+        """Frames of one connection mean nothing on another."""
+
+    # --- from the connection
+
+    def receive(self, data: bytes, end: bool) -> None:
+        """Content came."""
+        x = self.exchange
+        if x is None or not self.has_content:
+            if x is not None and self.upgrade and not self.broken:
+                self.early += data
+                self.early_end = end
+                return
+            if data:
+                self.connection.codec.acknowledge(self.stream, len(data))
+            return
+        self._pass(x, data, end)
+
+    def _pass(self, x: ActiveExchange, data: bytes, end: bool) -> None:
+        size = len(data)
+        x.downstream_content(data, end)
+        if self.is_paused and self.exchange is x:
+            self.owed += size
+        elif size:
+            self.connection.codec.acknowledge(self.stream, size)
+
+    def drained(self) -> None:
+        """All that was given has left."""
+        if self.exchange is not None:
+            if self.is_blocked and not self.connection.is_held:
+                self.is_blocked = False
+                self.exchange.downstream_drained()
+            return
+        if self.stops and not self.stream.closed:
+            self.connection.codec.reset(self.stream, NO_ERROR)
+        self.stream.owner = None
+        self.connection.ended(self.connection.context.clock())
+
+    def gone(self, reason: str, detail: str = "") -> None:
+        """The stream is lost."""
+        self.stream.owner = None
+        x, self.exchange = self.exchange, None
+        if x is not None:
+            if detail:
+                x.detail = detail
+            x.downstream_gone(reason)
+
+    # --- answers that cannot be said
+
+    def _refuse_upgrade(self, x: ActiveExchange) -> None:
+        """The endpoint, or a step, answers 2xx without a switch: a client of HTTP/2 would take it for a tunnel."""
+        self.connection.codec.send_response(self.stream, _BAD_GATEWAY, _EMPTY, True)
+        x.status = _BAD_GATEWAY
+        self._end_soon(x, "UpgradeFailed")
+
+    def _break(self, x: ActiveExchange, reason: str, why: str) -> None:
+        """A head has a line that is no header field."""
+        x.detail = why
+        self.connection.codec.reset(self.stream, INTERNAL_ERROR)
+        self._end_soon(x, reason)
+
+    def _end_soon(self, x: ActiveExchange, reason: str) -> None:
+        """End the exchange, but not now: it is about to say more (`carriers`, who calls last)."""
+        self.broken = x.reason = reason
+        connection = self.connection
+        connection.broken.append(self)
+        connection.arm(connection.context.clock())
+        connection.write_soon()
+
+    def __repr__(self) -> str:
+        return f"StreamCarrier({self.stream})"

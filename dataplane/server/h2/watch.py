@@ -1,0 +1,133 @@
+"""How long a downstream HTTP/2 connection waits, and for whom: for a head, for exchanges with deadlines, for streams
+that stand still, for the end. As `server/h1/watch`, for many exchanges at once.
+
+One moment is remembered for all of them; when it comes each is looked at, and the next one is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.http.h2.errors import CANCEL, NO_ERROR, SETTINGS_TIMEOUT
+from dataplane.proxy.deadlines import NEVER, STEP
+from dataplane.proxy.request_body import HELD, UPSTREAM
+
+if TYPE_CHECKING:
+    from dataplane.http.h2.streams import Stream
+    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.server.h2.connection import Connection
+    from dataplane.server.h2.stream import StreamCarrier
+
+
+def wake(connection: Connection, now: float) -> None:
+    """A moment is here that was asked for."""
+    if now + STEP < connection.due:  # asked for before an earlier moment was, or closed meanwhile
+        return
+    connection.due = NEVER
+    if connection.transport.is_closing():
+        return
+    if now >= connection.held_due:  # it reads nothing: what has not begun for that would wait for ever
+        connection.transport.abort()
+    elif now >= connection.end_due:
+        _end(connection)
+    elif now >= connection.head_due:
+        _late(connection)
+    else:
+        _look(connection, now)
+
+
+def _end(connection: Connection) -> None:
+    """The client has not taken the step that an end waits for."""
+    if connection.is_ending:
+        connection.transport.abort()
+    else:
+        connection.take_no_more()
+        _look(connection, connection.context.clock())
+
+
+def _late(connection: Connection) -> None:
+    """A head, or the beginning of the connection, did not come in time."""
+    if connection.is_settled:
+        _give_up(connection, "RequestTimeout", NO_ERROR)
+    elif connection.codec.greeted:  # RFC 9113 6.5.3: it does not acknowledge our SETTINGS
+        _give_up(connection, "SettingsTimeout", SETTINGS_TIMEOUT)
+    else:
+        connection.transport.abort()
+
+
+def _give_up(connection: Connection, reason: str, code: int) -> None:
+    connection.context.recorder.refused(reason)
+    connection.end_streams("RequestTimeout")
+    connection.codec.goaway(code, reason.encode())
+    connection.hang_up()
+
+
+def _look(connection: Connection, now: float) -> None:
+    """At each exchange; when there is none, at how long that has been so."""
+    if connection.broken:
+        connection.end_broken()
+    streams = list(connection.codec.streams.values())
+    due = min(connection.end_due, connection.head_due, connection.held_due)
+    if not streams and connection.is_settled:
+        idle_due = connection.idle_since + connection.context.limits.idle_timeout
+        if now >= idle_due:
+            connection.codec.goaway(NO_ERROR)
+            connection.hang_up()
+            return
+        due = min(due, idle_due)
+    for stream in streams:
+        carrier: StreamCarrier | None = stream.owner
+        if carrier is not None:
+            due = min(due, _look_at(connection, stream, carrier, now))
+    connection.write_soon()
+    if due < NEVER:
+        connection.arm(due)
+
+
+def _look_at(connection: Connection, stream: Stream, carrier: StreamCarrier, now: float) -> float:
+    """Whether a stream may go on; when to look at it again."""
+    x = carrier.exchange
+    if x is None:  # it has to send what the client's window did not take
+        if now < carrier.progress_due:
+            return carrier.progress_due
+        _cut(connection, carrier, "ClientGone")
+        return NEVER
+    due = x.wake(now)
+    if carrier.exchange is not x:
+        return carrier.progress_due if stream.owner is carrier else NEVER
+    if _stands_still(carrier, x, now):
+        x.give_up("UpstreamTimeout" if x.paused & UPSTREAM else "RequestTimeout")
+        return carrier.progress_due if stream.owner is carrier else NEVER
+    progress = x.body_bytes + x.response_bytes
+    if progress != carrier.progress or now >= carrier.progress_due or carrier.progress_due == NEVER:
+        carrier.progress, carrier.progress_due = progress, now + connection.context.limits.idle_timeout
+    return min(due, carrier.progress_due)
+
+
+def _stands_still(carrier: StreamCarrier, x: ActiveExchange, now: float) -> bool:
+    """Whether an idle timeout went by while somebody who has to send or to read did not."""
+    if now < carrier.progress_due:
+        return False
+    receives = carrier.has_content and not carrier.is_tunnel and carrier.stream.receives
+    waits = carrier.is_blocked or (receives and not x.paused & HELD)
+    return waits and carrier.progress == x.body_bytes + x.response_bytes
+
+
+def _cut(connection: Connection, carrier: StreamCarrier, reason: str) -> None:
+    """End a stream that will not end by itself."""
+    connection.codec.reset(carrier.stream, CANCEL)
+    carrier.gone(reason)
+    connection.ended(connection.context.clock())
+
+
+def look_for_halves(connection: Connection, is_same: bool) -> None:
+    """After each read: a frame that has begun has the time of a head to become whole. `is_same`: no frame was read, so
+    what has begun has begun before."""
+    if not connection.is_settled:  # the time of the beginning runs
+        return
+    codec = connection.codec
+    if codec.has_more or not codec.is_amid:
+        connection.head_due = NEVER
+    elif not is_same or connection.head_due == NEVER:
+        connection.head_due = connection.context.clock() + connection.context.limits.header_timeout
+        connection.arm(connection.head_due)

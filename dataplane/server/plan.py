@@ -1,0 +1,46 @@
+"""What becomes of a new connection to one bind, before any request: finished when the bind is opened.
+
+Rows of protocols; later phases of a connection (PROXY protocol, TLS and its ALPN) will choose among the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from dataplane.http.messages import Peer
+    from dataplane.proxy.context import Context
+
+
+class Successor(Protocol):
+    """Takes over a connection whose first bytes were another protocol's preface. asyncio's protocol by shape."""
+
+    def take_over(self, transport: Any, peer: Peer, data: bytes) -> None:
+        """Go on with `transport`, of which `data` (the whole preface, and what came behind it) was read already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A protocol that listeners speak. `preface`: what a client begins with; b"": nothing that tells it apart."""
+
+    name: str
+    preface: bytes
+    make: Callable[[ConnectionPlan], Any]
+    """A connection: asyncio's protocol by shape; of a row with a preface also a `Successor`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConnectionPlan:
+    """Of one bind. A plaintext connection begins as `first`, which looks for the preface of `other` in bytes that are
+    no request of its own: who speaks the first protocol pays nothing for the second."""
+
+    context: Context
+    bind: str
+    first: Row
+    other: Row
+
+    def open(self) -> Any:
+        """A new connection: asyncio's protocol by shape."""
+        return self.first.make(self)

@@ -1,0 +1,407 @@
+"""One HTTP/1.1 connection to an endpoint: requests out, a response head and content in, to whoever consumes them.
+
+An asyncio protocol without a Task, and an `Upstream` carrier (`dataplane/carriers`) of one exchange at a time. It
+frames requests and responses and knows nothing of the client; its `consumer` does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dataplane.carriers import UNSENT
+from dataplane.http.h1 import chunked, framing, response_head
+from dataplane.http.h1.chunked import BadChunk, ChunkedReader
+from dataplane.http.h1.response_head import CHUNKED, LENGTH, NO_RESPONSE, TUNNEL, UNTIL_CLOSE
+from dataplane.net.writes import Gathering
+from dataplane.upstream.sink import Sink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.carriers import Consumer, Sleeper
+    from dataplane.http.h1.chunked import TakesChunks
+    from dataplane.http.h1.response_head import H1ResponseHead
+    from dataplane.net.writes import Writes
+    from dataplane.upstream.endpoint import Endpoint
+
+MAX_HEAD = 65_536
+MAX_INFORMATIONAL = 16
+"""1xx heads before a final one: an endless row of them would keep a request open for ever."""
+
+DISCARDED = 65_536
+"""Bytes of an unwanted response that are read so that its connection can be used again."""
+
+IDLE, GATHERED, HEAD, CLOSED = 10, 11, 12, 13
+"""What the next byte from the endpoint belongs to, beside a body framed as in `response_head`. GATHERED: a request is
+begun but not written yet, so whatever comes is no answer to it."""
+
+SENT_END, GOT_END = 1, 2
+"""Directions of a tunnel that are closed."""
+
+
+class UpstreamConnection(Gathering):
+    """Use: as `carriers.Upstream`. One exchange at a time; between two it waits in `endpoint.idle`."""
+
+    __slots__ = (
+        "chunked",
+        "consumer",
+        "counted",
+        "endpoint",
+        "ends",
+        "fresh",
+        "idle_since",
+        "informational",
+        "keep",
+        "known",
+        "left",
+        "on_close",
+        "paused",
+        "reader",
+        "request_done",
+        "state",
+        "tail",
+        "taker",
+        "to_head",
+    )
+
+    def __init__(self, endpoint: Endpoint, writes: Writes, on_close: Callable[[], None] = lambda: None) -> None:
+        super().__init__(writes)
+        self.endpoint = endpoint
+        self.on_close = on_close
+        self.consumer: Consumer | None = None
+        self.state = IDLE
+        self.fresh = True
+        self.keep = True
+        self.to_head = False
+        self.chunked = False
+        """The request's content leaves in chunks."""
+        self.request_done = True
+        """The request was sent whole: only then can the connection carry another one."""
+        self.tail = b""
+        self.left = 0
+        self.paused = False
+        self.reader: ChunkedReader | None = None
+        self.taker: TakesChunks | None = None
+        """Who takes chunks as they are, past the consumer."""
+        self.counted = 0
+        """Content that `taker` was given."""
+        self.ends = 0
+        self.known = NO_RESPONSE
+        self.informational = 0
+        self.idle_since = 0.0
+
+    is_shared = False
+
+    # --- what the proxy does with it
+
+    def begin(self, consumer: Consumer, block: bytes, first: bytes, end: bool) -> None:
+        """As `carriers.Upstream.begin`."""
+        self.consumer = consumer
+        self.state = GATHERED
+        method = consumer.method
+        self.to_head = method == b"HEAD"
+        self.idle_since = 0.0
+        self.request_done = end
+        if consumer.length < 0:
+            self.chunked = True
+            block += framing.CHUNKED_LINE
+            first = framing.chunk(first, end)
+        else:
+            self.chunked = False
+        if consumer.upgrade:
+            block += framing.upgrade_lines(consumer.upgrade)
+        self.write(b"".join((method, b" ", consumer.target, b" HTTP/1.1", block, b"\r\n", first)))
+
+    def content(self, data: bytes, end: bool) -> None:
+        if self.state == TUNNEL:
+            self.write(data)
+            if end:
+                self._end_tunnel(SENT_END)
+            return
+        self.request_done = end
+        self.write(framing.chunk(data, end) if self.chunked else data)
+
+    def trailers(self, lines: bytes) -> None:
+        self.request_done = True
+        if self.chunked:
+            self.write(chunked.last(lines))
+
+    def flush(self) -> None:
+        if self.state == GATHERED:
+            self.state = HEAD
+        super().flush()
+
+    def pause(self) -> None:
+        """Read no more until `resume`: the consumer cannot pass on what comes."""
+        if not self.paused and self.state != CLOSED:
+            self.paused = True
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        if self.paused and self.state != CLOSED:
+            self.paused = False
+            self.transport.resume_reading()
+
+    def hand_chunks(self, taker: TakesChunks) -> bool:
+        """Give the body of this response to `taker` in the endpoint's own chunks; its end still goes to the consumer.
+        False: it has no chunks, or some of them were read already."""
+        if self.state != CHUNKED or self.counted < 0:
+            return False
+        self.taker = taker
+        return True
+
+    def reset(self) -> None:
+        """The consumer is gone: whatever is still on the way cannot be told from the next response."""
+        self.consumer = None
+        self.taker = None
+        self.close()
+
+    def discard(self) -> Sleeper | None:
+        short = self.state == CHUNKED or (self.state == LENGTH and self.left <= DISCARDED)
+        if not short or not self.request_done:
+            self.reset()
+            return None
+        self.taker = None
+        sink = Sink(DISCARDED, self)
+        self.consumer = sink
+        self.resume()
+        return sink
+
+    def park(self) -> None:
+        """Nobody needs it now: keep it for the next request."""
+        if self.state == IDLE and not self.endpoint.closed:
+            self.fresh = False  # the endpoint may have closed it by the time that it is used
+            self.endpoint.idle.append(self)
+        else:
+            self.close()
+
+    def close(self) -> None:
+        self.state = CLOSED
+        self.queued = b""
+        if self.transport is not None:
+            self.transport.abort()
+
+    # --- what the event loop does with it
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        transport.set_write_buffer_limits(high=65_536)
+
+    def data_received(self, data: bytes) -> None:
+        state = self.state
+        if state == HEAD:
+            self._head(self.tail + data if self.tail else data)
+        elif state == CHUNKED:
+            self._chunks(data)
+        elif state < IDLE:
+            out, done = self._take(data)
+            consumer: Any = self.consumer
+            if done:
+                self._give_back()
+                consumer.upstream_content(out, True)
+            elif out:
+                consumer.upstream_content(out, False)
+        else:
+            self._unasked()
+
+    def _unasked(self) -> None:
+        """Bytes that nobody asked for (RFC 9112 section 9.2): the connection cannot be trusted."""
+        gathered = self.state == GATHERED
+        consumer, self.consumer = self.consumer, None
+        self._forget()
+        self.close()
+        if gathered and consumer is not None:
+            consumer.upstream_lost(UNSENT, True)
+
+    def eof_received(self) -> bool:
+        consumer = self.consumer
+        if self.state == TUNNEL and consumer is not None:
+            consumer.upstream_content(b"", True)
+            return not self._end_tunnel(GOT_END)  # the other direction of a tunnel may go on
+        if self.state == IDLE:
+            self._forget()  # now: `connection_lost` comes a turn later, and a request might take it before
+        return False
+
+    def _end_tunnel(self, which: int) -> bool:
+        """One direction of a tunnel is closed. Answers whether the connection is over with that."""
+        if self.state != TUNNEL:  # the consumer has ended it meanwhile
+            return True
+        self.ends |= which
+        self.flush()
+        if self.ends == SENT_END | GOT_END:
+            self.consumer = None
+            self.state = CLOSED
+            self.transport.close()
+            return True
+        if which == SENT_END and self.transport.can_write_eof():
+            self.transport.write_eof()
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        state, self.state = self.state, CLOSED
+        consumer, self.consumer = self.consumer, None
+        self.taker = None
+        self._forget()
+        self.on_close()
+        if consumer is None:
+            return
+        if state == UNTIL_CLOSE and error is None:
+            consumer.upstream_content(b"", True)
+        elif state == GATHERED:
+            consumer.upstream_lost(UNSENT, True)
+        else:
+            stale = state == HEAD and not self.fresh and not self.tail and not self.informational
+            consumer.upstream_lost("closed" if error is None else "reset", stale)
+
+    def pause_writing(self) -> None:
+        if self.consumer is not None:
+            self.consumer.upstream_blocked()
+
+    def resume_writing(self) -> None:
+        if self.consumer is not None:
+            self.consumer.upstream_drained()
+
+    # --- reading a response
+
+    def _head(self, data: bytes) -> None:
+        end = data.find(b"\r\n\r\n")
+        if end < 0:
+            if len(data) > MAX_HEAD:
+                self._bad("response head is too large")
+            self.tail = data
+            return
+        self.tail = b""
+        raw = data[: end + 2]
+        head = self.known
+        if raw != head.raw or self.to_head != head.to_head:
+            learned = self._learn(raw)
+            if isinstance(learned, str):
+                self._bad(learned)
+                return
+            head = learned
+            if head.status < 200 and head.framing != TUNNEL:
+                self._informational(head, data[end + 4 :])
+                return
+            self.known = head
+        self.keep = head.keep
+        self.state = head.framing
+        self.left = head.length
+        if head.framing == CHUNKED:
+            self._begin_chunks(head, data[end + 4 :])
+            return
+        first, done = self._take(data[end + 4 :])
+        consumer: Any = self.consumer
+        if done:
+            self._give_back()
+            consumer.upstream_head(head, first, True)
+        else:
+            consumer.upstream_head(head, first, False)
+
+    def _learn(self, raw: bytes) -> H1ResponseHead | str:
+        """Understand a head, from the last one where that is enough; or say what is wrong with it."""
+        known = self.known
+        again = response_head.again(known, raw) if known.raw and known.to_head == self.to_head else None
+        return again or response_head.read(raw, self.to_head)
+
+    def _informational(self, head: H1ResponseHead, rest: bytes) -> None:
+        """1xx: passed on, but 100, which answers us: the client has had its own from us by then."""
+        self.informational += 1
+        if self.informational > MAX_INFORMATIONAL:
+            self._bad("too many informational responses")
+            return
+        if head.status != 100:
+            self.consumer.upstream_interim(head)  # type: ignore[union-attr]
+        if rest and self.state == HEAD:
+            self._head(rest)
+
+    def _take(self, data: bytes) -> tuple[bytes, bool]:
+        """(content, whether the response ends with it), where it does not come in chunks."""
+        if self.state != LENGTH:
+            return data, False
+        left = self.left = self.left - len(data)
+        if left < 0:
+            self.keep = False  # more bytes than the response has: the connection cannot be trusted
+            return data[:left], True
+        return data, left == 0
+
+    def _begin_chunks(self, head: H1ResponseHead, data: bytes) -> None:
+        """A response in chunks: read what came with the head, then say who comes; the consumer, or who takes its
+        place, decides meanwhile whether it wants chunks or content."""
+        reader = self.reader = ChunkedReader()
+        self.counted = 0
+        try:
+            framed, used = reader.feed(data)
+        except BadChunk as error:
+            self._bad(str(error))
+            return
+        self.consumer.upstream_head(head, b"", False)  # type: ignore[union-attr]
+        if self.reader is not reader or self.consumer is None:  # it was given up
+            return
+        if self.taker is None:
+            self.counted = -1
+            reader.decode = True
+            framed = ChunkedReader(decode=True).feed(data)[0]
+        self._pass(framed, used, len(data))
+
+    def _chunks(self, data: bytes) -> None:
+        try:
+            out, used = self.reader.feed(data)  # type: ignore[union-attr]
+        except BadChunk as error:
+            self._bad(str(error))
+            return
+        self._pass(out, used, len(data))
+
+    def _pass(self, out: bytes, used: int, length: int) -> None:
+        """Hand on a piece of a body in chunks: `out`, of which `used` of `length` bytes belonged to it (-1: all)."""
+        reader, taker, consumer = self.reader, self.taker, self.consumer
+        assert reader is not None and consumer is not None  # of a body that is being read
+        if 0 <= used < length:
+            self.keep = False
+        if taker is not None:
+            if out:
+                size = reader.size - self.counted
+                self.counted = reader.size
+                taker.chunks(out, size)
+            out = b""
+        elif out and (used < 0 or reader.trailers):
+            consumer.upstream_content(out, False)
+            out = b""
+        if used < 0 or self.consumer is not consumer:
+            return
+        self._give_back()
+        if reader.trailers and taker is None:
+            consumer.upstream_trailers(reader.trailers)
+        else:
+            consumer.upstream_content(out, True)
+
+    def _give_back(self) -> None:
+        """The response is whole: the connection is free before anybody hears so."""
+        self.consumer = None
+        if self.reader is not None:
+            self.reader = self.taker = None
+        if self.keep and self.request_done and not self.endpoint.closed:
+            self.state = IDLE
+            self.fresh = False
+            self.informational = 0
+            if self.paused:
+                self.resume()  # an idle connection that is not read would not notice that it was closed
+            self.endpoint.idle.append(self)
+        else:
+            self.state = CLOSED
+            self.transport.close()
+
+    def _bad(self, why: str) -> None:
+        consumer, self.consumer = self.consumer, None
+        self.taker = None
+        self.close()
+        if consumer is not None:
+            consumer.upstream_lost(why, False)
+
+    def _forget(self) -> None:
+        try:
+            self.endpoint.idle.remove(self)
+        except ValueError:
+            return  # it was in use
+
+    def __repr__(self) -> str:
+        return f"UpstreamConnection({self.endpoint.label}, state={self.state})"

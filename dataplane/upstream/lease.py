@@ -1,0 +1,240 @@
+"""Leases: the one place that chooses an endpoint, borrows a connection to it, counts, sends again when the connection
+was stale, and gives back. Requests of clients, calls of policies and mirrors use it alike.
+
+A lease is no object: it is fields of its holder (`carriers.Lease`), written here alone. Where a connection is idle, a
+lease costs one look at a list. What becomes of a loss that is not repaired here is its holder's to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from dataplane.carriers import REFUSED, UNSENT, Consumer
+from dataplane.http.methods import IDEMPOTENT
+from dataplane.upstream import balance
+from dataplane.upstream.versions import HTTP2, HTTP_2, chosen
+
+if TYPE_CHECKING:
+    from dataplane.carriers import Upstream
+    from dataplane.upstream.endpoint import Endpoint, Pooled
+    from dataplane.upstream.shared import SharedConnections
+
+MAX_RESENT = 2
+"""How often a request is sent again because idle connections turned out to be closed."""
+
+UNSEEN = (UNSENT, REFUSED)
+"""Losses after which any method may be sent again: the endpoint did nothing with the request."""
+
+
+class Tried(Protocol):
+    """Where tries of one request went."""
+
+    tried: list[Endpoint]
+    """The last at the end."""
+
+
+class Lease(Consumer, Protocol):
+    """Fields of whoever holds, or wants, an upstream carrier. `upstream/lease` alone writes them: a lease is no object
+    of its own, so that the plain path makes none.
+
+    - `endpoint`: in use, or last used: it stays for the log.
+    - `up`: the carrier while it is held. None: not yet, or no more.
+    - `leased`: the endpoint counts this request as pending.
+    - `lease`: number of this lease: a connection that opens for an older one is kept for others.
+    - `attempt`: how often it was sent again.
+    - `retries`: knows the endpoints of earlier tries, of which others are chosen where there are. None: none count.
+    """
+
+    endpoint: Endpoint | None
+    up: Upstream | None
+    leased: bool
+    lease: int
+    attempt: int
+    version: bytes
+    scheme: bytes
+    """Of the client; what is sent by ourselves has b"HTTP/1.1" and b"http"."""
+
+    @property
+    def is_grpc(self) -> bool:
+        """Its content type is gRPC's. Asked only of those with content."""
+
+    @property
+    def retries(self) -> Tried | None: ...
+
+    def lease_ready(self, up: Upstream) -> None:
+        """`up` is this holder's now: begin."""
+
+    def lease_again(self, up: Upstream) -> None:
+        """As `lease_ready`, after a loss that was stale: send the same once more."""
+
+    def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
+        """There is no carrier. `cause`: "dns" (the name has no address), "endpoints" (there are none), "connect".
+        `others`: there are endpoints that were not tried."""
+
+
+class BackendPlan(Protocol):
+    """What a kind of backend reads of its plan (`table/plans.BackendPlan`)."""
+
+    key: str
+    kind: str
+    host: bytes
+    port: int
+    version: int
+    """One of `upstream/versions`."""
+
+    @property
+    def endpoints(self) -> Sequence[Endpoint]: ...
+
+
+class Backend(Protocol):
+    """A kind of backend (`backends/registry`): what becomes of a request that was routed to one. The same for requests
+    of clients, calls of policies and mirrors."""
+
+    def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
+        """Carry `holder`'s request to the backend of `plan`. What only forwards takes a lease. What ends the request
+        itself implements `Upstream` and calls `lease_ready` with that; it may hold several leases of its own."""
+
+
+class Connects(Protocol):
+    """`connector.Connector`."""
+
+    @property
+    def endpoints(self) -> Collection[Endpoint]:
+        """Those that connections were opened to, and may still be open."""
+
+    def connect(self, endpoint: Endpoint, done: Callable[[Pooled | None, str], None]) -> None: ...
+
+    def share(self, endpoint: Endpoint) -> SharedConnections:
+        """Those of HTTP/2 to an endpoint that has had none; from then on they are `endpoint.shared`."""
+
+
+class Resolves(Protocol):
+    """`connector.Resolver`."""
+
+    def endpoints(self, host: bytes, port: int, ready: Callable[[], None]) -> Sequence[Endpoint] | None: ...
+
+
+class Leases:
+    """One per worker. `backends`: rows of `backends/registry` by name. `random` draws uniformly from [0, 1).
+    `count_stale()`: a request is sent again."""
+
+    __slots__ = ("backends", "connector", "count_stale", "random", "resolver")
+
+    def __init__(
+        self,
+        backends: Mapping[str, Backend],
+        connector: Connects,
+        resolver: Resolves,
+        random: Callable[[], float],
+        count_stale: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.backends = backends
+        self.connector = connector
+        self.resolver = resolver
+        self.random = random
+        self.count_stale = count_stale
+
+    def begin(self, holder: Lease, plan: BackendPlan) -> None:
+        """Carry a request to the backend of `plan`, in the way of its kind."""
+        self.backends[plan.kind].begin(holder, plan, self)
+
+    def resolve(self, host: bytes, port: int, ready: Callable[[], None]) -> Sequence[Endpoint] | None:
+        """What a name resolves to, () when it does not. None: not known yet, `ready` will be called."""
+        return self.resolver.endpoints(host, port, ready)
+
+    def take(self, holder: Lease, endpoints: Sequence[Endpoint], plan: BackendPlan) -> None:
+        """Choose one of `endpoints` (not empty) of `plan` and borrow a connection to it, or a stream of one."""
+        if holder.retries is not None:
+            endpoint = _other(endpoints, holder.retries.tried, self.random)
+        else:
+            endpoint = endpoints[0] if len(endpoints) == 1 else balance.choose(endpoints, self.random)
+        holder.endpoint = endpoint
+        endpoint.pending += 1
+        holder.leased = True
+        if (plan.version or holder.version == HTTP_2 or (holder.length and holder.is_grpc)) and (
+            plan.version or chosen(holder)
+        ) == HTTP2:
+            (endpoint.shared or self.connector.share(endpoint)).take(holder, endpoints)
+            return
+        idle = endpoint.idle
+        if idle:
+            up = holder.up = idle.pop()
+            holder.lease_ready(up)
+        else:
+            self._connect(holder, endpoint, endpoints)
+
+    def lost(self, holder: Lease, cause: str, stale: bool, repeatable: bool, tries: int = 0) -> bool:
+        """A connection was lost before any of the response: whether the request is sent once more, on a new connection
+        (another idle one may be just as stale). `repeatable`: the holder still has all of its content. `tries`: how
+        many of its attempts were not made here.
+
+        A method that is not idempotent is sent again only when nothing of it was written (RFC 9110 9.2.2)."""
+        settle(holder)
+        up, holder.up = holder.up, None
+        safe = cause in UNSEEN or holder.method in IDEMPOTENT
+        if not (stale and repeatable and safe) or holder.attempt - tries >= MAX_RESENT:
+            return False
+        holder.attempt += 1
+        self.count_stale()
+        endpoint: Endpoint = holder.endpoint  # type: ignore[assignment]  # it was leased
+        endpoint.pending += 1
+        holder.leased = True
+        if up is not None and up.is_shared:
+            endpoint.shared.take(holder, ())  # type: ignore[union-attr]  # it lent that stream
+        else:
+            self._connect(holder, endpoint, ())
+        return True
+
+    def _connect(self, holder: Lease, endpoint: Endpoint, endpoints: Sequence[Endpoint]) -> None:
+        """Open a connection for `holder`, unless its lease is over by then. `endpoints`: () when it sends again."""
+        number = holder.lease
+
+        def done(up: Pooled | None, cause: str) -> None:
+            if holder.lease != number:  # nobody waits for it any more
+                if up is not None:
+                    up.park()
+            elif up is None:
+                not_connected(holder, cause, endpoints)
+            else:
+                holder.up = up
+                if endpoints:
+                    holder.lease_ready(up)
+                else:
+                    holder.lease_again(up)
+
+        self.connector.connect(endpoint, done)
+
+
+def _other(endpoints: Sequence[Endpoint], tried: list[Endpoint], random: Callable[[], float]) -> Endpoint:
+    """An endpoint that was not tried yet; when all were, another than the last one; else the only one."""
+    left = endpoints
+    if tried and len(endpoints) > 1:
+        left = [each for each in endpoints if each not in tried]
+        left = left or [each for each in endpoints if each is not tried[-1]]
+    chosen = balance.choose(left, random)
+    tried.append(chosen)
+    return chosen
+
+
+def not_connected(holder: Lease, cause: str, endpoints: Sequence[Endpoint]) -> None:
+    """There is no connection for `holder`. `endpoints`: of which it was to be one; () when it sends again."""
+    settle(holder)
+    tried = () if holder.retries is None else holder.retries.tried
+    holder.lease_failed("connect", cause, any(each not in tried for each in endpoints))
+
+
+def settle(holder: Lease) -> None:
+    """The endpoint has one request less in flight."""
+    if holder.leased:
+        holder.leased = False
+        holder.endpoint.pending -= 1  # type: ignore[union-attr]  # it was leased
+
+
+def release(holder: Lease) -> None:
+    """The lease is over, whatever has come of it: what is under way for it is for nobody."""
+    settle(holder)
+    holder.lease += 1
+    up, holder.up = holder.up, None
+    if up is not None:
+        up.reset()

@@ -1,0 +1,227 @@
+"""The HTTP/2 connections to one endpoint, and who waits for a stream of them.
+
+Requests that come while the first connection opens wait for it; where the endpoint takes no more streams another
+connection is opened. All of it is bounded: connections, requests that wait, and how long. Decides only; connections
+come from `Connects.open`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from dataplane.upstream.lease import not_connected
+
+if TYPE_CHECKING:
+    from dataplane.carriers import Upstream
+    from dataplane.upstream.endpoint import Endpoint
+    from dataplane.upstream.lease import Lease
+
+MAX_CONNECTIONS: Final = 32
+"""To one endpoint, of one worker."""
+MAX_WAITING: Final = 4096
+"""Requests that wait for a stream of one endpoint."""
+WAIT: Final = 10.0
+"""Seconds that a request waits at most, give or take a quarter: as long as opening a connection may take."""
+EXPECTED: Final = 100
+"""Streams that a connection is expected to take before it has said how many."""
+QUIET: Final = 60.0
+"""Seconds for which the log says no more about broken connections to an endpoint."""
+
+log = logging.getLogger("dataplane.upstream")
+
+
+class Shared(Protocol):
+    """A connection of which streams are lent (`h2/connection.SharedConnection`)."""
+
+    on_room: Callable[[], None]
+    idle_since: float
+
+    @property
+    def is_spent(self) -> bool: ...
+
+    @property
+    def streams(self) -> int: ...
+
+    def room(self) -> int: ...
+
+    def lend(self) -> Upstream: ...
+
+    def retire(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def is_late(self, now: float) -> bool:
+        """It broke off, because the endpoint does not answer what it has to."""
+
+
+class Opens(Protocol):
+    """`connector.Connector`."""
+
+    def open(self, endpoint: Endpoint, done: Callable[[Shared | None, str], None]) -> None:
+        """Open a connection of HTTP/2; `done(connection, "")` or `done(None, cause)` is called."""
+
+    def later(self, seconds: float, call: Callable[[], None]) -> Any: ...  # the loop's handle, or a fake's
+
+    def clock(self) -> float:
+        """Monotonic seconds."""
+
+
+class _Waiting(NamedTuple):
+    holder: Lease
+    number: int
+    """Its lease when it began to wait."""
+    endpoints: Sequence[Endpoint]
+    """As in `Leases.take`; () when it sends again."""
+    since: float
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.holder.lease == self.number
+
+
+class SharedConnections:
+    """One for each endpoint that is spoken to over HTTP/2 (`Endpoint.shared`)."""
+
+    __slots__ = ("_endpoint", "_is_timed", "_opening", "_opens", "_quiet_until", "_unsaid", "_waiting", "connections")
+
+    def __init__(self, endpoint: Endpoint, opens: Opens) -> None:
+        self._endpoint = endpoint
+        self._opens = opens
+        self.connections: list[Shared] = []
+        self._opening = 0
+        self._waiting: deque[_Waiting] = deque()
+        self._is_timed = False
+        self._quiet_until = 0.0
+        self._unsaid = 0
+        """Broken connections of which the log did not say anything."""
+
+    @property
+    def idle(self) -> int:
+        """Connections without a stream."""
+        return sum(not each.streams for each in self.connections)
+
+    @property
+    def streams(self) -> int:
+        """Streams that are lent."""
+        return sum(each.streams for each in self.connections)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a stream."""
+        return sum(each.is_wanted for each in self._waiting)
+
+    def take(self, holder: Lease, endpoints: Sequence[Endpoint]) -> None:
+        """Lend a stream to `holder`, now or when there is one."""
+        if not self._waiting:
+            for connection in self.connections:
+                if connection.room():
+                    _lend(connection, holder, endpoints)
+                    return
+        if len(self._waiting) >= MAX_WAITING:
+            self._waiting = deque(each for each in self._waiting if each.is_wanted)
+            if len(self._waiting) >= MAX_WAITING:
+                why = f"{self._endpoint.label}: too many requests wait for an HTTP/2 stream"
+                not_connected(holder, why, endpoints)
+                return
+        self._waiting.append(_Waiting(holder, holder.lease, endpoints, self._opens.clock()))
+        if not self._is_timed:
+            self._is_timed = True
+            self._opens.later(WAIT / 4, self._expire)
+        self._open()
+
+    def _open(self) -> None:
+        """Open as many connections as those who wait need, within the bound. An endpoint that takes no stream at all
+        would take none on another."""
+        if any(not (each.streams or each.room() or each.is_spent) for each in self.connections):
+            return
+        while self._opening * EXPECTED < len(self._waiting) and len(self.connections) + self._opening < MAX_CONNECTIONS:
+            self._opening += 1
+            self._opens.open(self._endpoint, self._opened)
+
+    def _opened(self, connection: Shared | None, cause: str) -> None:
+        self._opening -= 1
+        if connection is not None and connection.is_spent:
+            connection.retire()
+            connection, cause = None, f"connect to {self._endpoint.label} failed: it takes no requests (GOAWAY)"
+        if connection is None:
+            if not self._opening and not any(not each.is_spent for each in self.connections):
+                self._fail(cause)
+            return
+        self.connections.append(connection)
+        connection.on_room = self._serve
+        self._serve()
+        if self._endpoint.closed:
+            connection.retire()
+
+    def _serve(self) -> None:
+        """There is room, or less of it: give it to those who wait longest."""
+        self.connections = [each for each in self.connections if not each.is_spent or each.streams]
+        waiting = self._waiting
+        for connection in list(self.connections):
+            while waiting and connection.room():
+                each = waiting.popleft()
+                if each.is_wanted:
+                    _lend(connection, each.holder, each.endpoints)
+        if waiting:
+            self._open()
+
+    def _fail(self, cause: str) -> None:
+        """No connection can be had: whoever waits is told."""
+        waiting, self._waiting = self._waiting, deque()
+        for each in waiting:
+            if each.is_wanted:
+                not_connected(each.holder, cause, each.endpoints)
+
+    def _expire(self) -> None:
+        """Those who wait too long."""
+        self._is_timed = False
+        now, waiting = self._opens.clock(), self._waiting
+        while waiting and (not waiting[0].is_wanted or now - waiting[0].since >= WAIT):
+            each = waiting.popleft()
+            if each.is_wanted:
+                why = f"{self._endpoint.label} had no HTTP/2 stream free within {WAIT:g} s"
+                not_connected(each.holder, why, each.endpoints)
+        if waiting and not self._is_timed:
+            self._is_timed = True
+            self._opens.later(WAIT / 4, self._expire)
+
+    def close_unused(self, now: float, seconds: float) -> None:
+        """Close what has lent no stream for so long."""
+        for connection in list(self.connections):
+            if connection.is_late(now) or connection.streams:
+                continue
+            if not connection.idle_since:
+                connection.idle_since = now
+            elif now - connection.idle_since > seconds:
+                self.connections.remove(connection)
+                connection.close()
+
+    def report(self, detail: str) -> None:
+        """A connection broke: one line in the log, and none for a while, however many break."""
+        now = self._opens.clock()
+        if now < self._quiet_until:
+            self._unsaid += 1
+            return
+        self._quiet_until = now + QUIET
+        before, self._unsaid = self._unsaid, 0
+        others = f" ({before} more since the last line)" if before else ""
+        log.warning("http2 connection to %s is broken: %s%s", self._endpoint.label, detail, others)
+
+    def retire(self) -> None:
+        """No table knows the endpoint any more: connections close when what is under way has ended."""
+        for connection in list(self.connections):
+            connection.retire()
+
+    def __repr__(self) -> str:
+        return f"SharedConnections({self._endpoint.label}, {len(self.connections)}, waiting={len(self._waiting)})"
+
+
+def _lend(connection: Shared, holder: Lease, endpoints: Sequence[Endpoint]) -> None:
+    up = holder.up = connection.lend()
+    if endpoints:
+        holder.lease_ready(up)
+    else:
+        holder.lease_again(up)

@@ -1,0 +1,220 @@
+"""The lanes of a test run: what `scripts/test` does, and the table of what each lane may cost.
+
+`scripts/test` runs the in-memory lane; `--all` every lane, where a skip is a failure; `--long` is `--all` with ten
+times the random examples, and ten minutes of fuzzing behind it. Paths are run as they are, without lanes. Each lane is
+one pytest with several workers. What a lane costs is CPU seconds, children included: wall time measures the neighbours,
+so it is printed and never judged. All lanes together end in one line of pytest's kind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import secrets
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.harness import seeds, yardstick
+
+ROOT = Path(__file__).resolve().parents[2]
+FUZZ = ("--seconds", "600", "--rounds", "3")
+"""Of a long run: all targets together, each with several seeds."""
+EXAMPLES = "10"
+"""Factor of a long run for everything random."""
+NO_TESTS = 5
+"""pytest's exit code when it collected nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """`marks` selects the tests (pytest's `-m`). `workers`: test processes for each core. `budget`: CPU seconds with
+    all children, on a machine on which the yardstick takes its reference time."""
+
+    name: str
+    marks: str
+    workers: float
+    budget: float
+
+
+MEMORY = Lane("memory", "not process and not slow", 1, 560)
+PROCESS = Lane("process", "process and not slow", 2, 560)
+"""Real processes: mostly waiting, so more workers than cores."""
+SLOW = Lane("slow", "slow", 1, 400)
+ROUNDS: Sequence[Sequence[Lane]] = ((MEMORY,), (PROCESS, SLOW))
+"""Lanes of a round run at the same time. The in-memory lane needs all cores; the others wait for each other's sake."""
+
+ORDER = ("failed", "passed", "skipped", "xfailed", "xpassed", "error")
+"""How pytest orders a closing line."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a lane. `counts`: pytest's categories; `code`: its exit code; times in seconds."""
+
+    lane: Lane
+    counts: Counter[str]
+    code: int
+    wall: float
+    cpu: float
+    pace: float = 1.0
+
+    @property
+    def allowed(self) -> float:
+        """CPU seconds that the lane may take on this machine, as busy as it was."""
+        return self.lane.budget * self.pace
+
+    def __str__(self) -> str:
+        return (
+            f"lane {self.lane.name}: {_listed(self.counts)} in {self.wall:.0f}s; "
+            f"{self.cpu:.0f} CPU seconds of {self.allowed:.0f} (machine {self.pace:.2f} of the reference)"
+        )
+
+
+@dataclass(slots=True)
+class Wanted:
+    """A command line."""
+
+    rounds: Sequence[Sequence[Lane]] = ((MEMORY,),)
+    long: bool = False
+    paths: bool = False
+    rest: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def parse(words: Sequence[str], environment: Mapping[str, str]) -> Wanted:
+    """What to run. Words that are not ours go to pytest as they are."""
+    wanted = Wanted()
+    seed = environment.get(seeds.SEED) or str(secrets.randbelow(seeds.LIMIT - 1) + 1)
+    waiting = iter(words)
+    for word in waiting:
+        if word in ("--all", "--long"):
+            wanted.rounds = ROUNDS
+            wanted.long = wanted.long or word == "--long"
+        elif word == "--seed":
+            seed = next(waiting, "")
+        elif word.startswith("--seed="):
+            seed = word.partition("=")[2]
+        else:
+            wanted.rest.append(word)
+            wanted.paths = wanted.paths or (not word.startswith("-") and (ROOT / word.partition("::")[0]).exists())
+    if not seed.isdecimal():
+        raise SystemExit(f"scripts/test: --seed takes a whole number, not {seed!r}")
+    # Also the order of sets of texts comes from it.
+    wanted.environment = {seeds.SEED: seed, "PYTHONHASHSEED": environment.get("PYTHONHASHSEED") or seed}
+    if wanted.rounds is ROUNDS:
+        wanted.environment["GATEWRIGHT_ALL"] = "1"
+    if wanted.long:
+        wanted.environment[seeds.EXAMPLES] = environment.get(seeds.EXAMPLES) or EXAMPLES
+    return wanted
+
+
+def main(words: Sequence[str]) -> int:
+    """Run what the command line asks for; the exit code is 0 when everything passed within its budget."""
+    os.chdir(ROOT)
+    wanted = parse(words, os.environ)
+    os.environ.update(wanted.environment)
+    if wanted.paths:
+        os.execv(sys.executable, _pytest(wanted.rest))
+    begun = time.monotonic()
+    outcomes = [outcome for lanes in wanted.rounds for outcome in _round(lanes, wanted.rest)]
+    code = max(_judged(outcome, bool(os.environ.get("CI"))) for outcome in outcomes)
+    if wanted.long:
+        code |= subprocess.run(["scripts/fuzz", *FUZZ, "--seed", os.environ[seeds.SEED]], check=False).returncode
+    for outcome in outcomes:
+        print(outcome)
+    print(closing_line(outcomes, time.monotonic() - begun), flush=True)
+    return code
+
+
+def closing_line(outcomes: Sequence[Outcome], seconds: float) -> str:
+    """One line for all lanes, as pytest closes a run."""
+    total: Counter[str] = Counter()
+    for outcome in outcomes:
+        total.update(outcome.counts)
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{_listed(total)} in {seconds:.2f}s ({minutes // 60}:{minutes % 60:02}:{rest:02})"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    shown = [f"{counts[name]} {name}" for name in ORDER if counts.get(name)]
+    return re.sub(r"(?<!\b1) error$", " errors", ", ".join(shown)) or "no tests ran"
+
+
+def _judged(outcome: Outcome, is_ci: bool) -> int:
+    """1 when tests failed, or when CI paid more for them than the budget allows."""
+    if outcome.cpu > outcome.allowed:
+        print(f"lane {outcome.lane.name} is over its budget: {outcome.cpu:.0f} CPU seconds of {outcome.allowed:.0f}")
+        if is_ci:
+            return 1
+    return int(outcome.code not in (0, NO_TESTS))
+
+
+def _pytest(arguments: Sequence[str]) -> list[str]:
+    # A test that hangs tells where, long before the caller's patience ends.
+    return [sys.executable, "-m", "pytest", "-o", "faulthandler_timeout=300", *arguments]
+
+
+def _round(lanes: Sequence[Lane], arguments: Sequence[str]) -> list[Outcome]:
+    """Run some lanes at once. The first writes as it goes, the others when they are done."""
+    with tempfile.TemporaryDirectory(prefix="lanes") as folder, yardstick.Watch() as watch:
+        running = [_Running(lane, Path(folder), arguments, shown=lane is lanes[0]) for lane in lanes]
+        threads = [threading.Thread(target=each.wait) for each in running]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for each in running:
+            if not each.shown:
+                print(each.output.read_text(errors="replace"), end="", flush=True)
+        return [each.outcome(watch.pace()) for each in running]
+
+
+class _Running:
+    """One pytest."""
+
+    def __init__(self, lane: Lane, folder: Path, arguments: Sequence[str], shown: bool) -> None:
+        self.lane, self.shown = lane, shown
+        self.output = folder / f"{lane.name}.out"
+        self._counts = folder / f"{lane.name}.json"
+        workers = max(1, min(round(lane.workers * len(os.sched_getaffinity(0))), 8))
+        flags = ["-p", "tests.harness.lane_report", "-m", lane.marks, "-n", str(workers), "--dist", "worksteal"]
+        print(f"== lane {lane.name}: {workers} processes, seed {seeds.seed()}", flush=True)
+        self._begun = time.monotonic()
+        with self.output.open("wb") as output:
+            self._process = subprocess.Popen(
+                _pytest([*flags, *arguments]),
+                stdin=subprocess.DEVNULL,
+                stdout=None if shown else output,
+                stderr=None if shown else subprocess.STDOUT,
+                env={**os.environ, "GATEWRIGHT_LANE_REPORT": str(self._counts)},
+            )
+        self._status = 0
+        self._usage: resource.struct_rusage | None = None
+
+    def wait(self) -> None:
+        """Until it ends. `wait4` gives what it and everything below it used."""
+        _, self._status, self._usage = os.wait4(self._process.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(self._status)
+        self._wall = time.monotonic() - self._begun
+
+    def outcome(self, pace: float) -> Outcome:
+        assert self._usage is not None
+        try:
+            counts = Counter(json.loads(self._counts.read_text()))
+        except FileNotFoundError:  # it ended before it could count
+            counts = Counter({"error": 1})
+        code = self._process.returncode
+        return Outcome(self.lane, counts, code, self._wall, self._usage.ru_utime + self._usage.ru_stime, pace)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,140 @@
+"""The leak oracle, a pytest plugin: after every test nothing of it is left, or this test fails and says what is.
+
+- no child process and no descriptor of this process that was not there before, but those of fixtures of wider scope;
+- no task at the end of an event loop (a few turns later: what has ended may come to its end);
+- of a proxy in memory (`MemoryProxy`, `SocketProxy`), whose clients the oracle ends: no connection, exchange, waiting
+  step, deadline, pending count, upstream connection in use, or held byte.
+
+Workers of real proxies are asked by those who end them (`tests/fakes/proxy_process`). A test that leaves something on
+purpose says so: `@pytest.mark.leaves("why")`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from asyncio import runners
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from tests.harness import leaks, ports
+from tests.harness.patience import PATIENCE
+from tests.harness.waiting import PAUSE
+
+GRACE = PATIENCE / 30
+"""Seconds in which a descriptor that seems to be left may still go."""
+
+
+class Oracle:
+    """`before`: what was there when the last test was judged."""
+
+    def __init__(self) -> None:
+        self.files: frozenset[int] = frozenset()
+        self.children: frozenset[int] = frozenset()
+        self.found: list[str] = []
+        """Of the test that runs."""
+        self.is_watching = self.is_known = False
+
+    def begin(self) -> None:
+        self.found, self.is_watching = [], True
+        leaks.of_thread().clear()
+        if not self.is_known:  # else nothing has happened since the last test was judged
+            self.files, self.children, self.is_known = leaks.descriptors(), leaks.children(), True
+
+    def adopt(self, files: frozenset[int], children: frozenset[int]) -> None:
+        """A fixture that outlives the test opened these."""
+        self.files |= files
+        self.children |= children
+
+    def end(self) -> list[str]:
+        """What is left. Garbage is collected only when something seems to be."""
+        self.is_watching = False
+        files, children = leaks.descriptors(), leaks.children()
+        if files - self.files:
+            gc.collect()
+            files = self._settled()
+        left = self._left(files)
+        self.found += [f"descriptor {leaks.described(fd)}" for fd in left]
+        self.found += [f"child process {pid}" for pid in sorted(children - self.children)]
+        self.files, self.children = files, children
+        return self.found
+
+    def _settled(self) -> frozenset[int]:
+        """The descriptors, once threads of libraries have closed what they still close: gRPC's do so behind the end of
+        a channel."""
+        end = time.monotonic() + GRACE
+        while self._left(files := leaks.descriptors()) and time.monotonic() < end:
+            time.sleep(PAUSE)
+        return files
+
+    def _left(self, files: frozenset[int]) -> list[int]:
+        return [fd for fd in sorted(files - self.files) if not leaks.is_mapping(fd)]
+
+
+ORACLE = Oracle()
+_cancel_all_tasks = runners._cancel_all_tasks  # type: ignore[attr-defined]
+
+
+def _judge_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Instead of the runner's own: it cancels what is left without a word."""
+    if ORACLE.is_watching:
+        ORACLE.found += leaks.tasks(loop)
+    _cancel_all_tasks(loop)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "leaves(reason): leaves something behind on purpose; the oracle does not look")
+    ports.open_book()
+    runners._cancel_all_tasks = _judge_loop  # type: ignore[attr-defined]
+
+
+def pytest_unconfigure() -> None:
+    runners._cancel_all_tasks = _cancel_all_tasks  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup() -> Generator[None, None, None]:
+    ORACLE.begin()
+    yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, Any, Any]:
+    if fixturedef.scope == "function":
+        return (yield)
+    files, children, proxies = leaks.descriptors(), leaks.children(), len(leaks.of_thread())
+    found = yield
+    ORACLE.adopt(leaks.descriptors() - files, leaks.children() - children)
+    del leaks.of_thread()[proxies:]
+    return found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    yield
+    # Here, and not in the teardown: proxies on sockets end with their fixtures, and the loop is theirs.
+    for proxy in leaks.of_thread():
+        ORACLE.found += proxy.left()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    yield
+    leaks.of_thread().clear()
+    found = ORACLE.end()
+    if found and not list(item.iter_markers("leaves")) and not item.stash.get(_failed, False):
+        pytest.fail("the test left something behind:\n  " + "\n  ".join(found), pytrace=False)
+
+
+_failed = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "call" and report.failed:
+        item.stash[_failed] = True  # what it had no chance to clean up is not worth a second message
+    return report

@@ -1,0 +1,262 @@
+"""Faults that are none: no test can notice them, because what the product does is the same with them.
+
+Each row: file, the line of the source and the line with the fault, as a report shows them, and why nothing changes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
+    (
+        "dataplane/bootstrap.py",
+        "value = float(match[1]) * _UNIT[match[2]] if match else -1.0",
+        "value = float(match[1]) * _UNIT[match[2]] if match else -2.0",
+    ): "any negative number is refused, and no text of the error tells which",
+    (
+        "dataplane/agent/file_contents.py",
+        "data = file.read(MOST + 1)",
+        "data = file.read(MOST + 2)",
+    ): "of a file that is too large one octet more is read, and it is too large",
+    (
+        "dataplane/agent/process.py",
+        "self._number += 1",
+        "self._number += 2",
+    ): "the numbers of questions to a worker grow, and differ; that is all that is asked of them",
+    (
+        "dataplane/agent/reports.py",
+        "found = await self._journey.workers.dump(int(index) if index.isdecimal() else -1)",
+        "found = await self._journey.workers.dump(int(index) if index.isdecimal() else -2)",
+    ): "there is no worker of any negative number, and the answer does not name it",
+    (
+        "dataplane/agent/sockets.py",
+        "return [tcp.listen(place.address, port, shared=False)] * self._workers",
+        "return [tcp.listen(place.address, port, shared=True)] * self._workers",
+    ): "only reached where ports cannot be shared, and there `tcp.listen` does not look at it",
+    (
+        "dataplane/credentials/htpasswd.py",
+        'if int(costs.get("cost") or 0) > MAX_BCRYPT_COST or int(costs.get("rounds") or 0) > MAX_ROUNDS:',
+        'if int(costs.get("cost") or 1) > MAX_BCRYPT_COST or int(costs.get("rounds") or 0) > MAX_ROUNDS:',
+    ): "a hash that names no cost: 1 is not too much either",
+    (
+        "dataplane/credentials/htpasswd.py",
+        'if int(costs.get("cost") or 0) > MAX_BCRYPT_COST or int(costs.get("rounds") or 0) > MAX_ROUNDS:',
+        'if int(costs.get("cost") or 0) > MAX_BCRYPT_COST or int(costs.get("rounds") or 1) > MAX_ROUNDS:',
+    ): "a hash that names no rounds: 1 is not too many either",
+    (
+        "dataplane/filters/basic_authentication.py",
+        "self._salted = hashlib.blake2b(digest_size=32, key=os.urandom(32))",
+        "self._salted = hashlib.blake2b(digest_size=32, key=os.urandom(33))",
+    ): "a random key: one byte more changes no answer and can be guessed no better",
+    (
+        "dataplane/credentials/api_keys.py",
+        "self._salted = hashlib.blake2b(digest_size=32, key=os.urandom(32))",
+        "self._salted = hashlib.blake2b(digest_size=33, key=os.urandom(32))",
+    ): "one byte more of a digest that never leaves the process: it tells the same apart",
+    (
+        "dataplane/filters/basic_authentication.py",
+        "self._salted = hashlib.blake2b(digest_size=32, key=os.urandom(32))",
+        "self._salted = hashlib.blake2b(digest_size=33, key=os.urandom(32))",
+    ): "one byte more of a digest that never leaves the process: it tells the same apart",
+    (
+        "dataplane/credentials/api_keys.py",
+        "self._salted = hashlib.blake2b(digest_size=32, key=os.urandom(32))",
+        "self._salted = hashlib.blake2b(digest_size=32, key=os.urandom(33))",
+    ): "a random key: one byte more changes no answer and can be guessed no better",
+    (
+        "dataplane/credentials/key_sources.py",
+        "self._failures = min(self._failures + 1, 10)",
+        "self._failures = min(self._failures + 1, 11)",
+    ): "from five on the pause is the longest; the bound keeps the power of two a number",
+    (
+        "dataplane/link/buckets.py",
+        'self.digest = int.from_bytes(_digest(key), "little") or 1',
+        'self.digest = int.from_bytes(_digest(key), "little") or 2',
+    ): "only zero stands for nobody: any other number does for the one key in 2**64 whose digest it is",
+    (
+        "dataplane/link/buckets.py",
+        "return (self.capacity - 1) * self.interval + min(tolerance, self.interval / 2)",
+        "return (self.capacity - 1) * self.interval + min(tolerance, self.interval / 3)",
+    ): "a tolerance of less than a token, whether half of one or a third: not one more is there",
+    (
+        "dataplane/link/buckets.py",
+        "if full < now:",
+        "if (full <= now):",
+    ): "at this very moment full: it is set to what it is",
+    (
+        "dataplane/link/buckets.py",
+        "return group, _NoLock() if self._locks is None else self._locks[group % len(self._locks)]",
+        "return group, _NoLock() if self._locks is None else self._locks[(group // len(self._locks))]",
+    ): "which lock guards a group does not matter, as long as it is always the same",
+    (
+        "dataplane/link/buckets.py",
+        'raise AssertionError("nobody else takes it")',
+        "pass",
+    ): "never called: the lock of a process without others is had at once, always",
+    (
+        "dataplane/link/buckets.py",
+        'raise AssertionError("nobody else gives it")',
+        "pass",
+    ): "never called: giving the lock of a process without others never fails",
+    (
+        "dataplane/http/h2/hpack.py",
+        "prefix = 0x3F if octet >= 0x40 else 0x0F",
+        "prefix = 0x3F if octet >= 65 else 0x0F",
+    ): "of the octet 0x40 either prefix leaves nothing",
+    (
+        "dataplane/http/h2/hpack.py",
+        "prefix = 0x3F if octet >= 0x40 else 0x0F",
+        "prefix = 0x3F if (octet > 64) else 0x0F",
+    ): "of the octet 0x40 either prefix leaves nothing",
+    (
+        "dataplane/http/h2/hpack.py",
+        "if octet >= 0x80 and length:",
+        "if (octet > 128) and length:",
+    ): "the octet 0x80 says that the length is 0",
+    (
+        "dataplane/http/h2/hpack.py",
+        "self.changed = False",
+        "self.changed = True",
+    ): "only read behind a block, which has set it",
+    (
+        "dataplane/http/h2/receiving.py",
+        "self._data_end = False",
+        "self._data_end = True",
+    ): "only read for a stream of which a part of a frame has come, and then it was set",
+    (
+        "dataplane/http/h2/rules.py",
+        "if authority is None or not (_is_authority if len(authority) <= MAX_AUTHORITY else _AUTHORITY)(authority):",
+        "if authority is None or not (_is_authority if (len(authority) < MAX_AUTHORITY) else _AUTHORITY)(authority):",
+    ): "whether the answer is remembered or found again, it is the same",
+    (
+        "dataplane/server/h1/connection.py",
+        'self.peer = Peer("")',
+        "self.peer = Peer('x')",
+    ): "set when the connection is made, before anybody looks",
+    (
+        "dataplane/server/h1/connection.py",
+        "self.progress: tuple[Any, int] = (None, 0)",
+        "self.progress: tuple[Any, int] = (None, 1)",
+    ): "None is no exchange, whatever stands beside it",
+    (
+        "dataplane/server/h2/connection.py",
+        'self.peer = Peer("")',
+        "self.peer = Peer('x')",
+    ): "set when the connection is made, before anybody looks",
+    (
+        "dataplane/server/h2/stream.py",
+        "self.progress = 0",
+        "self.progress = 1",
+    ): "compared only from the first look on, which sets it: until then `progress_due` is NEVER",
+    (
+        "dataplane/upstream/h1.py",
+        "self.keep = True",
+        "self.keep = False",
+    ): "each response says whether its connection stays, before anybody looks",
+    (
+        "dataplane/upstream/h1.py",
+        "self.to_head = False",
+        "self.to_head = True",
+    ): "each request says so, before anybody looks",
+    (
+        "dataplane/upstream/h1.py",
+        "self.left = 0",
+        "self.left = 1",
+    ): "each response with a length says how much is left, and no other is asked",
+    (
+        "dataplane/upstream/h2/connection.py",
+        "if known is None or known[0] is not head or known[1] is not end or known[2] is not to_head:",
+        "if known is None or known[1] is not head or known[1] is not end or known[2] is not to_head:",
+    ): "nothing is ever known then: each head is translated anew, to the same",
+    (
+        "dataplane/upstream/h2/stream.py",
+        "self.consumer.upstream_interim(heads.response_head(head, False, True))",
+        "self.consumer.upstream_interim(heads.response_head(head, True, True))",
+    ): "an interim head has no content, whether it ends the stream or not",
+    (
+        "dataplane/upstream/lease.py",
+        "holder.lease += 1",
+        "holder.lease -= 1",
+    ): "leases have different numbers; that is all that is asked of them",
+    (
+        "dataplane/upstream/lease.py",
+        "holder.lease += 1",
+        "holder.lease += 2",
+    ): "leases have different numbers; that is all that is asked of them",
+    (
+        "dataplane/upstream/sink.py",
+        'method = target = upgrade = b""',
+        "method = target = upgrade = b'x'",
+    ): "a sink never sends a request: nobody reads what it would ask for",
+    (
+        "dataplane/upstream/sink.py",
+        "length = 0",
+        "length = 1",
+    ): "a sink never sends a request: nobody reads what it would ask for",
+    (
+        "dataplane/upstream/sink.py",
+        "takes_trailers = False",
+        "takes_trailers = True",
+    ): "a sink never sends a request: nobody reads what it would ask for",
+    (
+        "dataplane/net/tcp.py",
+        "with _bound(ANY_IPV6, 0, shared=False):",
+        "with _bound(ANY_IPV6, 0, shared=True):",
+    ): "a port that the system chooses and that is given back at once: sharing it is no question",
+    (
+        "dataplane/table/intern.py",
+        'own = [Attached(each.row.name, Level.INLINE, "", False, each) for each in inline]',
+        "own = [Attached(each.row.name, Level.INLINE, 'x', False, each) for each in inline]",
+    ): "orders are compared within a level, and those of this one stay equal",
+    (
+        "dataplane/table/router.py",
+        'dot = host.find(b".", dot + 1)',
+        'dot = host.find(b".", dot + 2)',
+    ): "no label of a host is empty: after a dot comes something else",
+    (
+        "dataplane/table/router.py",
+        'end = path.rfind(b"/", 0, end)',
+        'end = path.rfind(b"/", 1, end)',
+    ): "the slash that a path begins with ends the search like none at all",
+    (
+        "dataplane/table/router.py",
+        "self.longest = 0",
+        "self.longest = 1",
+    ): "a prefix that is not the root has two octets or more",
+    (
+        "dataplane/table/policies.py",
+        'raise Refused("a policy that this proxy does not know")',
+        "pass",
+    ): "never called: what nobody knows is not built, it refuses",
+    (
+        "dataplane/filters/ext_auth/cache.py",
+        "return blake2b(data, digest_size=32).digest()",
+        "return blake2b(data, digest_size=33).digest()",
+    ): "one byte more of a digest that never leaves the process: it tells the same apart",
+    (
+        "dataplane/filters/header_modifiers.py",
+        "silent=True,",
+        "silent=False,",
+    ): "a hint for speed: whatever these hooks answer is looked at, and it is nothing",
+    (
+        "dataplane/telemetry/lines.py",
+        "self._given = self._gone = 0  # bytes; the first is written by whoever puts, the second by the thread",
+        "self._given = self._gone = 1  # bytes; the first is written by whoever puts, the second by the thread",
+    ): "only the difference of the two is ever looked at",
+    (
+        "gatewright/cel/plan.py",
+        "node.col_offset = node.end_col_offset = 0",
+        "node.col_offset = node.end_col_offset = 1",
+    ): "a node's line is its place in the expression; nothing reads its column",
+    (
+        "gatewright/cel/operators.py",
+        "return math.copysign(math.inf, left) * math.copysign(1.0, right)",
+        "return math.copysign(math.inf, left) * math.copysign(2.0, right)",
+    ): "twice infinity is infinity: only the sign of the second factor counts",
+    (
+        "gatewright/cel/functions/conversions.py",
+        "if not MIN_INT < value < MAX_INT:",
+        "if not (MIN_INT < value <= MAX_INT):",
+    ): "no double is 2**63 - 1, the next ones are 2**63 and 2**63 - 1024",
+}
+"""By (file, line, line with the fault): the reason."""

@@ -1,0 +1,141 @@
+"""Runs tests against one fault, in a process of its own, and says whether one of them noticed.
+
+The processes are forks of one that has loaded the libraries already (a "fork server"), and nothing of the product.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutation import planted, selection
+
+ROOT = Path(__file__).resolve().parents[2]
+HOOK = ROOT / "tests/mutation/hook"
+LIBRARIES = ("pytest", "hypothesis", "hypothesis.strategies", "pytest_asyncio.plugin", "asyncio", "unittest.mock")
+LIBRARIES += ("google.protobuf.message", "pydantic", "yaml", "httptools", "cryptography.hazmat.primitives.hashes")
+"""Most of what tests load, but for grpc, which must not be forked."""
+
+OPTIONS = (
+    "-x",
+    "-q",
+    "--tb=line",
+    "-m",
+    "not slow",
+    "-p",
+    "no:xdist",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+)
+
+MEMORY = 8 << 30
+"""Bytes of addresses: a fault may fill all memory."""
+STACK = 1 << 20
+"""Bytes of addresses for each thread: every proxy in memory starts one for its log."""
+WAIT_FACTOR = 4
+"""Seconds by the wall clock for each second of computing that tests may use: those that wait for ever end as well."""
+COLLECTING = "ERROR collecting "
+"""What pytest prints of a file that it cannot import."""
+NO_VERDICT, NOT_FOUND, NO_TESTS = -1, 4, 5
+"""Codes: ours when a process hung, ran out of memory or crashed; pytest's: there is no such test, there is none."""
+
+_server = multiprocessing.get_context("forkserver")
+_server.set_forkserver_preload(list(LIBRARIES))
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A module with its text."""
+
+    module: str
+    file: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of tests: pytest's exit code, or `NO_VERDICT`."""
+
+    code: int
+    output: str
+
+    @property
+    def is_killed(self) -> bool:
+        """A file of tests that cannot be imported noticed it, although pytest says that its tests are not there."""
+        return self.code not in (0, NOT_FOUND, NO_TESTS) or COLLECTING in self.output
+
+    @property
+    def by(self) -> str:
+        """The test that failed first."""
+        failed = (line.split()[1] for line in self.output.splitlines() if line.startswith(("FAILED ", "ERROR ")))
+        return next(failed, "no verdict" if self.code == NO_VERDICT else "")
+
+
+def run(
+    tests: Sequence[Path | str], fault: Fault | None, seconds: float, root: Path = ROOT, record: Path | None = None
+) -> Outcome:
+    """Run these tests, up to the first that fails. `seconds`: of computing; more ends them without a verdict.
+
+    `record`: a file that takes which lines each of them executes (`index`).
+    """
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        process = _server.Process(
+            target=_child, args=(list(map(str, tests)), fault, seconds, str(root), folder, record)
+        )
+        process.start()
+        process.join(seconds * WAIT_FACTOR)
+        assert process.pid is not None
+        with contextlib.suppress(ProcessLookupError):  # what tests started, and the process itself
+            os.killpg(process.pid, signal.SIGKILL)
+        process.join()
+        verdict, output = Path(folder, "verdict"), Path(folder, "output")
+        return Outcome(
+            int(verdict.read_text()) if verdict.exists() else NO_VERDICT,
+            output.read_text("utf-8", "replace") if output.exists() else "",
+        )
+
+
+def _child(tests: list[str], fault: Fault | None, seconds: float, root: str, folder: str, record: Path | None) -> None:
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    threading.stack_size(STACK)
+    output = os.open(f"{folder}/output", os.O_WRONLY | os.O_CREAT)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.stdout = sys.stderr = os.fdopen(1, "w", closefd=False)
+    os.chdir(root)
+    sys.path.insert(0, root)
+    sys.dont_write_bytecode = True
+    if fault is not None:
+        _plant(fault, folder)
+    import pytest
+
+    from tests.mutation import index
+
+    recorder = index.Recorder(Path(root), selection.PLANES) if record is not None else None
+    code = pytest.main([*OPTIONS, "--rootdir", root, *tests], [recorder] if recorder is not None else None)
+    if recorder is not None and record is not None:
+        recorder.write(record)
+    sys.stdout.flush()
+    Path(folder, "verdict").write_text(str(int(code)))
+    os._exit(code)  # threads that a fault left behind are not waited for
+
+
+def _plant(fault: Fault, folder: str) -> None:
+    """In this process, and in those that tests start."""
+    described = Path(folder, "mutant.json")
+    described.write_text(json.dumps({"module": fault.module, "file": fault.file, "text": fault.text}))
+    os.environ[planted.VARIABLE] = str(described)
+    os.environ["PYTHONPATH"] = os.pathsep.join((str(HOOK), os.getcwd()))
+    planted.plant(fault.module, fault.file, fault.text)

@@ -1,0 +1,142 @@
+"""Which tests are asked about a fault: those of its package and of the packages around it.
+
+All of them speak to the product in memory. What needs many processes and sockets (tests/loopback, tests/faults) is not
+asked, so that a run of 200 faults takes an hour and not a day.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).resolve().parents[2]
+PLANES: Final = ("dataplane", "controlplane", "gatewright")
+"""The packages at the top; `gatewright` is what both planes share."""
+GENERATED: Final = "gatewright/wire"
+
+UNIT = "tests/unit/"
+POLICIES = "tests/policies"
+CORPUS = "tests/fuzz/test_fuzz_corpus.py"
+SERVER = "tests/loopback/test_xds_server.py"
+"""The controller's gRPC server has no other front door than a socket; its tests start it in their own process."""
+CONTROLLER = "tests/loopback/test_controller_app.py"
+MERGES = "tests/histories/test_policy_merges.py"
+VERDICTS = tuple(f"tests/rules/test_verdict_{name}.py" for name in ("table", "citations"))
+VERDICTS += ("tests/rules/test_limits.py", "tests/rules/test_always_rejected.py")
+REPRS = "tests/rules/test_reprs.py"
+OPERATIONS = "tests/rules/test_operations.py"
+GENERATED_FILES = "tests/rules/test_generated.py"
+HISTORIES = "tests/histories/test_random_histories.py"
+
+TESTS: Final[dict[str, tuple[str, ...]]] = {
+    "controlplane": ("app", "sources", "xds", "translate", "cli", CONTROLLER, MERGES),
+    "controlplane.admin": ("admin", "app", "xds", CONTROLLER),
+    "controlplane.cli": ("cli", "app", "api", CONTROLLER),
+    "controlplane.derive": ("derive", "translate"),
+    "controlplane.snapshot": ("snapshot", "xds", "translate", "admin"),
+    "controlplane.sources": ("sources", "app", "api"),
+    "controlplane.translate": ("translate", "attach", "app", MERGES, HISTORIES),
+    "controlplane.xds": ("xds", "snapshot", "app", SERVER, CORPUS, HISTORIES),
+    "dataplane": (
+        "test_worker.py",
+        "test_proxy_main.py",
+        "agent",
+        "variables",
+        "chain",
+        "filters",
+        "server",
+        "telemetry",
+        POLICIES,
+    ),
+    "dataplane.agent": ("agent", "xds", "link", "telemetry", "test_worker.py", CORPUS, REPRS),
+    "dataplane.chain": ("chain", "filters", "proxy", "server", POLICIES, OPERATIONS, REPRS),
+    "dataplane.credentials": ("credentials", "filters", POLICIES, CORPUS, REPRS),
+    "dataplane.filters": ("filters", "chain", "credentials", POLICIES, REPRS),
+    "dataplane.http": ("http", "proxy", "server", "upstream", "chain", POLICIES, CORPUS),
+    "dataplane.http.h2": ("http_h2", "server_h2", "upstream", POLICIES, CORPUS),
+    "dataplane.link": ("link", "agent", "test_worker.py", "filters", POLICIES, CORPUS),
+    "dataplane.net": ("net", "agent", "server", "upstream"),
+    "dataplane.proxy": ("proxy", "server", "server_h2", "upstream", "chain", "filters", POLICIES, CORPUS),
+    "dataplane.server": ("server", "server_h2", "proxy", "filters", POLICIES, CORPUS),
+    "dataplane.table": ("table", "filters", POLICIES, "translate/test_golden_in_the_proxy.py", MERGES, HISTORIES),
+    "dataplane.telemetry": ("telemetry", "server", "agent", "filters", POLICIES, OPERATIONS),
+    "dataplane.upstream": ("upstream", "server", "server_h2", "proxy", "credentials", POLICIES, CORPUS),
+    "gatewright": ("api", "cli", "variables"),
+    "gatewright.api": (
+        "api",
+        GENERATED_FILES,
+        "translate",
+        "sources",
+        "cli",
+        POLICIES,
+        *VERDICTS,
+        "tests/outside",
+        MERGES,
+    ),
+    "gatewright.api.generate": (
+        "api",
+        GENERATED_FILES,
+        "tests/rules/test_standalone_page.py",
+        "tests/rules/test_unsupported.py",
+    ),
+    "gatewright.attach": ("attach", "translate", "table", "tests/rules/test_attachment_page.py", MERGES),
+    "gatewright.cel": ("cel", "chain", "variables", "tests/oracles", CORPUS),
+    "gatewright.variables": (
+        GENERATED_FILES,
+        "variables",
+        "chain",
+        "cel",
+        "api",
+        POLICIES,
+        "tests/rules/test_variables.py",
+    ),
+}
+"""By package; one that is not named has those of the package above it. Names without `tests/` are below tests/unit."""
+
+
+@cache
+def files(package: str) -> tuple[Path, ...]:
+    """The files of tests of a package, in the order of the table.
+
+    Raises ValueError for a row whose path is not there, KeyError for a package of none of the planes.
+    """
+    while package not in TESTS and "." in package:
+        package = package.rpartition(".")[0]
+    found: dict[Path, None] = {}
+    for name in TESTS[package]:
+        path = ROOT / (name if name.startswith("tests/") else UNIT + name)
+        if not path.exists():
+            raise ValueError(f"{package}: {name} is not there")
+        found |= dict.fromkeys(sorted(path.rglob("test_*.py")) if path.is_dir() else (path,))
+    return tuple(found)
+
+
+def ranked(file: str) -> list[Path]:
+    """Those that are asked about a fault in this file: first named after it, then importing it, then others."""
+    package, _, module = file.removesuffix(".py").replace("/", ".").rpartition(".")
+    return sorted(files(package), key=lambda test: -_likelihood(test, package, module))
+
+
+def _likelihood(test: Path, package: str, module: str) -> int:
+    """Files of the package's own folder before others of the same likelihood: `sorted` keeps the table's order."""
+    words = set(re.split(r"[._]", test.stem))
+    imports = _text(test)
+    is_named = module in test.stem or set(module.split("_")) <= words
+    is_imported = bool(
+        re.search(rf"from {package} import .*\b{module}\b", imports) or f"{package}.{module} " in imports
+    )
+    return 2 * is_named + is_imported
+
+
+@cache
+def _text(test: Path) -> str:
+    return test.read_text()
+
+
+def sources(root: Path = ROOT) -> dict[str, str]:
+    """The product's own files and their texts; generated ones aside."""
+    paths = sorted(path for plane in PLANES for path in (root / plane).rglob("*.py"))
+    names = {str(path.relative_to(root)): path for path in paths}
+    return {name: path.read_text() for name, path in names.items() if not name.startswith(GENERATED)}

@@ -1,0 +1,205 @@
+"""A mutation run: what `scripts/mutate` does (README.md beside this file).
+
+A sample of faults over all packages, each planted alone; the tests of `selection` are asked; what no test noticed is
+listed. Before that the same tests run without a fault: tests that fail anyway would kill everything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import random
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+from tests.mutation import selection
+from tests.mutation.equivalent import EQUIVALENT
+from tests.mutation.index import FOLDER, Index
+from tests.mutation.mutants import Mutant, of_files
+from tests.mutation.planted import module_of
+from tests.mutation.run import Fault, Outcome, run
+from tests.mutation.selection import PLANES, ROOT
+
+WANTED = 0.9
+"""Share of the faults that tests have to notice, in each plane."""
+FIRST = 3
+"""Likeliest files of tests, asked before all others are loaded."""
+LIMIT = 240.0
+"""Seconds of computing that the tests of a fault may take: several times what they take without one."""
+NARROW = 30.0
+"""The same for the tests that execute the line: a fault that never ends is noticed soon (`index.SECONDS`)."""
+RECORDED = 2 * LIMIT
+"""The same, where they also write down which lines they execute."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit codes: 0, 1 when a plane has too few killed, 2 when the tests cannot be asked."""
+    options = _parser().parse_args(argv)
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
+    found = [each for each in candidates() if _is_in(each, options.only)]
+    if not found:
+        print(f"scripts/mutate: no faults in {', '.join(options.only)}", file=sys.stderr)
+        return 2
+    chosen = sample(found, options.count, seed)
+    again = "".join(f" --only {name}" for name in options.only)
+    print(f"{len(chosen)} of {len(found)} faults; again: scripts/mutate --seed {seed} --count {options.count}{again}")
+    if options.list:
+        print(*map(shown, chosen), sep="\n")
+        return 0
+    with ThreadPoolExecutor(options.jobs) as pool:
+        try:
+            if not options.trust:
+                _check_without_a_fault(chosen, pool)
+            outcomes = dict(zip(chosen, pool.map(_asked, chosen), strict=True))
+        except Unsound as error:
+            pool.shutdown(cancel_futures=True)
+            print(f"{error}\nscripts/mutate: these tests fail without a fault", file=sys.stderr)
+            return 2
+    return report(outcomes)
+
+
+class Unsound(Exception):
+    """Tests fail without a fault: what they say of faults counts for nothing."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="scripts/mutate", description="Plant faults; list what no test notices.")
+    parser.add_argument("--seed", type=int, help="the sample of this number; without it another one each time")
+    parser.add_argument("--count", type=int, default=200, help="faults (default 200)")
+    parser.add_argument("--only", action="append", default=[], metavar="PACKAGE", help="dataplane.server, or a module")
+    parser.add_argument("--jobs", type=int, default=1, help="faults at a time (default 1)")
+    parser.add_argument("--list", action="store_true", help="list the sample and run nothing")
+    parser.add_argument("--trust", action="store_true", help="do not run the tests without a fault first")
+    return parser
+
+
+# --- the sample
+
+
+def candidates() -> list[Mutant]:
+    """All faults, but those that are known to change nothing."""
+    return [each for each in of_files(selection.sources()) if (each.file, each.before, each.after) not in EQUIVALENT]
+
+
+def package_of(mutant: Mutant) -> str:
+    return module_of(mutant.file).rpartition(".")[0]
+
+
+def _is_in(mutant: Mutant, only: Sequence[str]) -> bool:
+    module = f"{module_of(mutant.file)}."
+    return not only or any(module.startswith(f"{name}.") for name in only)
+
+
+def sample(found: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
+    """So many of them: of each package by its share of all, at least one; at most one of a line."""
+    chance = random.Random(seed)
+    packages: dict[str, list[Mutant]] = defaultdict(list)
+    for mutant in found:
+        packages[package_of(mutant)].append(mutant)
+    total = sum(map(len, packages.values()))
+    chosen: list[Mutant] = []
+    owed = 0.0
+    for _, faults in sorted(packages.items()):
+        owed += count * len(faults) / total
+        number = max(1, round(owed))
+        owed -= number
+        chance.shuffle(faults)
+        lines = {(mutant.file, mutant.line): mutant for mutant in reversed(faults)}
+        chosen += [mutant for mutant in faults if lines[mutant.file, mutant.line] is mutant][:number]
+    return chosen
+
+
+# --- the run
+
+
+def _check_without_a_fault(chosen: Sequence[Mutant], pool: ThreadPoolExecutor) -> None:
+    sets = dict.fromkeys(selection.files(package_of(mutant)) for mutant in chosen)
+    files = list(dict.fromkeys(path for each in sets for path in each))
+    print(f"{len(files)} files of tests, first without a fault", flush=True)
+    for _ in pool.map(_check, [tuple(files[start::8]) for start in range(8) if files[start::8]]):
+        pass
+
+
+def _check(tests: tuple[Path, ...]) -> None:
+    """Once for the same tests, or twice, where two jobs ask at the same time."""
+    if tests not in _sound:
+        name = hashlib.sha256(repr(tests).encode()).hexdigest()[:16]
+        outcome = run(tests, None, RECORDED, record=ROOT / FOLDER / f"{name}.json")
+        if outcome.code:
+            raise Unsound(outcome.output[-3000:])
+        _sound.add(tests)
+
+
+_sound: set[tuple[Path, ...]] = set()
+
+
+@cache
+def _index() -> Index:
+    return Index(ROOT)
+
+
+@cache
+def _passes_alone(test: str) -> bool:
+    """Without a fault: some need what others did before. One that hung or crashed has no name, and needs none."""
+    return "::" not in test or run([test], None, LIMIT).code == 0
+
+
+def asked(mutant: Mutant, tests: Sequence[Path | str], root: Path = ROOT, seconds: float | None = None) -> Outcome:
+    """Ask these tests about a fault; `seconds` of computing, or `LIMIT`."""
+    text = mutant.apply((root / mutant.file).read_text())
+    return run(tests, Fault(module_of(mutant.file), str(root / mutant.file), text), seconds or LIMIT, root)
+
+
+def _asked(mutant: Mutant) -> Outcome:
+    """Ask the likeliest tests, then, when they noticed nothing, all of its package. That these pass without a fault in
+    this order and number was not seen before."""
+    began = time.monotonic()
+    narrow = _index().of(mutant.file, mutant.line)
+    first = selection.ranked(mutant.file)[:FIRST]
+    outcome = asked(mutant, narrow, seconds=NARROW) if narrow else asked(mutant, first)
+    if not outcome.is_killed or (narrow and not _passes_alone(outcome.by)):
+        tests = selection.files(package_of(mutant))
+        outcome = asked(mutant, tests)
+        if outcome.is_killed:
+            _check(tests)
+    word, by = ("killed  ", f"  by {outcome.by}") if outcome.is_killed else ("SURVIVED", "")
+    print(f"{word} {time.monotonic() - began:5.0f} s  {shown(mutant)}{by}", flush=True)
+    return outcome
+
+
+# --- the report
+
+
+def shown(mutant: Mutant) -> str:
+    return f"{mutant.file}:{mutant.line} [{mutant.kind}]  {mutant.before}  ->  {mutant.after}"
+
+
+def report(outcomes: dict[Mutant, Outcome]) -> int:
+    """Print figures and survivors; 1 when a plane is below what is wanted."""
+    by_package = Counter(map(package_of, outcomes))
+    killed = Counter(package_of(mutant) for mutant, outcome in outcomes.items() if outcome.is_killed)
+    print("\npackage                      killed   of")
+    print(*(f"{name:28} {killed[name]:6} {number:4}" for name, number in sorted(by_package.items())), sep="\n")
+    survivors = [mutant for mutant, outcome in outcomes.items() if not outcome.is_killed]
+    print(f"\n{len(survivors)} survived", *map(shown, survivors), sep="\n")
+    shares = dict(_shares(by_package, killed))
+    print("\nplane            killed   of   share")
+    for plane, (number, of) in shares.items():
+        print(f"{plane:16} {number:6} {of:4} {number / of:7.1%}{'' if number / of >= WANTED else '  too few'}")
+    return int(any(number / of < WANTED for number, of in shares.values()))
+
+
+def _shares(by_package: Counter[str], killed: Counter[str]) -> Iterator[tuple[str, tuple[int, int]]]:
+    for plane in PLANES:
+        names = [name for name in by_package if name.split(".")[0] == plane]
+        if names:
+            yield plane, (sum(killed[name] for name in names), sum(by_package[name] for name in names))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

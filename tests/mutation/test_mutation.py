@@ -1,0 +1,248 @@
+"""The mutation run itself: which faults it finds, that a planted one is noticed or survives, what it says of that."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.mutation import index, selection, session
+from tests.mutation.equivalent import EQUIVALENT
+from tests.mutation.mutants import Mutant, mutants
+from tests.mutation.run import NO_TESTS, NO_VERDICT, Outcome, run
+
+pytestmark = pytest.mark.process  # it runs pytest
+
+LEFT_ALONE = '''
+"""A docstring."""
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Literal
+
+log = logging.getLogger("x")
+if TYPE_CHECKING:
+    LIMIT = 1
+
+@decorated(1)
+class Toy:
+    __slots__ = ("a",)
+    kind: Literal[1, 2]
+
+    def __init__(self, a: int | None) -> None:
+        self.a = a
+
+    def __repr__(self) -> str:
+        return "x" if self.a == 1 else ""
+
+    def check(self) -> None:
+        assert self.a == 1
+        log.info("%d", 1)
+        raise ValueError(f"{1 + 1}")
+'''
+
+
+def edits(text: str) -> list[tuple[str, str]]:
+    """(kind, the whole text with the fault)"""
+    return [(mutant.kind, mutant.apply(text)) for mutant in mutants("toy.py", text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a < b", [("comparison", "(a <= b)")]),
+        ("a not in b", [("comparison", "(a in b)")]),
+        ("a is None", [("comparison", "(a is not None)")]),
+        ("a and b and c", [("and/or", "(a or b or c)")]),
+        ("not a", [("not", "(a)")]),
+        ("a - b", [("arithmetic", "(a + b)")]),
+        ("'%s' % a", []),
+        ("a if b else c", [("condition", "a if (not b) else c")]),
+        ("x[0:]", [("constant", "x[1:]")]),
+        ("[True, 99, 100, 0.5, 0.0, '', b'', 'text']", None),
+        ("é == 1", [("comparison", "(é != 1)"), ("constant", "é == 2")]),
+    ],
+)
+def test_faults_of_an_expression(text: str, found: list[tuple[str, str]] | None) -> None:
+    edited = [(kind, after.removeprefix("y = ")) for kind, after in edits(f"y = {text}")]
+    if found is None:
+        constants = ["False", "100", "200", "1.0", "1.0", "'x'", "b'x'"]
+        assert [kind for kind, _ in edited] == ["constant"] * 7
+        assert all(after.count(constant) for (_, after), constant in zip(edited, constants, strict=True))
+    else:
+        assert sorted(edited) == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a.b = c", [("removal", "pass")]),
+        ("a = c", []),
+        ("a += c", [("removal", "pass"), ("arithmetic", "a -= c")]),
+        ("call(a)", [("removal", "pass")]),
+        ("min(a, b)", [("removal", "pass"), ("min/max", "max(a, b)")]),
+        ("raise Error(a)", [("removal", "pass")]),
+        ("def f(a=1): return g", [("constant", "def f(a=2): return g"), ("return", "def f(a=1): return None")]),
+        ("while a: break", [("condition", "while (not a): break"), ("break", "while a: continue")]),
+        ("try: pass\nexcept E: pass", [("except", "try: pass\nexcept E: raise")]),
+        ("zip(a, b, strict=True)", [("removal", "pass")]),
+    ],
+)
+def test_faults_of_a_statement(text: str, found: list[tuple[str, str]]) -> None:
+    assert sorted(edits(text)) == sorted(found)
+
+
+def test_what_is_left_alone() -> None:
+    assert [mutant.before for mutant in mutants("toy.py", LEFT_ALONE)] == ['raise ValueError(f"{1 + 1}")']
+
+
+def test_every_fault_of_the_product_is_another_program() -> None:
+    sources = selection.sources()
+    for mutant in session.sample(session.candidates(), 300, seed=1):
+        text = sources[mutant.file]
+        assert mutant.before in text.splitlines()[mutant.line - 1]
+        compile(mutant.apply(text), mutant.file, "exec")
+
+
+def test_a_sample_is_of_all_packages_and_the_same_for_a_seed() -> None:
+    found = session.candidates()
+    chosen = session.sample(found, 200, seed=5)
+    assert chosen == session.sample(found, 200, seed=5) != session.sample(found, 200, seed=6)
+    assert {session.package_of(mutant) for mutant in chosen} == {session.package_of(mutant) for mutant in found}
+    assert 190 <= len(chosen) <= 240 and len({(mutant.file, mutant.line) for mutant in chosen}) == len(chosen)
+
+
+def test_every_module_has_tests_to_ask_and_those_named_after_it_are_first() -> None:
+    for file in selection.sources():
+        assert selection.ranked(file), file
+    first = selection.ranked("dataplane/link/buckets.py")[0]
+    assert first.name == "test_buckets.py"
+    assert set(selection.ranked("dataplane/link/buckets.py")) == set(selection.files("dataplane.link"))
+
+
+def test_equivalent_faults_are_still_there() -> None:
+    sources = selection.sources()
+    found = {(each.file, each.before, each.after) for file in sources for each in mutants(file, sources[file])}
+    assert set(EQUIVALENT) <= found
+
+
+TOY = """
+def largest(numbers):
+    found = numbers[0]
+    for number in numbers:
+        if number > found:
+            found = number
+    return found
+
+
+def forever(flag):
+    while flag: flag = False
+"""
+ASKED = """
+import subprocess, sys
+from toy import largest, forever
+
+
+def test_here():
+    assert largest([2, 3, 1]) == 3
+    forever(True)
+
+
+def test_in_a_process():
+    code = "from toy import largest; print(largest([2, 3, 1]))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "3\\n"
+"""
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    (tmp_path / "toy.py").write_text(TOY)
+    (tmp_path / "test_toy.py").write_text(textwrap.dedent(ASKED))
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\nmarkers = ['slow']\n")
+    return tmp_path
+
+
+def ask(toy: Path, before: str, after: str, test: str = "") -> Outcome:
+    (mutant,) = (each for each in mutants("toy.py", TOY) if (each.before, each.after) == (before, after))
+    return session.asked(mutant, [Path(f"{toy}/test_toy.py{test}")], toy)
+
+
+@pytest.mark.leaves("Python's fork server stays as long as the process")
+def test_a_fault_is_noticed_survives_or_hangs(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "LIMIT", 20.0)
+    fault = "if number > found:", "if (number >= found):"
+    assert ask(toy, *fault).code == 0, "equal numbers make no difference"
+    noticed = ask(toy, "return found", "return None")
+    assert (noticed.is_killed, noticed.by) == (True, "test_toy.py::test_here")
+    in_a_process = ask(toy, "return found", "return None", "::test_in_a_process")
+    assert (in_a_process.is_killed, in_a_process.by) == (True, "test_toy.py::test_in_a_process")
+    (toy / "test_toy.py").write_text(f"{ASKED}\n\nassert largest([1])\n")
+    unread = ask(toy, "return found", "return None", "::test_here")
+    assert (unread.is_killed, unread.by) == (True, "test_toy.py")
+    monkeypatch.setattr(session, "LIMIT", 3.0)
+    endless = ask(toy, "while flag: flag = False", "while flag: flag = True")
+    assert (endless.is_killed, endless.code, endless.by) == (True, NO_VERDICT, "no verdict")
+    assert (toy / "toy.py").read_text() == TOY
+    assert not list(toy.rglob("*.pyc"))
+
+
+def outcome(code: int) -> Outcome:
+    return Outcome(code, "")
+
+
+def fault(file: str, line: int) -> Mutant:
+    return Mutant(file, line, "not", 0, 0, "", "if not a:", "if a:")
+
+
+def test_the_report_names_survivors_and_planes_with_too_few(capsys: pytest.CaptureFixture[str]) -> None:
+    good = {fault("dataplane/net/a.py", line): outcome(int(line > 0)) for line in range(10)}
+    assert session.report(good) == 0
+    printed = capsys.readouterr().out
+    assert "dataplane             9   10   90.0%\n" in printed
+    assert "1 survived\ndataplane/net/a.py:0 [not]  if not a:  ->  if a:\n" in printed
+    assert "controlplane" not in printed
+    bad = {fault("gatewright/api/b.py", line): outcome(int(line > 1)) for line in range(10)}
+    bad |= {fault("gatewright/api/b.py", 10): outcome(NO_TESTS)}
+    assert session.report(good | bad) == 1
+    assert "gatewright            8   11   72.7%  too few\n" in capsys.readouterr().out
+
+
+def test_a_package_without_faults_is_an_error() -> None:
+    command = [sys.executable, "-m", "tests.mutation.session", "--only", "dataplane.nowhere"]
+    done = subprocess.run(command, cwd=selection.ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "scripts/mutate: no faults in dataplane.nowhere\n"
+
+
+@pytest.mark.leaves("Python's fork server stays as long as the process")
+def test_who_executes_a_line_is_written_down_and_asked_first(tmp_path: Path) -> None:
+    tests = "tests/unit/app/test_turns.py"
+    file = tmp_path / index.FOLDER / "a.json"
+    assert run([selection.ROOT / tests], None, 60.0, record=file).code == 0
+    for name in (tests, "controlplane/turns.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text((selection.ROOT / name).read_text())
+    lines = (tmp_path / "controlplane/turns.py").read_text().splitlines()
+    line = lines.index("        while self._jobs:") + 1
+    found = index.Index(tmp_path)
+    assert found.of("controlplane/turns.py", line + 2) == [f"{tests}::test_close_leaves_the_rest_undone"]
+    assert found.of("controlplane/turns.py", 1) == found.of("controlplane/app.py", line) == []
+    index.digest.cache_clear()
+    (tmp_path / "controlplane/turns.py").write_text("")
+    assert index.Index(tmp_path).of("controlplane/turns.py", line + 2) == [], "another file by now"
+
+
+def test_the_narrowest_are_asked_as_long_as_there_is_time(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("")
+    digests = {name: index.digest(tmp_path, name) for name in ("a.py", "t.py")}
+    figures = {"t.py::wide": [9, 0.1], "t.py::slow": [2, 7.0], "t.py::slower": [3, 2.0], "t.py::narrow": [1, 0.5]}
+    (tmp_path / index.FOLDER).mkdir(parents=True)
+    (tmp_path / index.FOLDER / "a.json").write_text(json.dumps([digests, figures, {"a.py": {"5": [*figures]}}]))
+    found = index.Index(tmp_path)
+    assert found.of("a.py", 5) == ["t.py::narrow", "t.py::slow"]
+    assert found.of("a.py", 12) == found.of("a.py", 5), "a line of the same statement"
+    assert found.of("a.py", 13) == found.of("a.py", 4) == []

@@ -1,0 +1,42 @@
+"""Gateway API's own YAML, as its Go modules carry it. None of it is in this repository: the tool `go` downloads the
+modules into its cache (`scripts/tools` does so before a full run), and files are read out of the archives there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import zipfile
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import need_tool
+
+VERSION = "v1.7.0"
+EXAMPLES = f"sigs.k8s.io/gateway-api@{VERSION}"
+CONFORMANCE = f"sigs.k8s.io/gateway-api/conformance@{VERSION}"
+
+FOLDERS = {
+    EXAMPLES: ("examples/", "hack/invalid-examples/"),
+    CONFORMANCE: ("base/", "tests/"),
+}
+"""Module to the folders whose YAML somebody may bring; the rest of the modules is CRDs and reports."""
+
+
+def files(module: str) -> Iterator[tuple[str, str]]:
+    """Path below the module and text of each YAML file of `FOLDERS`, in the order of their paths."""
+    with zipfile.ZipFile(_archive(module)) as archive:
+        for name in sorted(archive.namelist()):
+            path = name.removeprefix(f"{module}/")
+            if path.startswith(FOLDERS[module]) and path.endswith((".yaml", ".yml")):
+                yield path, archive.read(name).decode()
+
+
+def _archive(module: str) -> str:
+    """The archive in the module cache. A Go older than the module asks for says so and downloads it all the same."""
+    command = [need_tool("go"), "mod", "download", "-json", module]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+    archive: str | None = json.loads(done.stdout).get("Zip") if done.stdout else None
+    if archive is None:
+        pytest.skip("needs the Go module proxy")
+    return archive

@@ -1,0 +1,45 @@
+"""Why a file of Gateway API is judged otherwise than "valid": one reason for each difference, in a few words."""
+
+from __future__ import annotations
+
+MEANT = "upstream means it so"
+TLS = "TLS does not work yet"
+TCP_UDP = "TCP and UDP do not work yet"
+PROVISIONING = "nothing is provisioned yet: a Gateway's addresses and labels are the operator's"
+
+REASONS = {
+    "GRPCRoute unsupported kind": "gRPC does not work yet",
+    "TLSRoute unsupported kind": TLS,
+    "TCPRoute unsupported kind": TCP_UDP,
+    "UDPRoute unsupported kind": TCP_UDP,
+    "ListenerSet unsupported kind": "ListenerSets do not work yet",
+    "BackendTLSPolicy unsupported kind": TLS,
+    "Gateway unsupported spec.listeners[].tls": TLS,
+    "Gateway unsupported spec.tls": TLS,
+    "Gateway unsupported spec.allowedListeners": "ListenerSets do not work yet",
+    "Gateway unsupported spec.addresses": PROVISIONING,
+    "Gateway unsupported spec.infrastructure": PROVISIONING,
+    "GatewayClass unsupported spec.parametersRef": PROVISIONING,
+    "Gateway waits for spec.listeners[].protocol": f"{TLS}; {TCP_UDP}",
+    "Gateway Accepted=ListenersNotValid": f"{TLS}; {TCP_UDP}",
+    "Gateway Accepted=UnsupportedProtocol": f"{TLS}; {TCP_UDP}; or a protocol of the implementation's own",
+    "Gateway ResolvedRefs=InvalidRouteKinds": f"{TLS}; {TCP_UDP}; or kinds that upstream means to be invalid",
+    "HTTPRoute Accepted=NotAllowedByListeners": f"the listener's kinds or namespaces ({MEANT}), or: {TLS}",
+    "HTTPRoute Accepted=NoMatchingParent": MEANT,
+    "HTTPRoute Accepted=NoMatchingListenerHostname": MEANT,
+    "HTTPRoute ResolvedRefs=BackendNotFound": "the Service is not in the file: meant so, or left to the reader",
+    "HTTPRoute ResolvedRefs=InvalidKind": "a backend of somebody else's kind; meant so, or left to the reader",
+    "HTTPRoute ResolvedRefs=RefNotPermitted": MEANT,
+    "HTTPRoute ResolvedRefs=UnsupportedProtocol": f"appProtocol of the Service: TLS to backends: {TLS}",
+    "foreign apps/v1 Deployment": "a kind of others, skipped",
+}
+"""What stands in `verdicts.txt` after a kind, part by part, to the reason."""
+
+INVALID = {
+    "examples/experimental/v1alpha2/tls-routing/tls-route.yaml": "hostnames are required since v1alpha3, and all "
+    "versions are read alike; valid or not, a TLSRoute is refused",
+}
+"""Files outside hack/invalid-examples with an object that we call invalid."""
+
+MEANT_INVALID = "hack/invalid-examples/"
+"""All objects of these files are meant to be invalid."""

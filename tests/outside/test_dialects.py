@@ -1,0 +1,53 @@
+"""What users of other proxies bring, written here: it is accepted and serves as they mean it, or is refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from gatewright.api import lint
+from gatewright.api.lint import Document
+from tests.outside.dialects import page
+from tests.outside.dialects.case import SERVES, Row
+from tests.outside.dialects.rows import ROWS
+from tests.outside.dialects.serving import Served
+
+SERVING = [row for row in ROWS if row.verdict == SERVES]
+REFUSED = [row for row in ROWS if row.verdict != SERVES]
+
+
+@pytest.mark.parametrize("row", SERVING, ids=str)
+def test_it_serves_as_meant(row: Row) -> None:
+    problems = [str(each) for each in lint.lint([Document("file.yaml", row.text)]) if each.severity == "error"]
+    assert problems == []
+    assert row.asks, "a row that serves is asked"
+    proxy = Served(row.text, row.servers)
+    for ask in row.asks:
+        status, headers, body, got = proxy.ask(ask)
+        assert status == ask.status, (ask, headers, body)
+        assert {name: headers.get(name) for name in ask.gets} == ask.gets, ask
+        assert ask.text is None or body == ask.text
+        assert {request.server for request in got} == {ask.at, ask.also_at} - {None}, ask
+        assert [request.server for request in got].count(ask.at or "") == (ask.tries if ask.at else 0), ask
+        for request in got:
+            if request.server == ask.at:
+                assert ask.sees is None or request.line == ask.sees
+                assert {name: request.headers.get(name) for name in ask.with_headers} == ask.with_headers, ask
+    assert not row.log or row.log in proxy.log_lines()[-1]
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=str)
+def test_what_does_not_work_yet_is_refused_by_name(row: Row) -> None:
+    errors = [each for each in lint.lint([Document("file.yaml", row.text)]) if each.unsupported]
+    assert f"not yet: {errors[0].path}" == row.verdict
+    assert errors[0].message.startswith("not supported yet: ")
+    assert errors[0].line
+    assert row.asks == ()
+
+
+def test_rows_are_told_apart() -> None:
+    assert len({(row.dialect, row.theirs, row.intention) for row in ROWS}) == len(ROWS) >= 40
+
+
+def test_the_page_has_the_rows() -> None:
+    text = page.PAGE.read_text()
+    assert page.page(text) == text, "python -m tests.outside.dialects.page"

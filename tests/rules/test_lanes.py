@@ -1,0 +1,128 @@
+"""`scripts/test` runs what it says, judges what lanes cost, and closes with one line for all of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.harness import lanes, yardstick
+from tests.harness.lanes import MEMORY, PROCESS, ROUNDS, SLOW, Outcome
+
+pytestmark = pytest.mark.process  # it runs pytest
+
+
+def outcome(cpu: float = 1.0, code: int = 0, pace: float = 1.0, **counts: int) -> Outcome:
+    return Outcome(MEMORY, Counter(counts), code, 2.0, cpu, pace)
+
+
+def test_every_test_is_in_one_lane() -> None:
+    """The marks of the lanes divide all combinations of the two markers between them."""
+    for process in (False, True):
+        for slow in (False, True):
+            names = {"process": process, "slow": slow}
+            assert [eval(lane.marks, {}, names) for lane in (MEMORY, PROCESS, SLOW)].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "rounds", "variables", "rest"),
+    [
+        ([], ((MEMORY,),), {}, []),
+        (["-k", "cors"], ((MEMORY,),), {}, ["-k", "cors"]),
+        (["--all", "-x"], ROUNDS, {"GATEWRIGHT_ALL": "1"}, ["-x"]),
+        (["--long"], ROUNDS, {"GATEWRIGHT_ALL": "1", "GATEWRIGHT_EXAMPLES": "10"}, []),
+    ],
+)
+def test_a_command_line_names_lanes(
+    words: list[str], rounds: object, variables: dict[str, str], rest: list[str]
+) -> None:
+    wanted = lanes.parse([*words, "--seed", "7"], {})
+    environment = {"GATEWRIGHT_SEED": "7", "PYTHONHASHSEED": "7", **variables}
+    assert (wanted.rounds, wanted.environment, wanted.rest) == (rounds, environment, rest)
+    assert not wanted.paths
+
+
+def test_paths_are_run_as_they_are() -> None:
+    assert lanes.parse(["tests/rules/test_lanes.py::test_paths_are_run_as_they_are"], {}).paths
+    assert not lanes.parse(["-k", "no_such_path"], {}).paths
+
+
+def test_seeds_are_new_each_time_and_the_environment_names_one() -> None:
+    drawn = {lanes.parse([], {}).environment["GATEWRIGHT_SEED"] for _ in range(5)}
+    assert len(drawn) > 1
+    assert lanes.parse([], {"GATEWRIGHT_SEED": "5"}).environment["GATEWRIGHT_SEED"] == "5"
+    assert lanes.parse(["--seed=6"], {"GATEWRIGHT_SEED": "5"}).environment["GATEWRIGHT_SEED"] == "6"
+    with pytest.raises(SystemExit, match="whole number"):
+        lanes.parse(["--seed", "x"], {})
+
+
+def test_one_line_closes_all_lanes() -> None:
+    found = [outcome(passed=5, skipped=1), outcome(passed=2, failed=1, error=2)]
+    assert lanes.closing_line(found, 3725.5) == "1 failed, 7 passed, 1 skipped, 2 errors in 3725.50s (1:02:06)"
+    assert lanes.closing_line([outcome()], 1.0).startswith("no tests ran in ")
+
+
+@pytest.mark.parametrize(
+    ("found", "is_ci", "code"),
+    [
+        (outcome(), True, 0),
+        (outcome(code=1), False, 1),
+        (outcome(code=lanes.NO_TESTS), True, 0),
+        (outcome(cpu=MEMORY.budget + 1), False, 0),
+        (outcome(cpu=MEMORY.budget + 1), True, 1),
+        (outcome(cpu=MEMORY.budget * 1.5, pace=1.6), True, 0),
+        (outcome(cpu=MEMORY.budget * 1.5, pace=1.4), True, 1),
+    ],
+)
+def test_only_ci_fails_for_a_budget_and_a_slow_machine_has_more(found: Outcome, is_ci: bool, code: int) -> None:
+    assert lanes._judged(found, is_ci) == code
+
+
+def test_the_pace_is_never_below_that_of_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yardstick, "measure", lambda: yardstick.REFERENCE / 4)
+    with yardstick.Watch() as watch:
+        pass
+    assert watch.pace() == 1.0
+    monkeypatch.setattr(yardstick, "measure", lambda: yardstick.REFERENCE * 3)
+    with yardstick.Watch() as watch:
+        pass
+    assert watch.pace() == pytest.approx(3.0)
+
+
+SUITE = """
+import subprocess, sys, time
+import pytest
+
+def test_passes(): pass
+
+def test_costs():
+    subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 0.6: pass"], check=True)
+
+@pytest.mark.skip(reason="bad weather")
+def test_skipped(): pass
+"""
+
+
+def test_a_lane_counts_tests_skips_and_the_cpu_of_children(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    monkeypatch.setenv("PYTHONPATH", str(root))
+    arguments = ["-q", "--rootdir", str(tmp_path), "-c", str(tmp_path / "pytest.ini"), str(tmp_path)]
+    code = f"""
+import os, sys
+from tests.harness import lanes
+os.environ["GATEWRIGHT_SEED"] = "1"
+lane = lanes.Lane("tiny", "not slow", 0.5, 10)
+(found,) = lanes._round([lane], {arguments!r})
+print(dict(found.counts), found.code, found.cpu > 0.6)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
+    last = done.stdout.splitlines()[-1]
+    assert last.endswith("0 True"), done.stdout + done.stderr
+    assert "'passed': 2" in last
+    assert "'skipped': 1" in last

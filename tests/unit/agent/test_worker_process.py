@@ -1,0 +1,141 @@
+"""One worker as the agent knows it: what it says changes what is known, and its end is heard of."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+
+import pytest
+
+from dataplane.agent.process import WorkerProcess
+from dataplane.link import messages
+from dataplane.link.messages import Message, WantedBind
+from tests.fakes.memory_workers import ScriptedWorker, ScriptedWorkers, silent
+from tests.fakes.moved_loop import moved
+
+
+class Life:
+    """A worker that says what the test has it say, and how often something was heard of it."""
+
+    def __init__(self) -> None:
+        self.heard = 0
+        self.launch = ScriptedWorkers(silent)
+        self.process = WorkerProcess(3, self._on_news)
+
+    def _on_news(self, process: WorkerProcess) -> None:
+        assert process is self.process
+        self.heard += 1
+
+    async def start(self) -> ScriptedWorker:
+        await self.process.start(self.launch)
+        return self.launch.born[0]
+
+    async def said(self, *words: Message) -> None:
+        for word in words:
+            self.launch.born[0].say(word)
+        await asyncio.sleep(0.01)
+
+    async def end(self, status: int = 0) -> int:
+        self.launch.born[0].end(status)
+        return await self.process.ended()
+
+
+@moved
+async def test_what_a_worker_says_is_known(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    life = Life()
+    process, worker = life.process, await life.start()
+    assert (process.index, process.pid, process.prepared, process.opened) == (3, worker.pid, 0, set())
+    binds = (WantedBind("bind/a", 80, ("127.0.0.1",)),)
+    await life.said(messages.Prepared(0, {}, ()))
+    assert process.prepared == 0 and "worker serves" not in caplog.text, "no state was committed yet"
+    await life.said(messages.Prepared(1, {"route/a": "no"}, binds))
+    assert (process.prepared, process.refused, process.binds) == (1, {"route/a": "no"}, {"bind/a": binds[0]})
+    await life.said(messages.Prepared(2, {}, ()))
+    assert (process.prepared, process.refused, process.binds) == (2, {}, {})
+    assert caplog.text.count("worker serves") == 1
+    await life.said(messages.BindOpened("bind/a"), messages.BindOpened("bind/b"), messages.BindClosed("bind/a"))
+    assert process.opened == {"bind/b"}
+    await life.said(messages.BindClosed("bind/never"))
+    assert process.opened == {"bind/b"} and life.heard == 7 and process.trouble == ""
+    assert await life.end() == 0
+
+
+@moved
+async def test_each_word_is_a_sign_of_life_and_an_answer_is_to_its_question() -> None:
+    life = Life()
+    process = life.process
+    await life.start()
+    began = process.started
+    assert process.last_pong == began
+    first, second = process.ping(), process.ping()
+    assert first != second and not process.has_answered(first)
+    await asyncio.sleep(5)
+    await life.said(messages.Pong(first))
+    assert process.has_answered(first) and not process.has_answered(second)
+    assert process.last_pong == pytest.approx(began + 5, abs=0.1)
+    await asyncio.sleep(5)
+    await life.said(messages.BindOpened("bind/a"))
+    assert process.last_pong == pytest.approx(began + 10, abs=0.1) and not process.has_answered(second)
+    process.excuse(7.0)
+    assert process.started == pytest.approx(began + 7, abs=0.1)
+    assert process.last_pong == pytest.approx(began + 17, abs=0.1)
+    await life.end()
+
+
+@moved
+async def test_the_end_of_its_link_is_heard_and_is_no_trouble() -> None:
+    life = Life()
+    await life.start()
+    assert await life.end(4) == 4
+    await asyncio.sleep(0.01)
+    assert life.process.trouble == "" and not life.process.is_condemned
+    life.process.send(messages.Ping(1))  # nobody is there: nothing happens
+    assert life.heard <= 1
+
+
+@moved
+async def test_a_worker_that_is_hung_up_on_learns_it() -> None:
+    life = Life()
+    worker = await life.start()
+    life.process.hang_up()
+    await asyncio.sleep(0.01)
+    assert worker.is_hung_up
+    worker.end(0)
+    await life.process.ended()
+
+
+@moved
+async def test_whoever_hears_of_a_worker_learns_of_its_end() -> None:
+    life = Life()
+    worker = await life.start()
+    worker.channel.close()
+    await asyncio.sleep(0.01)
+    assert life.heard == 1
+    worker.end(0)
+    assert await life.process.ended() == 0
+
+
+@moved
+async def test_a_worker_that_says_what_only_the_agent_may_is_killed() -> None:
+    life = Life()
+    await life.start()
+    await life.said(messages.Drain(1.0, 2.0))
+    assert life.process.is_condemned and "Drain" in life.process.trouble and life.launch.born[0].is_killed
+    await life.process.ended()
+
+
+@moved
+async def test_a_worker_that_cannot_be_started_leaves_no_descriptor() -> None:
+    async def refuse(_link: socket.socket) -> ScriptedWorker:
+        raise OSError("no")
+
+    process = WorkerProcess(0, lambda _life: None)
+    with pytest.raises(OSError, match="no"):
+        await process.start(refuse)
+    assert process.pid == 0
+    process.kill()
+    process.hang_up()
+    process.send(messages.Ping(1))
+    assert process.is_condemned

@@ -1,0 +1,165 @@
+"""A GatewayPolicy with a mistake: what is still known of it, so that its guards refuse what they would have guarded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gatewright.api import documents
+from gatewright.api.gateway_policy import GatewayPolicy
+
+GATEWAY = "{group: gateway.networking.k8s.io, kind: Gateway, name: web}"
+ROUTE = "{group: gateway.networking.k8s.io, kind: HTTPRoute, name: shop}"
+SERVICE = '{group: "", kind: Service, name: shop}'
+MISTAKE = "timeouts: {request: soon}"
+
+
+def remains(spec: str, metadata: str = "{name: p, namespace: ns}") -> GatewayPolicy | None:
+    """What is left of an invalid policy."""
+    (decoded,) = documents.decode(
+        f"apiVersion: gatewright.dev/v1alpha1\nkind: GatewayPolicy\nmetadata: {metadata}\nspec:\n  {spec}\n", "f.yaml"
+    )
+    assert decoded.verdict == "invalid" and decoded.item is None
+    assert decoded.remains is None or isinstance(decoded.remains, GatewayPolicy)
+    return decoded.remains
+
+
+def left(spec: str) -> GatewayPolicy:
+    found = remains(spec)
+    assert found is not None and found.unread is not None
+    return found
+
+
+def targets(*refs: str) -> str:
+    return f"targetRefs: [{', '.join(refs)}]\n  "
+
+
+def test_where_it_acts_and_what_it_guards() -> None:
+    found = left(targets(GATEWAY, ROUTE) + f"traffic: {{csrf: {{}}, cors: {{}}, authorization: {{}}, {MISTAKE}}}")
+    assert found.unread is not None
+    assert found.unread.guards == {"csrf", "authorization"}
+    assert str(found.key) == "GatewayPolicy ns/p"
+    assert [(each.kind, each.name) for each in found.spec.target_refs or ()] == [
+        ("Gateway", "web"),
+        ("HTTPRoute", "shop"),
+    ]
+    assert found.spec.target_selectors is None
+    assert (found.spec.traffic is None or not found.spec.traffic.model_fields_set) and found.spec.strategy is None
+
+
+def test_a_selector_stays_as_well() -> None:
+    selector = "{group: gateway.networking.k8s.io, kind: Gateway, matchLabels: {a: b}}"
+    found = left(f"targetSelectors: [{selector}]\n  traffic: {{csrf: {{}}, {MISTAKE}}}")
+    assert found.spec.target_refs is None
+    assert [each.match_labels for each in found.spec.target_selectors or ()] == [{"a": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("traffic", "guards"),
+    [
+        (f"{{jwtAuthentication: {{}}, {MISTAKE}}}", {"jwt_authentication"}),
+        (f"{{rateLimit: 3, extAuth: {{}}, {MISTAKE}}}", {"rate_limit", "ext_auth"}),
+        (
+            f"{{apiKeyAuthentication: {{}}, basicAuthentication: {{}}, {MISTAKE}}}",
+            {"api_key_authentication", "basic_authentication"},
+        ),
+        (f"{{autorization: {{}}, {MISTAKE}}}", {"authorization"}),  # misspelt
+        ("[csrf]", {"authorization"}),
+        ("off", {"authorization"}),
+    ],
+)
+def test_what_is_misspelt_may_have_been_a_guard(traffic: str, guards: set[str]) -> None:
+    unread = left(targets(GATEWAY) + f"traffic: {traffic}").unread
+    assert unread is not None and unread.guards == guards
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        targets(GATEWAY) + f"traffic: {{{MISTAKE}}}",  # guards nothing
+        targets(GATEWAY) + "backend: {http: 3}",
+        f"traffic: {{csrf: {{}}, {MISTAKE}}}",  # no target
+        "targetRefs: all\n  traffic: {csrf: {}}",
+        targets("{kind: Gateway}") + f"traffic: {{csrf: {{}}, {MISTAKE}}}",
+        targets(SERVICE) + f"traffic: {{csrf: {{}}, {MISTAKE}}}",  # no place for settings of requests
+        "[]",
+    ],
+)
+def test_what_guards_nothing_leaves_nothing(spec: str) -> None:
+    assert remains(spec) is None
+
+
+def test_what_has_no_good_name_leaves_nothing() -> None:
+    spec = targets(GATEWAY) + f"traffic: {{csrf: {{}}, {MISTAKE}}}"
+    assert remains(spec, "{name: Not_A_Name}") is None
+    assert remains(spec, "{name: [p]}") is None
+
+
+def test_of_several_targets_those_that_can_be_read_stay() -> None:
+    found = left(targets(GATEWAY, SERVICE, "{kind: 3}", ROUTE) + f"traffic: {{csrf: {{}}, {MISTAKE}}}")
+    assert [each.name for each in found.spec.target_refs or ()] == ["web", "shop"]
+
+
+SOON = 'must be a duration such as 500ms, 3s, 5m or 1h30m, got "soon"'
+
+
+@pytest.mark.parametrize(
+    ("mistakes", "told"),
+    [
+        ("timeouts: {request: soon}", "spec.traffic.timeouts.request: "),
+        ("a: 1, b: 2", "spec.traffic.a: "),
+    ],
+)
+def test_it_says_what_is_wrong(mistakes: str, told: str) -> None:
+    unread = left(targets(GATEWAY) + f"traffic: {{csrf: {{}}, {mistakes}}}").unread
+    assert unread is not None and unread.message.startswith(told)
+
+
+@pytest.mark.parametrize(("count", "ending"), [(1, ""), (2, ""), (3, ""), (4, "; and 1 more"), (6, "; and 3 more")])
+def test_three_mistakes_are_named(count: int, ending: str) -> None:
+    mistakes = ", ".join(f"zzz{number}: 1" for number in range(count))
+    unread = left(targets(GATEWAY) + f"traffic: {{csrf: {{}}, {mistakes}}}").unread
+    assert unread is not None
+    named, _, more = unread.message.partition("; and ")
+    assert [part.partition(":")[0] for part in named.split("spec.traffic.")[1:]] == [
+        f"zzz{number}" for number in range(min(count, 3))
+    ]
+    assert (f"; and {more}" if more else "") == ending
+    assert unread.message.endswith(ending) and not unread.message.endswith("x")
+
+
+def inheritance(found: GatewayPolicy) -> Any:
+    return found.spec.strategy.inheritance if found.spec.strategy is not None else None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        ("", None),
+        ("strategy: {inheritance: Default}", None),
+        ("strategy: {inheritance: Override}", "Override"),
+        ("strategy: {inheritance: Overrides}", "Override"),  # cannot be read: a more specific one must not open it
+        ("strategy: {inheritence: Override}", "Override"),
+        ("strategy: Override", "Override"),
+        ("strategy: {}", None),
+    ],
+)
+def test_what_may_have_been_meant_as_an_override_is_one(strategy: str, expected: str | None) -> None:
+    found = left(targets(GATEWAY) + f"traffic: {{csrf: {{}}, {MISTAKE}}}\n  {strategy}")
+    assert inheritance(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("refs", "phase", "expected"),
+    [
+        ((GATEWAY,), "PreRouting", "PreRouting"),
+        ((GATEWAY, ROUTE), "PreRouting", None),  # a route has no such phase
+        ((GATEWAY,), "PostRouting", None),
+        ((GATEWAY,), "Routing", None),
+    ],
+)
+def test_its_phase_counts_where_all_targets_have_it(refs: tuple[str, ...], phase: str, expected: str | None) -> None:
+    found = left(targets(*refs) + f"traffic: {{phase: {phase}, csrf: {{}}, {MISTAKE}}}")
+    traffic = found.spec.traffic
+    assert (traffic.phase if traffic is not None and "phase" in traffic.model_fields_set else None) == expected

@@ -1,0 +1,118 @@
+"""What functions charge for a long argument, in steps and in bytes built: the rules of `budget`, counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from gatewright.cel import budget
+from gatewright.cel.environment import Environment, Field, Values
+from gatewright.cel.program import compile_expression
+from gatewright.cel.types import DYN, INT, STRING, list_of, map_of
+
+MILLION = 1_000_000
+ENVIRONMENT = Environment(
+    [
+        Field("text", STRING),
+        Field("blank", STRING),
+        Field("q", STRING),
+        Field("many", list_of(INT)),
+        Field("few", list_of(INT)),
+        Field("words", list_of(STRING)),
+        Field("map", map_of(STRING, DYN)),
+        Field("document", STRING),
+        Field("fields", STRING),
+        Field("lines", map_of(STRING, STRING)),
+    ]
+)
+CONTEXT = Values(
+    {
+        "text": "ab" * (MILLION // 2),
+        "blank": " " * MILLION,
+        "q": "q",
+        "many": list(range(20_000)),
+        "few": list(range(300)),
+        "words": ["word"] * 20_000,
+        "map": {f"k{number}": number for number in range(10_000)},
+        "document": f"[{'1,' * 99_999}1]",
+        "lines": {f"x-{number}": "a, b, c" for number in range(1000)},
+        "fields": "&".join(["ab"] * 20_000),
+    }
+)
+
+
+@pytest.fixture
+def charged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
+    """Steps and bytes at each look; none of them ends an evaluation."""
+    seen: list[tuple[float, float]] = []
+    monkeypatch.setattr(budget, "look", lambda spent: seen.append((spent[budget.STEPS], spent[budget.BUILT])))
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "built"),
+    [
+        # A search looks at 256 bytes in a step, a pattern that is not known before at 64.
+        ("text.indexOf('q')", MILLION / 256, 0),
+        ("text.indexOf('q', 1)", MILLION / 256, 0),
+        ("text.lastIndexOf('q')", MILLION / 256, 0),
+        ("text.lastIndexOf('q', 5)", MILLION / 256, 0),
+        ("text.matches(q)", 1 + (MILLION + 1) / 64, 0),
+        # What a function makes of a text is as long, or says how much longer it is; what is put together counts twice.
+        ("text + 'x'", 0, MILLION + 1),
+        ("bytes(text)", 0, MILLION),
+        ("text.lowerAscii()", 0, MILLION),
+        ("text.upperAscii()", 0, MILLION),
+        ("text.trim()", 0, MILLION),
+        ("text.reverse()", 0, MILLION),
+        ("text.substring(1)", 0, MILLION - 1),
+        ("text.substring(1, 600000)", 0, 599_999),
+        ("text.replace('a', 'bbb')", 0, MILLION + 2 * MILLION // 2),
+        ("text.replace('a', '')", 0, MILLION),
+        ("text.replace('a', 'bb')", 0, MILLION + MILLION // 2),
+        ("text.replace('', '-')", 0, MILLION + MILLION + 1),
+        ("text.replace('a', 'bbb', 60000)", 0, MILLION + 2 * 60_000),
+        ("strings.quote(text)", 0, 2 * MILLION),
+        ("words.join('--')", 0, 6 * 20_000),
+        ("base64.encode(text)", 0, MILLION * 4 // 3 + 4),
+        ("url.encode(text)", 0, 3 * MILLION),
+        ("url.decode(text)", 0, MILLION),
+        ("form.encode(text)", 0, 3 * MILLION),
+        ("'%s'.format([text])", 0, 2 + 2 * MILLION),
+        ("toJson(text)", 0, 2 + 2 * MILLION),
+        ("toJson(many)", 0, 8 * 20_000 + 108_891),  # the list, then its text
+        ("map.toJson()", 0, 64 * 10_000 + 127_781),
+        ("sha256.encode(text)", 0, MILLION),
+        ("base64.decode(text)", 0, MILLION),
+        ("form.decode(fields)", 0, 3 * 20_000 - 1 + 64 * 20_000),
+        ("form.encode(map)", 0, 10_000 * 56 + 97_780),
+        ("json(document)", 99_999 / 2, 4 * 200_001),  # every second comma is a step
+        ("json(bytes(document))", 99_999 / 2, 200_001 + 4 * 200_001),
+        ("text.regexReplace('q', 'x')", 1 + MILLION / 32, 0),
+        ("text.regexReplace('^ab', 'xyz')", 1 + MILLION / 32, MILLION + 3),
+        ("'/p'.addQuery('a', text)", 0, MILLION + 5),
+        ("'/p'.setQuery('a', text)", 0, MILLION + 5),
+        # A list takes eight bytes for each item, a sorted one twice that; a map 64 for each entry.
+        ("lists.range(20000)", 0, 36 * 20_000),
+        ("many.reverse()", 0, 8 * 20_000),
+        ("many.flatten()", 0, 8 * 20_000),
+        ("[many].flatten()", 0, 8 + 8 * 20_000),
+        ("many.slice(1, 20000)", 0, 8 * 19_999),
+        ("many + [1]", 0, 8 * 20_001),
+        ("many.sort()", 20_000 * 15 / 16, 16 * 20_000),
+        ("map.merge({'a': 1})", 0, 64 * 10_001),
+        # Looking for one: 64 elements in a step, and 16 where they have to be compared by the language's rules.
+        ("dyn(-1) in many", 20_000 / 64 + 20_000 / 16, 0),
+        ("few.distinct()", 300 + 300 * 299 / 2 / 8, 0),
+        # Views of headers: 64 bytes for each value.
+        ("lines.split()", 0, 64 * 3000),
+        ("lines.raw()", 0, 64 * 1000),
+        ("lines.join()", 0, 64 * 1000),
+        ("lines.redacted()", 0, 2 * 64 * 1000),
+        # Comparing each with each.
+        ("sets.contains(few, few)", 300 * 300 / 8, 0),
+        ("sets.intersects(many, [-1, -2])", 20_000 * 2 / 8, 0),
+    ],
+)
+def test_what_a_function_charges(text: str, steps: float, built: float, charged: list[tuple[float, float]]) -> None:
+    compile_expression(text, ENVIRONMENT).evaluate(CONTEXT)
+    assert charged[-1] == (steps, built)

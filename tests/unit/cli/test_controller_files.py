@@ -1,0 +1,82 @@
+"""What the controller says when it has no file descriptors left: one line, and one when there are some again."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controlplane.cli import files
+
+
+class Loop:
+    """The part of a loop that is used: timers that are run by hand."""
+
+    def __init__(self) -> None:
+        self.later: list[tuple[float, Callable[..., object], tuple[object, ...]]] = []
+        self.passed_on: list[dict[str, Any]] = []
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> None:
+        self.later.append((delay, callback, args))
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        self.passed_on.append(context)
+
+    def step(self) -> float:
+        delay, callback, args = self.later.pop(0)
+        callback(*args)
+        return delay
+
+
+def heard(watch: files.FilesWatch, loop: Loop, **context: object) -> None:
+    watch.heard(loop, context)  # type: ignore[arg-type]
+
+
+def test_what_concerns_no_descriptors_is_handled_as_ever() -> None:
+    loop, watch = Loop(), files.FilesWatch()
+    contexts: list[dict[str, Any]] = [
+        {"message": "x"},
+        {"exception": ValueError(), "socket": 1},
+        {"exception": OSError(errno.EPERM, "no"), "socket": 1},
+        {"exception": OSError(errno.EMFILE, "too many")},  # not of a socket that listens
+    ]
+    for context in contexts:
+        heard(watch, loop, **context)
+    assert loop.passed_on == contexts and not loop.later
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_one_line_until_there_are_some_again(
+    number: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    loop, watch = Loop(), files.FilesWatch()
+    for _ in range(3):
+        heard(watch, loop, exception=OSError(number, "too many"), socket=1)
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert "raise the limit (ulimit -n)" in caplog.text and len(loop.later) == 1
+
+    def none_left(_: int) -> int:
+        raise OSError(number, "too many")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "dup", none_left)
+        assert loop.step() == 1.0, "it looks once a second"
+    assert len(caplog.records) == len(loop.later) == 1
+    loop.step()
+    assert (caplog.records[-1].message, loop.later) == ("file descriptors are free again", [])
+    heard(watch, loop, exception=OSError(number, "too many"), socket=1)
+    assert (len(caplog.records), len(loop.later)) == (3, 1)
+    assert not loop.passed_on
+
+
+async def test_a_loop_takes_it_as_its_handler() -> None:
+    loop, watch = asyncio.get_running_loop(), files.FilesWatch()
+    loop.set_exception_handler(watch.heard)
+    assert loop.get_exception_handler() == watch.heard
+    loop.set_exception_handler(None)

@@ -1,0 +1,127 @@
+"""What commands that run share: addresses that are taken, the log, settings of a command line, becoming a proxy."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import logging
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from controlplane import app
+from controlplane.cli import exits, proxy, running
+from controlplane.xds.unix_socket import SocketError
+from tests.harness.waiting import wait_until
+
+
+@pytest.mark.parametrize(
+    ("family", "host", "shown"), [(socket.AF_INET, "127.0.0.1", "127.0.0.1"), (socket.AF_INET6, "::1", "[::1]")]
+)
+def test_a_taken_address_names_its_holder_and_a_free_one_is_not_kept(family: int, host: str, shown: str) -> None:
+    with socket.socket(family) as listening:
+        listening.bind((host, 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        text = running.taken((host, port))
+        assert text.startswith(
+            f"{shown}:{port} cannot be listened on (Address already in use): process {os.getpid()} ("
+        )
+        with pytest.raises(exits.Failure) as failure:
+            running.check_free((host, port), "the admin API", "stop it")
+        assert (failure.value.code, failure.value.message) == (
+            exits.BIND,
+            f"{text}; it is wanted for the admin API: stop it",
+        )
+    assert running.taken((host, port)) == "" == running.taken((host, port))
+    running.check_free((host, port), "the admin API", "stop it")
+
+
+def arguments(folder: Path, **others: str | None) -> argparse.Namespace:
+    given = {"socket": None, "admin": "127.0.0.1:1", "xds": "[::1]:2"}
+    return argparse.Namespace(dir=str(folder), **{**given, **others})
+
+
+def test_settings_of_a_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    made = running.from_arguments(arguments(tmp_path))
+    assert (made.directory, made.admin, made.xds) == (tmp_path, ("127.0.0.1", 1), ("::1", 2))
+    assert made.socket == tmp_path / "gatewright" / "xds.sock"
+    assert running.from_arguments(arguments(tmp_path, socket="/run/x")).socket == Path("/run/x")
+    made.socket.parent.chmod(0o777)
+    with pytest.raises(exits.Failure, match="name another socket with --socket") as failure:
+        running.from_arguments(arguments(tmp_path))
+    assert failure.value.code == exits.BIND
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "file"))
+    with pytest.raises(exits.Failure, match="Not a directory") as failure:
+        running.from_arguments(arguments(tmp_path))
+    assert failure.value.code == exits.BIND
+
+
+@pytest.mark.leaves("the threads that write logs live as long as the process")
+def test_the_log_is_lines_on_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+    """The controller's own from INFO on, those of libraries from WARNING on."""
+    root, own = logging.getLogger(), logging.getLogger("controlplane")
+    before = root.handlers[:], root.level, own.level
+    try:
+        running.log_to_stderr("[controller] ")
+        logging.getLogger("controlplane.x").info("ours")
+        logging.getLogger("controlplane.x").debug("no")
+        logging.getLogger("library").info("no")
+        logging.getLogger("library").warning("theirs")
+        root.handlers[0].flush()
+    finally:
+        root.handlers[:], root.level, own.level = before
+        logging.getLogger().manager._clear_cache()  # type: ignore[attr-defined]
+    said = wait_until(lambda: capfd.readouterr().err).splitlines()
+    assert [line.rpartition(" ")[2] for line in said] == ["ours", "theirs"]
+    assert all(line.startswith("[controller] 2") for line in said)
+    assert " INFO " in said[0] and " WARNING " in said[1]
+
+
+def test_a_proxy_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(exits.Failure, match="pip install gatewright") as failure:
+        proxy.run(["--help"])
+    assert failure.value.code == exits.DEPENDENCY
+
+
+@pytest.mark.parametrize(("words", "handed_on"), [([], ["--help"]), (["-f", "x"], ["-f", "x"])])
+def test_the_process_becomes_the_proxy(words: list[str], handed_on: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    became: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(os, "execv", lambda program, command: became.append((program, command)))
+    proxy.run(words)
+    assert became == [(sys.executable, [sys.executable, "-m", "dataplane", *handed_on])]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (app.AddressTaken("127.0.0.1:18001 is taken"), exits.BIND,
+         "127.0.0.1:18001 is taken; another one is named with --admin, --xds or --socket"),
+        (SocketError("/run/x is held"), exits.BIND,
+         "/run/x is held; another one is named with --admin, --xds or --socket"),
+        (ValueError("no such folder"), exits.USAGE, "no such folder"),
+    ],
+)  # fmt: skip
+async def test_what_keeps_a_controller_from_running(
+    error: Exception, code: int, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextlib.asynccontextmanager
+    async def refused(_settings: object) -> AsyncIterator[None]:
+        raise error
+        yield
+
+    monkeypatch.setattr(running.app, "running", refused)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    wanted = running.from_arguments(arguments(tmp_path, admin="127.0.0.1:0", xds="127.0.0.1:0"))
+    with pytest.raises(exits.Failure) as failure:
+        async with running.controller(wanted):
+            raise AssertionError("it does not run")
+    assert (failure.value.code, failure.value.message) == (code, text)

@@ -1,0 +1,151 @@
+"""`gatewright up` without child processes: it starts, says where everything is, and ends; or says why it cannot."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from controlplane.cli import exits, fleet, up
+from tests.fakes.memory_agent import descriptors
+from tests.fakes.memory_children import MemoryChildren
+from tests.harness.ports import reserve, reserve_offset
+from tests.harness.processes import Notices
+from tests.harness.waiting import until
+
+GATEWAY = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: ours}
+spec: {controllerName: gatewright.dev/controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: web}
+spec: {gatewayClassName: ours, listeners: [{name: http, protocol: HTTP, port: 8080}]}
+"""
+
+
+class Up:
+    """One `gatewright up`, as a task."""
+
+    def __init__(self, folder: Path, has_pages: bool = True) -> None:
+        self.children = MemoryChildren(has_pages)
+        self.offset = reserve_offset((8080, *fleet.PAGES.values()))
+        self.arguments = argparse.Namespace(
+            dir=str(folder),
+            socket=str(folder.parent / "xds.sock"),
+            admin=f"127.0.0.1:{reserve()}",
+            xds=f"127.0.0.1:{reserve()}",
+            proxies=1,
+            port_offset=self.offset,
+            workers=None,
+            quiet=False,
+        )
+
+    def start(self) -> asyncio.Task[int]:
+        self.task = asyncio.create_task(up.serve(self.arguments, self.children))
+        return self.task
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "config"
+    made.mkdir()
+    (made / "gateway.yaml").write_text(GATEWAY)
+    return made
+
+
+@asynccontextmanager
+async def signals_restored() -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().remove_signal_handler(number)
+
+
+async def test_it_says_where_everything_is_and_ends_with_its_children(
+    folder: Path, capfd: pytest.CaptureFixture[str], notices: Notices
+) -> None:
+    run = Up(folder)
+    async with signals_restored():
+        task = run.start()
+        await until(lambda: task.done() or "READY" in notices.take(), "readiness")
+        assert run.children.running() == ["proxy-1"]
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await task == exits.OK
+    assert run.children.born[0].signals == [signal.SIGTERM]
+    said = capfd.readouterr().out
+    assert "SESSION_KEY is unset" in said and "Ctrl-C stops everything" in said
+    assert f"http://127.0.0.1:{8080 + run.offset}" in said
+    assert said.endswith("stopping; Ctrl-C again stops at once\n")
+
+
+async def test_a_signal_before_it_is_ready_ends_it(folder: Path) -> None:
+    run = Up(folder, has_pages=False)
+    async with signals_restored():
+        task = run.start()
+        await until(lambda: run.children.born, "a child")
+        run.children.born[0].stubborn = True
+        os.kill(os.getpid(), signal.SIGINT)
+        await until(lambda: run.children.born[0].signals, "SIGTERM")
+        os.kill(os.getpid(), signal.SIGINT)
+        assert await task == exits.INTERRUPTED
+    assert run.children.born[0].returncode == -signal.SIGKILL
+
+
+async def test_a_proxy_that_ends_before_it_is_ready_ends_all(folder: Path) -> None:
+    run = Up(folder, has_pages=False)
+    async with signals_restored():
+        task = run.start()
+        await until(lambda: run.children.born, "a child")
+        run.children.born[0].end(3)
+        with pytest.raises(exits.Failure, match="proxy-1 ended with 3 before it was ready"):
+            await task
+
+
+async def test_a_proxy_that_is_never_ready_ends_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(up, "READY_SECONDS", 0.1)
+    run = Up(folder, has_pages=False)
+    async with signals_restored():
+        with pytest.raises(exits.Failure, match="proxy-1 is not ready after 0 s"):
+            await run.start()
+
+
+async def test_a_taken_page_is_a_failure(folder: Path) -> None:
+    run = Up(folder)
+    async with signals_restored():
+        with socket.create_server(("127.0.0.1", fleet.PAGES["admin"] + run.offset)):
+            with pytest.raises(exits.Failure, match="wanted for the admin page of proxy-1") as failed:
+                await run.start()
+            assert failed.value.code == exits.BIND and run.children.born == []
+
+
+async def test_a_taken_listener_is_a_warning(folder: Path, capfd: pytest.CaptureFixture[str], notices: Notices) -> None:
+    run = Up(folder)
+    async with signals_restored():
+        with socket.create_server(("127.0.0.1", 8080 + run.offset)):
+            task = run.start()
+            await until(lambda: task.done() or "READY" in notices.take(), "readiness")
+            os.kill(os.getpid(), signal.SIGINT)
+            assert await task == exits.INTERRUPTED
+    assert "proxy-1 serves default/web without this port" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["admin", "xds"])
+async def test_a_taken_address_names_who_has_it(folder: Path, name: str) -> None:
+    run, before = Up(folder), descriptors()
+    async with signals_restored():
+        address = ("127.0.0.1", int(getattr(run.arguments, name).rpartition(":")[2]))
+        expected = pytest.raises(exits.Failure, match=f"process {os.getpid()} .* holds it")
+        with socket.create_server(address), expected as failed:
+            await run.start()
+    assert failed.value.code == exits.BIND and descriptors() == before

@@ -1,0 +1,133 @@
+"""A body between who sends it and who reads it: what is held, what is waited for, what it may come to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from dataplane.http.body import Body, Gone, NoRoom, Room, TooLarge, gather
+
+
+def test_small_pieces_are_joined_and_large_ones_are_left_alone() -> None:
+    pieces: list[bytes] = []
+    for data in (b"a" * 2047, b"b", b"c" * 2048, b"d"):
+        gather(pieces, data)
+    assert pieces == [b"a" * 2047 + b"b", b"c" * 2048, b"d"]
+
+
+def test_a_room_has_what_was_freed() -> None:
+    room = Room(10)
+    assert [room.take(size) for size in (6, 5, 4, 1)] == [True, False, True, False]
+    room.free(4)
+    assert (room.held, room.take(5), room.take(4), room.held) == (6, False, True, 10)
+
+
+class Sent:
+    """A body and who sends it: `asked` are the bytes that were wanted each time that something changed."""
+
+    def __init__(self, length: int | None = None) -> None:
+        self.asked: list[int] = []
+        self.body = Body(asyncio.get_running_loop().create_future, self._pace, length)
+
+    def _pace(self) -> None:
+        self.asked.append(self.body.wanted)
+
+    async def reading(self, work: Coroutine[Any, Any, bytes]) -> asyncio.Task[bytes]:
+        task = asyncio.create_task(work)
+        await asyncio.sleep(0)
+        return task
+
+
+async def test_whoever_waits_has_the_whole_body_and_it_stays_held() -> None:
+    sent = Sent()
+    body = sent.body
+    assert not body.is_awaited
+    task = await sent.reading(body.whole(4))
+    assert body.is_awaited and sent.asked == [5]
+    body.push(b"ab")
+    body.push(b"cd")
+    assert body.is_awaited  # whether it is whole nobody knows yet
+    body.end()
+    assert not body.is_awaited and await task == b"abcd"
+    assert (body.held, body.wanted, body.peek()) == (4, 5, b"abcd")
+    assert body.take() == b"abcd" and (body.held, body.wanted, body.take()) == (0, 0, b"")
+
+
+@pytest.mark.parametrize(("length", "limit"), [(5, 4), (1, 0)])
+async def test_one_whose_head_says_too_much_is_refused_at_once(length: int, limit: int) -> None:
+    sent = Sent(length)
+    assert sent.body.is_over(limit) and not sent.body.is_over(limit + 1)
+    with pytest.raises(TooLarge):
+        await sent.body.whole(limit)
+    assert sent.asked == []
+
+
+async def test_one_that_turns_out_too_large_is_refused_with_its_first_byte_too_many() -> None:
+    sent = Sent()
+    task = await sent.reading(sent.body.whole(4))
+    sent.body.push(b"abcd")
+    assert sent.body.is_awaited and not sent.body.is_over(4)
+    sent.body.push(b"e")
+    assert not sent.body.is_awaited and sent.body.is_over(4)
+    with pytest.raises(TooLarge):
+        await task
+
+
+async def test_who_leaves_or_finds_no_room_is_told_of() -> None:
+    for what, error in (("fail", Gone), ("crowd", NoRoom)):
+        sent = Sent()
+        task = await sent.reading(sent.body.whole(100))
+        if what == "fail":
+            sent.body.fail()
+        else:
+            sent.body.crowded = True
+            sent.body.push(b"a")
+        assert not sent.body.is_awaited
+        with pytest.raises(error):
+            await task
+
+
+async def test_what_is_there_is_kept_while_there_is_room() -> None:
+    sent = Sent(3)
+    sent.body.push(b"abc")
+    sent.body.end()
+    assert await sent.body.whole(3) == b"abc" and sent.asked[-1] == 4
+    sent.body.crowded = True
+    with pytest.raises(NoRoom):
+        sent.body.keep()
+
+
+async def test_a_body_that_a_step_made_is_here_and_reading_goes_on() -> None:
+    body = Body.of(b"abc", asyncio.get_running_loop().create_future, lambda: None)
+    assert (body.complete, body.length, body.held, body.wanted) == (True, 3, 3, 4)
+    assert await body.whole(3) == b"abc"
+
+
+async def test_what_expressions_see_of_a_larger_one() -> None:
+    body = Sent().body
+    assert body.peek() == body.beginning() == b""
+    body.push(b"a" * 2048)
+    body.push(b"b")
+    assert body.beginning() == b"a" * 2048 + b"b" and len(body.pieces) == 1
+    body.limit = 3
+    assert body.beginning() == b"aaa" and len(body.peek()) == 2049
+
+
+async def test_nobody_is_asked_for_more_when_the_exchange_is_over() -> None:
+    sent = Sent()
+    sent.body.push(b"a")
+    sent.body.leave()
+    sent.body.push(b"b")
+    assert sent.asked == [0] and sent.body.peek() == b"ab"
+
+
+async def test_who_gave_up_waiting_is_not_woken() -> None:
+    sent = Sent()
+    task = await sent.reading(sent.body.whole(4))
+    task.cancel()
+    await asyncio.wait({task})
+    sent.body.end()
+    assert task.cancelled() and not sent.body.is_awaited

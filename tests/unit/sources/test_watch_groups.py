@@ -1,0 +1,436 @@
+"""What a watch makes of events: which belong together, how long it waits for more, and what it asks of each system.
+
+The clock is moved by hand; the numbers of the kernel's events are those of inotify(7).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import select
+import stat
+import struct
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane.sources import inotify, watch
+from controlplane.sources.inotify import Event
+from tests.harness.patience import PATIENCE
+
+IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE, IN_MOVED_FROM, IN_MOVED_TO = 0x2, 0x4, 0x8, 0x40, 0x80
+IN_CREATE, IN_DELETE, IN_DELETE_SELF, IN_MOVE_SELF = 0x100, 0x200, 0x400, 0x800
+IN_Q_OVERFLOW, IN_IGNORED, IN_ONLYDIR, IN_ISDIR = 0x4000, 0x8000, 0x0100_0000, 0x4000_0000
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Reads:
+    """Answers each read with what comes next: the seconds that pass, and the events then."""
+
+    def __init__(self, clock: Clock, *answers: tuple[float, list[Event]]) -> None:
+        self.clock = clock
+        self.answers = list(answers)
+        self.asked: list[float | None] = []
+        self.calls: list[str] = []
+
+    def read(self, seconds: float | None) -> list[Event]:
+        self.asked.append(None if seconds is None else round(seconds, 6))
+        passed, events = self.answers.pop(0)
+        self.clock.now += passed
+        return events
+
+    def wake(self) -> None:
+        self.calls.append("wake")
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(watch, "time", made)
+    return made
+
+
+A, B, HALF = Event("/a", False), Event("/b", False), Event("/a", True)
+
+
+@pytest.mark.parametrize(
+    ("answers", "group", "asked"),
+    [
+        ([(5, [])], [], [None]),  # woken
+        ([(5, [A]), (0.001, [])], ["/a"], [None, 0.001]),  # a millisecond in which nothing happens ends it
+        ([(5, [A, B]), (0.0005, [A]), (0.001, [])], ["/a", "/b"], [None, 0.001, 0.001]),
+        ([(5, [HALF]), (0.01, [A]), (0.001, [])], ["/a"], [None, 0.02, 0.001]),  # while it is written, longer
+        ([(5, [HALF]), (0.01, [B]), (0.01, [B])], ["/a", "/b"], [None, 0.02, 0.01]),  # 20 ms at most
+        ([(5, [HALF]), (0.02, [])], ["/a"], [None, 0.02]),
+        ([(5, [A]), (0.0195, [B]), (0.0005, [])], ["/a", "/b"], [None, 0.001, 0.0005]),
+        ([(5, [A]), (0.5, [B])], ["/a", "/b"], [None, 0.001]),
+    ],
+)
+def test_a_group_ends(
+    answers: list[tuple[float, list[Event]]], group: list[str], asked: list[Any], clock: Clock
+) -> None:
+    reads = Reads(clock, *answers)
+    found = watch._Told(reads).group(threading.Event())  # type: ignore[arg-type]
+    assert found == frozenset(group)
+    assert reads.asked == asked
+    assert reads.answers == []
+
+
+def test_a_group_ends_at_once_when_it_is_time_to_stop(clock: Clock) -> None:
+    stopping = threading.Event()
+    stopping.set()
+    reads = Reads(clock, (0, [A]))
+    assert watch._Told(reads).group(stopping) == {"/a"}  # type: ignore[arg-type]
+    assert reads.asked == [None]
+
+
+class Library:
+    """What watchfiles' object is asked."""
+
+    made: list[tuple[Any, ...]]
+    fails: Callable[[bool], Exception | None] = staticmethod(lambda polls: None)
+
+    def __init__(self, paths: list[str], debug: bool, polls: bool, delay: int, recursive: bool, ignores: bool) -> None:
+        self.made.append((paths, debug, polls, delay, recursive, ignores))
+        error = self.fails(polls)
+        if error is not None:
+            raise error
+        self.answer: object = set()
+        self.asked: tuple[Any, ...] = ()
+        self.is_closed = False
+
+    def watch(self, *asked: Any) -> object:
+        self.asked = asked
+        return self.answer
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> type[Library]:
+    def no_inotify(_root: str) -> inotify.Inotify:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    class Own(Library):
+        made = []  # noqa: RUF012 - of this test alone
+
+    monkeypatch.setattr(watch, "Inotify", no_inotify)
+    monkeypatch.setattr(watch, "RustNotify", Own)
+    return Own
+
+
+def test_without_inotify_the_library_watches_everything_below(library: type[Library]) -> None:
+    """Quiet, by the system's own events, folders below as well, and those that may not be looked at left out."""
+    events = watch._events("/gw")
+    assert library.made == [(["/gw"], False, False, 250, True, True)]
+    asked: Any = events._notify  # type: ignore[attr-defined]
+    stopping = threading.Event()
+    asked.answer = {(1, "/gw/a"), (2, "/gw/b")}
+    assert events.group(stopping) == {"/gw/a", "/gw/b"}
+    assert asked.asked[3] is stopping
+    for nothing in ("timeout", "stop", "signal"):
+        asked.answer = nothing
+        assert events.group(stopping) == frozenset()
+    events.wake()
+    events.close()
+    assert asked.is_closed
+
+
+def test_without_any_events_of_the_system_the_library_looks_now_and_then(library: type[Library]) -> None:
+    library.fails = staticmethod(lambda polls: None if polls else OSError(errno.ENOSPC, "no space"))
+    assert watch._events("/gw") is not None
+    assert [made[2] for made in library.made] == [False, True]
+    assert library.made[1] == (["/gw"], False, True, 250, True, True)
+
+
+def test_a_root_that_is_gone_is_an_error_whoever_watches(library: type[Library]) -> None:
+    library.fails = staticmethod(lambda polls: FileNotFoundError(errno.ENOENT, "gone"))
+    with pytest.raises(FileNotFoundError):
+        watch._events("/gw")
+    assert len(library.made) == 1
+
+
+class Scripted:
+    """Events for a watch: groups one after the other, then it blocks until it is woken."""
+
+    def __init__(self, *groups: frozenset[str]) -> None:
+        self.groups = list(groups)
+        self.woken = threading.Event()
+        self.calls: list[str] = []
+
+    def group(self, stopping: threading.Event) -> frozenset[str]:
+        if self.groups:
+            return self.groups.pop(0)
+        self.woken.wait(PATIENCE)
+        return frozenset({"/late"})
+
+    def wake(self) -> None:
+        self.calls.append("wake")
+        self.woken.set()
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+def test_groups_are_told_but_empty_ones_and_what_comes_after_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted = Scripted(frozenset({"/a"}), frozenset(), frozenset({"/b"}))
+    monkeypatch.setattr(watch, "_events", lambda root: scripted)
+    told: list[frozenset[str]] = []
+    both = threading.Event()
+
+    def tell(paths: frozenset[str]) -> None:
+        told.append(paths)
+        if len(told) == 2:
+            both.set()
+
+    made = watch.Watch("/gw", tell)
+    assert made._thread.daemon
+    made.start()
+    assert both.wait(PATIENCE)
+    made.stop()
+    assert not made._thread.is_alive()
+    assert told == [{"/a"}, {"/b"}]
+    assert scripted.calls == ["wake", "close"]
+
+
+def test_a_watch_that_was_never_started_gives_everything_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted = Scripted()
+    monkeypatch.setattr(watch, "_events", lambda root: scripted)
+    watch.Watch("/gw", lambda _paths: None).stop()
+    assert scripted.calls[-1] == "close"
+
+
+# inotify itself.
+
+
+def packed(watch_number: int, mask: int, name: str = "") -> bytes:
+    """An event as the kernel writes it: the name padded with zeros."""
+    padded = name.encode() + b"\0" * (16 - len(name) % 16) if name else b""
+    return struct.pack("iIII", watch_number, mask, 0, len(padded)) + padded
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> inotify.Inotify:
+    made = inotify.Inotify(str(tmp_path))
+    yield made  # type: ignore[misc]
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("mask", "is_writing"),
+    [
+        (IN_CREATE, True),
+        (IN_MODIFY, True),
+        (IN_CLOSE_WRITE, False),
+        (IN_ATTRIB, False),
+        (IN_DELETE, False),
+        (IN_MOVED_FROM, False),
+        (IN_MOVED_TO, False),
+        (IN_CREATE | IN_ISDIR, False),
+        (IN_DELETE | IN_ISDIR, False),
+    ],
+)
+def test_what_an_event_says(mask: int, is_writing: bool, watched: inotify.Inotify, tmp_path: Path) -> None:
+    (number,) = watched._paths
+    data = packed(number, mask, "a.yaml") + packed(number, IN_DELETE, "a-name-that-is-longer-than-the-others.yaml")
+    assert list(watched._events(data)) == [
+        Event(str(tmp_path / "a.yaml"), is_writing),
+        Event(str(tmp_path / "a-name-that-is-longer-than-the-others.yaml"), False),
+    ]
+
+
+@pytest.mark.parametrize("mask", [IN_DELETE_SELF, IN_MOVE_SELF, IN_ATTRIB | IN_ISDIR])
+def test_what_happens_to_the_folder_itself_has_no_name(mask: int, watched: inotify.Inotify, tmp_path: Path) -> None:
+    (number,) = watched._paths
+    assert list(watched._events(packed(number, mask))) == [Event(str(tmp_path), False)]
+
+
+def test_a_watch_that_ended_is_forgotten_and_an_unknown_one_says_nothing(watched: inotify.Inotify) -> None:
+    (number,) = watched._paths
+    assert list(watched._events(packed(number + 7, IN_CREATE, "a"))) == []
+    assert list(watched._events(packed(number + 7, IN_IGNORED))) == []
+    assert list(watched._events(packed(number, IN_IGNORED) + packed(number, IN_CREATE, "a"))) == []
+    assert watched._paths == {}
+
+
+def test_the_kernel_is_asked_for_all_of_these_and_for_folders_only(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    class Calls:
+        def inotify_init1(self, flags: int) -> int:
+            assert flags == os.O_NONBLOCK | os.O_CLOEXEC
+            return os.open(os.devnull, os.O_RDONLY)
+
+        def inotify_add_watch(self, _fd: int, path: bytes, mask: int) -> int:
+            assert path == os.fsencode(tmp_path)
+            asked.append(mask)
+            return 1
+
+    patched = pytest.MonkeyPatch()
+    patched.setattr(inotify, "_calls", Calls)
+    try:
+        made = inotify.Inotify(str(tmp_path))
+        made.close()
+    finally:
+        patched.undo()
+    every = IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO
+    every |= IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
+    assert asked == [every]
+
+
+def events_of(made: inotify.Inotify, *wanted: str) -> set[str]:
+    """All that is read until these were told."""
+    told: set[str] = set()
+    while not told >= set(wanted):
+        events = made.read(PATIENCE)
+        assert events, f"only {told}"
+        told |= {os.path.basename(event.path) for event in events}
+    return told
+
+
+def test_the_kernel_tells_of_each_of_them(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "a.yaml").write_text("a")
+    made = inotify.Inotify(str(tmp_path))
+    assert made.read(0) == []
+    (tmp_path / "below" / "a.yaml").chmod(stat.S_IRUSR)
+    events_of(made, "a.yaml")
+    (tmp_path / "below" / "a.yaml").unlink()
+    events_of(made, "a.yaml")
+    (tmp_path / "below").rename(tmp_path / "new")
+    events_of(made, "below", "new")
+    (tmp_path / "new" / "b.yaml").write_text("b")
+    events_of(made, "b.yaml")
+    (tmp_path / "new" / "b.yaml").unlink()
+    (tmp_path / "new").rmdir()
+    events_of(made, "new")
+    made.close()
+
+
+def test_nobody_is_woken_to_begin_with(tmp_path: Path) -> None:
+    made = inotify.Inotify(str(tmp_path))
+    assert made._poll.poll(0) == []
+    made.wake()
+    assert [number for number, _ in made._poll.poll(0)] == [made._waker]
+    made.close()
+
+
+def test_who_is_woken_reads_nothing_then_and_later(tmp_path: Path) -> None:
+    made = inotify.Inotify(str(tmp_path))
+    made.wake()
+    assert made.read(None) == []
+    assert made.read(None) == []
+    made.close()
+
+
+def test_a_read_waits_for_so_many_seconds(tmp_path: Path) -> None:
+    made = inotify.Inotify(str(tmp_path))
+    asked: list[float | None] = []
+
+    class Poll:
+        def poll(self, milliseconds: float | None) -> list[tuple[int, int]]:
+            asked.append(milliseconds)
+            return []
+
+    made._poll = Poll()  # type: ignore[assignment]
+    assert made.read(0.02) == []
+    assert made.read(None) == []
+    assert asked == [20.0, None]
+    made.close()
+
+
+def test_closing_gives_both_descriptors_back(tmp_path: Path) -> None:
+    made = inotify.Inotify(str(tmp_path))
+    numbers = (made._fd, made._waker)
+    for number in numbers:
+        assert os.get_inheritable(number) is False
+        assert os.get_blocking(number) is False
+    made.close()
+    for number in numbers:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(number)
+
+
+def test_a_root_that_cannot_be_watched_leaves_nothing_open(tmp_path: Path) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    with pytest.raises(FileNotFoundError):
+        inotify.Inotify(str(tmp_path / "absent"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        inotify.Inotify(str(tmp_path / "file"))
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_folder_that_comes_and_cannot_be_watched_stops_nobody(
+    watched: inotify.Inotify, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "new").mkdir()
+    (number,) = watched._paths
+
+    def refuses(_result: int) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(watched, "_check", refuses)
+    data = packed(number, IN_CREATE | IN_ISDIR, "new") + packed(number, IN_MOVED_TO | IN_ISDIR, "gone")
+    assert [os.path.basename(event.path) for event in watched._events(data)] == ["new", "gone"]
+
+
+def test_what_the_system_refuses_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Calls:
+        def inotify_init1(self, _flags: int) -> int:
+            ctypes.set_errno(errno.EMFILE)
+            return -1
+
+    monkeypatch.setattr(inotify, "_calls", Calls)
+    with pytest.raises(OSError, match="Too many open files") as raised:
+        inotify.Inotify(str(tmp_path))
+    assert raised.value.errno == errno.EMFILE
+
+
+def test_a_system_without_inotify_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "eventfd")
+    with pytest.raises(OSError, match="this system has no inotify") as raised:
+        inotify._calls()
+    assert raised.value.errno == errno.ENOSYS
+
+
+def test_folders_come_in_the_order_of_a_scan_hidden_ones_last() -> None:
+    names = ["/r/.b/x", "/r/a/b", "/r/a", "/r/.a", "/r/b"]
+    assert sorted(names, key=inotify._turn) == ["/r/a", "/r/a/b", "/r/b", "/r/.a", "/r/.b/x"]
+
+
+def test_poll_is_asked_about_input_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registered: list[tuple[int, int]] = []
+
+    class Poll:
+        def register(self, number: int, events: int) -> None:
+            registered.append((number, events))
+
+    monkeypatch.setattr(select, "poll", Poll)
+    made = inotify.Inotify(str(tmp_path))
+    assert registered == [(made._fd, select.POLLIN), (made._waker, select.POLLIN)]
+    made.close()
+
+
+def test_a_path_leads_to_a_folder_as_long_as_it_is_that_folder(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").symlink_to("a")
+    status = os.stat(tmp_path / "a")
+    assert inotify._leads_to(str(tmp_path / "b"), status)
+    assert not inotify._leads_to(str(tmp_path), status)
+    assert not inotify._leads_to(str(tmp_path / "absent"), status)

@@ -1,0 +1,798 @@
+"""The HTTP/2 carrier to an endpoint, alone: what its consumer hears, what the endpoint gets, and what becomes of the
+stream and of the connection that it shares with others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dataplane.carriers import REFUSED, UNSENT
+from dataplane.http.h2 import errors, frames
+from dataplane.http.h2.settings import Settings
+from dataplane.http.messages import UNKNOWN
+from dataplane.net.writes import Writes
+from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.h2.connection import SharedConnection
+from dataplane.upstream.h2.stream import SharedStream
+from dataplane.upstream.shared import SharedConnections
+from tests.fakes.h2_upstream import Endpoint2, Taken
+from tests.fakes.memory_proxy import FakeUpstream
+from tests.unit.upstream.test_h1_carrier import Consumer, Event
+
+BLOCK = b"\r\nhost: a\r\nx-a: 1\r\n"
+EMPTY = b"\r\ncontent-length: 0\r\n"
+
+
+class Line:
+    """One connection, and the endpoint behind it. Writes leave at once, unless they are `gathered`."""
+
+    def __init__(self, settings: Settings | None = None, gathered: bool = False, opens: bool = True) -> None:
+        self.flushes: list[Callable[[], None]] = []
+        self.opened: list[str] = []
+        self.closed = self.rooms = 0
+        writes = Writes(lambda flush: self.flushes.append(flush) if gathered else flush())
+        endpoint = Endpoint("192.0.2.1", 80)
+        self.up = SharedConnection(endpoint, writes, self.opened.append, self._closed, lambda: 0.0)
+        self.up.on_room = self._room
+        self.transport = FakeUpstream(self.up)
+        if opens:
+            self.far = Endpoint2(self.transport, settings or Settings())
+            self.turn()
+            assert self.opened == [""] and self.up.is_open
+
+    def _closed(self) -> None:
+        self.closed += 1
+
+    def _room(self) -> None:
+        self.rooms += 1
+
+    def turn(self) -> None:
+        """What was gathered leaves, and the endpoint reads it."""
+        while self.flushes:
+            flushes, self.flushes = self.flushes, []
+            for flush in flushes:
+                flush()
+        self.far.turn()
+
+    def ask(self, consumer: Consumer | None = None, first: bytes = b"", end: bool = True) -> Asked:
+        asked = Asked(self, consumer or Consumer())
+        asked.up.begin(asked.consumer, BLOCK, first, end)
+        self.turn()
+        return asked
+
+    @property
+    def is_unused(self) -> bool:
+        return self.up.streams == 0 and not self.up.codec.streams and self.up.room() == 100
+
+
+class Asked:
+    """One request."""
+
+    def __init__(self, line: Line, consumer: Consumer) -> None:
+        self.line = line
+        self.consumer = consumer
+        self.up: SharedStream = line.up.lend()
+
+    @property
+    def taken(self) -> Taken:
+        """As the endpoint has it; the last one."""
+        return self.line.far.requests[-1]
+
+    @property
+    def heard(self) -> list[Event]:
+        return self.consumer.heard
+
+    @property
+    def is_over(self) -> bool:
+        """Neither knows the other any more."""
+        return self.up.consumer is None
+
+
+# Requests.
+
+
+def test_a_request() -> None:
+    line = Line()
+    asked = line.ask(Consumer(b"POST", length=5), b"he", False)
+    head = asked.taken.head
+    assert (head.method, head.scheme, head.authority, head.path) == (b"POST", b"http", b"a", b"/a?b")
+    assert head.block == b"\r\nx-a: 1\r\n" and not head.takes_trailers
+    assert (asked.taken.content, asked.taken.done) == (b"he", False)
+    asked.up.content(b"ll", False)
+    asked.up.content(b"o", True)
+    line.turn()
+    assert (asked.taken.content, asked.taken.done) == (b"hello", True)
+    line.far.answer(asked.taken, 200, b"hi")
+    assert asked.consumer.summary() == [("head", 200, b"\r\n", UNKNOWN), ("content", b"hi", True)]
+    assert line.is_unused and asked.taken.reset is None and asked.is_over
+
+
+@pytest.mark.parametrize(("first", "end"), [(b"", True), (b"all", True), (b"part", False), (b"", False)])
+def test_what_is_here_leaves_with_the_head(first: bytes, end: bool) -> None:
+    line = Line(gathered=True)
+    asked = line.ask(Consumer(b"POST", length=UNKNOWN), first, end)
+    assert (asked.taken.content, asked.taken.done) == (first, end)
+
+
+@pytest.mark.parametrize("takes", [False, True])
+def test_te_trailers(takes: bool) -> None:
+    assert Line().ask(Consumer(takes_trailers=takes)).taken.head.takes_trailers == takes
+
+
+def test_trailers_of_a_request_end_it() -> None:
+    line = Line()
+    asked = line.ask(Consumer(b"POST", length=UNKNOWN), b"x", False)
+    asked.up.trailers(b"x-sum: 1\r\n")
+    line.turn()
+    assert (asked.taken.trailers, asked.taken.done) == (b"\r\nx-sum: 1\r\n", True)
+
+
+def test_lines_that_http2_cannot_carry() -> None:
+    """They fail the request alone, and nothing of it is sent."""
+    line = Line()
+    asked = Asked(line, Consumer())
+    asked.up.begin(asked.consumer, b"\r\nhost: a\r\nx a: 1\r\n", b"", True)
+    line.turn()
+    assert asked.heard == [("lost", "the request has a header line that HTTP/2 cannot carry", False)]
+    assert not line.far.requests and line.is_unused
+    other = line.ask(Consumer(b"POST", length=UNKNOWN), b"x", False)
+    other.up.trailers(b"x a: 1\r\n")
+    line.turn()
+    assert other.heard == [("lost", "the request has a trailer line that HTTP/2 cannot carry", False)]
+    assert other.taken.reset == errors.CANCEL and line.is_unused
+    line.far.answer(line.ask().taken)
+
+
+def test_a_slow_endpoint_is_reported_once() -> None:
+    line = Line(Settings(stream_window=65_535))
+    line.far.reads = False
+    asked = line.ask(Consumer(b"POST", length=UNKNOWN), b"x" * 65_535, False)
+    assert asked.heard == []
+    asked.up.content(b"y", False)
+    asked.up.content(b"z", False)
+    line.turn()
+    assert asked.heard == [("blocked",)]
+    line.far.codec.acknowledge(asked.taken.stream, 65_535)
+    line.turn()
+    assert asked.heard == [("blocked",), ("drained",)] and asked.taken.content.endswith(b"xyz")
+
+
+def test_much_content_is_written_before_the_turn_is_over() -> None:
+    """Only what is written tells the loop that the endpoint is slow."""
+    line = Line(gathered=True)
+    asked = line.ask(Consumer(b"POST", length=UNKNOWN), b"", False)
+    asked.up.content(b"x" * 16_384, False)
+    assert not line.transport.received
+    asked.up.content(b"x", False)
+    assert len(line.transport.received) > 16_385
+    line.turn()
+    asked.up.content(b"x" * 16_384, False)
+    assert not line.transport.received, "counted anew in each turn"
+
+
+def test_a_transport_that_takes_no_more_holds_content_back() -> None:
+    line = Line()
+    asked = line.ask(Consumer(b"POST", length=UNKNOWN), b"", False)
+    line.up.pause_writing()
+    asked.up.content(b"x" * 10, False)
+    assert asked.heard == [("blocked",)] and not line.transport.received
+    line.up.resume_writing()
+    line.turn()
+    assert asked.heard == [("blocked",), ("drained",)] and asked.taken.content == b"x" * 10
+
+
+# Responses: what is heard.
+
+
+def answering(line: Line, asked: Asked, status: int, block: bytes, content: bytes, end: bool) -> None:
+    """In one piece."""
+    line.far.codec.send_response(asked.taken.stream, status, block, end and not content)
+    if content:
+        line.far.codec.send_content(asked.taken.stream, content, end)
+    line.turn()
+
+
+HEADS: dict[str, tuple[bytes, int, bytes, bytes, Event]] = {
+    "with content": (b"GET", 200, b"\r\nx-b: 2\r\n", b"hi", ("head", 200, b"\r\nx-b: 2\r\n", UNKNOWN, b"hi", True)),
+    "with a length": (
+        b"GET",
+        200,
+        b"\r\ncontent-length: 2\r\n",
+        b"hi",
+        ("head", 200, b"\r\ncontent-length: 2\r\n", 2, b"hi", True),
+    ),
+    "without content": (b"GET", 200, b"\r\n", b"", ("head", 200, EMPTY, 0, b"", True)),
+    "without content, with a length": (b"GET", 200, EMPTY, b"", ("head", 200, EMPTY, 0, b"", True)),
+    "204": (b"GET", 204, b"\r\n", b"", ("head", 204, b"\r\n", 0, b"", True)),
+    "304": (
+        b"GET",
+        304,
+        b"\r\ncontent-length: 9\r\n",
+        b"",
+        ("head", 304, b"\r\ncontent-length: 9\r\n", 0, b"", True),
+    ),
+    "HEAD": (
+        b"HEAD",
+        200,
+        b"\r\ncontent-length: 9\r\n",
+        b"",
+        ("head", 200, b"\r\ncontent-length: 9\r\n", 0, b"", True),
+    ),
+    "HEAD without a length": (b"HEAD", 200, b"\r\n", b"", ("head", 200, b"\r\n", 0, b"", True)),
+    "gRPC": (
+        b"GET",
+        200,
+        b"\r\ncontent-type: application/grpc\r\n",
+        b"",
+        ("head", 200, b"\r\ncontent-type: application/grpc\r\n", UNKNOWN, b"", True),
+    ),
+    "an odd status": (b"GET", 599, b"\r\n", b"", ("head", 599, EMPTY, 0, b"", True)),
+}
+
+
+def test_heads_of_responses() -> None:
+    """Over one connection, each twice and in turn: what one head meant says nothing of another."""
+    line = Line()
+    for method, status, block, content, heard in (*HEADS.values(), *reversed(HEADS.values()), *HEADS.values()):
+        asked = line.ask(Consumer(method))
+        answering(line, asked, status, block, content, True)
+        assert asked.heard == [heard], (method, status)
+        assert line.is_unused and asked.taken.reset is None
+
+
+def test_equal_heads_that_end_differently() -> None:
+    """The block and the length depend on whether anything follows, and on the method."""
+    line = Line()
+    for _ in range(2):
+        for method, content, length in ((b"GET", b"hi", UNKNOWN), (b"GET", b"", 0), (b"HEAD", b"", 0)):
+            asked = line.ask(Consumer(method))
+            answering(line, asked, 200, b"\r\nx-b: 2\r\n", content, True)
+            ((_, _, block, found, first, end),) = asked.heard
+            assert (found, first, end) == (length, content, True)
+            assert (EMPTY[2:] in block) == (method == b"GET" and not content)
+
+
+def test_status_lines_have_their_usual_phrase() -> None:
+    line = Line()
+    found: list[bytes] = []
+    for status in (404, 599):
+        consumer = Consumer()
+        consumer.upstream_head = lambda head, first, end: found.append(head.line)  # type: ignore[method-assign]
+        answering(line, line.ask(consumer), status, b"\r\n", b"", True)
+    assert found == [b"HTTP/1.1 404 Not Found", b"HTTP/1.1 599 "]
+
+
+def test_a_response_in_parts() -> None:
+    line = Line()
+    asked = line.ask()
+    answering(line, asked, 200, b"\r\n", b"a", False)
+    line.far.content(asked.taken, b"b")
+    line.far.content(asked.taken, b"c", True)
+    head = ("head", 200, b"\r\n", UNKNOWN, b"a", False)
+    assert asked.heard == [head, ("content", b"b", False), ("content", b"c", True)] and line.is_unused
+
+
+def test_an_end_behind_the_head() -> None:
+    line = Line()
+    asked = line.ask()
+    line.far.head(asked.taken)
+    line.far.content(asked.taken, b"", True)
+    assert asked.heard == [("head", 200, b"\r\n", UNKNOWN, b"", False), ("content", b"", True)]
+
+
+@pytest.mark.parametrize(("block", "last"), [(b"\r\nx-end: 1\r\n", ("trailers", b"x-end: 1\r\n"))])
+def test_trailers_of_a_response(block: bytes, last: Event) -> None:
+    line = Line()
+    asked = line.ask()
+    line.far.head(asked.taken)
+    line.far.trailers(asked.taken, block)
+    assert asked.heard[1:] == [last] and line.is_unused
+
+
+def test_trailers_of_which_none_may_pass_are_an_end() -> None:
+    line = Line()
+    asked = line.ask()
+    line.far.head(asked.taken)
+    line.transport.answer(frames.headers(1, b"\x00\x04host\x01a", True, 16_384))
+    assert asked.heard[1:] == [("content", b"", True)] and line.is_unused
+
+
+def test_interim_heads_pass_and_100_does_not() -> None:
+    line = Line()
+    asked = line.ask()
+    line.far.interim(asked.taken, 100)
+    line.far.interim(asked.taken, 103, b"\r\nlink: </a>\r\n")
+    assert asked.heard == [("interim", 103, b"\r\nlink: </a>\r\n")]
+
+
+def test_content_goes_to_its_own_stream() -> None:
+    """A head and the content of another stream in one read."""
+    line = Line()
+    one, other = line.ask(), line.ask()
+    first, second = line.far.requests
+    line.far.head(second)
+    line.far.codec.send_response(first.stream, 201, b"\r\n", False)
+    line.far.codec.send_content(second.stream, b"mine", True)
+    line.far.codec.send_content(first.stream, b"yours", True)
+    line.turn()
+    assert one.consumer.summary() == [("head", 201, b"\r\n", UNKNOWN), ("content", b"yours", True)]
+    assert other.consumer.summary() == [("head", 200, b"\r\n", UNKNOWN), ("content", b"mine", True)]
+
+
+def test_an_event_behind_a_head_that_nobody_wants_is_not_lost() -> None:
+    """The first request's end makes its consumer give the second up, whose head is in the same read."""
+    line = Line()
+    asked: list[Asked] = []
+    for number in range(3):
+        consumer = Consumer(does=(lambda event: asked[1].up.reset()) if not number else lambda event: None)
+        asked.append(line.ask(consumer))
+    for request in line.far.requests:
+        line.far.codec.send_response(request.stream, 200, b"\r\n", request is not line.far.requests[2])
+    line.far.codec.send_content(line.far.requests[2].stream, b"hi", True)
+    line.turn()
+    assert [each.heard != [] for each in asked] == [True, False, True]
+    assert asked[2].consumer.summary()[-1] == ("content", b"hi", True) and line.is_unused
+
+
+# Ends.
+
+EARLY = ("content with the head", "content", "the head", "trailers")
+
+
+@pytest.mark.parametrize("how", EARLY)
+def test_an_answer_before_the_request_has_ended_stops_the_request(how: str) -> None:
+    """RFC 9113 8.1: what there is still to send is wanted no more."""
+    line = Line()
+    asked = line.ask(Consumer(b"POST", length=UNKNOWN), b"x", False)
+    if how == "content with the head":
+        answering(line, asked, 413, b"\r\n", b"no", True)
+    elif how == "the head":
+        answering(line, asked, 413, b"\r\n", b"", True)
+    else:
+        answering(line, asked, 413, b"\r\n", b"no", False)
+        if how == "content":
+            line.far.content(asked.taken, b"!", True)
+        else:
+            line.far.trailers(asked.taken, b"\r\nx-a: 1\r\n")
+    line.turn()
+    assert asked.taken.reset == errors.CANCEL and line.is_unused and asked.is_over
+    count = len(asked.heard)
+    asked.up.content(b"late", True)
+    asked.up.trailers(b"")
+    asked.up.reset()
+    line.turn()
+    assert len(asked.heard) == count and asked.taken.content == b"x" and line.is_unused
+
+
+def test_a_consumer_that_wants_no_more() -> None:
+    for how in (SharedStream.reset, SharedStream.discard):
+        line = Line()
+        asked, other = line.ask(), line.ask()
+        line.far.head(line.far.requests[0])
+        count = len(asked.heard)
+        assert how(asked.up) is None
+        line.turn()
+        assert line.far.requests[0].reset == errors.CANCEL and len(asked.heard) == count
+        how(asked.up)
+        assert line.up.streams == 1
+        line.far.answer(line.far.requests[1])
+        assert other.heard and line.is_unused
+
+
+def test_a_stream_that_was_lent_and_is_not_wanted() -> None:
+    line = Line()
+    asked = Asked(line, Consumer())
+    assert line.up.streams == 1 and line.up.room() == 99
+    rooms = line.rooms
+    asked.up.reset()
+    assert line.is_unused and line.rooms > rooms, "whoever waits gets its place"
+    asked.up.reset()
+    assert line.is_unused
+
+
+RESETS = {
+    "refused": (errors.REFUSED_STREAM, False, REFUSED, True),
+    "refused behind its head": (errors.REFUSED_STREAM, True, "reset", False),
+    "reset": (errors.INTERNAL_ERROR, False, "reset", False),
+    "reset behind its head": (errors.CANCEL, True, "reset", False),
+}
+
+
+@pytest.mark.parametrize(("code", "begun", "cause", "stale"), RESETS.values(), ids=RESETS)
+def test_a_stream_that_the_endpoint_resets(code: int, begun: bool, cause: str, stale: bool) -> None:
+    line = Line()
+    asked = line.ask()
+    if begun:
+        line.far.head(asked.taken)
+    line.far.reset(asked.taken, code)
+    assert asked.heard[-1] == ("lost", cause, stale) and line.is_unused and line.up.is_open
+
+
+def test_a_malformed_response_costs_its_stream() -> None:
+    line = Line()
+    asked = line.ask()
+    line.transport.answer(frames.headers(1, b"\x88\x00\x03X-A\x011", True, 16_384))
+    assert asked.heard == [("lost", "HTTP/2 stream error: FieldName", False)]
+    assert line.is_unused and line.up.is_open
+
+
+def test_a_connection_that_was_used_before_and_breaks_at_once_was_stale() -> None:
+    """RFC 9113 has no other sign of it. A new one, or one that has said anything since, was not."""
+    for served, said, stale in ((True, False, True), (False, False, False), (True, True, False)):
+        line = Line()
+        if served:
+            line.far.answer(line.ask().taken)
+        asked = line.ask()
+        if said:
+            line.transport.answer(frames.ping(b"12345678"))
+        line.transport.lose()
+        assert asked.heard == [("lost", "closed", stale)], (served, said)
+        assert line.closed == 1 and line.up.streams == 0 and line.up.room() == 0
+
+
+def test_a_lost_connection_loses_each_stream_once() -> None:
+    line = Line()
+    asked = [line.ask() for _ in range(3)]
+    line.far.head(line.far.requests[1])
+    line.transport.lose(ConnectionResetError())
+    assert [each.heard[-1] for each in asked] == [("lost", "reset", False)] * 3
+    assert [len(each.heard) for each in asked] == [1, 2, 1] and line.closed == 1
+
+
+def test_a_stream_lent_of_a_connection_that_is_gone() -> None:
+    for lose in (lambda line: line.transport.lose(), lambda line: line.transport.answer(frames.goaway(0, 0))):
+        line = Line()
+        line.ask()
+        asked = Asked(line, Consumer())
+        lose(line)
+        asked.up.begin(asked.consumer, BLOCK, b"", True)
+        assert asked.heard == [("lost", UNSENT, True)]
+        asked.up.reset()
+        assert line.up.streams == 0
+
+
+# Windows.
+
+
+def test_what_a_consumer_does_not_take_keeps_its_window_closed() -> None:
+    line = Line()
+    asked = line.ask()
+    line.far.head(asked.taken)
+    asked.up.pause()
+    line.far.codec.send_content(asked.taken.stream, b"x" * 100_000, False)
+    line.turn()
+    assert asked.taken.stream.waiting == 100_000 - 65_536
+    asked.up.resume()
+    line.turn()
+    assert asked.taken.stream.waiting == 0
+    line.far.codec.send_content(asked.taken.stream, b"x" * 100_000, True)
+    line.turn()
+    assert sum(len(each[1]) for each in asked.heard if each[0] == "content") == 200_000 and line.is_unused
+
+
+def owed(line: Line) -> int:
+    """Bytes of the connection's window that the endpoint has not got back; half of it may wait."""
+    codec = line.up.codec
+    return SETTINGS_WINDOW - codec._receive_window - codec._owed
+
+
+SETTINGS_WINDOW = 2 * 101 * 65_536
+
+
+@pytest.mark.parametrize("paused", [False, True])
+@pytest.mark.parametrize("how", ["end", "reset", "lost", "trailers"])
+def test_the_connection_gets_its_window_back_whatever_ends_a_stream(how: str, paused: bool) -> None:
+    line = Line()
+    asked = line.ask(Consumer(b"POST", length=UNKNOWN), b"x", False)
+    if paused:
+        asked.up.pause()
+    answering(line, asked, 200, b"\r\n", b"a" * 1000, False)
+    line.far.content(asked.taken, b"b" * 1000)
+    assert owed(line) == 2000 * paused
+    if how == "end":
+        line.far.content(asked.taken, b"c" * 1000, True)
+    elif how == "reset":
+        asked.up.reset()
+    elif how == "lost":
+        line.far.reset(asked.taken, errors.CANCEL)
+    else:
+        line.far.trailers(asked.taken, b"\r\nx-a: 1\r\n")
+    assert owed(line) == 0 and line.is_unused
+
+
+def test_content_of_a_stream_that_was_given_up_is_not_owed() -> None:
+    line = Line()
+    asked = line.ask()
+    line.far.head(asked.taken)
+    line.far.codec.send_content(asked.taken.stream, b"x" * 10_000, False)
+    asked.up.reset()
+    line.turn()
+    assert owed(line) == 0 and len(asked.heard) == 1
+
+
+# Upgrades (RFC 8441).
+
+
+def tunnel(status: int = 200, block: bytes = b"\r\n") -> tuple[Line, Asked]:
+    line = Line()
+    consumer = Consumer(upgrade=b"websocket")
+    asked = Asked(line, consumer)
+    key = b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    asked.up.begin(consumer, BLOCK + key, b"", True)
+    line.turn()
+    head = asked.taken.head
+    assert (head.method, head.protocol, head.path, head.authority) == (b"CONNECT", b"websocket", b"/a?b", b"a")
+    assert head.block == b"\r\nx-a: 1\r\n" and not asked.taken.done
+    return line, asked
+
+
+ACCEPT = b"sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"  # RFC 6455 1.3
+
+
+def test_a_tunnel() -> None:
+    line, asked = tunnel()
+    line.far.head(asked.taken, 200, b"\r\nx-b: 2\r\nsec-websocket-accept: other\r\n")
+    assert asked.heard == [("head", 101, b"\r\nx-b: 2\r\n" + ACCEPT, UNKNOWN, b"", False)]
+    asked.up.content(b"ping", False)
+    line.turn()
+    line.far.content(asked.taken, b"pong")
+    asked.up.content(b"bye", True)
+    line.turn()
+    assert (asked.taken.content, asked.taken.done) == (b"pingbye", True)
+    assert asked.heard[1:] == [("content", b"pong", False)] and line.up.streams == 1
+    line.far.content(asked.taken, b"bye", True)
+    assert asked.heard[2:] == [("content", b"bye", True)] and line.is_unused and asked.taken.reset is None
+
+
+def test_a_tunnel_whose_endpoint_ends_first() -> None:
+    line, asked = tunnel()
+    line.far.head(asked.taken, 200)
+    line.far.content(asked.taken, b"bye", True)
+    assert asked.heard[1:] == [("content", b"bye", True)] and line.up.streams == 1
+    asked.up.content(b"bye", True)
+    line.turn()
+    assert asked.taken.done and line.is_unused and asked.taken.reset is None and len(asked.heard) == 2
+    line.transport.lose()
+    assert len(asked.heard) == 2
+
+
+@pytest.mark.parametrize(("first", "end"), [(b"early", False), (b"early", True), (b"", True)])
+def test_a_tunnel_whose_endpoint_speaks_at_once(first: bytes, end: bool) -> None:
+    line, asked = tunnel()
+    answering(line, asked, 200, b"\r\n", first, end)
+    assert asked.heard[0] == ("head", 101, b"\r\n" + ACCEPT, UNKNOWN, b"", False)
+    assert asked.heard[1:] == [("content", first, end)]
+
+
+def test_trailers_in_a_tunnel_are_its_end() -> None:
+    line, asked = tunnel()
+    line.far.head(asked.taken)
+    line.far.trailers(asked.taken, b"\r\nx-a: 1\r\n")
+    assert asked.heard[1:] == [("content", b"", True)]
+
+
+@pytest.mark.parametrize("status", [300, 403])
+def test_a_tunnel_that_is_refused(status: int) -> None:
+    line, asked = tunnel()
+    answering(line, asked, status, b"\r\n", b"no", True)
+    assert asked.heard == [("head", status, b"\r\n", UNKNOWN, b"no", True)]
+    line.turn()
+    assert asked.taken.done and line.is_unused and asked.taken.content == b""
+
+
+def test_a_tunnel_without_a_key_proves_nothing() -> None:
+    line = Line()
+    asked = line.ask(Consumer(upgrade=b"chat"))
+    assert asked.taken.head.protocol == b"chat"
+    line.far.head(asked.taken)
+    assert asked.heard == [("head", 101, b"\r\n", UNKNOWN, b"", False)]
+
+
+def test_a_tunnel_over_a_connection_that_closes_is_broken_off() -> None:
+    """Its peers must not take that for an end."""
+    line, asked = tunnel()
+    line.far.head(asked.taken)
+    line.transport.lose()
+    assert asked.heard[-1] == ("lost", "reset", False)
+
+
+def test_upgrades_that_cannot_be() -> None:
+    closed = Line(Settings(connect_protocol=False))
+    asked = closed.ask(Consumer(upgrade=b"websocket"))
+    cause = "it does not allow extended CONNECT (RFC 8441), which an upgrade needs over HTTP/2"
+    assert asked.heard == [("lost", cause, False)] and closed.is_unused
+    line = Line()
+    for length, end in ((5, False), (5, True), (0, False)):
+        asked = line.ask(Consumer(b"POST", length=length, upgrade=b"websocket"), b"", end)
+        assert asked.heard == [("lost", "an upgrade with content cannot be sent over HTTP/2", False)]
+        assert line.is_unused and not line.far.requests
+
+
+# The connection.
+
+
+def test_its_endpoint_s_end_is_its_own() -> None:
+    """RFC 9113 has no half-closed connections."""
+    line = Line()
+    asked = line.ask()
+    line.transport.half_close()
+    assert asked.heard == [("lost", "closed", False)] and not line.transport.open
+
+
+def test_what_waits_for_a_slow_endpoint_is_bounded() -> None:
+    assert 0 < Line().transport.high_water <= 65_536
+
+
+def test_a_connection_that_was_never_used_has_its_time() -> None:
+    """Whoever it was opened for may have gone meanwhile."""
+    line = Line()
+    shared = SharedConnections(Endpoint("192.0.2.1", 80), None)  # type: ignore[arg-type]  # opens nothing
+    shared.connections.append(line.up)
+    for now, is_open in ((1000.0, True), (1090.0, True), (1090.5, False)):
+        shared.close_unused(now, 90.0)
+        assert line.transport.open == is_open
+
+
+def test_it_opens_with_the_settings_of_its_endpoint() -> None:
+    line = Line(opens=False)
+    assert line.opened == [] and line.up.room() == 0 and not line.up.is_open
+    assert line.transport.received.startswith(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "it speaks first (RFC 9113 3.4)"
+    for piece in (frames.settings(b"")[:4], frames.settings(b"")[4:]):
+        assert line.opened == []
+        line.transport.answer(piece)
+    assert line.opened == [""] and line.up.room() == 100 and line.up.is_open
+    line.transport.answer(frames.settings(b""))
+    assert line.opened == [""]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "cause"),
+    [
+        ([b"HTTP/1.1 400 Bad Request\r\n\r\n"], "it speaks HTTP/1, where HTTP/2 was expected"),
+        ([b"HT", b"TP/1.1 400 Bad Request\r\n\r\n"], "it speaks HTTP/1, where HTTP/2 was expected"),
+        ([b"SSH-2.0-x\r\n"], "HTTP/2 connection error: FrameSize"),
+        ([frames.ping(b"12345678")], "HTTP/2 connection error: NoSettings"),
+    ],
+)
+def test_what_is_no_http2(pieces: list[bytes], cause: str) -> None:
+    line = Line(opens=False)
+    for piece in pieces:
+        if line.transport.open:
+            line.transport.answer(piece)
+    assert line.opened == [cause] and not line.transport.open and line.closed == 0
+
+
+@pytest.mark.parametrize("error", [None, ConnectionResetError()])
+def test_a_connection_that_is_lost_while_it_opens(error: Exception | None) -> None:
+    line = Line(opens=False)
+    line.transport.lose(error)
+    assert line.opened == [("closed" if error is None else "reset") + " before its HTTP/2 SETTINGS came"]
+    assert line.closed == 0
+
+
+def test_a_connection_that_nobody_wants_while_it_opens() -> None:
+    line = Line(opens=False)
+    line.up.abandon()
+    assert line.transport.aborted and line.opened == [] and line.closed == 0
+    opened = Line()
+    opened.up.abandon()
+    assert opened.transport.open and opened.up.is_open
+
+
+def test_streams_are_bounded_by_both_ends() -> None:
+    line = Line(Settings(max_streams=2))
+    assert line.up.room() == 2
+    one, _ = line.ask(), line.up.lend()
+    assert line.up.room() == 0 and line.up.streams == 2
+    line.far.answer(one.taken)
+    assert line.up.room() == 1
+    assert Line(Settings(max_streams=1000)).up.room() == 100
+
+
+def test_goaway_lets_streams_end() -> None:
+    line = Line()
+    one, other = line.ask(), line.ask()
+    first, _ = line.far.requests
+    assert not line.up.is_spent
+    line.transport.answer(frames.goaway(first.stream.id, errors.NO_ERROR))
+    assert other.heard == [("lost", REFUSED, True)] and one.heard == []
+    assert line.up.is_spent and not line.up.is_open and line.up.room() == 0 and line.up.streams == 1
+    line.far.answer(first, 200, b"x")
+    assert one.consumer.summary()[-1] == ("content", b"x", True)
+    assert not line.transport.open and line.closed == 1
+
+
+def test_retiring() -> None:
+    line = Line()
+    asked = line.ask()
+    line.up.retire()
+    assert line.transport.open and line.up.room() == 0 and line.up.is_spent
+    line.far.answer(asked.taken)
+    assert not line.transport.open and line.closed == 1 and len(line.far.goaways) <= 1
+    unused = Line(gathered=True)
+    unused.up.retire()
+    assert unused.transport.open
+    for flush in unused.flushes:
+        flush()
+    assert not unused.transport.open and unused.closed == 1
+
+
+def test_closing_says_so() -> None:
+    line = Line()
+    asked = line.ask()
+    line.up.close()
+    assert not line.transport.open and line.closed == 1 and line.up.streams == 0
+    assert asked.heard == [("lost", "closed", False)]
+    line.far.turn()
+    assert [each.code for each in line.far.goaways] == [errors.NO_ERROR]
+    line.up.close()
+    assert line.closed == 1
+
+
+def test_whoever_waits_for_room_hears_of_it() -> None:
+    line = Line()
+    asked = line.ask()
+    rooms = line.rooms
+    line.far.answer(asked.taken)
+    assert line.rooms > rooms
+    line = Line()
+    line.ask()
+    rooms = line.rooms
+    line.transport.lose()
+    assert line.rooms == rooms + 1
+
+
+def test_more_frames_than_a_turn_reads_wait_for_the_next() -> None:
+    line = Line(gathered=True)
+    asked = line.ask()
+    line.far.head(asked.taken)
+    frame = b"\x00\x00\x01\x00\x00\x00\x00\x00\x01x"
+    line.transport.answer(frame * 2500)
+    assert not line.transport.reading and len(asked.heard) <= 1001
+    for most in (2001, 2501):
+        flushes, line.flushes = line.flushes, []
+        for flush in flushes:
+            flush()
+        assert len(asked.heard) <= most
+    assert len(asked.heard) == 2501 and line.transport.reading
+
+
+def test_a_broken_connection() -> None:
+    line = Line()
+    asked = line.ask()
+    line.transport.answer(b"\x00\x00\x04\x03\x00\x00\x00\x00\x63\x00\x00\x00\x00")
+    assert asked.heard == [("lost", "HTTP/2 connection error: IdleStream", False)]
+    assert not line.transport.open and line.closed == 1
+    line.far.turn()
+    assert [each.code for each in line.far.goaways] == [errors.PROTOCOL_ERROR]
+
+
+def test_a_consumer_that_begins_anew_at_once() -> None:
+    """Whoever hears the end may use the connection again: the stream is free by then."""
+    line = Line(Settings(max_streams=1))
+    again: list[Asked] = []
+
+    def begin_anew(event: Event) -> None:
+        if event[0] == "head" and not again:
+            assert line.up.room() == 1
+            again.append(Asked(line, Consumer()))
+            again[0].up.begin(again[0].consumer, BLOCK, b"", True)
+
+    asked = line.ask(Consumer(does=begin_anew))
+    line.far.answer(asked.taken)
+    assert len(line.far.requests) == 2
+    line.far.answer(line.far.requests[1])
+    assert again[0].heard[0][:2] == ("head", 200)
+
+
+def test_a_consumer_that_resets_at_the_head() -> None:
+    line = Line()
+    held: list[Any] = []
+    consumer = Consumer(does=lambda event: held[0].up.reset())
+    held.append(asked := Asked(line, consumer))
+    asked.up.begin(consumer, BLOCK, b"", True)
+    line.turn()
+    answering(line, asked, 200, b"\r\n", b"hi", False)
+    assert len(asked.heard) == 1 and asked.taken.reset == errors.CANCEL and owed(line) == 0

@@ -1,0 +1,394 @@
+"""One call of a proxy without gRPC: what is written, what the fleet hears, how a call ends, and who is too slow."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import NoReturn
+
+import grpc
+import pytest
+
+from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots
+from controlplane.xds import permits, server, session
+from controlplane.xds.delta import Library
+from controlplane.xds.fleet import Fleet
+from controlplane.xds.node import Peer
+from controlplane.xds.permits import Permits
+from controlplane.xds.session import House, Session
+from controlplane.xds.stream import Stream
+from gatewright.wire.external import discovery_pb2
+from tests.harness.waiting import until
+
+Request = discovery_pb2.DeltaDiscoveryRequest
+Response = discovery_pb2.DeltaDiscoveryResponse
+GATEWAY = "shop/web"
+UNAVAILABLE, INVALID = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INVALID_ARGUMENT
+
+
+class Aborted(Exception):
+    """What gRPC raises in a handler that aborts its call."""
+
+
+class Call:
+    """`session.DeltaCall` in memory; `gate` closed: the peer takes nothing."""
+
+    def __init__(self, address: str = "unix:") -> None:
+        self.requests: asyncio.Queue[bytes] = asyncio.Queue()
+        self.written: list[Response] = []
+        self.ended: tuple[grpc.StatusCode, str] | None = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.address = address
+
+    async def read(self) -> bytes:
+        return await self.requests.get()
+
+    async def write(self, response: bytes) -> None:
+        await self.gate.wait()
+        self.written.append(Response.FromString(response))
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
+        self.ended = code, details
+        raise Aborted
+
+    def peer(self) -> str:
+        return self.address
+
+    def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]] | None:
+        return None
+
+    def say(self, type_url: str = RESOURCE_TYPE, **fields: object) -> None:
+        self.requests.put_nowait(Request(type_url=type_url, **fields).SerializeToString())  # type: ignore[arg-type]
+
+    def answer(self, error: str = "") -> None:
+        """ACK or NACK what came last."""
+        last = self.written[-1]
+        detail = {"error_detail": {"message": error}} if error else {}
+        self.say(last.type_url, response_nonce=last.nonce, **detail)
+
+
+class Clock:
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class World:
+    """What sessions share, with one that was let in."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, most: int = 1 << 20) -> None:
+        self.clock = Clock()
+        monkeypatch.setattr(session, "time", self.clock)
+        self.snapshots = Snapshots()
+        self.fleet = Fleet(self.clock.monotonic)
+        self.permits = Permits(most, most)
+        self.house = House(self.snapshots, self.fleet, self.permits, 30.0)
+
+    def publish(self, **contents: str) -> None:
+        self.snapshots.apply((GATEWAY, RESOURCE_TYPE, name, text.encode()) for name, text in contents.items())
+
+    def session(self, instance: str = "one") -> Session:
+        stream = Stream(Library(), self.clock.monotonic, self.snapshots.recall)
+        for type_url in (RESOURCE_TYPE, ENDPOINT_TYPE):
+            stream.receive(Request(type_url=type_url, node={"id": f"{GATEWAY}/{instance}"}))
+        stream.admitted()
+        return Session(stream, self.house, Peer("unix:", True))
+
+    @asynccontextmanager
+    async def running(self, instance: str = "one") -> AsyncIterator[tuple[Session, Call, asyncio.Task[None]]]:
+        made, call = self.session(instance), Call()
+        task = asyncio.create_task(made.run(call))
+        try:
+            yield made, call, task
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def connected(self) -> int:
+        return self.fleet.view(GATEWAY).connected
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch)
+
+
+async def state(call: Call, count: int = 1) -> None:
+    await until(lambda: sum(bool(each.system_version_info) for each in call.written) >= count, "a whole state")
+
+
+async def test_a_state_its_answer_and_the_next_one(world: World) -> None:
+    world.publish(a="1")
+    async with world.running() as (made, call, _):
+        await state(call)
+        assert world.fleet.view(GATEWAY).acknowledged == (-1,)
+        call.answer()
+        await until(lambda: world.fleet.view(GATEWAY).acknowledged == (1,), "the answer")
+        world.publish(a="2")
+        made.notify()
+        await state(call, 2)
+        assert [resource.name for response in call.written for resource in response.resources] == ["a", "a"]
+
+
+async def test_an_answer_is_followed_by_what_is_newer_by_then(world: World) -> None:
+    world.publish(a="1")
+    async with world.running() as (_, call, _):
+        await state(call)
+        world.publish(a="2")  # nobody says so
+        call.answer()
+        await state(call, 2)
+
+
+async def test_each_big_state_needs_a_permit_and_whoever_was_quick_is_not_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, most=100_000)
+    for text in ("x", "y"):
+        world.publish(a=text * 90_000)
+        async with world.running() as (made, call, _):
+            await state(call)
+            assert (world.permits.under_way, made._slow) == (0, False)
+            call.answer()
+            call.gate.clear()
+            world.publish(a=(text + "z") * 45_000)
+            made.notify()
+            await until(lambda: world.permits.under_way, "the second permit")
+            assert world.permits.under_way >= 90_000
+
+
+async def test_a_call_that_is_closed_ends_with_unavailable(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with world.running() as (made, call, task):
+        await state(call)
+        assert world.connected() == 1
+        made.close("going")
+        with pytest.raises(Aborted):
+            await task
+        assert (call.ended, world.connected()) == ((UNAVAILABLE, "going"), 0)
+    assert [record.message for record in caplog.records if record.name == session.__name__] == [
+        "proxy shop/web/one connected from unix:",
+        "proxy shop/web/one disconnected",
+    ]
+
+
+async def test_who_breaks_the_protocol_is_told(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    async with world.running() as (_, call, task):
+        await state(call)
+        call.say(node={"id": "shop/web/two"})
+        with pytest.raises(Aborted):
+            await task
+        text = "this stream belongs to shop/web/one: a stream cannot change its node"
+        assert (call.ended, world.connected()) == ((INVALID, text), 0)
+        assert f"proxy shop/web/one: {text}" in caplog.text
+
+
+async def test_who_only_asks_gets_one_state_and_the_end(world: World) -> None:
+    world.publish(a="1")
+    async with world.running() as (_, call, task):
+        call.requests.put_nowait(grpc.aio.EOF)
+        await task
+        assert (len(call.written), call.ended, world.connected()) == (1, None, 0)
+
+
+async def test_the_end_of_a_call_gives_its_permit_back(world: World) -> None:
+    world.publish(a="x" * 100_000)
+    async with world.running() as (_, call, task):
+        call.gate.clear()
+        await until(lambda: world.permits.under_way, "the permit")
+        task.cancel()
+        await asyncio.wait([task])
+        assert (world.permits.under_way, world.connected()) == (0, 0)
+
+
+async def test_a_small_message_needs_no_permit(world: World) -> None:
+    made = world.session()
+    assert made._may_send(16 << 10)
+    assert world.permits.under_way == 0
+    assert made._may_send((16 << 10) + 1)
+    assert world.permits.under_way == (16 << 10) + 1
+
+
+async def test_two_big_states_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, most=100_000)
+    world.publish(a="x" * 90_000)
+    async with world.running("one") as (_, first, _), world.running("two") as (_, second, _):
+        first.gate.clear()
+        second.gate.clear()
+        await until(lambda: world.permits.under_way, "the first permit")
+        assert 90_000 <= world.permits.under_way <= 100_000
+        first.gate.set()
+        second.gate.set()
+        await state(first)
+        await state(second)
+        assert world.permits.under_way == 0
+
+
+async def test_a_slow_reader_makes_room_and_one_that_takes_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(monkeypatch, most=100_000)
+    world.publish(a="x" * 90_000)
+    async with world.running("one") as (slow, call, task), world.running("two") as (_, second, _):
+        call.gate.clear()
+        second.gate.clear()
+        await until(lambda: world.permits.under_way, "the first permit")
+        slow.check(world.clock.now + permits.PATIENCE)
+        assert world.permits.under_way <= 100_000, "no longer than that is not slow"
+        slow.check(world.clock.now + permits.PATIENCE + 0.1)
+        assert world.permits.under_way >= 180_000, "the second goes on in its place"
+        slow.check(world.clock.now + 30.0)
+        assert (world.connected(), caplog.text) == (2, "")
+        slow.check(world.clock.now + 30.5)
+        slow.check(world.clock.now + 31.0)
+        assert (world.connected(), caplog.text.count("took nothing for 30 s: it is left")) == (1, 1)
+        call.gate.set()  # it reads at last
+        with pytest.raises(Aborted):
+            await task
+        assert call.ended == (UNAVAILABLE, session.TOO_SLOW)
+        call.answer()
+        assert world.connected() == 1
+        second.gate.set()
+        await state(second)
+        assert world.permits.under_way == 0
+
+
+async def test_what_a_proxy_answers_that_was_left_is_not_counted(world: World) -> None:
+    world.publish(a="1")
+    async with world.running() as (made, call, _):
+        await state(call)
+        made._leave()
+        call.answer()
+        await until(call.requests.empty, "the reading")
+        await asyncio.sleep(0)
+        assert (made.proxy.acknowledged, world.connected()) == (-1, 0)
+
+
+async def test_a_session_that_waits_for_nothing_is_never_slow(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    async with world.running() as (made, call, _):
+        await state(call)
+        made.check(world.clock.now + 1000.0)
+        assert (world.connected(), caplog.text) == (1, "")
+
+
+def _refusing(count: int) -> str:
+    return json.dumps([{"key": f"r{number}", "error": "bad"} for number in range(count)])
+
+
+@pytest.mark.parametrize(("count", "lines"), [(1, 1), (5, 5), (6, 6), (9, 6)])
+async def test_a_nack_is_a_few_lines_of_the_log(
+    world: World, caplog: pytest.LogCaptureFixture, count: int, lines: int
+) -> None:
+    world.publish(a="1")
+    async with world.running() as (made, call, _):
+        await state(call)
+        call.answer(_refusing(count))
+        await until(lambda: len(made.proxy.refusals) == count, "the refusals")
+    said = [record.message for record in caplog.records]
+    assert said[0] == "proxy shop/web/one refuses r0: bad" and len(said) == lines
+    more = [f"proxy shop/web/one refuses {count - 5} more"] if count > 5 else []
+    assert said[5:] == more
+
+
+async def test_a_refusal_without_a_key_is_of_a_state(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.publish(a="1")
+    async with world.running() as (made, call, _):
+        await state(call)
+        call.answer("no")
+        await until(lambda: made.proxy.refusals, "the refusal")
+    assert [record.message for record in caplog.records] == ["proxy shop/web/one refuses a state: no"]
+
+
+# --- the server's part of a call
+
+
+@asynccontextmanager
+async def serving(authorize: server.Authorize = server.trust_local) -> AsyncIterator[tuple[server.XdsServer, Fleet]]:
+    fleet = Fleet(lambda: 0.0)
+    made = server.XdsServer(Snapshots(), fleet, server.XdsSettings(None, None), authorize)
+    await made.start()
+    try:
+        yield made, fleet
+    finally:
+        await made.stop()
+
+
+async def test_a_call_that_ends_before_it_asks_for_anything() -> None:
+    async with serving() as (made, fleet):
+        call = Call()
+        call.requests.put_nowait(grpc.aio.EOF)
+        await made._delta(None, call)
+        assert (call.ended, call.written, fleet.view(GATEWAY).connected) == (None, [], 0)
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (b"\xff", "a request is not a DeltaDiscoveryRequest"),
+        (Request(type_url=RESOURCE_TYPE).SerializeToString(), "the first request must carry a node"),
+    ],
+)
+async def test_a_first_request_that_is_none(request_: bytes, text: str) -> None:
+    async with serving() as (made, _):
+        call = Call()
+        call.requests.put_nowait(request_)
+        with pytest.raises(Aborted):
+            await made._delta(None, call)
+        assert call.ended is not None and call.ended[0] == INVALID and text in call.ended[1]
+
+
+async def test_who_never_asks_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "FIRST_REQUEST", 0.01)
+    async with serving() as (made, _):
+        call = Call()
+        with pytest.raises(Aborted):
+            await made._delta(None, call)
+        assert call.ended == (grpc.StatusCode.DEADLINE_EXCEEDED, "no request within 0.01 s")
+
+
+async def test_whoever_may_not_have_resources_is_refused_and_never_counted(caplog: pytest.LogCaptureFixture) -> None:
+    async def refuse(identity: object, peer: Peer) -> str:
+        return f"not from {peer.address}, local: {peer.local}"
+
+    async with serving(refuse) as (made, fleet):
+        heard: list[str] = []
+        fleet.listen(heard.append)
+        call = Call("ipv4:10.0.0.1:5")
+        call.say(node={"id": f"{GATEWAY}/one"})
+        with pytest.raises(Aborted):
+            await made._delta(None, call)
+        assert call.ended == (grpc.StatusCode.PERMISSION_DENIED, "not from ipv4:10.0.0.1:5, local: False")
+        assert (heard, call.written) == ([], [])
+        assert "ipv4:10.0.0.1:5 may not have shop/web: not from" in caplog.text
+
+
+async def test_a_server_that_stops_ends_its_calls_and_takes_no_more() -> None:
+    async with serving() as (made, fleet):
+        first, second = Call(), Call()
+        first.say(node={"id": f"{GATEWAY}/one"})
+        task = asyncio.create_task(made._delta(None, first))
+        await until(lambda: fleet.view(GATEWAY).connected, "the session")
+        await made.stop()
+        with pytest.raises(Aborted):
+            await task
+        with pytest.raises(Aborted):
+            await made._delta(None, second)
+        assert first.ended == second.ended == (UNAVAILABLE, "the control plane is shutting down")
+        assert (fleet.view(GATEWAY).connected, made._sessions) == (0, {})
+        await made.stop()
+
+
+def test_what_a_server_promises_by_itself() -> None:
+    """docs: resources on the Unix socket alone, loopback, a proxy that is gone is noticed within 15 seconds."""
+    settings = server.XdsSettings(None)
+    assert (settings.tcp, settings.resources_over_tcp) == (("127.0.0.1", 18000), False)
+    options = dict(server.XdsServer(Snapshots(), Fleet(lambda: 0.0), settings)._options())
+    assert options["grpc.keepalive_time_ms"] + options["grpc.keepalive_timeout_ms"] == 15_000
+    assert options["grpc.http2.ping_timeout_ms"] == options["grpc.keepalive_timeout_ms"] == 5000
+    assert options["grpc.max_receive_message_length"] == 64 << 20
+    assert options["grpc.max_send_message_length"] == -1
+    assert (options["grpc.so_reuseport"], options["grpc.keepalive_permit_without_calls"]) == (0, 1)
+    assert (options["grpc.http2.max_pings_without_data"], options["grpc.http2.max_ping_strikes"]) == (0, 0)
+    assert (settings.send_timeout, server.FIRST_REQUEST) == (30.0, 15.0)
