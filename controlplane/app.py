@@ -23,11 +23,11 @@ from controlplane.sources import decode, tree
 from controlplane.sources.directory import Directory
 from controlplane.xds import ProxyStatus, XdsServer, XdsSettings
 from controlplane.xds.node import Identity, Peer
-from gatewright.api.gateway import Gateway
-from gatewright.api.gateway_class import GatewayClass
-from gatewright.api.metadata import ObjectKey
-from gatewright.api.names import CONTROLLER_NAME
-from gatewright.api.problem import Problem
+from gatewright.api.objects.gateway import Gateway
+from gatewright.api.objects.gateway_class import GatewayClass
+from gatewright.api.schema.metadata import ObjectKey
+from gatewright.api.schema.names import CONTROLLER_NAME
+from gatewright.api.text.problem import Problem
 
 log = logging.getLogger("controlplane")
 

@@ -23,7 +23,7 @@ from controlplane.translate.program import Program, ResourceChange
 from controlplane.translate.unfinished import is_unfinished
 from controlplane.turns import Job, Turns
 from controlplane.xds import Fleet, View
-from gatewright.api.metadata import KubeObject, ObjectKey
+from gatewright.api.schema.metadata import KubeObject, ObjectKey
 
 log = logging.getLogger("controlplane")
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from dataplane import bootstrap
 from dataplane.agent import process
 from dataplane.telemetry import process_log
-from gatewright.api.log_level import parse_log_level
+from gatewright.api.schema.log_level import parse_log_level
 
 if TYPE_CHECKING:
     from dataplane.agent.file_source import Loaded

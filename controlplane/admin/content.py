@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from gatewright.api.metadata import KubeObject
+from gatewright.api.schema.metadata import KubeObject
 
 Json = dict[str, Any]  # Any: JSON
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from controlplane.snapshot import shown
-from gatewright.api.problem import Problem
+from gatewright.api.text.problem import Problem
 
 Json = dict[str, Any]  # Any: JSON
 

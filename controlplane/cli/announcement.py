@@ -8,7 +8,7 @@ from pathlib import Path
 
 from controlplane.cli.demo import Server
 from controlplane.cli.fleet import HOST, Proxy
-from gatewright.api.gateway import Gateway
+from gatewright.api.objects.gateway import Gateway
 
 PAGE_PATHS = {"admin": "/config_dump", "stats": "/metrics", "readiness": "/healthz/ready"}
 INDENT = "  "

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.cli import exits
-from gatewright.api import yaml_text
+from gatewright.api.text import yaml_text
 from gatewright.cel.budget import START
 from gatewright.cel.errors import CelError, ExpressionError, line_and_column
 from gatewright.cel.errors import Problem as Mistake

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane.cli import children
-from gatewright.api.gateway import Gateway
+from gatewright.api.objects.gateway import Gateway
 
 HOST = "127.0.0.1"
 OFFSET_OF_NEXT_PROXY = 1000

@@ -1,4 +1,4 @@
-"""`gatewright lint PATH...`: what `gatewright.api.lint` finds, as text or JSON."""
+"""`gatewright lint PATH...`: what `gatewright.api.lint.lint` finds, as text or JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from controlplane.cli import exits
-from gatewright.api import lint
+from gatewright.api.lint import lint
 
 STANDARD_INPUT = "-"
 NAME_OF_INPUT = "<standard input>"

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from controlplane.cli.demo import KINDS, Server
-from gatewright.api.endpoint_slice import EndpointSlice
-from gatewright.api.gateway import Gateway
-from gatewright.api.http_route import HTTPRoute, HTTPRouteMatch
-from gatewright.api.metadata import KubeObject, ObjectKey
+from gatewright.api.objects.endpoint_slice import EndpointSlice
+from gatewright.api.objects.gateway import Gateway
+from gatewright.api.routes.http_route import HTTPRoute, HTTPRouteMatch
+from gatewright.api.schema.metadata import KubeObject, ObjectKey
 
 DEMO_ANNOTATION = "gatewright.dev/demo"
 LOOPBACK = "127.0.0.1"

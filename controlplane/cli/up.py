@@ -20,7 +20,7 @@ from controlplane import settings
 from controlplane.cli import announcement, children, exits, fleet, notify, running, summary
 from controlplane.cli import household as household_
 from controlplane.cli.household import Household
-from gatewright.api.http_route import HTTPRoute
+from gatewright.api.routes.http_route import HTTPRoute
 
 STDOUT = 1
 READY_SECONDS = 30.0

@@ -1,4 +1,4 @@
-"""The decoder of the directory source: what `gatewright.api.documents` makes of a piece of a file, as `tree` wants it.
+"""The decoder of the directory source: `gatewright.api.decode.documents` for a piece of a file, as `tree` wants it.
 
 An object whose settings are valid but not supported yet is an object: translation refuses it with a condition.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controlplane.sources.tree import Decoded, Object
-from gatewright.api import documents
-from gatewright.api.metadata import KubeObject, ObjectKey
-from gatewright.api.problem import Problem
+from gatewright.api.decode import documents
+from gatewright.api.schema.metadata import KubeObject, ObjectKey
+from gatewright.api.text.problem import Problem
 
 
 def decode(piece: str) -> Decoded:

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from controlplane import turns
 from controlplane.sources import scan, tree, watch
-from gatewright.api.problem import Problem
+from gatewright.api.text.problem import Problem
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gatewright.api.metadata import ObjectKey
-from gatewright.api.problem import Problem
+from gatewright.api.schema.metadata import ObjectKey
+from gatewright.api.text.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from controlplane.translate.hostnames import meeting
 from controlplane.translate.keys import ObjectKey, listener_resource
 from controlplane.translate.listeners import GatewayPlan, ListenerPlan
 from controlplane.translate.namespaces import Labels
-from gatewright.api.names import GATEWAY_API_GROUP
-from gatewright.api.references import ParentReference
+from gatewright.api.schema.names import GATEWAY_API_GROUP
+from gatewright.api.schema.references import ParentReference
 
 
 @dataclass(frozen=True, slots=True)

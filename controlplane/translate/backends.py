@@ -13,12 +13,12 @@ from controlplane.translate import wire
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import BackendKey, ObjectKey
 from controlplane.translate.references import permitted
-from gatewright.api import grants
-from gatewright.api.grants import Permission
-from gatewright.api.kinds import there_is
-from gatewright.api.names import GROUP
-from gatewright.api.references import BackendObjectReference
-from gatewright.api.service import Service
+from gatewright.api.objects import grants
+from gatewright.api.objects.grants import Permission
+from gatewright.api.objects.kinds import there_is
+from gatewright.api.objects.service import Service
+from gatewright.api.schema.names import GROUP
+from gatewright.api.schema.references import BackendObjectReference
 from gatewright.wire.v1 import backend_pb2, policy_pb2
 
 # Application protocols that the proxy speaks upstream: HTTP/1.1 in plain text, upgrades from it, HTTP/2 in plain text.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from controlplane.translate.backends import PortView
 from controlplane.translate.keys import BackendKey, ObjectKey, endpoint_resource
-from gatewright.api.endpoint_slice import EndpointSlice
+from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.wire.v1 import backend_pb2
 
 ADDRESS_TYPES = frozenset({"IPv4", "IPv6"})  # FQDN slices are deprecated, and no controller makes them

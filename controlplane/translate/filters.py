@@ -1,13 +1,14 @@
 """Which settings of an HTTPRoute rule cannot be honoured together, or not at that place.
 
-Called by `routes` before it lowers a rule. What the API itself refuses never comes here (`gatewright.api.http_route`).
+Called by `routes` before it lowers a rule. What the API itself refuses never comes here
+(`gatewright.api.routes.http_route`).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from gatewright.api.http_route import HTTPRouteRule
+from gatewright.api.routes.http_route import HTTPRouteRule
 
 
 class Problem(NamedTuple):

@@ -11,7 +11,7 @@ from controlplane.translate.fleet import FleetView, programmed, rejected
 from controlplane.translate.gateways import ClassView
 from controlplane.translate.keys import ObjectKey, bind_resource, listener_resource
 from controlplane.translate.listeners import GatewayPlan, ListenerPlan
-from gatewright.api.names import GATEWAY_API_GROUP
+from gatewright.api.schema.names import GATEWAY_API_GROUP
 
 ACCEPTED = Condition("Accepted", True, "Accepted", "")
 RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")

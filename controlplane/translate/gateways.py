@@ -16,9 +16,9 @@ from controlplane.translate.keys import (
     listener_resource,
 )
 from controlplane.translate.listeners import GatewayPlan
-from gatewright.api.gateway import Gateway
-from gatewright.api.gateway_class import GatewayClass
-from gatewright.api.names import CONTROLLER_NAME
+from gatewright.api.objects.gateway import Gateway
+from gatewright.api.objects.gateway_class import GatewayClass
+from gatewright.api.schema.names import CONTROLLER_NAME
 from gatewright.wire.v1 import bind_pb2, gateway_pb2, listener_pb2
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from controlplane.translate import namespaces, support
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import ObjectKey
-from gatewright.api.gateway import Listener, RouteGroupKind
-from gatewright.api.names import GATEWAY_API_GROUP
+from gatewright.api.objects.gateway import Listener, RouteGroupKind
+from gatewright.api.schema.names import GATEWAY_API_GROUP
 
 # Admin, metrics and readiness of the proxy process itself.
 RESERVED_PORTS = {15000: "its admin page", 15020: "its metrics", 15021: "its readiness check"}

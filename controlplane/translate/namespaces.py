@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gatewright.api.gateway import RouteNamespaces
-from gatewright.api.label_selector import LabelSelector
+from gatewright.api.objects.gateway import RouteNamespaces
+from gatewright.api.schema.label_selector import LabelSelector
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 

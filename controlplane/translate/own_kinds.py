@@ -13,9 +13,9 @@ from controlplane.translate import support
 from controlplane.translate.backends import GatewayBackendView
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.fleet import FleetView, programmed, rejected
-from gatewright.api import to_wire
-from gatewright.api.gateway_backend import GatewayBackend
-from gatewright.api.metadata import KubeObject
+from gatewright.api.lower import to_wire
+from gatewright.api.objects.gateway_backend import GatewayBackend
+from gatewright.api.schema.metadata import KubeObject
 
 ACCEPTED = Condition("Accepted", True, "Accepted", "")
 RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")

@@ -18,11 +18,11 @@ from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, policy_resource, secret_resource, written_secret_resource
 from controlplane.translate.policy_targets import Attachment
 from controlplane.translate.secrets import Secrets
-from gatewright.api import to_wire
-from gatewright.api.gateway_policy import GatewayPolicy
-from gatewright.api.model import to_camel
-from gatewright.api.names import GROUP
-from gatewright.api.references import PolicyBackendReference
+from gatewright.api.lower import to_wire
+from gatewright.api.objects.gateway_policy import GatewayPolicy
+from gatewright.api.schema.model import to_camel
+from gatewright.api.schema.names import GROUP
+from gatewright.api.schema.references import PolicyBackendReference
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
 from gatewright.attach.guards import GUARDS

@@ -14,7 +14,7 @@ from controlplane.translate.fleet import rejected
 from controlplane.translate.keys import ObjectKey, policy_resource, secret_resource
 from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
 from controlplane.translate.policy_targets import Attachment
-from gatewright.api.names import CONTROLLER_NAME, GATEWAY_API_GROUP
+from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_API_GROUP
 from gatewright.attach.outcome import Outcome, Setting
 from gatewright.attach.places import PlaceKey
 

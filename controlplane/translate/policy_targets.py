@@ -16,11 +16,11 @@ from controlplane.translate.attachment import Parent
 from controlplane.translate.backends import GatewayBackendView, ServiceView
 from controlplane.translate.keys import BackendUse, ObjectKey
 from controlplane.translate.listeners import GatewayPlan
-from gatewright.api.gateway_policy import GatewayPolicy, TargetSelector
-from gatewright.api.http_route import HTTPRoute
-from gatewright.api.metadata import KubeObject
-from gatewright.api.names import GATEWAY_API_GROUP, GROUP
-from gatewright.api.problem import UNSUPPORTED
+from gatewright.api.objects.gateway_policy import GatewayPolicy, TargetSelector
+from gatewright.api.routes.http_route import HTTPRoute
+from gatewright.api.schema.metadata import KubeObject
+from gatewright.api.schema.names import GATEWAY_API_GROUP, GROUP
+from gatewright.api.text.problem import UNSUPPORTED
 from gatewright.attach.places import PlaceKey
 
 Label = tuple[str, str, str]

@@ -14,7 +14,7 @@ from controlplane.translate.conditions import StatusBody, stamped, timestamp
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.graph import Collections
 from controlplane.translate.keys import ObjectKey, ResourceKey
-from gatewright.api.metadata import KubeObject
+from gatewright.api.schema.metadata import KubeObject
 
 ResourceChange = tuple[str, str, str, bytes | None]
 """Gateway "namespace/name", type URL, resource name, and the serialised message or None when it is gone."""

@@ -1,4 +1,4 @@
-"""Which references into other namespaces may be followed (`gatewright.api.grants`).
+"""Which references into other namespaces may be followed (`gatewright.api.objects.grants`).
 
 A grant is indexed by every permission it gives, so that asking is one look-up however many grants there are, and an
 object that asked is translated again exactly when the answer changes.
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from controlplane.derive import Context, Groups
 from controlplane.translate.keys import ObjectKey
-from gatewright.api import grants
-from gatewright.api.grants import Permission
-from gatewright.api.reference_grant import ReferenceGrant
+from gatewright.api.objects import grants
+from gatewright.api.objects.grants import Permission
+from gatewright.api.objects.reference_grant import ReferenceGrant
 
 
 def permissions(key: ObjectKey, grant: ReferenceGrant) -> Iterator[Permission]:

@@ -10,11 +10,11 @@ from controlplane.translate.conditions import Condition, StatusBody, joined, ren
 from controlplane.translate.fleet import rejected
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.routes import PlacedRoute, RouteTranslation
-from gatewright.api.http_route import HTTPRoute
-from gatewright.api.names import CONTROLLER_NAME
-from gatewright.api.own_fields import own_fields
-from gatewright.api.problem import path_text
-from gatewright.api.references import ParentReference
+from gatewright.api.routes.http_route import HTTPRoute
+from gatewright.api.routes.own_fields import own_fields
+from gatewright.api.schema.names import CONTROLLER_NAME
+from gatewright.api.schema.references import ParentReference
+from gatewright.api.text.problem import path_text
 from gatewright.attach.outcome import Setting, Winners, lock_on
 from gatewright.attach.places import ListenerPosition, PlaceKey, rule_places
 

@@ -16,10 +16,10 @@ from controlplane.translate.attachment import Parent
 from controlplane.translate.backends import Backends, Referrer, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, route_resource
-from gatewright.api import to_wire
-from gatewright.api.http_route import HTTPBackendRef, HTTPRoute, HTTPRouteRule
-from gatewright.api.names import GATEWAY_API_GROUP
-from gatewright.api.references import BackendObjectReference
+from gatewright.api.lower import to_wire
+from gatewright.api.routes.http_route import HTTPBackendRef, HTTPRoute, HTTPRouteRule
+from gatewright.api.schema.names import GATEWAY_API_GROUP
+from gatewright.api.schema.references import BackendObjectReference
 from gatewright.wire.v1 import policy_pb2, route_pb2
 
 KIND = "HTTPRoute"

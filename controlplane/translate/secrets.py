@@ -14,8 +14,8 @@ from controlplane.translate import wire
 from controlplane.translate.backends import unresolved
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import ObjectKey, secret_resource
-from gatewright.api.references import LocalSecretObjectRef
-from gatewright.api.secret import Secret
+from gatewright.api.objects.secret import Secret
+from gatewright.api.schema.references import LocalSecretObjectRef
 from gatewright.wire.v1 import secret_pb2
 
 Label = tuple[str, str, str]

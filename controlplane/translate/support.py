@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gatewright.api.metadata import KubeObject
-from gatewright.api.problem import UNSUPPORTED, path_text
-from gatewright.api.unsupported import unsupported
+from gatewright.api.checks.unsupported import unsupported
+from gatewright.api.schema.metadata import KubeObject
+from gatewright.api.text.problem import UNSUPPORTED, path_text
 
 Path = tuple[str | int, ...]
 

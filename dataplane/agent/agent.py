@@ -27,7 +27,7 @@ from dataplane.agent.workers import Pace, Workers
 from dataplane.bootstrap import Address, Settings, WorkerSettings, version
 from dataplane.telemetry import process_log
 from dataplane.telemetry.metrics import Metrics
-from gatewright.api.log_level import LogLevels, parse_log_level
+from gatewright.api.schema.log_level import LogLevels, parse_log_level
 
 if TYPE_CHECKING:
     from dataplane.agent.file_source import FileSource, Loaded

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from gatewright.api.file_secrets import Content, Unreadable
+from gatewright.api.standalone.secrets import Content, Unreadable
 
 MOST: Final = 1024 * 1024
 """Bytes of one file (a Secret of Kubernetes has no more)."""

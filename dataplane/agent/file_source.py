@@ -1,8 +1,8 @@
 """The standalone file as a source of resources: reads it, watches it, keeps the last good one.
 
-Called by `agent/agent`. What the file means is `gatewright.api.standalone`'s to say; the files that hold its secrets
-are read by `file_contents` and watched with it. A file that is renamed over, written in two steps or swapped by a
-symbolic link (as Kubernetes does with ConfigMaps) is read when it came to rest.
+Called by `agent/agent`. What the file means is `gatewright.api.standalone.standalone`'s to say; the files that
+hold its secrets are read by `file_contents` and watched with it. A file that is renamed over, written in two steps or
+swapped by a symbolic link (as Kubernetes does with ConfigMaps) is read when it came to rest.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dataplane.agent.file_contents import Contents, Stamp, stamp_of
 from dataplane.bootstrap import Defaults
 from dataplane.link.messages import RESOURCE, Record
 from dataplane.telemetry.metrics import Metrics
-from gatewright.api import standalone
-from gatewright.api.standalone_config import Config
+from gatewright.api.standalone import standalone
+from gatewright.api.standalone.config import Config
 
 log = logging.getLogger("dataplane.agent.file")
 

@@ -14,7 +14,7 @@ from dataplane.agent.pages import Answer, Routes
 from dataplane.bootstrap import Settings, version
 from dataplane.telemetry import metrics, process_log
 from dataplane.telemetry.metrics import Metrics
-from gatewright.api.log_level import LogLevels, parse_log_level
+from gatewright.api.schema.log_level import LogLevels, parse_log_level
 
 if TYPE_CHECKING:
     from dataplane.agent.exposition import Reader

@@ -79,7 +79,7 @@ def configure(form: str, process: str) -> None:
 
 
 def set_levels(default: str, modules: Mapping[str, str]) -> None:
-    """Levels of `gatewright.api.log_level.LEVELS`: of everything, and of the modules that differ."""
+    """Levels of `gatewright.api.schema.log_level.LEVELS`: of everything, and of the modules that differ."""
     logging.getLogger().setLevel(_LEVELS[default])
     for name in MODULES:
         logging.getLogger(name).setLevel(_LEVELS[modules[name]] if name in modules else logging.NOTSET)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gatewright.api.kinds import KINDS
-from gatewright.api.names import API_VERSION, OUR_KINDS
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.names import API_VERSION, OUR_KINDS
 from tests.cluster.kube import Answer, ApiServer
 from tests.rules.verdicts.rows import ROWS
 from tests.rules.verdicts.table import OBJECTS, Row

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gatewright.api import documents, standalone
-from gatewright.api.problem import Problem
+from gatewright.api.decode import documents
+from gatewright.api.standalone import standalone
+from gatewright.api.text.problem import Problem
 from tests.fuzz.rig import require
 
 _ROOT = Path(__file__).resolve().parents[2]

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from controlplane.sources import tree
-from gatewright.api.metadata import ObjectKey
-from gatewright.api.problem import Problem
+from gatewright.api.schema.metadata import ObjectKey
+from gatewright.api.text.problem import Problem
 from tests.fuzz.dice import Dice
 from tests.fuzz.rig import require
 

@@ -29,7 +29,7 @@ from dataplane.server.h1.connection import Connection
 from dataplane.table import routes
 from dataplane.telemetry import log_fields, process_log
 from dataplane.upstream.h1 import UpstreamConnection
-from gatewright.api import yaml_text
+from gatewright.api.text import yaml_text
 from gatewright.cel import emit_operators, lexer, selection, types
 from gatewright.cel import errors as cel_errors
 from gatewright.cel.plan import Plan

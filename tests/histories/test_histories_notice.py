@@ -21,7 +21,7 @@ from controlplane.xds.subscription import Subscription
 from dataplane.agent.resources import Resources
 from dataplane.agent.xds_stream import XdsStream
 from dataplane.table.current import Current
-from gatewright.api.metadata import ObjectKey
+from gatewright.api.schema.metadata import ObjectKey
 from tests.histories.operations import Step, run
 from tests.histories.texts import GONE, WRONG
 from tests.histories.wire import DOWN

@@ -7,7 +7,7 @@ import pytest
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters import url_rewrite
 from dataplane.http.uri import canonical_path
-from gatewright.api import http_filters
+from gatewright.api.routes import http_filters
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import Carrier, Request
 from tests.fakes.policy_run import problems, served

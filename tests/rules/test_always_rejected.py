@@ -1,6 +1,6 @@
 """What lint and status call an error because proxies are sure to refuse it: a proxy has the last word on each.
 
-Two rooms know these rules, the builders of policies and `gatewright.api.advice`, which shares no code with them.
+Two rooms know these rules, the builders of policies and `gatewright.api.advice.advice`, which shares no code with them.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from dataplane.table.store import RESOURCE_TYPE, Change
-from gatewright.api import standalone
-from gatewright.api.advice import refusals
+from gatewright.api.advice.advice import refusals
+from gatewright.api.standalone import standalone
 from tests.fakes.memory_proxy import MemoryProxy
 from tests.fakes.policy_run import text_of
 

@@ -16,6 +16,7 @@ FORBIDDEN = {
     "planes": ("controlplane/cli/__init__.py", "import dataplane.agent"),
     "shared": ("gatewright/cel/__init__.py", "import dataplane.link"),
     "gatewright": ("gatewright/attach/__init__.py", "import gatewright.api"),
+    "api": ("gatewright/api/checks/__init__.py", "import gatewright.api.objects.kinds"),
     "worker": ("dataplane/table/__init__.py", "import dataplane.filters"),
     "agent": ("dataplane/link/__init__.py", "import dataplane.agent"),
     "agent-and-worker": ("dataplane/agent/__init__.py", "import dataplane.table"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.api.kinds import KINDS
+from gatewright.api.objects.kinds import KINDS
 from tests.rules.verdicts.defaults import DEFAULTS
 from tests.rules.verdicts.judge import verdict
 from tests.rules.verdicts.rows import ROWS

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from gatewright.api import names, standalone, yaml_text
-from gatewright.api.model import model_in
-from gatewright.api.nulls import without_nulls
-from gatewright.api.standalone_file import StandaloneFile
+from gatewright.api.schema import names
+from gatewright.api.schema.model import model_in
+from gatewright.api.standalone import standalone
+from gatewright.api.standalone.file import StandaloneFile
+from gatewright.api.text import yaml_text
+from gatewright.api.text.nulls import without_nulls
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/standalone.md"
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -81,7 +83,7 @@ def owner_in_the_file(model: type[BaseModel], attribute: str) -> str:
     owner = next(
         each
         for each in model.__mro__
-        if each.__module__ != "gatewright.api.file_form" and attribute in inspect.get_annotations(each)
+        if each.__module__ != "gatewright.api.standalone.form" and attribute in inspect.get_annotations(each)
     )
-    is_ours = owner.__module__.startswith(("gatewright.api.standalone_", "gatewright.api.file_"))
+    is_ours = owner.__module__.startswith("gatewright.api.standalone.")
     return owner.__name__ if is_ours else ""

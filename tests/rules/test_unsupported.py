@@ -6,20 +6,19 @@ from typing import Any
 
 import pytest
 
-from gatewright.api.documents import decode_object
-from gatewright.api.generate.waiting import is_list, page, unserved, waiting
-from gatewright.api.kinds import KINDS
-from gatewright.api.model import Model, model_in
-from gatewright.api.standalone import load
-from gatewright.api.unsupported import (
+from gatewright.api.checks.unsupported import (
     HONOURED,
     LISTENER_PROTOCOLS,
     STANDALONE,
     Step,
-    model_of,
     tree,
     unsupported_fields,
 )
+from gatewright.api.decode.documents import decode_object
+from gatewright.api.generate.waiting import is_list, model_of, page, unserved, waiting
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.model import Model, model_in
+from gatewright.api.standalone.standalone import load
 
 # How many settings wait, by kind. Whoever makes one work lowers a number; nothing raises one but a new setting of the
 # spec.
@@ -74,7 +73,7 @@ def test_a_row_names_a_field(kind: str, path: str) -> None:
 
 def steps(kind: str, path: str) -> list[Step]:
     """The way to a refused field."""
-    below, way = tree(kind), []
+    below, way = tree(kind, model_of(kind)), []
     for name in path.replace("[]", "").split("."):
         step = next(each for each in below if each.name == name)
         way.append(step)
@@ -89,7 +88,7 @@ def test_a_field_is_refused_by_name(kind: str, path: str) -> None:
     for step in reversed(steps(kind, path)):
         value = (value,) if is_list(step.annotation) else value
         value = holder(step.attribute, value)
-    (found,) = unsupported_fields(kind, value)
+    (found,) = unsupported_fields(kind, model_of(kind), value)
     names = [part for part in found.path if isinstance(part, str)]
     assert ".".join(names) == path.replace("[]", "")
     assert found.message == f"not supported yet: remove {names[-1]} to have the rest accepted"
@@ -110,7 +109,7 @@ def holder(attribute: str, value: Any) -> Holder:
 
 def test_a_default_is_not_a_setting() -> None:
     for kind in HONOURED:
-        for field, default in defaults(tree(kind), model_of(kind)):
+        for field, default in defaults(tree(kind, model_of(kind)), model_of(kind)):
             assert default is None or default == (), f"{kind}: {field} would be refused when nobody sets it"
 
 

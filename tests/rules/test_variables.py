@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controlplane.cli import parser
-from gatewright.api import yaml_text
+from gatewright.api.text import yaml_text
 from gatewright.variables import page, schema
 from gatewright.variables.moments import MEANINGS, MOMENTS, WORDS, exists
 from gatewright.variables.reading import mistakes

@@ -12,10 +12,10 @@ from unittest import mock
 
 import pytest
 
-from gatewright.api import byte_size, log_level
-from gatewright.api.kinds import KINDS
-from gatewright.api.model import model_in
-from gatewright.api.names import OUR_KINDS
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema import byte_size, log_level
+from gatewright.api.schema.model import model_in
+from gatewright.api.schema.names import OUR_KINDS
 from gatewright.api.traffic.csrf import CSRF
 from tests.rules.verdicts import mutation_fields, mutation_rules
 from tests.rules.verdicts.hits import Hits, Model, hits

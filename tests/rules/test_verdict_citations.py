@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gatewright.api.names import FIELDS
+from gatewright.api.schema.names import FIELDS
 from tests.rules.verdicts import specification
 from tests.rules.verdicts.defaults import DEFAULTS
 from tests.rules.verdicts.rows import ROWS

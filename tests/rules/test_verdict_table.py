@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from gatewright.api.documents import decode_object
-from gatewright.api.kinds import KINDS
-from gatewright.api.metadata import KubeObject
-from gatewright.api.model import model_in
-from gatewright.api.names import OUR_KINDS
+from gatewright.api.decode.documents import decode_object
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.metadata import KubeObject
+from gatewright.api.schema.model import model_in
+from gatewright.api.schema.names import OUR_KINDS
 from tests.rules.verdicts.defaults import DEFAULTS, Default
 from tests.rules.verdicts.judge import verdict
 from tests.rules.verdicts.rows import ROWS

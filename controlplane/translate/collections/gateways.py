@@ -8,8 +8,8 @@ from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.gateways import ClassView
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.listeners import GatewayPlan
-from gatewright.api.gateway import Gateway
-from gatewright.api.gateway_class import GatewayClass
+from gatewright.api.objects.gateway import Gateway
+from gatewright.api.objects.gateway_class import GatewayClass
 
 
 class Gateways:

@@ -7,17 +7,17 @@ from typing import Any
 from controlplane.derive import Graph, Source
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.keys import ObjectKey
-from gatewright.api.endpoint_slice import EndpointSlice
-from gatewright.api.gateway import Gateway
-from gatewright.api.gateway_backend import GatewayBackend
-from gatewright.api.gateway_class import GatewayClass
-from gatewright.api.gateway_parameters import GatewayParameters
-from gatewright.api.gateway_policy import GatewayPolicy
-from gatewright.api.http_route import HTTPRoute
-from gatewright.api.namespace import Namespace
-from gatewright.api.reference_grant import ReferenceGrant
-from gatewright.api.secret import Secret
-from gatewright.api.service import Service
+from gatewright.api.objects.endpoint_slice import EndpointSlice
+from gatewright.api.objects.gateway import Gateway
+from gatewright.api.objects.gateway_backend import GatewayBackend
+from gatewright.api.objects.gateway_class import GatewayClass
+from gatewright.api.objects.gateway_parameters import GatewayParameters
+from gatewright.api.objects.gateway_policy import GatewayPolicy
+from gatewright.api.objects.namespace import Namespace
+from gatewright.api.objects.reference_grant import ReferenceGrant
+from gatewright.api.objects.secret import Secret
+from gatewright.api.objects.service import Service
+from gatewright.api.routes.http_route import HTTPRoute
 
 
 class Inputs:

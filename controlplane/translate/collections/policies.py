@@ -14,8 +14,8 @@ from controlplane.translate.collections.views import Views
 from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, ResourceKey, SecretUse
 from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
 from controlplane.translate.policy_targets import Attachment, RouteView, Targets
-from gatewright.api.gateway_policy import GatewayPolicy
-from gatewright.api.http_route import HTTPRoute
+from gatewright.api.objects.gateway_policy import GatewayPolicy
+from gatewright.api.routes.http_route import HTTPRoute
 
 
 class Policies:

@@ -14,7 +14,7 @@ from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, Re
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.namespaces import Labels
 from controlplane.translate.routes import PlacedRoute, RouteTranslation
-from gatewright.api.http_route import HTTPRoute
+from gatewright.api.routes.http_route import HTTPRoute
 
 
 class Routes:

@@ -8,7 +8,7 @@ from controlplane.translate.backends import Backends
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.namespaces import Labels
 from controlplane.translate.secrets import Secrets
-from gatewright.api.namespace import Namespace
+from gatewright.api.objects.namespace import Namespace
 
 
 class Views:

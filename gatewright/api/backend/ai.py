@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gatewright.api.backend.prompt_guard import AIPromptGuard
-from gatewright.api.cel_field import RequestExpression
-from gatewright.api.fields import Boolean, Integer, Json, ShortString
-from gatewright.api.model import Model, RuledModel
+from gatewright.api.schema.cel_field import RequestExpression
+from gatewright.api.schema.fields import Boolean, Integer, Json, ShortString
+from gatewright.api.schema.model import Model, RuledModel
 
 _FIELDS = Field(min_length=1, max_length=64)
 RouteType = Literal[

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatewright.api.fields import ShortString
-from gatewright.api.model import Broken, Model, RuledModel, one_of
-from gatewright.api.references import LocalSecretObjectRef
+from gatewright.api.schema.fields import ShortString
+from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.references import LocalSecretObjectRef
 from gatewright.api.traffic.extraction import AuthorizationLocation
 
 ROLE_ARN_PATTERN = r"^arn:[a-z0-9-]+:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+$"

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatewright.api.cel_field import ResponseCondition
-from gatewright.api.fields import Integer, PositiveDuration
-from gatewright.api.model import Model
+from gatewright.api.schema.cel_field import ResponseCondition
+from gatewright.api.schema.fields import Integer, PositiveDuration
+from gatewright.api.schema.model import Model
 
 _Percent = Annotated[Integer, Field(ge=0, le=100)]
 

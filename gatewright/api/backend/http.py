@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gatewright.api.fields import PositiveDuration
-from gatewright.api.model import Model
+from gatewright.api.schema.fields import PositiveDuration
+from gatewright.api.schema.model import Model
 
 
 class BackendHTTP(Model):

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatewright.api.cel_field import RequestExpression
-from gatewright.api.fields import FailureMode, Json, PseudoHeaderName, ShortString
-from gatewright.api.model import Broken, Model, RuledModel, one_of
-from gatewright.api.references import PolicyBackendReference
+from gatewright.api.schema.cel_field import RequestExpression
+from gatewright.api.schema.fields import FailureMode, Json, PseudoHeaderName, ShortString
+from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.references import PolicyBackendReference
 from gatewright.api.traffic.authorization import Authorization
 from gatewright.api.traffic.jwt_authentication import Audiences, IdentityProvider, Mode, RemoteJWKS
 

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gatewright.api.backend.simple import BackendSimple
-from gatewright.api.fields import FailureMode, LongString, Port, SectionName, ShortString
-from gatewright.api.label_selector import LabelSelector
-from gatewright.api.model import Broken, Model, RuledModel, one_of, unique
-from gatewright.api.references import LocalServiceReference
+from gatewright.api.schema.fields import FailureMode, LongString, Port, SectionName, ShortString
+from gatewright.api.schema.label_selector import LabelSelector
+from gatewright.api.schema.model import Broken, Model, RuledModel, one_of, unique
+from gatewright.api.schema.references import LocalServiceReference
 
 
 class McpSelector(Model):

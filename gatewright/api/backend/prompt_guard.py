@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gatewright.api.backend.simple import BackendSimple
-from gatewright.api.fields import FailureMode, Integer, LongString, ShortString
-from gatewright.api.http_route import HTTPHeaderMatch, regex_rule
-from gatewright.api.model import Broken, Model, RuledModel, one_of
-from gatewright.api.references import PolicyBackendReference
+from gatewright.api.routes.http_route import HTTPHeaderMatch, regex_rule
+from gatewright.api.schema.fields import FailureMode, Integer, LongString, ShortString
+from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.references import PolicyBackendReference
 
 Builtin = Literal["Ssn", "CreditCard", "PhoneNumber", "Email", "CaSin"]
 

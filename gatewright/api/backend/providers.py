@@ -8,10 +8,10 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from gatewright.api.backend.backend import BackendWithAI
-from gatewright.api.fields import LongString, Port, SectionName, ShortString, TinyString
-from gatewright.api.model import Broken, Model, RuledModel, one_of
-from gatewright.api.names import INFERENCE_GROUP
-from gatewright.api.references import LocalBackendObjectReference
+from gatewright.api.schema.fields import LongString, Port, SectionName, ShortString, TinyString
+from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.names import INFERENCE_GROUP
+from gatewright.api.schema.references import LocalBackendObjectReference
 
 REGION_PATTERN: Final = r"^[a-z0-9-]+$"
 ProviderFormat = Literal[

@@ -7,7 +7,7 @@ from gatewright.api.backend.http import BackendHTTP
 from gatewright.api.backend.tcp import BackendTCP
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.backend.tunnel import BackendTunnel
-from gatewright.api.model import Model
+from gatewright.api.schema.model import Model
 
 
 class BackendSimple(Model):

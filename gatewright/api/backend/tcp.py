@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gatewright.api.fields import PositiveDuration
 from gatewright.api.frontend.tcp import Keepalive
-from gatewright.api.model import Model
+from gatewright.api.schema.fields import PositiveDuration
+from gatewright.api.schema.model import Model
 
 
 class BackendTCP(Model):

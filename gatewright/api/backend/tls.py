@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatewright.api.fields import ShortString, Sni
 from gatewright.api.frontend.tls import AlpnProtocols, KeyExchangeGroups
-from gatewright.api.model import Broken, RuledModel
-from gatewright.api.references import ConfigMapReference, LocalSecretObjectRef
+from gatewright.api.schema.fields import ShortString, Sni
+from gatewright.api.schema.model import Broken, RuledModel
+from gatewright.api.schema.references import ConfigMapReference, LocalSecretObjectRef
 
 
 class BackendTLS(RuledModel):

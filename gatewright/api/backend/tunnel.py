@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gatewright.api.model import Model
-from gatewright.api.references import PolicyBackendReference
+from gatewright.api.schema.model import Model
+from gatewright.api.schema.references import PolicyBackendReference
 
 
 class BackendTunnel(Model):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gatewright.api.model import Model
+from gatewright.api.schema.model import Model
 
 
 class FrontendConnect(Model):

@@ -8,7 +8,7 @@ from gatewright.api.frontend.proxy_protocol import FrontendProxyProtocol
 from gatewright.api.frontend.tcp import FrontendTCP
 from gatewright.api.frontend.telemetry import AccessLog, MetricLabels, Tracing
 from gatewright.api.frontend.tls import FrontendTLS
-from gatewright.api.model import Model
+from gatewright.api.schema.model import Model
 from gatewright.api.traffic.authorization import NetworkAuthorization
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from gatewright.api.byte_size import byte_size
-from gatewright.api.fields import ByteSize, Integer, PositiveDuration
-from gatewright.api.model import Broken, RuledModel
+from gatewright.api.schema.byte_size import byte_size
+from gatewright.api.schema.fields import ByteSize, Integer, PositiveDuration
+from gatewright.api.schema.model import Broken, RuledModel
 
 FRAME_SIZES: Final = (16_384, 16_777_215)
 """RFC 9113 6.5.2, SETTINGS_MAX_FRAME_SIZE."""

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatewright.api.fields import Integer, PositiveDuration
-from gatewright.api.model import Model
+from gatewright.api.schema.fields import Integer, PositiveDuration
+from gatewright.api.schema.model import Model
 
 
 class Keepalive(Model):

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatewright.api.cel_field import EndCondition, EndExpression, RequestShare
-from gatewright.api.fields import LongString, ShortString, TinyString
-from gatewright.api.model import Model
-from gatewright.api.references import PolicyBackendReference
+from gatewright.api.schema.cel_field import EndCondition, EndExpression, RequestShare
+from gatewright.api.schema.fields import LongString, ShortString, TinyString
+from gatewright.api.schema.model import Model
+from gatewright.api.schema.references import PolicyBackendReference
 
 Protocol = Literal["HTTP", "GRPC"]
 

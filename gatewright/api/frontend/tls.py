@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatewright.api.fields import PositiveDuration, TinyString
-from gatewright.api.model import Broken, RuledModel
+from gatewright.api.schema.fields import PositiveDuration, TinyString
+from gatewright.api.schema.model import Broken, RuledModel
 
 TLSVersion = Literal["1.2", "1.3"]
 CipherSuite = Literal[

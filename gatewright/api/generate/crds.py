@@ -15,7 +15,6 @@ from typing import Any, Final, TypeAlias
 import yaml
 from pydantic import BaseModel
 
-from gatewright.api import gateway_parameters
 from gatewright.api.generate import descriptions, rules, sizes, spellings
 from gatewright.api.generate.shapes import (
     DURATION_LENGTH,
@@ -36,10 +35,11 @@ from gatewright.api.generate.shapes import (
     fields_of,
     is_duration,
 )
-from gatewright.api.kinds import KINDS, KindInfo
-from gatewright.api.metadata import KubeObject, ObjectMeta
-from gatewright.api.names import GATEWAY_API_GROUP, GROUP, OUR_KINDS, VERSION
-from gatewright.api.status import Condition
+from gatewright.api.objects import gateway_parameters
+from gatewright.api.objects.kinds import KINDS, KindInfo
+from gatewright.api.schema.metadata import KubeObject, ObjectMeta
+from gatewright.api.schema.names import GATEWAY_API_GROUP, GROUP, OUR_KINDS, VERSION
+from gatewright.api.schema.status import Condition
 from gatewright.api.traffic.conditional import OrConditional
 
 Node: TypeAlias = dict[str, Any]  # a node of a schema: keywords of OpenAPI v3

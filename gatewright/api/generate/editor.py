@@ -30,10 +30,10 @@ from gatewright.api.generate.shapes import (
     Whole,
     fields_of,
 )
-from gatewright.api.kinds import KINDS
-from gatewright.api.metadata import KubeObject, ObjectMeta
-from gatewright.api.names import API_VERSION, OUR_KINDS, VERSION
-from gatewright.api.standalone_file import StandaloneFile
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.metadata import KubeObject, ObjectMeta
+from gatewright.api.schema.names import API_VERSION, OUR_KINDS, VERSION
+from gatewright.api.standalone.file import StandaloneFile
 
 Node: TypeAlias = dict[str, Any]  # a node of a JSON schema
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

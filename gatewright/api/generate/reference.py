@@ -14,8 +14,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from gatewright.api import status
-from gatewright.api.fields import PATTERN_WORDS
+from gatewright.api.checks.unsupported import STANDALONE
 from gatewright.api.generate import crds, descriptions, editor, rules, spellings, waiting
 from gatewright.api.generate.shapes import (
     Choice,
@@ -33,11 +32,12 @@ from gatewright.api.generate.shapes import (
     fields_of,
     is_duration,
 )
-from gatewright.api.kinds import KINDS
-from gatewright.api.metadata import ObjectMeta
-from gatewright.api.names import API_VERSION, OUR_KINDS
-from gatewright.api.standalone_file import StandaloneFile
-from gatewright.api.unsupported import STANDALONE
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema import status
+from gatewright.api.schema.fields import PATTERN_WORDS
+from gatewright.api.schema.metadata import ObjectMeta
+from gatewright.api.schema.names import API_VERSION, OUR_KINDS
+from gatewright.api.standalone.file import StandaloneFile
 
 _NOT_YET: Final = "*Not supported yet.*"
 _PLACES_SHOWN: Final = 6

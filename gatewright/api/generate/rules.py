@@ -15,16 +15,17 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from gatewright.api import gateway_backend, gateway_parameters, gateway_policy, http_filters, http_route
-from gatewright.api import label_selector as labels
-from gatewright.api import references as refs
 from gatewright.api.backend import auth, mcp, mcp_targets, prompt_guard, providers
 from gatewright.api.backend import tls as backend_tls
 from gatewright.api.frontend import http as frontend_http
 from gatewright.api.frontend import tls as frontend_tls
 from gatewright.api.generate import sizes
-from gatewright.api.model import RuledModel
-from gatewright.api.names import GATEWAY_API_GROUP, GATEWAY_BACKEND, GROUP, INFERENCE_GROUP
+from gatewright.api.objects import gateway_backend, gateway_parameters, gateway_policy
+from gatewright.api.routes import http_filters, http_route
+from gatewright.api.schema import label_selector as labels
+from gatewright.api.schema import references as refs
+from gatewright.api.schema.model import RuledModel
+from gatewright.api.schema.names import GATEWAY_API_GROUP, GATEWAY_BACKEND, GROUP, INFERENCE_GROUP
 from gatewright.api.traffic import (
     api_key_authentication,
     basic_authentication,

@@ -17,10 +17,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, PlainValidator,
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from gatewright.api import byte_size, duration, fields, targets
-from gatewright.api.cel_field import Expression
 from gatewright.api.generate import descriptions
-from gatewright.api.model import Unique, to_camel
+from gatewright.api.schema import byte_size, duration, fields, targets
+from gatewright.api.schema.cel_field import Expression
+from gatewright.api.schema.model import Unique, to_camel
 from gatewright.variables.moments import Moment
 
 Default: TypeAlias = str | int | bool | list[str] | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gatewright.api import byte_size
+from gatewright.api.schema import byte_size
 
 MAX_LENGTH: Final = 32
 

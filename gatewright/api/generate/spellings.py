@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from gatewright.api.generate.rules import Rule
-from gatewright.api.names import FIELDS, MAP_VALUES, VALUES
+from gatewright.api.schema.names import FIELDS, MAP_VALUES, VALUES
 
 
 def other_name(within: str, name: str) -> str | None:

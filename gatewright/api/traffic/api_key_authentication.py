@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gatewright.api.model import Broken, Model, RuledModel, one_of
-from gatewright.api.references import LocalSecretObjectRef
+from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.references import LocalSecretObjectRef
 from gatewright.api.traffic.extraction import AuthorizationExtractionLocation
 from gatewright.api.traffic.jwt_authentication import Mode
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatewright.api.cel_field import ConnectionCondition, RequestCondition
-from gatewright.api.model import Model
+from gatewright.api.schema.cel_field import ConnectionCondition, RequestCondition
+from gatewright.api.schema.model import Model
 
 _MATCHES = Field(min_length=1, max_length=256)
 Action = Literal["Allow", "Deny", "Require"]

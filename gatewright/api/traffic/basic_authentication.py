@@ -7,9 +7,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from gatewright.api.fields import HTPASSWD_PATTERN
-from gatewright.api.model import Broken, RuledModel, one_of
-from gatewright.api.references import LocalSecretObjectRef
+from gatewright.api.schema.fields import HTPASSWD_PATTERN
+from gatewright.api.schema.model import Broken, RuledModel, one_of
+from gatewright.api.schema.references import LocalSecretObjectRef
 from gatewright.api.traffic.extraction import AuthorizationExtractionLocation
 
 USERS_ENTRY: Final = ".htaccess"

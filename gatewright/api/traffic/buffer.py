@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gatewright.api.fields import ByteSize
-from gatewright.api.model import Model
+from gatewright.api.schema.fields import ByteSize
+from gatewright.api.schema.model import Model
 
 
 class BufferedBody(Model):

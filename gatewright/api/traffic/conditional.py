@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from gatewright.api.cel_field import RequestCondition
-from gatewright.api.model import Broken, RuledModel, to_camel
+from gatewright.api.schema.cel_field import RequestCondition
+from gatewright.api.schema.model import Broken, RuledModel, to_camel
 
 ITEMS = Field(min_length=1, max_length=16)
 """Bounds of every `conditional` list."""

@@ -8,8 +8,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from gatewright.api.fields import ShortString
-from gatewright.api.model import Broken, RuledModel
+from gatewright.api.schema.fields import ShortString
+from gatewright.api.schema.model import Broken, RuledModel
 
 _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 

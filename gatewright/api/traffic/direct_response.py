@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from gatewright.api.cel_field import RequestExpression, RequestScalar
-from gatewright.api.fields import HeaderName, Integer
-from gatewright.api.http_filters import CONNECTION_HEADERS
-from gatewright.api.model import Broken, Model, RuledModel
+from gatewright.api.routes.http_filters import CONNECTION_HEADERS
+from gatewright.api.schema.cel_field import RequestExpression, RequestScalar
+from gatewright.api.schema.fields import HeaderName, Integer
+from gatewright.api.schema.model import Broken, Model, RuledModel
 from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional
 
 _Status = Annotated[Integer, Field(ge=200, le=599)]

@@ -7,10 +7,16 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from gatewright.api.cel_field import RequestExpression, RequestScalar, RequestText, ResponseExpression, TimeToLive
-from gatewright.api.fields import ByteSize, FailureMode, Integer, ShortString
-from gatewright.api.model import Broken, Model, RuledModel, one_of
-from gatewright.api.references import PolicyBackendReference
+from gatewright.api.schema.cel_field import (
+    RequestExpression,
+    RequestScalar,
+    RequestText,
+    ResponseExpression,
+    TimeToLive,
+)
+from gatewright.api.schema.fields import ByteSize, FailureMode, Integer, ShortString
+from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.references import PolicyBackendReference
 from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional
 
 _HeaderList = Annotated[tuple[ShortString, ...], Field(max_length=64)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from gatewright.api.fields import Boolean
-from gatewright.api.model import Model, RuledModel
-from gatewright.api.references import PolicyBackendReference
+from gatewright.api.schema.fields import Boolean
+from gatewright.api.schema.model import Model, RuledModel
+from gatewright.api.schema.references import PolicyBackendReference
 from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional
 
 BodyMode = Literal["None", "Buffered", "BufferedPartial", "FullDuplexStreamed"]

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatewright.api.cel_field import RequestText
-from gatewright.api.fields import HeaderName, ShortString
-from gatewright.api.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.cel_field import RequestText
+from gatewright.api.schema.fields import HeaderName, ShortString
+from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
 
 
 class HeaderLocation(Model):

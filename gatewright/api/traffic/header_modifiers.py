@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gatewright.api.http_filters import HTTPHeaderFilter
-from gatewright.api.model import Model
+from gatewright.api.routes.http_filters import HTTPHeaderFilter
+from gatewright.api.schema.model import Model
 
 
 class HeaderModifiers(Model):

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatewright.api.fields import Json, PositiveDuration, ShortString
-from gatewright.api.model import Broken, Model, RuledModel, one_of
-from gatewright.api.references import PolicyBackendReference
+from gatewright.api.schema.fields import Json, PositiveDuration, ShortString
+from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.references import PolicyBackendReference
 from gatewright.api.traffic.extraction import AuthorizationExtractionLocation
 
 Mode = Literal["Strict", "Optional", "Permissive"]

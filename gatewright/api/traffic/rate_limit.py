@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatewright.api.cel_field import Cost, RequestScalar
-from gatewright.api.fields import FailureMode, Integer, ShortString, TinyString
-from gatewright.api.model import Broken, Model, RuledModel, one_of
-from gatewright.api.references import PolicyBackendReference
+from gatewright.api.schema.cel_field import Cost, RequestScalar
+from gatewright.api.schema.fields import FailureMode, Integer, ShortString, TinyString
+from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.references import PolicyBackendReference
 from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional
 
 _ITEMS = Field(min_length=1, max_length=16)

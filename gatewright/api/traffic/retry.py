@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gatewright.api.cel_field import RequestCondition, ResponseCondition
-from gatewright.api.http_route import HTTPRouteRetry
+from gatewright.api.routes.http_route import HTTPRouteRetry
+from gatewright.api.schema.cel_field import RequestCondition, ResponseCondition
 
 
 class Retry(HTTPRouteRetry):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gatewright.api.fields import PositiveDuration
-from gatewright.api.model import Model
+from gatewright.api.schema.fields import PositiveDuration
+from gatewright.api.schema.model import Model
 
 
 class Timeouts(Model):

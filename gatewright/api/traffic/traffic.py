@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from gatewright.api.http_filters import HTTPCORSFilter
-from gatewright.api.model import Broken, RuledModel, to_camel
+from gatewright.api.routes.http_filters import HTTPCORSFilter
+from gatewright.api.schema.model import Broken, RuledModel, to_camel
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.authorization import Authorization
 from gatewright.api.traffic.basic_authentication import BasicAuthentication

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatewright.api.cel_field import RequestExpression, RequestScalar, ResponseExpression, ResponseScalar
-from gatewright.api.fields import PseudoHeaderName
-from gatewright.api.http_filters import CONNECTION_HEADERS
-from gatewright.api.model import Broken, Model, RuledModel
+from gatewright.api.routes.http_filters import CONNECTION_HEADERS
+from gatewright.api.schema.cel_field import RequestExpression, RequestScalar, ResponseExpression, ResponseScalar
+from gatewright.api.schema.fields import PseudoHeaderName
+from gatewright.api.schema.model import Broken, Model, RuledModel
 from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional
 
 _LIST = Field(min_length=1, max_length=16)

@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from controlplane.translate.program import Program
-from gatewright.api import documents
-from gatewright.api.documents import Decoded
-from gatewright.api.kinds import KINDS
-from gatewright.api.names import CONTROLLER_NAME, GATEWAY_CLASS
-from gatewright.api.problem import Problem
+from gatewright.api.decode import documents
+from gatewright.api.decode.documents import Decoded
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_CLASS
+from gatewright.api.text.problem import Problem
 
 CLASS = f"""
 apiVersion: gateway.networking.k8s.io/v1

@@ -13,10 +13,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from gatewright.api import names
-from gatewright.api.errors import findings
-from gatewright.api.kinds import KINDS
-from gatewright.api.model import model_in
+from gatewright.api.checks.errors import findings
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema import names
+from gatewright.api.schema.model import model_in
 from tests.rules.verdicts.table import Document, Row, parts
 
 Model = type[BaseModel]

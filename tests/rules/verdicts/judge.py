@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from gatewright.api.documents import decode_object
-from gatewright.api.errors import Finding, findings
-from gatewright.api.kinds import KINDS
+from gatewright.api.checks.errors import Finding, findings
+from gatewright.api.decode.documents import decode_object
+from gatewright.api.objects.kinds import KINDS
 from tests.rules.verdicts.table import Document, Row, Verdict
 
 

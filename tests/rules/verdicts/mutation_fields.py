@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, PlainValidator, Strict
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from gatewright.api.cel_field import Expression
+from gatewright.api.schema.cel_field import Expression
 
 Model = type[BaseModel]
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from gatewright.api.model import RuledModel
+from gatewright.api.schema.model import RuledModel
 
 Model = type[BaseModel]
 Rule = Callable[..., Any]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 import pytest
 
 from controlplane.admin import facts, server
-from gatewright.api.problem import Problem
+from gatewright.api.text.problem import Problem
 from tests.harness.patience import PATIENCE
 
 GATEWAY = facts.ObjectRow("Gateway", "default", "web", 2, "gateway.yaml", {"conditions": []})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from controlplane.admin.content import shown
-from gatewright.api import documents
-from gatewright.api.metadata import KubeObject
+from gatewright.api.decode import documents
+from gatewright.api.schema.metadata import KubeObject
 
 
 def decoded(text: str) -> KubeObject:

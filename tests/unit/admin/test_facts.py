@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.admin import facts
-from gatewright.api.problem import Problem
+from gatewright.api.text.problem import Problem
 
 
 def problem(kind: str, place: str, message: str, **more: object) -> Problem:

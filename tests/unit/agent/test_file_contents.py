@@ -12,7 +12,7 @@ from dataplane.agent import file_contents, file_source
 from dataplane.agent.file_contents import Contents
 from dataplane.agent.file_source import BadFile
 from dataplane.link.messages import Record
-from gatewright.api.file_secrets import Content, Unreadable
+from gatewright.api.standalone.secrets import Content, Unreadable
 from gatewright.wire.v1 import resource_pb2
 
 FILE = """

@@ -13,7 +13,7 @@ from typing import Any
 
 import re2
 
-from gatewright.api.byte_size import byte_size
+from gatewright.api.schema.byte_size import byte_size
 from gatewright.cel.environment import Environment, Field, Overload
 from gatewright.cel.errors import CelError
 from gatewright.cel.functions import STANDARD

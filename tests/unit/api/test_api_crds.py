@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gatewright.api.kinds import KINDS
-from gatewright.api.names import GATEWAY_API_GROUP
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.names import GATEWAY_API_GROUP
 
 MODULE = "sigs.k8s.io/gateway-api@v1.7.0"
 KINDS_OF_CRDS = [kind for kind, info in KINDS.items() if info.group == GATEWAY_API_GROUP]

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from gatewright.api import documents, yaml_text
-from gatewright.api.documents import Decoded, decode, decode_document, decode_object, split_documents
-from gatewright.api.http_route import HTTPRoute
-from gatewright.api.metadata import ObjectKey
+from gatewright.api.decode import documents
+from gatewright.api.decode.documents import Decoded, decode, decode_document, decode_object, split_documents
+from gatewright.api.routes.http_route import HTTPRoute
+from gatewright.api.schema.metadata import ObjectKey
+from gatewright.api.text import yaml_text
 from tests.harness import counting
 
 ROUTE = """\

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from gatewright.api import expressions
-from gatewright.api.documents import decode, decode_object
-from gatewright.api.expressions import broken_expressions, expression_fields
-from gatewright.api.http_route import HTTPRoute
-from gatewright.api.kinds import KINDS
-from gatewright.api.standalone import load
+from gatewright.api.checks import expressions
+from gatewright.api.checks.expressions import broken_expressions, expression_fields
+from gatewright.api.decode.documents import decode, decode_object
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.routes.http_route import HTTPRoute
+from gatewright.api.standalone.standalone import load
 
 POLICY = """\
 apiVersion: gatewright.dev/v1alpha1
@@ -177,7 +177,7 @@ def test_thousands_of_mistakes_are_not_all_told() -> None:
 def test_the_language_is_loaded_when_it_is_needed() -> None:
     code = f"""
 import sys, controlplane.app
-from gatewright.api.documents import decode
+from gatewright.api.decode.documents import decode
 heavy = lambda: sorted({{"gatewright.cel.program", "gatewright.cel.functions"}} & set(sys.modules))
 decode({POLICY!r} + "  traffic: {{buffer: {{}}}}", "p")
 print(heavy())

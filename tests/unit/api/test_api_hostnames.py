@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gatewright.api import standalone
-from gatewright.api.secret_comparisons import comparisons
-from gatewright.api.standalone_file import meeting
+from gatewright.api.advice.secret_comparisons import comparisons
+from gatewright.api.standalone import standalone
+from gatewright.api.standalone.file import meeting
 from gatewright.api.traffic.authorization import Authorization
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gatewright.api import documents
-from gatewright.api.kinds import KINDS
-from gatewright.api.metadata import ObjectKey
+from gatewright.api.decode import documents
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.metadata import ObjectKey
 
 CLUSTER_WIDE = {"GatewayClass", "Namespace"}
 NOT_SERVED = {"GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "ListenerSet", "BackendTLSPolicy", "InferencePool"}

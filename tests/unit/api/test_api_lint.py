@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.api.lint import Document, lint, lint_paths
+from gatewright.api.lint.lint import Document, lint, lint_paths
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}\n"
 POLICY = """\

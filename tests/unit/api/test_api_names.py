@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gatewright.api.documents import decode
-from gatewright.api.names import FIELDS, VALUES, BothSpellings, canonical
-from gatewright.api.yaml_text import load
+from gatewright.api.decode.documents import decode
+from gatewright.api.schema.names import FIELDS, VALUES, BothSpellings, canonical
+from gatewright.api.text.yaml_text import load
 
 # The table of spec 0-names, as written there: where a name stands, in both spellings.
 PAIRS: list[tuple[str, str]] = [

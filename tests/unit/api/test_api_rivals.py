@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gatewright.api.kinds import KINDS
-from gatewright.api.lint import Document, lint, lint_paths
-from gatewright.api.rivals import rivals
+from gatewright.api.lint.lint import Document, lint, lint_paths
+from gatewright.api.lint.rivals import rivals
+from gatewright.api.objects.kinds import KINDS
 
 GATEWAY = """\
 apiVersion: gateway.networking.k8s.io/v1

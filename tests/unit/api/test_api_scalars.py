@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from gatewright.api.byte_size import MAXIMUM, byte_size
-from gatewright.api.duration import milliseconds, seconds
-from gatewright.api.log_level import LogLevels, parse_log_level
-from gatewright.api.targets import target
+from gatewright.api.schema.byte_size import MAXIMUM, byte_size
+from gatewright.api.schema.duration import milliseconds, seconds
+from gatewright.api.schema.log_level import LogLevels, parse_log_level
+from gatewright.api.schema.targets import target
 
 MODULES = ("dataplane", "dataplane.http", "dataplane.agent", "xds")
 
@@ -126,7 +126,14 @@ def test_modules_may_be_unknown_to_the_reader() -> None:
 
 
 def test_these_modules_are_light() -> None:
-    light = ("byte_size", "duration", "log_level", "names", "near_names", "problem")
+    light = (
+        "schema.byte_size",
+        "schema.duration",
+        "schema.log_level",
+        "schema.names",
+        "schema.near_names",
+        "text.problem",
+    )
     code = f"import sys, {', '.join(f'gatewright.api.{name}' for name in light)}; print('pydantic' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"

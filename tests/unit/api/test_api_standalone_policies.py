@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from gatewright.api import names, standalone
 from gatewright.api.backend.backend import BackendFull
-from gatewright.api.file_form import file_form
-from gatewright.api.file_parts import FORMS
-from gatewright.api.file_references import FileReference
 from gatewright.api.frontend.frontend import Frontend
-from gatewright.api.model import model_in
-from gatewright.api.references import (
+from gatewright.api.schema import names
+from gatewright.api.schema.model import model_in
+from gatewright.api.schema.references import (
     BackendObjectReference,
     ConfigMapReference,
     LocalBackendObjectReference,
@@ -23,8 +20,12 @@ from gatewright.api.references import (
     LocalServiceReference,
     SecretObjectReference,
 )
-from gatewright.api.standalone_file import StandaloneFile
-from gatewright.api.standalone_policies import RoutePolicies
+from gatewright.api.standalone import standalone
+from gatewright.api.standalone.file import StandaloneFile
+from gatewright.api.standalone.form import file_form
+from gatewright.api.standalone.parts import FORMS
+from gatewright.api.standalone.policies import RoutePolicies
+from gatewright.api.standalone.references import FileReference
 from gatewright.api.traffic.ext_auth import AgentExtAuthHTTP, ExtAuthOrConditional
 from gatewright.api.traffic.traffic import Traffic
 

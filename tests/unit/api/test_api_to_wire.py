@@ -9,11 +9,11 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from pydantic import BaseModel
 
-from gatewright.api import lowering, to_wire
 from gatewright.api.frontend.telemetry import AccessLog
-from gatewright.api.http_route import HTTPRouteMatch, HTTPRouteRule
-from gatewright.api.model import model_in
-from gatewright.api.references import BackendObjectReference
+from gatewright.api.lower import lowering, to_wire
+from gatewright.api.routes.http_route import HTTPRouteMatch, HTTPRouteRule
+from gatewright.api.schema.model import model_in
+from gatewright.api.schema.references import BackendObjectReference
 from gatewright.api.traffic.traffic import Traffic
 from gatewright.wire.v1 import authentication_pb2, frontend_pb2, policy_pb2, route_pb2, traffic_pb2
 

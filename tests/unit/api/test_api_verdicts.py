@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.api.documents import Decoded, decode_object
+from gatewright.api.decode.documents import Decoded, decode_object
 from tests.rules.verdicts import table
 from tests.rules.verdicts.table import put
 

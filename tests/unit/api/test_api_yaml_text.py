@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gatewright.api import yaml_text
-from gatewright.api.yaml_text import TextError, load, positions
+from gatewright.api.text import yaml_text
+from gatewright.api.text.yaml_text import TextError, load, positions
 
 INF = float("inf")
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gatewright.api.byte_size import is_byte_size
 from gatewright.api.generate import crds, sizes
-from gatewright.api.names import FIELDS, OUR_KINDS
+from gatewright.api.schema.byte_size import is_byte_size
+from gatewright.api.schema.names import FIELDS, OUR_KINDS
 
 KINDS = pytest.mark.parametrize("kind", OUR_KINDS)
 SCHEMAS = {kind: crds.crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for kind in OUR_KINDS}

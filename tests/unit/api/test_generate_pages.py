@@ -11,15 +11,15 @@ import pytest
 from annotated_types import MultipleOf
 from pydantic import AfterValidator
 
+from gatewright.api.checks.unsupported import HONOURED
 from gatewright.api.generate import __main__ as generate
 from gatewright.api.generate import crds, descriptions, editor, reference, shapes
-from gatewright.api.kinds import KINDS
-from gatewright.api.model import Model
-from gatewright.api.names import OUR_KINDS
-from gatewright.api.standalone_file import StandaloneFile
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.model import Model
+from gatewright.api.schema.names import OUR_KINDS
+from gatewright.api.standalone.file import StandaloneFile
 from gatewright.api.traffic.conditional import OrConditional
 from gatewright.api.traffic.ext_auth import ExtAuth, ExtAuthOrConditional
-from gatewright.api.unsupported import HONOURED
 
 SCHEMAS = {name: json.loads(text) for name, text in editor.all_schemas().items()}
 PAGES = reference.all_pages()

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from gatewright.api.generate import crds, rules, shapes, spellings
-from gatewright.api.kinds import KINDS
-from gatewright.api.model import Broken, Model, RuledModel
-from gatewright.api.names import OUR_KINDS
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.model import Broken, Model, RuledModel
+from gatewright.api.schema.names import OUR_KINDS
 from tests.rules.verdicts.rows import ROWS
 from tests.rules.verdicts.table import Row
 from tests.unit.api.admission import refusals

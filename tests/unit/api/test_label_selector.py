@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.api.label_selector import LabelSelector
+from gatewright.api.schema.label_selector import LabelSelector
 
 LABELS = {"team": "red", "tier": ""}
 

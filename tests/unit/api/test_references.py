@@ -7,8 +7,8 @@ from typing import Any
 import pydantic
 import pytest
 
-from gatewright.api import references
-from gatewright.api.model import BROKEN_RULES, RuledModel
+from gatewright.api.schema import references
+from gatewright.api.schema.model import BROKEN_RULES, RuledModel
 
 OTHER = "example.com"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gatewright.api import documents
-from gatewright.api.gateway_policy import GatewayPolicy
+from gatewright.api.decode import documents
+from gatewright.api.objects.gateway_policy import GatewayPolicy
 
 GATEWAY = "{group: gateway.networking.k8s.io, kind: Gateway, name: web}"
 ROUTE = "{group: gateway.networking.k8s.io, kind: HTTPRoute, name: shop}"

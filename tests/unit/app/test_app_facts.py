@@ -16,7 +16,7 @@ from controlplane.admin import facts
 from controlplane.settings import Settings
 from controlplane.xds.nacks import Refusal, Refusals
 from controlplane.xds.node import Identity, Peer
-from gatewright.api.problem import Problem
+from gatewright.api.text.problem import Problem
 
 CLASS = """\
 apiVersion: gateway.networking.k8s.io/v1

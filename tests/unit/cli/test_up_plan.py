@@ -9,11 +9,11 @@ import pytest
 
 from controlplane import settings
 from controlplane.cli import announcement, demo, exits, fleet, running, summary, up
-from gatewright.api import documents
-from gatewright.api.endpoint_slice import EndpointSlice
-from gatewright.api.gateway import Gateway
-from gatewright.api.http_route import HTTPRoute
-from gatewright.api.metadata import KubeObject
+from gatewright.api.decode import documents
+from gatewright.api.objects.endpoint_slice import EndpointSlice
+from gatewright.api.objects.gateway import Gateway
+from gatewright.api.routes.http_route import HTTPRoute
+from gatewright.api.schema.metadata import KubeObject
 
 PLAN = fleet.Plan(2, 0, None, Path("/run/xds.sock"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.sources import decode
-from gatewright.api.http_route import HTTPRoute
+from gatewright.api.routes.http_route import HTTPRoute
 
 HEAD = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: shop}\n"
 POLICY = """\

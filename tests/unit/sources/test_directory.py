@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from controlplane.sources import directory, tree
-from gatewright.api.metadata import ObjectKey
-from gatewright.api.problem import Problem
+from gatewright.api.schema.metadata import ObjectKey
+from gatewright.api.text.problem import Problem
 from tests.harness.patience import PATIENCE
 
 

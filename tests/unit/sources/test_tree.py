@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.sources import tree
-from gatewright.api.metadata import ObjectKey
-from gatewright.api.problem import Problem
+from gatewright.api.schema.metadata import ObjectKey
+from gatewright.api.text.problem import Problem
 
 
 def key(name: str) -> ObjectKey:

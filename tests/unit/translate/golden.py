@@ -17,8 +17,8 @@ from google.protobuf.json_format import MessageToDict
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.keys import RESOURCE_TYPE
 from controlplane.translate.program import Program, ResourceChange
-from gatewright.api import documents
-from gatewright.api.metadata import KubeObject
+from gatewright.api.decode import documents
+from gatewright.api.schema.metadata import KubeObject
 from gatewright.wire.v1 import backend_pb2, resource_pb2
 
 FOLDER = Path(__file__).parents[2] / "golden"

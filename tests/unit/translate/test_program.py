@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.keys import ENDPOINT_TYPE, RESOURCE_TYPE
-from gatewright.api.http_route import HTTPRoute
+from gatewright.api.routes.http_route import HTTPRoute
 from gatewright.wire.v1 import resource_pb2
 from tests.unit.translate.golden import Edit, World, objects
 

@@ -11,7 +11,7 @@ from controlplane.sources import decode, tree
 from controlplane.sources.tree import Tree
 from controlplane.translate.conditions import UNTRANSLATED
 from dataplane.filters.registry import ROWS
-from gatewright.api import to_wire
+from gatewright.api.lower import to_wire
 from gatewright.attach.guards import GUARDS
 from gatewright.wire.v1 import policy_pb2, resource_pb2
 from tests.unit.translate.golden import World

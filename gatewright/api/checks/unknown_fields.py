@@ -1,0 +1,75 @@
+"""Where a field belongs that nobody knows where it stands: a slip, a level too high or too low, the other kind.
+
+Called by the words for errors. It reads models and knows, beside their names, what people look for in the wrong kind.
+"""
+
+from __future__ import annotations
+
+from typing import Final, get_origin
+
+from pydantic import BaseModel
+
+from gatewright.api.checks.field_paths import Path, bare, field_of, model_at, names_of
+from gatewright.api.schema.near_names import did_you_mean, near_name
+
+SLIP: Final = 0.9
+NEAR: Final = 0.68
+"""How like a field an unknown one is, to be taken for it at once, or for want of better: `namespace` is no `name`."""
+
+OF_A_POLICY: Final = "it is a setting of a GatewayPolicy, under spec.traffic"
+ELSEWHERE: Final[dict[str, dict[str, str]]] = {
+    "Traffic": dict.fromkeys(
+        ("requestMirror", "requestRedirect", "urlRewrite"), "it is a filter of an HTTPRoute's rule"
+    ),
+    "HTTPRouteRule": {
+        **dict.fromkeys(("apiKeyAuthentication", "authorization", "basicAuthentication"), OF_A_POLICY),
+        **dict.fromkeys(("jwtAuthentication", "extAuth", "rateLimit", "csrf", "transformation"), OF_A_POLICY),
+        **dict.fromkeys(("buffer", "directResponse", "headerModifiers", "hostRewrite"), OF_A_POLICY),
+        **dict.fromkeys(("cors", "requestMirror", "requestRedirect", "urlRewrite"), "it is an item of filters"),
+    },
+}
+"""Settings of requests that people look for in the other of the two kinds: model and field to where it is."""
+
+
+def meant(model: type[BaseModel], path: Path) -> str:
+    """The ending of "unknown field" for a path of `model`: what was probably meant, or the fields that are there."""
+    parent, name = model_at(model, path[:-1]), str(path[-1])
+    if parent is None:
+        return ""
+    names = names_of(parent)
+    elsewhere = ELSEWHERE.get(parent.__name__, {}).get(name)
+    if elsewhere is not None:
+        return f"; {elsewhere}"
+    if near_name(name, names, likeness=SLIP) is None:
+        misplaced = _below(parent, name) or _above(model, path)
+        if misplaced:
+            return misplaced
+    return did_you_mean(name, names, label="fields here", likeness=NEAR)
+
+
+def _below(parent: type[BaseModel], name: str) -> str:
+    """Of a field that others of its level have within them: `traffic.timeouts`, `local[].unit`."""
+    found = []
+    for field in names_of(parent):
+        child = model_at(parent, (field,))
+        if child is not None and name in names_of(child):
+            found.append(f'"{field}{"[]" if _is_list(parent, field) else ""}.{name}"')
+    return f"; did you mean {' or '.join(sorted(found))}?" if 0 < len(found) <= MOST else ""
+
+
+MOST: Final = 3
+"""Places named; with more of them none is what was meant."""
+
+
+def _is_list(parent: type[BaseModel], name: str) -> bool:
+    field = field_of(parent, name)
+    return field is not None and get_origin(bare(field.annotation)[0]) in (tuple, list)
+
+
+def _above(model: type[BaseModel], path: Path) -> str:
+    """Of a field that stands a level too deep, as after a wrong indentation."""
+    around = [index for index, part in enumerate(path[:-1]) if isinstance(part, str)]
+    above = model_at(model, path[: around[-1]]) if around else None
+    if above is None or path[-1] not in names_of(above):
+        return ""
+    return f'; it belongs one level higher, beside "{path[around[-1]]}"'

@@ -1,0 +1,243 @@
+"""Settings that are valid but cannot be honoured yet: all that one short table does not name, found from the models.
+
+Called by decoding (a lint error, verdict `unsupported`) and by translation (a condition that names the setting). Such
+a setting is never accepted and ignored. A release that makes something work adds it to the table; nothing else changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from gatewright.api.checks.errors import MISSING, Finding
+from gatewright.api.checks.field_paths import Path
+from gatewright.api.schema.metadata import KubeObject
+from gatewright.api.schema.model import Model, model_in
+from gatewright.api.text.problem import UNSUPPORTED
+
+_FILTERS: Final = (
+    "-{}.externalAuth",  # gRPC callouts; over HTTP a GatewayPolicy does it
+    "-{}.extensionRef",  # no kind of ours is one
+)
+
+_FILTERS_IN_THE_FILE: Final = ("urlRewrite", "requestRedirect", "requestMirror")
+_TRAFFIC_IN_THE_FILE: Final = (
+    "transformation",
+    "extAuthz",
+    "rateLimit",
+    "cors",
+    "csrf",
+    "headerModifiers",
+    "hostRewrite",
+    "timeouts",
+    "retry",
+    "authorization",
+    "jwtAuthentication",
+    "basicAuthentication",
+    "apiKeyAuthentication",
+    "directResponse",
+    "buffer",
+)
+_NOT_YET_IN_THE_FILE: Final = (
+    "extAuthz.policies",  # policies of servers
+    "extAuthz.protocol.grpc",  # gRPC callouts
+    "extAuthz.conditional[].policy.policies",  # policies of servers
+    "extAuthz.conditional[].policy.protocol.grpc",  # gRPC callouts
+    "rateLimit.global",  # gRPC callouts
+    "rateLimit.conditional[].policy.global",  # gRPC callouts
+    "jwtAuthentication.mcp",  # MCP
+    "jwtAuthentication.providers[].jwks.remote.policies",  # policies of servers
+)
+
+STANDALONE: Final = "Standalone"
+"""Stands for the standalone file where kinds are asked for."""
+
+HONOURED: Final[dict[str, tuple[str, ...]]] = {
+    "GatewayClass": ("spec", "-spec.parametersRef"),  # provisioning
+    "Gateway": (
+        "spec",
+        "-spec.addresses",  # provisioning
+        "-spec.infrastructure",  # provisioning
+        "-spec.allowedListeners",  # ListenerSet
+        "-spec.tls",  # TLS
+        "-spec.defaultScope",  # default Gateways (experimental)
+        "-spec.listeners[].tls",  # TLS; concerns that listener alone
+        "-spec.listeners[].filters",  # experimental
+    ),
+    "HTTPRoute": (
+        "spec",
+        "-spec.useDefaultGateways",  # experimental
+        "-spec.rules[].sessionPersistence",  # experimental
+        *(row.format("spec.rules[].filters[]") for row in _FILTERS),
+        *(row.format("spec.rules[].backendRefs[].filters[]") for row in _FILTERS),
+    ),
+    "GatewayPolicy": (
+        "spec.targetRefs",
+        "spec.targetSelectors",
+        "spec.strategy",
+        "spec.frontend.accessLog",
+        "-spec.frontend.accessLog.otlp",  # telemetry
+        "spec.traffic",
+        "-spec.traffic.extProc",  # gRPC callouts
+        "-spec.traffic.extAuth.grpc",  # gRPC callouts
+        "-spec.traffic.extAuth.conditional[].policy.grpc",  # gRPC callouts
+        "-spec.traffic.rateLimit.global",  # gRPC callouts
+        "-spec.traffic.rateLimit.conditional[].policy.global",  # gRPC callouts
+        "-spec.traffic.jwtAuthentication.mcp",  # MCP
+        "spec.backend.http.version",
+    ),
+    "GatewayParameters": (),
+    "GatewayBackend": ("spec.static", "spec.policies.http.version"),
+    STANDALONE: (
+        "config",
+        "-config.dynamicForwardProxy",  # agent backends
+        "backends[].name",
+        "backends[].host",
+        "backends[].policies.http.version",
+        "binds[].port",
+        "binds[].addresses",
+        "binds[].listeners[].name",
+        "binds[].listeners[].protocol",
+        "binds[].listeners[].hostname",
+        "binds[].listeners[].routes[].name",
+        "binds[].listeners[].routes[].hostnames",
+        "binds[].listeners[].routes[].matches",
+        "binds[].listeners[].routes[].backends[].host",
+        "binds[].listeners[].routes[].backends[].backend",
+        "binds[].listeners[].routes[].backends[].weight",
+        "-binds[].listeners[].routes[].policies.requestMirror.policies",  # policies of servers
+        *(f"binds[].listeners[].routes[].policies.{name}" for name in (*_FILTERS_IN_THE_FILE, *_TRAFFIC_IN_THE_FILE)),
+        *(f"-binds[].listeners[].routes[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
+        "binds[].listeners[].routes[].policies.http.version",
+        "binds[].listeners[].policies.phase",
+        *(f"binds[].listeners[].policies.{name}" for name in _TRAFFIC_IN_THE_FILE),
+        *(f"-binds[].listeners[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
+        "frontendPolicies.accessLog",
+        "-frontendPolicies.accessLog.otlp",  # telemetry
+    ),
+}
+"""Kind (or STANDALONE) to what works of it: a path with all below it, `-` before one that does not work
+after all, "[]" for any item. A kind without a row works wholly."""
+
+LISTENER_PROTOCOLS: Final = ("HTTPS", "TLS", "TCP", "UDP")
+"""What a listener protocol waits for; such a listener opens no port, the Gateway's other listeners work."""
+
+ENVELOPE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+"""Fields of an object that are no settings."""
+
+
+class Unsupported(NamedTuple):
+    """A set field that cannot be honoured: its path in API names, and the message."""
+
+    path: tuple[str | int, ...]
+    message: str
+
+
+class _Row(NamedTuple):
+    """The table's rows by their first name: whether one ends here and how, and those that go deeper."""
+
+    honoured: bool | None
+    below: dict[str, _Row]
+
+
+class Step(NamedTuple):
+    """A field on the way to unsupported ones: attribute and API name, whether it is one, what lies below, and for
+    those who list them what the field holds."""
+
+    attribute: str
+    name: str
+    refused: bool
+    below: tuple[Step, ...]
+    annotation: Any
+
+
+def unsupported(item: KubeObject) -> tuple[Unsupported, ...]:
+    """Every set field of `item` that cannot be honoured yet; of nested ones the topmost."""
+    return unsupported_fields(item.kind, type(item), item)
+
+
+def unsupported_fields(kind: str, model: type[Model], value: Model) -> tuple[Unsupported, ...]:
+    """As `unsupported`, for a value that is no Kubernetes object: the row `kind` of HONOURED counts."""
+    steps = tree(kind, model)
+    return tuple(_found(value, steps, ())) if steps else ()
+
+
+def without_what_lacks(kind: str, model: type[Model], found: Iterable[Finding]) -> list[Finding]:
+    """Findings of an invalid object of `model`: a setting that cannot be honoured anyway is not worth completing, so
+    that in place of the fields that it lacks it is told itself, once."""
+    steps = tree(kind, model)
+    told: dict[Finding, None] = {}
+    for each in found:
+        setting = _beneath(steps, each.path[:-1]) if each.message == MISSING else None
+        told[setting or each] = None
+    return [*told]
+
+
+def _beneath(steps: tuple[Step, ...], path: Path) -> Finding | None:
+    """The unsupported setting that stands at `path` or above it."""
+    for depth, part in enumerate(path, 1):
+        if isinstance(part, int):
+            continue
+        step = next((each for each in steps if each.name == part), None)
+        if step is None or step.refused:
+            return Finding(path[:depth], _removed(step.name)) if step is not None else None
+        steps = step.below
+    return None
+
+
+def _removed(name: str) -> str:
+    return f"{UNSUPPORTED}remove {name} to have the rest accepted"
+
+
+def _found(value: Any, steps: tuple[Step, ...], path: tuple[str | int, ...]) -> Iterator[Unsupported]:
+    for attribute, name, refused, below, _ in steps:
+        field = getattr(value, attribute)
+        if field is None or field == ():
+            continue
+        if refused:
+            if attribute in value.model_fields_set:
+                yield Unsupported((*path, name), _removed(name))
+        elif isinstance(field, tuple):
+            for index, item in enumerate(field):
+                yield from _found(item, below, (*path, name, index))
+        else:
+            yield from _found(field, below, (*path, name))
+
+
+@cache
+def tree(kind: str, model: type[Model]) -> tuple[Step, ...]:
+    """The unsupported fields of a kind (its row of HONOURED) as one walk over an object of `model`, the kind's own,
+    finds them; made once, when first asked for."""
+    if kind not in HONOURED:
+        return ()
+    rows = _rows(HONOURED[kind])
+    if kind != STANDALONE:  # an object is told which fields of its spec do not work, never that its spec does not
+        rows.setdefault("spec", _Row(False, {"": _Row(None, {})}))
+    return tuple(step for step in _steps(model, rows, False) if step.name not in ENVELOPE)
+
+
+def _rows(paths: tuple[str, ...]) -> dict[str, _Row]:
+    first: dict[str, _Row] = {}
+    for path in paths:
+        rows, honoured = first, not path.startswith("-")
+        *names, last = path.removeprefix("-").replace("[]", "").split(".")
+        for name in names:
+            rows = rows.setdefault(name, _Row(None, {})).below
+        rows[last] = _Row(honoured, rows[last].below if last in rows else {})
+    return first
+
+
+def _steps(model: type[Model], rows: dict[str, _Row], honoured: bool) -> Iterator[Step]:
+    """`honoured`: what is true of fields without a row."""
+    for attribute, field in model.model_fields.items():
+        name = field.alias or attribute
+        row = rows.get(name) or _Row(None, {})
+        here = honoured if row.honoured is None else row.honoured
+        inside: Any = model_in(field.annotation)
+        if row.below and inside is not None:
+            below = tuple(_steps(inside, row.below, here))
+            if below:
+                yield Step(attribute, name, False, below, field.annotation)
+        elif not here:
+            yield Step(attribute, name, True, (), field.annotation)

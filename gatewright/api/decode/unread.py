@@ -1,0 +1,97 @@
+"""Of a GatewayPolicy that is not valid: where it would have acted and which guards it has, so that these refuse.
+
+Called by decoding. Without this a policy whose expression has a mistake would guard while the one before it is
+remembered, and stand open after the next restart of a control plane. What cannot be read at all is left out: a policy
+without a readable target covers nothing that anybody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
+
+from gatewright.api.objects.gateway_policy import (
+    ROUTES,
+    TARGETS,
+    GatewayPolicy,
+    PolicyStrategy,
+    TargetReference,
+    TargetSelector,
+    Unread,
+)
+from gatewright.api.schema.names import GATEWAY_API_GROUP
+from gatewright.api.text.problem import Problem
+from gatewright.api.traffic.traffic import Traffic
+from gatewright.attach.guards import GUARDS
+
+MOST_TOLD: Final = 3
+"""Mistakes that a status names; the file's own list has all."""
+
+TargetT = TypeVar("TargetT", TargetReference, TargetSelector)
+
+_ANY: Final = [{"group": GATEWAY_API_GROUP, "kind": "Gateway", "name": "any"}]
+"""A target that is valid, in place of those that may not be."""
+
+_ATTRIBUTES: Final = {field.alias or name: name for name, field in Traffic.model_fields.items()}
+
+
+def unread(document: dict[str, Any], problems: Iterable[Problem]) -> GatewayPolicy | None:
+    """A policy with the targets of `document` (names in the API's spelling) and no settings; None when it has no guard,
+    or no target that can be read. It may have more targets than a valid one, or both lists of them."""
+    spec = document.get("spec")
+    if not isinstance(spec, dict) or "traffic" not in spec:
+        return None
+    guards = _guards(spec["traffic"])
+    references = _readable(spec.get("targetRefs"), TargetReference)
+    selectors = _readable(spec.get("targetSelectors"), TargetSelector)
+    if not guards or not (references or selectors):
+        return None
+    known = {name: part for name, part in document.items() if name in ("apiVersion", "kind", "metadata")}
+    try:
+        policy = GatewayPolicy.model_validate({**known, "spec": {"targetRefs": _ANY, "traffic": {}}})
+    except ValidationError:
+        return None
+    kinds = {each.kind for each in references} | {each.kind for each in selectors}
+    parts = {"target_refs": references or None, "target_selectors": selectors or None, **_rest(spec, kinds)}
+    policy = policy.model_copy(update={"spec": policy.spec.model_copy(update=parts)})
+    told = [f"{each.path}: {each.message}" for each in problems if each.severity == "error"]
+    more = f"; and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
+    policy._unread = Unread("; ".join(told[:MOST_TOLD]) + more, guards)
+    return policy
+
+
+def _guards(traffic: Any) -> frozenset[str]:
+    """Those that are written; what is misspelt, or no settings at all, may have been meant as one."""
+    if not isinstance(traffic, dict):
+        return frozenset({"authorization"})
+    written = {_ATTRIBUTES.get(str(name), "authorization") for name in traffic}
+    return frozenset(written.intersection(GUARDS))
+
+
+def _readable(targets: Any, model: type[TargetT]) -> tuple[TargetT, ...]:
+    """Those that are valid, and of a kind that such a policy attaches to."""
+    found = [_read(each, model) for each in targets] if isinstance(targets, list) else []
+    return tuple(each for each in found if each is not None and (each.group, each.kind) in TARGETS["traffic"])
+
+
+def _read(value: Any, model: type[TargetT]) -> TargetT | None:
+    try:
+        return model.model_validate(value)
+    except ValidationError:
+        return None
+
+
+def _rest(spec: dict[str, Any], kinds: Container[str]) -> dict[str, Any]:
+    """Phase and inheritance. A phase that one of the targets does not have is not taken at its word, and what cannot be
+    read may have been meant as `Override`: a more specific policy must not open what this one guards."""
+    traffic, strategy = spec["traffic"], spec.get("strategy")
+    early = isinstance(traffic, dict) and traffic.get("phase") == "PreRouting"
+    made: dict[str, Any] = {}
+    if early and not any(kind in kinds for _, kind in ROUTES):
+        made["traffic"] = Traffic(phase="PreRouting")
+    written = strategy.get("inheritance") if isinstance(strategy, dict) else strategy
+    if written not in (None, "Default") or (isinstance(strategy, dict) and strategy.keys() - {"inheritance"}):
+        made["strategy"] = PolicyStrategy(inheritance="Override")
+    return made

@@ -1,0 +1,82 @@
+"""Entries of Secrets that a proxy leaves out: what is no API key, lines that are no user.
+
+Called by lint, for the Secrets that policies of the same files read. It says which entry, and nothing of what is in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from gatewright.api.advice.advice import known_hash
+from gatewright.api.checks.parts import parts
+from gatewright.api.lint import reach
+from gatewright.api.objects.secret import Secret
+from gatewright.api.schema.metadata import ObjectKey
+from gatewright.api.text.problem import Advice
+from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
+from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
+
+LEFT_OUT: Final = "the proxy leaves it out"
+
+
+def left_out(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]:
+    """One warning for each entry, and for each line of users, that will not count."""
+    keys: dict[ObjectKey, Secret] = {}
+    users: dict[ObjectKey, Secret] = {}
+    for owner, item in objects.items():
+        for _, part in parts(item):
+            if isinstance(part, APIKeyAuthentication):
+                keys |= _secrets(_of_keys(part, owner, objects), objects)
+            elif isinstance(part, BasicAuthentication) and part.secret_ref is not None:
+                users |= _secrets([reach.named(part.secret_ref, owner.namespace)], objects)
+    for key, secret in keys.items():
+        yield from ((key, advice) for advice in _no_keys(secret))
+    for key, secret in users.items():
+        yield from ((key, advice) for advice in _no_users(secret))
+
+
+def _of_keys(policy: APIKeyAuthentication, owner: ObjectKey, objects: reach.Objects) -> list[ObjectKey | None]:
+    if policy.secret_ref is not None:
+        return [reach.named(policy.secret_ref, owner.namespace)]
+    labels = policy.secret_selector.match_labels if policy.secret_selector is not None else {}
+    return [*reach.labelled("Secret", owner.namespace, labels, objects)] if labels else []
+
+
+def _secrets(names: list[ObjectKey | None], objects: reach.Objects) -> dict[ObjectKey, Secret]:
+    found = ((name, objects.get(name)) for name in names if name is not None)
+    return {name: item for name, item in found if isinstance(item, Secret)}
+
+
+def _no_keys(secret: Secret) -> Iterator[Advice]:
+    for name, value in secret.values().items():
+        why = _no_key(value.strip())
+        if why:
+            yield Advice(_place(secret, name), f"is no API key: {why}; {LEFT_OUT}")
+
+
+def _no_key(text: bytes) -> str:
+    """Why an entry is none (spec 2: a key, or `{"key": …, "metadata": {…}}`); "" when it is one."""
+    if not text.startswith(b"{"):
+        return "" if text else "it is empty"
+    try:
+        members = json.loads(text)
+    except (ValueError, RecursionError):
+        return "it begins with { and is no JSON object"
+    if not isinstance(members.get("key"), str) or not members["key"]:
+        return 'its member "key" must be text'
+    return "" if isinstance(members.get("metadata", {}), dict) else 'its member "metadata" must be an object'
+
+
+def _no_users(secret: Secret) -> Iterator[Advice]:
+    lines = secret.values().get(USERS_ENTRY, b"").decode(errors="replace").splitlines()
+    for number, line in enumerate(lines, 1):
+        user, _, rest = line.strip().partition(":")
+        if user and not user.startswith("#") and not known_hash(rest.partition(":")[0]):
+            message = f"line {number} is no user with a hash of a known kind (MD5, bcrypt, crypt, SHA-1): {LEFT_OUT}"
+            yield Advice(_place(secret, USERS_ENTRY), message)
+
+
+def _place(secret: Secret, name: str) -> tuple[str, str]:
+    return ("stringData" if name in secret.string_data else "data", name)

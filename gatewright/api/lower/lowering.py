@@ -1,0 +1,217 @@
+"""A model as a wire message: by field name, and a table of the exceptions.
+
+The engine of `to_wire`, which says what a message is for. It resolves no reference: the fields that hold keys of other
+resources stay empty here. One plan is made for each message type, when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from operator import attrgetter
+from typing import Any, Final, TypeVar
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.message import Message
+
+from gatewright.api.routes.http_filters import HTTPRequestMirrorFilter
+from gatewright.api.routes.http_route import HTTPHeaderMatch, HTTPPathMatch, HTTPRouteMatch
+from gatewright.api.schema import duration
+from gatewright.api.schema.byte_size import byte_size
+
+_MessageT = TypeVar("_MessageT", bound=Message)
+_Read = Callable[[Any], Any]  # of a model's value
+_Assign = Callable[[Any, str, Any], None]  # to a message's field
+
+
+def lower(model: object, message: _MessageT) -> _MessageT:
+    """Fill `message` from the attributes of `model` that have its fields' names, or as EXCEPTIONS says.
+
+    None leaves a field unset; everything else sets it, also "" and 0 where the field has presence. The text of an enum
+    is the end of its constant's name: "FailClosed" of FailureMode is FAILURE_MODE_FAIL_CLOSED.
+    """
+    for name, read, assign in _plan(message.DESCRIPTOR):
+        value = read(model)
+        if value is not None:
+            assign(message, name, value)
+    return message
+
+
+@cache
+def _plan(descriptor: Descriptor) -> tuple[tuple[str, _Read, _Assign], ...]:
+    """Of each field: its name, how its value is found, and how it is set. Asking descriptors each time costs more than
+    the lowering itself."""
+    return tuple((field.name, _reader(descriptor, field), _assignment(field)) for field in descriptor.fields)
+
+
+def _reader(descriptor: Descriptor, field: FieldDescriptor) -> _Read:
+    exception = EXCEPTIONS.get((descriptor.name, field.name))
+    if exception is not None:
+        return exception
+    # The message of a conditional policy is also that of its items, whose models have no list of their own.
+    return optional(field.name) if field.name == CONDITIONAL else attrgetter(field.name)
+
+
+def _assignment(field: FieldDescriptor) -> _Assign:
+    if field.enum_type is not None:
+        return _assign_enum(_constants(field.enum_type))
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        return _assign_map
+    return _ASSIGN[field.is_repeated, field.message_type is not None]
+
+
+def _constants(enum: EnumDescriptor) -> dict[str, int]:
+    """Numbers by the constants' names without the enum's own name: FAIL_CLOSED."""
+    prefix = _snake(enum.name)
+    return {value.name.removeprefix(f"{prefix}_"): value.number for value in enum.values}
+
+
+def _snake(camel: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", camel).upper()
+
+
+def _assign_enum(constants: dict[str, int]) -> _Assign:
+    return lambda message, name, value: setattr(message, name, constants[_snake(value)])
+
+
+def _assign_map(message: Any, name: str, value: Any) -> None:
+    getattr(message, name).update(value)
+
+
+def _assign_part(message: Any, name: str, value: Any) -> None:
+    part = getattr(message, name)
+    part.SetInParent()
+    lower(value, part)
+
+
+def _assign_parts(message: Any, name: str, value: Any) -> None:
+    target = getattr(message, name)
+    for item in value:
+        lower(item, target.add())
+
+
+def _assign_values(message: Any, name: str, value: Any) -> None:
+    getattr(message, name).extend(value)
+
+
+# (is repeated, is a message) to how such a field is set.
+_ASSIGN: Final[dict[tuple[bool, bool], _Assign]] = {
+    (False, False): setattr,
+    (False, True): _assign_part,
+    (True, False): _assign_values,
+    (True, True): _assign_parts,
+}
+
+CONDITIONAL: Final = "conditional"
+"""Name of the list in every message of a policy that may be conditional (spec 2)."""
+
+
+def optional(attribute: str) -> _Read:
+    """The attribute, or None where the model has none: a message may serve several models of one policy."""
+    return lambda model: getattr(model, attribute, None)
+
+
+def _nothing(_: Any) -> None:
+    """The caller resolves it."""
+
+
+def _milliseconds(attribute: str, *, zero_is_off: bool = False) -> Callable[[Any], int | None]:
+    """A duration in milliseconds; with `zero_is_off` "0s" is no limit, which the wire says by absence."""
+
+    def convert(model: Any) -> int | None:
+        text = getattr(model, attribute, None)
+        value = duration.milliseconds(text) if text is not None else None
+        return None if zero_is_off and value == 0 else value
+
+    return convert
+
+
+def _bytes(attribute: str) -> Callable[[Any], int | None]:
+    """A ByteSize in whole bytes."""
+
+    def convert(model: Any) -> int | None:
+        size = getattr(model, attribute)
+        return byte_size(size) if size is not None else None
+
+    return convert
+
+
+def _value_of(kind: str) -> Callable[[Any], str | None]:
+    """The value of a match whose `type` is `kind`."""
+    return lambda match: match.value if match.type == kind else None
+
+
+def _prefix(match: HTTPPathMatch) -> str | None:
+    return (match.value.rstrip("/") or "/") if match.type == "PathPrefix" else None
+
+
+def _headers(match: HTTPRouteMatch) -> Iterable[HTTPHeaderMatch]:
+    first: dict[str, HTTPHeaderMatch] = {}
+    for header in match.headers:
+        first.setdefault(header.name.lower(), header)
+    return first.values()
+
+
+def _match_name(match: Any) -> str:
+    name: str = match.name
+    return name.lower() if isinstance(match, HTTPHeaderMatch) else name
+
+
+def _count(attribute: str) -> Callable[[Any], int | None]:
+    """A number without an upper bound: what is more than the wire can say means as many as there are."""
+
+    def convert(model: Any) -> int | None:
+        count: int | None = getattr(model, attribute)
+        return None if count is None else min(count, 2**_WIDTH - 1)
+
+    return convert
+
+
+_WIDTH: Final = 32
+"""Bits of a number on the wire."""
+
+
+def _share(part: str) -> Callable[[HTTPRequestMirrorFilter], int]:
+    """A part of the share of requests that a mirror gets; no share given: all. Of very large numbers the same share."""
+
+    def convert(mirror: HTTPRequestMirrorFilter) -> int:
+        if mirror.fraction is not None:
+            share: int = getattr(mirror.fraction, part)
+            return share >> max(mirror.fraction.denominator.bit_length() - _WIDTH, 0)
+        return 100 if part == "denominator" or mirror.percent is None else mirror.percent
+
+    return convert
+
+
+# (message, field) to how its value is found, where the model has no attribute of that name and type.
+EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
+    ("RouteMatch", "query"): lambda match: match.query_params,
+    ("RouteMatch", "headers"): _headers,
+    ("PathMatch", "exact"): _value_of("Exact"),
+    ("PathMatch", "prefix"): _prefix,
+    ("PathMatch", "regex"): _value_of("RegularExpression"),
+    ("ValueMatch", "name"): _match_name,
+    ("ValueMatch", "exact"): _value_of("Exact"),
+    ("ValueMatch", "regex"): _value_of("RegularExpression"),
+    ("RequestRedirect", "status"): lambda redirect: redirect.status_code,
+    ("RequestMirror", "backend"): _nothing,
+    ("RequestMirror", "numerator"): _share("numerator"),
+    ("RequestMirror", "denominator"): _share("denominator"),
+    ("Timeouts", "request_ms"): _milliseconds("request", zero_is_off=True),
+    ("Timeouts", "backend_request_ms"): _milliseconds("backend_request", zero_is_off=True),
+    ("Retry", "attempts"): _count("attempts"),
+    ("Retry", "backoff_ms"): _milliseconds("backoff"),
+    ("Retry", "precondition"): optional("precondition"),  # a GatewayPolicy's retry has the two,
+    ("Retry", "condition"): optional("condition"),  # an HTTPRoute's has not
+    ("BufferedBody", "max_bytes"): _bytes("max_bytes"),
+    ("ExtAuth", "backend"): _nothing,
+    # A default of the model, which says nothing beside a list of items.
+    ("ExtAuth", "failure_mode"): lambda auth: None if getattr(auth, CONDITIONAL, None) else auth.failure_mode,
+    ("ExtAuthBody", "max_size"): _bytes("max_size"),
+    ("ExtAuthCache", "max_entries"): _count("max_entries"),
+    ("RemoteJwks", "backend"): _nothing,
+    ("RemoteJwks", "cache_duration_ms"): _milliseconds("cache_duration"),
+    ("BasicAuthentication", "secret"): _nothing,
+    ("ApiKeyAuthentication", "secrets"): _nothing,
+}

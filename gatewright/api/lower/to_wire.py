@@ -1,0 +1,235 @@
+"""What users write as wire messages: matches and filters of routes, policies of every kind.
+
+Called by the control plane's translation and by the standalone file, so that both say the same thing the same way. The
+fields are filled by `lowering`. It resolves no reference: the caller says what one leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gatewright.api.lower.lowering import lower
+from gatewright.api.routes.http_filters import HTTPRequestMirrorFilter, HTTPRouteFilter
+from gatewright.api.routes.http_route import HTTPRouteMatch, HTTPRouteRetry, HTTPRouteTimeouts
+from gatewright.api.schema.model import to_camel
+from gatewright.api.schema.references import BackendObjectReference
+from gatewright.wire.v1 import frontend_pb2, policy_pb2, route_pb2
+
+__all__ = [
+    "PHASES",
+    "References",
+    "Unresolved",
+    "access_log",
+    "file_name",
+    "lower",
+    "policies",
+    "request_mirror",
+    "route_match",
+    "rule_policies",
+]
+
+MirrorTarget = Callable[[BackendObjectReference], str | None]
+"""The key of the Backend that a mirror refers to, or None when the reference cannot be honoured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """Why a reference cannot be honoured."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """What a policy's references lead to, as its caller knows it."""
+
+    backend: Callable[[Any], str | Unresolved]
+    """Of a `backend_ref` (Any: the CRD's or the standalone file's): the key of a Backend."""
+    secrets: Callable[[str, Any], tuple[str, ...] | Unresolved]
+    """Of the field "basic_authentication" or "api_key_authentication" and its model (Any: the CRD's or the file's):
+    keys of the Secrets that have its credentials; one of them for basic_authentication."""
+
+
+def route_match(match: HTTPRouteMatch) -> route_pb2.RouteMatch:
+    """A match of an HTTPRoute rule. Header names in lower case; of names alike but for case the first counts, as
+    Gateway API demands."""
+    return lower(match, route_pb2.RouteMatch())
+
+
+def rule_policies(
+    filters: Iterable[HTTPRouteFilter],
+    timeouts: HTTPRouteTimeouts | None = None,
+    retry: HTTPRouteRetry | None = None,
+    *,
+    mirror_target: MirrorTarget,
+) -> list[policy_pb2.Policy]:
+    """Inline policies of a rule (or, with filters alone, of a backend reference), one per setting; several mirrors
+    give several. A mirror without target is left out; unsupported filters never come here."""
+    modifiers = policy_pb2.Policy()
+    result: list[policy_pb2.Policy] = []
+    for item in filters:
+        if item.request_header_modifier is not None:
+            lower(item.request_header_modifier, modifiers.header_modifiers.request)
+            modifiers.header_modifiers.request.SetInParent()
+        elif item.response_header_modifier is not None:
+            lower(item.response_header_modifier, modifiers.header_modifiers.response)
+            modifiers.header_modifiers.response.SetInParent()
+        elif item.request_mirror is not None:
+            result += request_mirror(item.request_mirror, mirror_target)
+        else:
+            result += (_policy(name, setting) for name in _FILTERS if (setting := getattr(item, name)) is not None)
+    if modifiers.HasField("header_modifiers"):
+        result.insert(0, modifiers)
+    if timeouts is not None:
+        result.append(_policy("timeouts", timeouts))
+    if retry is not None:
+        result.append(_policy("retry", retry))
+    return result
+
+
+# Filters of a rule that are one policy each, of the same name.
+_FILTERS: Final = ("url_rewrite", "request_redirect", "cors")
+
+
+def request_mirror(item: HTTPRequestMirrorFilter, mirror_target: MirrorTarget) -> list[policy_pb2.Policy]:
+    """The mirror as a policy; none when its reference leads nowhere."""
+    target = mirror_target(item.backend_ref)
+    if target is None:
+        return []
+    policy = _policy("request_mirror", item)
+    policy.request_mirror.backend = target
+    return [policy]
+
+
+def policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
+    """One Policy for each field of `settings` that is set, in the order of the wire's fields.
+
+    `settings` (Any: Traffic, or the standalone file's form of it, or a route's policies there) has the fields' names as
+    attributes. Unsupported ones never come here. Without source, places, phase, inheritance and order: these are the
+    caller's. A reference that leads nowhere gives a Policy whose `invalid` says so, by the path of its field.
+    """
+    return [
+        _resolved(_policy(name, setting), name, setting, references)
+        for name in _FIELDS
+        if (setting := _setting(settings, name)) is not None
+    ]
+
+
+def backend_policies(settings: Any) -> list[policy_pb2.Policy]:
+    """One Policy for each field of `settings` (Any: BackendFull, its subsets, or a route's policies in the standalone
+    file) that is set and supported. Without source, places and order, as `policies`."""
+    return [
+        _policy(field, setting)
+        for field, name in _BACKEND.items()
+        if (setting := getattr(settings, name, None)) is not None
+    ]
+
+
+def file_name(field: str) -> str | None:
+    """How the standalone file names the policy of a wire field, below `policies`; None: that is no policy there."""
+    return to_camel(_BACKEND.get(field) or _ALSO.get(field, field)) if field in (*_FIELDS, *_BACKEND) else None
+
+
+def access_log(model: Any) -> policy_pb2.Policy:
+    """`frontend.accessLog` (Any: the CRD's or the standalone file's) as a policy, without source and places."""
+    return policy_pb2.Policy(access_log=lower(model, frontend_pb2.AccessLog()))
+
+
+PHASES: Final = {
+    "PreRouting": policy_pb2.PHASE_PRE_ROUTING,
+    "PostRouting": policy_pb2.PHASE_POST_ROUTING,
+}
+"""`traffic.phase` to the wire's."""
+
+_BACKEND: Final = {"backend_http": "http"}
+"""Policies for connecting to backends: field of the wire to its name in `backend`."""
+
+_FIELDS: Final = tuple(
+    field.name
+    for field in policy_pb2.Policy.DESCRIPTOR.oneofs_by_name["field"].fields
+    if field.name != "access_log" and field.name not in _BACKEND
+)
+
+# Field of the wire to its other name in a route's policies of the standalone file.
+_ALSO: Final = {"ext_auth": "ext_authz"}
+
+
+def _setting(settings: Any, name: str) -> Any:
+    found = getattr(settings, name, None)
+    return getattr(settings, _ALSO[name], None) if found is None and name in _ALSO else found
+
+
+def _policy(field: str, model: object) -> policy_pb2.Policy:
+    policy = policy_pb2.Policy()
+    setting = getattr(policy, field)
+    setting.SetInParent()
+    lower(model, setting)
+    return policy
+
+
+def _resolved(policy: policy_pb2.Policy, name: str, model: Any, references: References) -> policy_pb2.Policy:
+    """The policy with its references filled in, or with the reasons why it cannot be honoured."""
+    resolver = _RESOLVERS.get(name)
+    if resolver is not None:
+        reasons = resolver(model, getattr(policy, name), references)
+        policy.invalid = "; ".join(dict.fromkeys(f"{path}: {why.reason}" for path, why in reasons))
+    return policy
+
+
+# What is wrong: the path of a reference in API names, below the policy, and why.
+_Reasons = Iterator[tuple[str, Unresolved]]
+
+
+def _mirror_references(model: Any, message: Any, references: References) -> _Reasons:
+    yield from _backend("backendRef", model, message, references)
+
+
+def _ext_auth_references(model: Any, message: Any, references: References, path: str = "") -> _Reasons:
+    if model.backend_ref is not None:
+        yield from _backend(f"{path}backendRef", model, message, references)
+    for index, item in enumerate(getattr(model, "conditional", None) or ()):
+        below = f"{path}conditional[{index}].policy."
+        yield from _ext_auth_references(item.policy, message.conditional[index].policy, references, below)
+
+
+def _jwt_references(model: Any, message: Any, references: References) -> _Reasons:
+    for index, provider in enumerate(model.providers):
+        if provider.jwks.remote is not None:
+            path = f"providers[{index}].jwks.remote.backendRef"
+            yield from _backend(path, provider.jwks.remote, message.providers[index].jwks.remote, references)
+
+
+def _backend(path: str, model: Any, message: Any, references: References) -> _Reasons:
+    key = references.backend(model.backend_ref)
+    if isinstance(key, Unresolved):
+        yield path, key
+    else:
+        message.backend = key
+
+
+def _basic_references(model: Any, message: Any, references: References) -> _Reasons:
+    keys = references.secrets("basic_authentication", model)
+    if isinstance(keys, Unresolved):
+        yield "secretRef", keys
+    else:
+        (message.secret,) = keys
+
+
+def _api_key_references(model: Any, message: Any, references: References) -> _Reasons:
+    keys = references.secrets("api_key_authentication", model)
+    if isinstance(keys, Unresolved):
+        yield "secretRef" if model.secret_ref is not None else "secretSelector", keys
+    else:
+        message.secrets.extend(keys)
+
+
+_RESOLVERS: Final[dict[str, Callable[[Any, Any, References], _Reasons]]] = {
+    "request_mirror": _mirror_references,
+    "ext_auth": _ext_auth_references,
+    "jwt_authentication": _jwt_references,
+    "basic_authentication": _basic_references,
+    "api_key_authentication": _api_key_references,
+}
+"""Field of the wire's Policy to what fills in its keys of other resources."""

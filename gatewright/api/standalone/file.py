@@ -1,0 +1,256 @@
+"""The shape of the standalone file (spec 1, "Standalone configuration shape"): models and the rules between its parts.
+
+Used by standalone, which loads it. Settings have the CRDs' field names; where the specification shows another name for
+the file (`extAuthz`, `host`), that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Final, Literal, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from gatewright.api.frontend.frontend import Frontend
+from gatewright.api.objects.gateway import ListenerTLS
+from gatewright.api.routes.http_filters import HTTPPathModifier, HTTPRequestRedirectFilter, HTTPURLRewriteFilter
+from gatewright.api.routes.http_route import HTTPRouteMatch
+from gatewright.api.schema.fields import Hostname, Port, SectionName
+from gatewright.api.schema.model import Broken, RuledModel, model_in, unique
+from gatewright.api.schema.near_names import did_you_mean
+from gatewright.api.schema.targets import AddressText
+from gatewright.api.standalone.backends import FileBackend, FileRouteBackend, policies_fit
+from gatewright.api.standalone.config import Config
+from gatewright.api.standalone.form import file_form
+from gatewright.api.standalone.policies import RoutePolicies
+from gatewright.api.standalone.references import NamesBackend
+from gatewright.api.traffic.traffic import Traffic
+
+Path = tuple[str | int, ...]
+
+RESERVED_PORTS: Final = (15000, 15020, 15021)
+"""Admin, stats and readiness of the proxy itself."""
+
+
+@file_form
+class FileRoute(RuledModel):
+    """An item of `listeners[].routes`: one rule."""
+
+    name: SectionName | None = None
+    """Its name; made of the listener's and its position when unset."""
+    hostnames: Annotated[tuple[Hostname, ...], Field(max_length=16)] = ()
+    """Hosts that it serves; all of the listener's when unset."""
+    matches: Annotated[tuple[HTTPRouteMatch, ...], Field(max_length=64)] = (HTTPRouteMatch(),)
+    """Requests that it serves: those that fit one of these, as in an HTTPRoute; all when unset."""
+    backends: Annotated[tuple[FileRouteBackend, ...], Field(max_length=16)] = ()
+    """Where requests go, by weight."""
+    policies: RoutePolicies = RoutePolicies()
+    """What happens with them."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        redirect, rewrite = self.policies.request_redirect, self.policies.url_rewrite
+        if redirect is not None and rewrite is not None:
+            yield Broken(("policies", "urlRewrite"), "cannot be used together with requestRedirect")
+        if redirect is not None and self.policies.request_mirror is not None:
+            yield Broken(("policies", "requestMirror"), "cannot be used together with requestRedirect")
+        if redirect is not None and self.backends:
+            yield Broken(("policies", "requestRedirect"), "must not be used together with backends")
+        if len(self.matches) == 1 and self.matches[0].path.type == "PathPrefix":
+            return
+        for name, modifier in (("requestRedirect", _path(redirect)), ("urlRewrite", _path(rewrite))):
+            if modifier is not None and modifier.replace_prefix_match is not None:
+                yield Broken(
+                    ("policies", name, "path", "replacePrefixMatch"),
+                    "needs exactly one match in the route, of type PathPrefix",
+                )
+
+
+def _path(policy: HTTPURLRewriteFilter | HTTPRequestRedirectFilter | None) -> HTTPPathModifier | None:
+    return policy.path if policy is not None else None
+
+
+@file_form
+class FileTcpRoute(RuledModel):
+    """An item of `listeners[].tcpRoutes`: where connections go."""
+
+    name: SectionName | None = None
+    """Its name."""
+    hostnames: Annotated[tuple[Hostname, ...], Field(max_length=16)] = ()
+    """Server names of TLS connections that it serves; all when unset."""
+    backends: Annotated[tuple[FileRouteBackend, ...], Field(min_length=1, max_length=16)]
+    """Where connections go, by weight."""
+
+
+# Kinds of routes and the protocols of listeners that carry them.
+_CARRIED: Final = {"routes": ("HTTP", "HTTPS"), "tcpRoutes": ("TCP", "TLS")}
+
+
+@file_form
+class FileListener(RuledModel):
+    """An item of `binds[].listeners`."""
+
+    name: SectionName | None = None
+    """Its name; made of the port and its position when unset."""
+    protocol: Literal["HTTP", "HTTPS", "TLS", "TCP", "UDP"] = "HTTP"
+    """What is spoken here."""
+    hostname: Hostname | None = None
+    """The host that it serves, `*.` in front for all below it; any when unset."""
+    routes: tuple[FileRoute, ...] = ()
+    """Where requests go."""
+    tls: ListenerTLS | None = None
+    """Certificates, for HTTPS and TLS."""
+    tcp_routes: tuple[FileTcpRoute, ...] = ()
+    """Where connections go, for TCP and TLS."""
+    policies: Traffic | None = None
+    """Policies for all requests of this listener; those of a route win."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        for name, routes in (("routes", self.routes), ("tcpRoutes", self.tcp_routes)):
+            if routes and self.protocol not in _CARRIED[name]:
+                yield Broken((name,), f"must be absent for protocol {self.protocol}")
+        if self.tls is not None and self.protocol not in ("HTTPS", "TLS"):
+            yield Broken(("tls",), f"must be absent for protocol {self.protocol}")
+        for index, route in enumerate(self.routes):
+            if route.hostnames and not meeting(route.hostnames, self.hostname):
+                message = f'none meets the listener\'s hostname "{self.hostname}"; no request would come here'
+                yield Broken(("routes", index, "hostnames"), message)
+
+
+def meeting(hostnames: tuple[str, ...], listener: str | None) -> list[str]:
+    """Those of a route's hostnames that meet the listener's (Gateway API, HTTPRouteSpec.hostnames)."""
+    return [name for name in hostnames if listener is None or _meets(name, listener)]
+
+
+def _meets(one: str, other: str) -> bool:
+    return one == other or _covers(one, other) or _covers(other, one)
+
+
+def _covers(wildcard: str, name: str) -> bool:
+    """`*.x` covers one or more labels before x, never x itself; also a narrower wildcard."""
+    return wildcard.startswith("*.") and name.endswith(wildcard[1:])
+
+
+@file_form
+class Bind(RuledModel):
+    """An item of `binds`: a port."""
+
+    port: Port
+    """The port to listen on."""
+    addresses: Annotated[tuple[AddressText, ...], Field(max_length=16), unique(lambda text: text, field=None)] = ()
+    """IP addresses to listen on; all when unset."""
+    listeners: Annotated[
+        tuple[FileListener, ...],
+        Field(min_length=1, max_length=64),
+        unique(lambda listener: listener.hostname, field="hostname"),
+    ]
+    """What is served there; several have different hostnames."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        if self.port in RESERVED_PORTS:
+            yield Broken(("port",), f"must not be one of the proxy's own ports: {', '.join(map(str, RESERVED_PORTS))}")
+
+
+@file_form
+class StandaloneFile(RuledModel):
+    """The whole file."""
+
+    config: Config = Config()
+    """Settings of the process, read once at the start."""
+    binds: Annotated[tuple[Bind, ...], unique(lambda bind: bind.port, field="port")] = ()
+    """Ports to listen on."""
+    backends: Annotated[tuple[FileBackend, ...], unique(lambda backend: backend.name, field="name")] = ()
+    """Backends that routes and policies name."""
+    frontend_policies: Frontend | None = None
+    """Policies for all connections of clients, and what is told about requests."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        listeners: set[str] = set()
+        routes: set[str] = set()
+        for placed in self.listeners():
+            if placed.name in listeners:
+                yield Broken((*placed.path, "name"), f'"{placed.name}" must be unique in the file')
+            listeners.add(placed.name)
+        for place in self.routes():
+            if place.name in routes:
+                yield Broken((*place.path, "name"), f'"{place.name}" must be unique in the file')
+            routes.add(place.name)
+        yield from self._names_hold()
+
+    def _names_hold(self) -> Iterator[Broken]:
+        """Who names a backend names one that exists, with policies that fit it."""
+        known = {backend.name: backend for backend in self.backends}
+        for path, part in _parts_that_name(self, ()):
+            if part.backend is None:
+                continue
+            named = known.get(part.backend)
+            if named is None:
+                message = f'no backend is called "{part.backend}"{did_you_mean(part.backend, known)}'
+                yield Broken((*path, "backend"), message)
+            elif path[:1] == ("backends",) and self.backends[int(path[1])] is named:
+                yield Broken((*path, "backend"), "must be another backend than this one")
+            elif part.static_only and named.host is None:
+                yield Broken((*path, "backend"), f'must be a backend with a host; "{part.backend}" has none')
+            elif isinstance(part, FileRouteBackend):
+                for broken in policies_fit(part.policies, named):
+                    yield broken._replace(path=(*path, *broken.path))
+
+    def listeners(self) -> Iterator[PlacedListener]:
+        """All listeners; one without a name is called after its port and position."""
+        for index, bind in enumerate(self.binds):
+            for position, listener in enumerate(bind.listeners):
+                name = listener.name or f"listener-{bind.port}-{position}"
+                yield PlacedListener(name, ("binds", index, "listeners", position), bind, listener)
+
+    def routes(self) -> Iterator[PlacedRoute]:
+        """All routes in the order of the file; one without a name is called after its listener and position."""
+        for placed in self.listeners():
+            for position, route in enumerate(placed.listener.routes):
+                name = route.name or f"{placed.name}-route-{position}"
+                yield PlacedRoute(name, (*placed.path, "routes", position), placed, route)
+
+
+class PlacedListener(NamedTuple):
+    """A listener with its name and path in the file."""
+
+    name: str
+    path: Path
+    bind: Bind
+    listener: FileListener
+
+
+class PlacedRoute(NamedTuple):
+    """A route with its name, path and listener."""
+
+    name: str
+    path: Path
+    listener: PlacedListener
+    route: FileRoute
+
+
+def _parts_that_name(part: BaseModel, path: Path) -> Iterator[tuple[Path, NamesBackend]]:
+    """Every part below `part` that may name a top-level backend."""
+    if isinstance(part, NamesBackend):
+        yield path, part
+    for attribute, name in _ways(type(part)):
+        value = getattr(part, attribute)
+        if isinstance(value, BaseModel):
+            yield from _parts_that_name(value, (*path, name))
+        elif isinstance(value, tuple):
+            for index, item in enumerate(value):
+                if isinstance(item, BaseModel):
+                    yield from _parts_that_name(item, (*path, name, index))
+
+
+@cache
+def _ways(model: type[BaseModel]) -> tuple[tuple[str, str], ...]:
+    """Attributes, and their names in the file, below which a part may name a backend: a walk looks at nothing else."""
+    below = (
+        (attribute, field.alias or attribute, model_in(field.annotation))
+        for attribute, field in model.model_fields.items()
+    )
+    return tuple(
+        (attribute, name)
+        for attribute, name, inner in below
+        if inner and (issubclass(inner, NamesBackend) or _ways(inner))
+    )

@@ -1,0 +1,219 @@
+"""A valid standalone file as wire resources: what a controller would make of objects that say the same.
+
+Part of standalone, which checks the file first. It reads no file and no variable: contents of secrets are asked of
+`resolve`. Keys follow from names and ports alone, so that an edit keeps the keys of everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from gatewright.api.lower import to_wire
+from gatewright.api.schema.targets import target
+from gatewright.api.standalone.backends import FileBackend
+from gatewright.api.standalone.file import PlacedListener, PlacedRoute, StandaloneFile, meeting
+from gatewright.api.standalone.secrets import Content, Unreadable
+from gatewright.api.text.places import Path
+from gatewright.api.traffic.basic_authentication import USERS_ENTRY
+from gatewright.wire.v1 import (
+    backend_pb2,
+    bind_pb2,
+    gateway_pb2,
+    listener_pb2,
+    policy_pb2,
+    resource_pb2,
+    route_pb2,
+    secret_pb2,
+)
+
+NAMESPACE: Final = "default"
+GATEWAY: Final = "standalone"
+REVISION: Final = 1
+"""Wire revision of the resources."""
+
+Resolve = Callable[[Content], bytes]
+"""The text of a content. Raises `Unreadable`."""
+
+_GATEWAY_KEY: Final = f"gateway/{NAMESPACE}/{GATEWAY}"
+_GATEWAY_REF: Final = policy_pb2.ObjectRef(kind="Gateway", namespace=NAMESPACE, name=GATEWAY)
+
+
+class Resources:
+    """The resources of one file. When all were made, `problems` is what could not be read, by path, and `places` where
+    in the file the things stand, by resource key; a route's policies have no key of their own."""
+
+    def __init__(self, content: StandaloneFile, resolve: Resolve | None) -> None:
+        """Without `resolve` a secret whose content is not in the file itself is left out: for those who only check."""
+        self.problems: list[tuple[Path, str]] = []
+        self.places: dict[str, Path] = {_GATEWAY_KEY: ()}
+        self._content, self._resolve = content, resolve
+        self._backends: dict[str, backend_pb2.Backend] = {}
+        self._secrets: dict[str, secret_pb2.Secret] = {}
+
+    def made(self) -> list[resource_pb2.Resource]:
+        """All of them, parents first, what others name before these."""
+        for index, backend in enumerate(self._content.backends):
+            self.places[self._backend(backend)] = ("backends", index)
+        routes = []
+        for index, place in enumerate(self._content.routes()):
+            key = f"route/{NAMESPACE}/{place.name}/0"
+            self.places[key] = place.path
+            routes.append(_resource(key, route=self._route(place, f"{index:06}")))
+        policies = [*self._frontend_policies(), *self._listener_policies()]
+        return [
+            *self._places(),
+            *(_resource(key, backend=message) for key, message in self._backends.items()),
+            *(_resource(key, secret=message) for key, message in self._secrets.items()),
+            *policies,
+            *routes,
+        ]
+
+    def _places(self) -> Iterator[resource_pb2.Resource]:
+        yield _resource(_GATEWAY_KEY, gateway=gateway_pb2.Gateway(namespace=NAMESPACE, name=GATEWAY))
+        for index, bind in enumerate(self._content.binds):
+            self.places[_bind_key(bind.port)] = ("binds", index)
+            message = bind_pb2.Bind(gateway=_GATEWAY_KEY, port=bind.port, addresses=bind.addresses)
+            yield _resource(_bind_key(bind.port), bind=message)
+        for placed in self._content.listeners():
+            self.places[_listener_key(placed)] = placed.path
+            yield _resource(_listener_key(placed), listener=_listener(placed))
+
+    def _route(self, place: PlacedRoute, order: str) -> route_pb2.Route:
+        route = place.route
+        references = self._references(f"route/{place.name}", (*place.path, "policies"))
+        return route_pb2.Route(
+            source=policy_pb2.ObjectRef(kind="HTTPRoute", namespace=NAMESPACE, name=place.name),
+            listeners=[_listener_key(place.listener)],
+            hostnames=sorted(meeting(route.hostnames, place.listener.listener.hostname)),  # as a controller does
+            matches=[to_wire.route_match(match) for match in route.matches],
+            backends=[
+                route_pb2.RouteBackend(weight=item.weight, backend=self._backend(item)) for item in route.backends
+            ],
+            policies=[*to_wire.policies(route.policies, references), *to_wire.backend_policies(route.policies)],
+            order=order,
+        )
+
+    def _listener_policies(self) -> Iterator[resource_pb2.Resource]:
+        """Those of a listener, as of a GatewayPolicy of its name whose target it is."""
+        for index, placed in enumerate(self._content.listeners()):
+            traffic = placed.listener.policies
+            if traffic is None:
+                continue
+            references = self._references(f"listener/{placed.name}", (*placed.path, "policies"))
+            for policy in to_wire.policies(traffic, references):
+                policy.source.CopyFrom(policy_pb2.ObjectRef(kind="Listener", namespace=NAMESPACE, name=placed.name))
+                policy.places.add(object=_GATEWAY_REF, section=placed.name)
+                policy.phase = to_wire.PHASES[traffic.phase]
+                policy.order = f"{index:06}"
+                yield self._policy(f"listener:{placed.name}", policy, placed.path)
+
+    def _frontend_policies(self) -> Iterator[resource_pb2.Resource]:
+        frontend = self._content.frontend_policies
+        if frontend is not None and frontend.access_log is not None:
+            policy = to_wire.access_log(frontend.access_log)
+            policy.source.CopyFrom(_GATEWAY_REF)
+            policy.places.add(object=_GATEWAY_REF)
+            yield self._policy(f"gateway:{GATEWAY}", policy, ("frontendPolicies", "accessLog"))
+
+    def _policy(self, name: str, policy: policy_pb2.Policy, path: Path) -> resource_pb2.Resource:
+        """`name` has a colon, which no object's name has: a controller beside the file cannot send a policy of the same
+        key, which would take the place of this one and leave what it guards open."""
+        key = f"policy/{NAMESPACE}/{name}/{policy.WhichOneof('field')}"
+        self.places[key] = path
+        return _resource(key, policy=policy)
+
+    def _references(self, owner: str, path: Path) -> to_wire.References:
+        return to_wire.References(self._backend, partial(self._secret, owner, path))
+
+    def _backend(self, reference: Any) -> str:  # Any: whatever has a host, or a top-level backend's name
+        """The key of the backend that is named, or that a host stands for."""
+        host = reference.host
+        name = reference.name if isinstance(reference, FileBackend) else reference.backend
+        key = f"backend/gatewaybackend/{NAMESPACE}/{name or target(host or '')}"  # a host has a colon, a name has none
+        if host is not None:
+            made = _static(host)
+            if isinstance(reference, FileBackend):
+                made.policies.extend(to_wire.backend_policies(reference.policies))
+            self._backends.setdefault(key, made)
+        return key
+
+    def _secret(self, owner: str, path: Path, field: str, model: Any) -> tuple[str, ...]:  # Any: as field says
+        """The key of the Secret with the contents of one policy. What cannot be read is noted as a problem."""
+        below, contents = _CONTENTS[field](model)
+        entries: dict[str, bytes] = {}
+        for place, name, content in contents:
+            try:
+                found = self._entry(content)
+            except Unreadable as failure:
+                self.problems.append(((*path, *below, *place, failure.form), str(failure)))
+            else:
+                if found is not None:
+                    entries[name] = found
+        key = f"secret/{NAMESPACE}/{owner}/{field}"
+        self.places[key] = (*path, *below)
+        if len(entries) == len(contents):
+            namespace, name = NAMESPACE, owner.partition("/")[2]
+            self._secrets[key] = secret_pb2.Secret(namespace=namespace, name=name, data=entries)
+        return (key,)
+
+    def _entry(self, content: Content | str) -> bytes | None:
+        """None: nobody is here to look. Raises `Unreadable`."""
+        if isinstance(content, str):
+            return content.encode()
+        if content.value is not None:
+            return content.value.encode()
+        return self._resolve(content) if self._resolve is not None else None
+
+
+_Contents = tuple[Path, list[tuple[Path, str, Content | str]]]
+"""Path of the field below `policies`; of each entry the path below it, its name in the Secret, and its text."""
+
+
+def _users(model: Any) -> _Contents:  # Any: the file's form of BasicAuthentication
+    if model.secret_ref is None:
+        return ("basicAuthentication", "users"), [((), USERS_ENTRY, "\n".join(model.users))]
+    return ("basicAuthentication", "secretRef"), [((), USERS_ENTRY, model.secret_ref)]
+
+
+def _keys(model: Any) -> _Contents:  # Any: the file's form of APIKeyAuthentication
+    contents: list[tuple[Path, str, Content | str]] = [
+        ((name,), name, content) for name, content in model.secret_ref.items()
+    ]
+    return ("apiKeyAuthentication", "secretRef"), contents
+
+
+_CONTENTS: Final[dict[str, Callable[[Any], _Contents]]] = {
+    "basic_authentication": _users,
+    "api_key_authentication": _keys,
+}
+"""Policy on the wire to the secrets that its model holds."""
+
+
+def _resource(key: str, **kind: Any) -> resource_pb2.Resource:  # Any: one message of Resource.kind, by field name
+    return resource_pb2.Resource(key=key, revision=REVISION, min_revision=REVISION, **kind)
+
+
+def _bind_key(port: int) -> str:
+    return f"bind/{NAMESPACE}/{GATEWAY}/{port}"
+
+
+def _listener_key(placed: PlacedListener) -> str:
+    return f"listener/{NAMESPACE}/{GATEWAY}/{placed.name}"
+
+
+def _static(host: str) -> backend_pb2.Backend:
+    where = target(host)
+    return backend_pb2.Backend(
+        static=backend_pb2.StaticBackend(host=where.host, port=where.port, unix_path=where.unix_path)
+    )
+
+
+def _listener(placed: PlacedListener) -> listener_pb2.Listener:
+    return listener_pb2.Listener(
+        bind=_bind_key(placed.bind.port),
+        name=placed.name,
+        protocol=listener_pb2.PROTOCOL_HTTP,
+        hostname=placed.listener.hostname or "",
+    )
