@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from controlplane.derive import TransformError
@@ -21,7 +20,7 @@ from controlplane.sources.tree import Change
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.program import Program, ResourceChange
 from controlplane.translate.unfinished import is_unfinished
-from controlplane.turns import Job, Turns
+from controlplane.turns import GIVE_WAY, Job, Turns
 from controlplane.xds import Fleet, View
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 
@@ -83,7 +82,7 @@ class Pipeline:
             self._publish_when_due()
         else:
             # No proxy is let in before `ready`.
-            await self.turns.start(self._publish())
+            await self.turns.start(self._publish(early=True))
             self.ready.set()
         if changes:
             self.changed()
@@ -95,17 +94,26 @@ class Pipeline:
                 yield from self._expect(f"{key.namespace}/{key.name}", model)
         batch = ((key.kind, (key.namespace, key.name), model) for key, model in changes.items())
         with _bugs_logged():
-            yield from self.program.steps(batch)
+            for _ in self.program.steps(batch):
+                if self._translated:
+                    yield from self._resources_leave()
+                yield None
         for key, model in changes.items():
             if model is None:
                 self.objects.pop(key, None)
             else:
                 self.objects[key] = model
+
+    def _resources_leave(self) -> Job:
+        """What a batch changed, to be published when it is due: before the statuses of the batch are computed."""
         translated = self._translated.copy()
         self._translated.clear()
         for start in range(0, len(translated), PIECE):
             self._coalescer.add(translated[start : start + PIECE])
-            yield
+            yield None
+        if self.ready.is_set() and self._coalescer.wait() == 0:
+            yield from self._publish()
+            yield GIVE_WAY
 
     def _expect(self, gateway: str, model: KubeObject | None) -> Job:
         """A Gateway's content is new, so no proxy has it yet; said before its new status is computed."""
@@ -124,16 +132,21 @@ class Pipeline:
             self._timer.cancel()
             self._timer = None
         wait = self._coalescer.wait()
-        if not wait:
-            self.turns.start(self._publish())
-        else:
+        if wait:
             self._timer = asyncio.get_running_loop().call_later(wait, self._publish_when_due)
+        else:
+            self.turns.start(self._publish_and_go_on())
 
-    def _publish(self) -> Job:
-        changes = self._coalescer.take()
-        counts = Counter(gateway for gateway, *_ in changes)
-        for snapshot in (yield from self.snapshots.steps(changes)):
-            self._note(snapshot, counts[snapshot.gateway])
+    def _publish_and_go_on(self) -> Job:
+        yield from self._publish()
+        if self._coalescer.wait() is not None:
+            self._publish_when_due()
+
+    def _publish(self, *, early: bool = False) -> Job:
+        """What is due (`early`: all), one Gateway after the other: none of them waits for the resources of a bigger."""
+        for changes in self._coalescer.take(early=early):
+            for snapshot in (yield from self.snapshots.steps(changes)):
+                self._note(snapshot, len(changes))
         self._settle_generations()
 
     def _note(self, snapshot: Snapshot, count: int) -> None:
@@ -143,11 +156,11 @@ class Pipeline:
         self._answered(snapshot.gateway)
 
     def _settle_generations(self) -> None:
-        for gateway in self._awaiting:
+        for gateway in [each for each in self._awaiting if not self._coalescer.holds(each)]:
             # Also where the new content needed no new state: then the one that proxies have is the right one.
             self._wanted[gateway] = self.snapshots.newest(gateway).sequence
             self._answered(gateway)
-        self._awaiting.clear()
+            self._awaiting.discard(gateway)
 
     # The proxies' answers back in
 

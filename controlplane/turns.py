@@ -1,8 +1,8 @@
 """Jobs that share one event loop with everything else: one after the other, each in slices of a few milliseconds.
 
-Made and called by `pipeline`. A job is a generator that yields wherever others may run. A short one that has nothing
-before it is done when `start` returns, without a turn of the loop. Two jobs are never under way at once, so what a job
-leaves half done between two slices is seen by no other job.
+Made and called by `pipeline`. A job is a generator that yields wherever others may run, and GIVE_WAY where they should.
+A short one that has nothing before it and does not give way is done when `start` returns, without a turn of the loop.
+Two jobs are never under way at once, so what a job leaves half done between two slices is seen by no other job.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from controlplane import collector
 
@@ -21,7 +22,11 @@ TURNS = 4
 """Turns of the loop between two slices. An answer of the gRPC server takes about eight of them; a turn in which nobody
 wants anything costs some 20 us."""
 
-Job = Iterator[None]
+Job = Iterator[bool | None]
+"""Yields None, or GIVE_WAY."""
+
+GIVE_WAY: Final = True
+"""What a job yields when somebody waits for what it just made: its slice ends, however short it was."""
 
 
 async def rest() -> None:
@@ -83,8 +88,8 @@ class Turns:
         """Goes on with the first job until it ends (True) or the slice does."""
         job, future = self._jobs[0]
         try:
-            for _ in job:
-                if self._clock() >= end:
+            for gives_way in job:
+                if gives_way or self._clock() >= end:
                     return False
         except Exception as error:
             # Handed on to whoever waits for the job; asyncio reports it when nobody does.

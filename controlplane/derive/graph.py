@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 from controlplane.derive.collection import Collection, G, GraphError, Index, K, Source, V
@@ -33,22 +34,26 @@ class TransformError(Exception):
 class Graph:
     """Declare sources and derived collections once, then `apply` batches.
 
+    `part_ends` divides the collections: what is declared before it is settled and its subscribers are told before what
+    follows is looked at, so that what somebody waits for can leave first.
+
     Laws: after a batch every derived value equals what its transform answers on the present inputs, as if computed from
     scratch; the order of changes within and between batches does not matter; a transform ran only for keys whose input
     or readings changed; a key is reported to subscribers at most once a batch, and only if its value differs.
     """
 
     def __init__(self) -> None:
-        self._collections: list[Collection[Any, Any]] = []
+        self._parts: list[list[Collection[Any, Any]]] = [[]]
+        self._count = 0
         self._busy = False
 
     def source(self, name: str) -> Source[Any, Any]:
         """A collection filled from outside; annotate the variable with its key and value types."""
-        return self._declare(Source(name, len(self._collections)))
+        return self._declare(Source(name, self._count))
 
     def derive(self, name: str, over: Collection[IK, IV], transform: Transform[IK, IV, K, V]) -> Derived[IK, IV, K, V]:
         """Outputs by key for each entry of `over`. Two entries must never answer the same output key."""
-        return self._declare(Derived(name, len(self._collections), over, transform))
+        return self._declare(Derived(name, self._count, over, transform))
 
     def map(
         self,
@@ -65,12 +70,16 @@ class Graph:
             return {} if output is None else {key: output}
 
         spares = None if spare is None else partial(_at_own_key, spare)
-        return self._declare(Derived(name, len(self._collections), over, outputs, spares))
+        return self._declare(Derived(name, self._count, over, outputs, spares))
 
     def groups(self, name: str, *indexes: Index[G, Any, Any]) -> Groups[G]:
         """The groups of an index, or of several, as a collection of their own, so that something can be computed once
         a group."""
-        return self._declare(Groups(name, len(self._collections), indexes))
+        return self._declare(Groups(name, self._count, indexes))
+
+    def part_ends(self) -> None:
+        """What is declared from now on is settled when the subscribers of all before it have been told."""
+        self._parts.append([])
 
     def apply(self, changes: Iterable[AnyChange] = ()) -> None:
         """Apply a batch of (source, key, value or None) and settle the graph; then tell the subscribers.
@@ -82,14 +91,22 @@ class Graph:
             pass
 
     def steps(self, changes: Iterable[AnyChange] = ()) -> Iterator[None]:
-        """`apply`, a key at a time. Subscribers are told at the end, in one go."""
+        """`apply`, a key at a time. Subscribers are told at the end of each part, in one go."""
         if self._busy:
             raise GraphError("the graph was changed while a batch was in progress")
         self._busy = True
         try:
-            failures = yield from self._settle(changes)
-            for collection in self._collections:
-                collection.deliver()
+            for source, key, value in changes:
+                yield
+                if value is None:
+                    source.remove(key)
+                else:
+                    source.put(key, value)
+            failures: list[tuple[str, Any, Exception]] = []
+            for part in self._parts:
+                if part is not self._parts[0]:
+                    yield  # whoever was told of the part before can do something about it
+                failures += yield from _settled(part)
         finally:
             self._busy = False
         if failures:
@@ -97,27 +114,29 @@ class Graph:
 
     def runs(self) -> dict[str, int]:
         """How often each transform has run, by collection name."""
-        return {each.name: each.runs for each in self._collections if isinstance(each, Derived)}
+        return {each.name: each.runs for each in self._all() if isinstance(each, Derived)}
 
     def dump(self) -> list[dict[str, Any]]:
         """Every collection with its size, readers and runs, in reading order."""
-        return [collection.dump() for collection in self._collections]
+        return [collection.dump() for collection in self._all()]
 
-    def _settle(self, changes: Iterable[AnyChange]) -> Generator[None, None, list[tuple[str, Any, Exception]]]:
-        for source, key, value in changes:
-            yield
-            if value is None:
-                source.remove(key)
-            else:
-                source.put(key, value)
-        failures: list[tuple[str, Any, Exception]] = []
-        for collection in self._collections:
-            failures += [(collection.name, key, error) for key, error in (yield from collection.settle())]
-        return failures
+    def _all(self) -> Iterator[Collection[Any, Any]]:
+        return chain.from_iterable(self._parts)
 
     def _declare(self, collection: C) -> C:
-        self._collections.append(collection)
+        self._parts[-1].append(collection)
+        self._count += 1
         return collection
+
+
+def _settled(part: list[Collection[Any, Any]]) -> Generator[None, None, list[tuple[str, Any, Exception]]]:
+    """Brings the collections of a part up to date and tells their subscribers; the transforms that failed."""
+    failures: list[tuple[str, Any, Exception]] = []
+    for collection in part:
+        failures += [(collection.name, key, error) for key, error in (yield from collection.settle())]
+    for collection in part:
+        collection.deliver()
+    return failures
 
 
 def _at_own_key(answer: Callable[[K, IV], V], key: K, value: IV) -> dict[K, V]:

@@ -1,22 +1,24 @@
-"""When to publish: at once after a quiet moment, otherwise together with what follows.
+"""When to publish the states of each Gateway: at once after a quiet moment, otherwise together with what follows.
 
-The rule: a change that comes after 10 ms without any is published immediately (the leading edge). One that comes sooner
-waits until changes pause for 10 ms, but never longer than 1 s. Of several changes to one resource only the last one is
-published. While something is pending that looks unfinished to the caller, all of it waits for what may complete it, 50
-ms at most. The caller owns the timer; this room only says how long it should run.
+The rule, for each Gateway by itself: a change that comes after 10 ms without any is published immediately (the leading
+edge). One that comes sooner waits until this Gateway's changes pause for 10 ms, but never longer than 50 ms. Of several
+changes to one resource only the last one is published. While something is pending that looks unfinished to the caller,
+all of its Gateway waits for what may complete it, 50 ms at most. No Gateway waits for another. The caller owns the
+timer; this room only says how long it should run.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from controlplane.snapshot.snapshots import Change
 
 QUIET: Final = 0.010
-LONGEST: Final = 1.0
-HOLD: Final = 0.050
+LONGEST: Final = 0.050
+"""Also how long an unfinished change holds its Gateway."""
 
 
 def _never(_change: Change) -> bool:
@@ -24,59 +26,83 @@ def _never(_change: Change) -> bool:
 
 
 class Coalescer:
-    """Changes that wait for publication. `clock` gives monotonic seconds."""
+    """Changes that wait for publication, by Gateway. `clock` gives monotonic seconds; `is_unfinished` tells of a change
+    whether another one is likely to follow that it needs."""
 
-    def __init__(
-        self,
-        clock: Callable[[], float],
-        quiet: float = QUIET,
-        longest: float = LONGEST,
-        is_unfinished: Callable[[Change], bool] = _never,
-    ) -> None:
+    def __init__(self, clock: Callable[[], float], is_unfinished: Callable[[Change], bool] = _never) -> None:
         self._clock = clock
         self._is_unfinished = is_unfinished
-        self._unfinished: set[tuple[str, str, str]] = set()
-        self._held_until = math.inf
-        self._quiet = quiet
-        self._longest = longest
-        self._pending: dict[tuple[str, str, str], bytes | None] = {}
-        self._latest = -math.inf
-        self._due = math.inf
-        self._limit = math.inf
+        self._waiting: dict[str, _Waiting] = {}
+        """Gateways that have pending changes, or had a change within the last QUIET seconds."""
 
     def __len__(self) -> int:
-        return len(self._pending)
+        return sum(len(each.pending) for each in self._waiting.values())
 
     def add(self, changes: Iterable[Change]) -> None:
         """Take changes in. Ask `wait` for the time of publication afterwards; it may have moved."""
-        changes = tuple(changes)
-        if not changes:
-            return
-        now = self._clock()
-        if not self._pending:
-            self._limit = now + self._longest
-        leading = not self._pending and now - self._latest >= self._quiet
-        self._latest = now
-        self._due = now if leading else min(now + self._quiet, self._limit)
-        self._pending.update(((gateway, type_url, name), content) for gateway, type_url, name, content in changes)
-        self._hold(changes, now)
-
-    def _hold(self, changes: Iterable[Change], now: float) -> None:
-        """Wait from the first unfinished change on; more of them do not prolong it."""
-        had_any = bool(self._unfinished)
+        by_gateway: dict[str, list[Change]] = defaultdict(list)
         for change in changes:
-            (self._unfinished.add if self._is_unfinished(change) else self._unfinished.discard)(change[:3])
-        if self._unfinished:
-            self._held_until = self._held_until if had_any else now + HOLD
-            self._due = min(max(self._due, self._held_until), self._limit)
+            by_gateway[change[0]].append(change)
+        now = self._clock()
+        for gateway, own in by_gateway.items():
+            waiting = self._waiting.get(gateway)
+            if waiting is None:
+                waiting = self._waiting[gateway] = _Waiting()
+            waiting.add(own, now, self._is_unfinished)
 
     def wait(self) -> float | None:
-        """Seconds until the pending changes should be published, 0 for now, None when nothing is pending."""
-        return max(0.0, self._due - self._clock()) if self._pending else None
+        """Seconds until something should be published, 0 for now, None when nothing is pending."""
+        due = min((each.due for each in self._waiting.values() if each.pending), default=None)
+        return None if due is None else max(0.0, due - self._clock())
+
+    def holds(self, gateway: str) -> bool:
+        """Whether changes of a Gateway are pending."""
+        waiting = self._waiting.get(gateway)
+        return waiting is not None and bool(waiting.pending)
+
+    def take(self, *, early: bool = False) -> list[tuple[Change, ...]]:
+        """The changes that are due (`early`: all), one batch for each Gateway, for `Snapshots.apply`, the
+        smallest first, so that nobody waits for a big one; of each resource the last change. They are pending no more.
+        """
+        now = self._clock()
+        batches = [each.take() for each in self._waiting.values() if each.pending and (early or each.due <= now)]
+        for gateway in [name for name, each in self._waiting.items() if each.is_over(now)]:
+            del self._waiting[gateway]
+        return sorted(batches, key=len)
+
+
+class _Waiting:
+    """The pending changes of one Gateway by (gateway, type, name), and when they are `due`."""
+
+    def __init__(self) -> None:
+        self.pending: dict[tuple[str, str, str], bytes | None] = {}
+        self.due = math.inf
+        self._unfinished: set[tuple[str, str, str]] = set()
+        self._held_until = math.inf
+        self._latest = -math.inf
+        self._limit = math.inf
+
+    def add(self, changes: Iterable[Change], now: float, is_unfinished: Callable[[Change], bool]) -> None:
+        if not self.pending:
+            self._limit = now + LONGEST
+        leading = not self.pending and now - self._latest >= QUIET
+        self._latest = now
+        self.due = now if leading else min(now + QUIET, self._limit)
+        had_any = bool(self._unfinished)
+        for change in changes:
+            self.pending[change[:3]] = change[3]
+            (self._unfinished.add if is_unfinished(change) else self._unfinished.discard)(change[:3])
+        if self._unfinished:
+            # From the first unfinished change on; more of them do not prolong it.
+            self._held_until = self._held_until if had_any else now + LONGEST
+            self.due = min(max(self.due, self._held_until), self._limit)
 
     def take(self) -> tuple[Change, ...]:
-        """The pending changes, one per resource, for `Snapshots.apply`; afterwards nothing is pending."""
-        taken = tuple((*key, content) for key, content in self._pending.items())
-        self._pending.clear()
+        taken = tuple((*key, content) for key, content in self.pending.items())
+        self.pending.clear()
         self._unfinished.clear()
         return taken
+
+    def is_over(self, now: float) -> bool:
+        """Whether a new one would do the same."""
+        return not self.pending and now - self._latest >= QUIET

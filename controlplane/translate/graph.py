@@ -49,6 +49,9 @@ class Collections:
             backends.endpoint_resources,
         )
 
+        # Whoever waits for a resource need not wait for statuses.
+        graph.part_ends()
+
         of_gateways = GatewayStatuses(graph, inputs, gateways, routes)
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {
             "GatewayClass": of_gateways.of_classes,

@@ -26,10 +26,11 @@ StatusKey = tuple[str, str, str]
 class Program:
     """Objects in, wire resources and statuses out.
 
-    `apply`, `fleet` and `refuse` each run one batch: everything that follows from it is computed before they return,
-    the changed resources are handed to the callbacks once, and statuses can be read. The order of changes does not
-    matter, and an object equal to the one known changes nothing. A transform that raises is a bug: the rest of the
-    batch takes effect and is handed out, then `controlplane.derive.TransformError` is raised.
+    `apply`, `fleet` and `refuse` each run one batch: everything that follows from it is computed before they return.
+    The changed resources are handed to the callbacks once, all of the batch, before any status of it is computed;
+    statuses can be read when the batch has ended. The order of changes does not matter, and an object equal to the one
+    known changes nothing. A transform that raises is a bug: the rest of the batch takes effect and is handed out, then
+    `controlplane.derive.TransformError` is raised.
 
     `steps` is `apply` for batches of any size: a generator that yields often, so that its caller can let others run. A
     batch must have ended before the next one begins; until then every status is that of the state before.
@@ -108,22 +109,27 @@ class Program:
     def _steps(self, changes: Iterable[AnyChange]) -> Iterator[None]:
         failed: TransformError | None = None
         try:
-            yield from self._collections.graph.steps(changes)
+            for _ in self._collections.graph.steps(changes):
+                if self._changed:
+                    yield from self._hand_out()
+                yield
         except TransformError as error:
             failed = error
-        resources = yield from self._resources()
         bodies = yield from self._stamped()
-        # From here on in one go: who reads statuses or is told of resources sees the batch as a whole.
+        # From here on in one go: who reads statuses sees the batch as a whole.
         for place, body in bodies.items():
             if body is None:
                 del self._statuses[place]
             else:
                 self._statuses[place] = body
-        if resources:
-            for callback in self._listeners:
-                callback(resources)
         if failed:
             raise failed
+
+    def _hand_out(self) -> Iterator[None]:
+        """What the graph said of resources, which it says of all at once, to the callbacks."""
+        resources = yield from self._resources()
+        for callback in self._listeners:
+            callback(resources)
 
     def _note_resources(self, changes: Sequence[Change[ResourceKey, bytes]]) -> None:
         self._changed += changes

@@ -262,3 +262,18 @@ async def test_what_all_proxies_refuse_is_said_without_numbers(world: World) -> 
         proxy = fleet.connect(f"default/quickstart/p{number}", GATEWAY, "")
         fleet.refuse(proxy, sequence, "v", Refusals([Refusal(ROUTE, "no")]), complete=True)
     assert pipeline.refusals(fleet.view(GATEWAY)) == {ROUTE: "no"}
+
+
+async def test_resources_leave_before_the_statuses_of_their_batch(world: World) -> None:
+    """What proxies wait for is published when no status of the change is computed yet; then others get turns."""
+    seen: list[tuple[str, str, int]] = []
+    world.pipeline.snapshots.listen(lambda _: seen.append(world.conditions("HTTPRoute", "catalog")["Accepted"]))
+    turns = world.pipeline.turns.slices
+    await asyncio.sleep(0.011)
+    await world.pipeline.take(
+        world.changes("routes.yaml", world.texts["routes.yaml"].replace("value: /catalog", "value: /goods"))
+    )
+    await world.pipeline.flush()
+    assert seen == [("True", "Accepted", 1)]
+    assert world.conditions("HTTPRoute", "catalog")["Accepted"] == ("True", "Accepted", 2)
+    assert world.pipeline.turns.slices - turns >= 2, "the loop had turns between the two"

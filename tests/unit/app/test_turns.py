@@ -94,3 +94,20 @@ async def test_close_leaves_the_rest_undone() -> None:
     await asyncio.sleep(0)
     assert all(future.cancelled() for future in futures)
     assert done == ["a0", "a1"]
+
+
+async def test_a_job_that_gives_way_ends_its_slice() -> None:
+    done: list[str] = []
+
+    def giving() -> turns.Job:
+        done.append("made")
+        yield turns.GIVE_WAY
+        done.append("the rest")
+
+    jobs = turns.Turns(Clock(0.0))
+    future = jobs.start(giving())
+    asyncio.get_running_loop().call_soon(done.append, "somebody else")
+    assert done == ["made"]
+    await future
+    assert done == ["made", "somebody else", "the rest"]
+    assert jobs.slices == 2

@@ -283,6 +283,23 @@ def test_a_step_yields_for_every_key_and_tells_at_the_end() -> None:
     assert yields >= 100 * 3  # put, run, commit
 
 
+def test_subscribers_of_a_part_are_told_before_the_next_part_is_looked_at() -> None:
+    graph = Graph()
+    items: Source[str, int] = graph.source("items")
+    told: list[str] = []
+    ran: list[str] = []
+    doubled = graph.map("doubled", items, lambda _, key, value: ran.append(key) or 2 * value)  # type: ignore[func-returns-value]
+    doubled.subscribe(lambda changes: told.extend(change.key for change in changes))
+    graph.part_ends()
+    shown = graph.map("shown", doubled, lambda _, key, value: f"{value} after {told}")
+    graph.apply([(items, "a", 1), (items, "b", 2)])
+    assert shown.items() == [("a", "2 after ['a', 'b']"), ("b", "4 after ['a', 'b']")]
+    assert [row["name"] for row in graph.dump()] == ["items", "doubled", "shown"]
+    steps = graph.steps([(items, "a", 5)])
+    seen = [list(told) for _ in steps]
+    assert ["a", "b", "a"] in seen, "there is a yield between the parts, for whoever was told"
+
+
 def test_a_batch_within_a_batch_is_an_error() -> None:
     shop = Shop()
     steps = shop.graph.steps([(shop.items, "a", ("tea", 5))])

@@ -1,6 +1,8 @@
-"""When changes are published: the leading edge at once, bursts together, never later than a second."""
+"""When changes are published: the leading edge at once, bursts together, after 50 ms at most; each Gateway alone."""
 
 from __future__ import annotations
+
+import itertools
 
 import pytest
 
@@ -15,8 +17,18 @@ class Clock:
         return self.now
 
 
-def change(name: str, content: bytes | None = b"") -> Change:
-    return ("shop/web", RESOURCE_TYPE, name, content)
+def change(name: str, content: bytes | None = b"", gateway: str = "shop/web") -> Change:
+    return (gateway, RESOURCE_TYPE, name, content)
+
+
+def taken(coalescer: Coalescer) -> tuple[Change, ...]:
+    """What is due of the one Gateway that there is."""
+    (batch,) = coalescer.take()
+    return batch
+
+
+def names(coalescer: Coalescer) -> list[str]:
+    return [name for _, _, name, _ in taken(coalescer)]
 
 
 @pytest.fixture
@@ -27,14 +39,14 @@ def clock() -> Clock:
 def test_nothing_pending(clock: Clock) -> None:
     coalescer = Coalescer(clock)
     coalescer.add([])
-    assert (coalescer.wait(), coalescer.take(), len(coalescer)) == (None, (), 0)
+    assert (coalescer.wait(), coalescer.take(), len(coalescer)) == (None, [], 0)
 
 
 def test_first_change_after_quiet_is_published_at_once(clock: Clock) -> None:
     coalescer = Coalescer(clock)
     coalescer.add([change("a")])
     assert coalescer.wait() == 0.0
-    assert coalescer.take() == (change("a"),)
+    assert coalescer.take() == [(change("a"),)]
     assert coalescer.wait() is None
 
 
@@ -50,7 +62,7 @@ def test_what_follows_soon_waits_for_a_pause(clock: Clock) -> None:
     assert coalescer.wait() == pytest.approx(0.010)
     clock.now += 0.010
     assert coalescer.wait() == pytest.approx(0.0)
-    assert [name for _, _, name, _ in coalescer.take()] == ["b", "c"]
+    assert names(coalescer) == ["b", "c"]
 
 
 def test_pause_makes_the_next_change_leading(clock: Clock) -> None:
@@ -62,23 +74,77 @@ def test_pause_makes_the_next_change_leading(clock: Clock) -> None:
     assert coalescer.wait() == 0.0
 
 
-def test_unending_changes_are_published_after_a_second(clock: Clock) -> None:
+def test_unending_changes_are_published_after_fifty_milliseconds(clock: Clock) -> None:
     coalescer = Coalescer(clock)
     coalescer.add([change("a")])
     coalescer.take()
     clock.now += 0.005
     started = clock.now
     coalescer.add([change("b0")])
-    for number in range(1, 1000):
+    for number in range(1, 100):
         clock.now += 0.005
         coalescer.add([change(f"b{number}")])
         if coalescer.wait() == 0.0:
             break
-    assert clock.now - started == pytest.approx(1.0, abs=0.006)
+    assert clock.now - started == pytest.approx(0.050, abs=0.006)
+
+
+def test_a_gateway_that_never_rests_delays_no_other(clock: Clock) -> None:
+    """One changes every 5 ms; another one's changes are published in the moment that they come."""
+    coalescer = Coalescer(clock)
+    published: list[tuple[float, set[str]]] = []
+    for number in range(200):
+        coalescer.add([change("a", b"%d" % number)])
+        if number % 20 == 7:
+            coalescer.add([change("z", b"%d" % number, "shop/other")])
+            assert coalescer.wait() == 0.0
+        if coalescer.wait() == 0.0:
+            published.append((clock.now, {batch[0][0] for batch in coalescer.take()}))
+        clock.now += 0.005
+    others = [moment for moment, gateways in published if "shop/other" in gateways]
+    assert others == [pytest.approx(100.0 + number * 0.005) for number in range(7, 200, 20)]
+    own = [moment for moment, gateways in published if "shop/web" in gateways]
+    assert all(0.045 < second - first < 0.066 for first, second in itertools.pairwise(own[1:]))
+
+
+def test_what_is_not_due_stays(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    coalescer.add([change("a")])
+    coalescer.take()
+    clock.now += 0.001
+    coalescer.add([change("b"), change("z", gateway="shop/other")])
+    assert coalescer.take() == [(change("z", gateway="shop/other"),)]
+    assert (coalescer.holds("shop/web"), coalescer.holds("shop/other"), coalescer.holds("shop/none")) == (
+        True,
+        False,
+        False,
+    )
+    assert coalescer.wait() == pytest.approx(0.010)
+    assert coalescer.take(early=True) == [(change("b"),)]
+    assert (coalescer.wait(), len(coalescer)) == (None, 0)
+
+
+def test_the_smallest_batch_is_first(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    coalescer.add([change(f"a{number}") for number in range(3)])
+    coalescer.add([change("z", gateway="shop/other")])
+    assert [len(batch) for batch in coalescer.take()] == [1, 3]
+
+
+def test_a_gateway_that_is_at_rest_is_forgotten(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    for number in range(100):
+        coalescer.add([change("a", gateway=f"shop/{number}")])
+    coalescer.take()
+    assert len(coalescer._waiting) == 100
+    clock.now += 0.010
+    coalescer.add([change("a")])
+    coalescer.take()
+    assert len(coalescer._waiting) == 1
 
 
 def test_leading_edge_not_yet_taken_joins_the_burst(clock: Clock) -> None:
-    """A caller that was late to publish gets one batch, still bounded by the second."""
+    """A caller that was late to publish gets one batch, still bounded."""
     coalescer = Coalescer(clock)
     coalescer.add([change("a")])
     clock.now += 0.003
@@ -92,7 +158,8 @@ def test_last_content_of_a_resource_wins(clock: Clock) -> None:
     coalescer = Coalescer(clock)
     coalescer.add([change("a", b"1"), change("b", b"1"), change("a", b"2")])
     coalescer.add([change("b", None)])
-    assert coalescer.take() == (change("a", b"2"), change("b", None))
+    clock.now += 0.010
+    assert coalescer.take() == [(change("a", b"2"), change("b", None))]
 
 
 def unfinished(change: Change) -> bool:
@@ -107,7 +174,7 @@ def test_what_is_unfinished_waits_for_what_completes_it(clock: Clock) -> None:
     coalescer.add([change("backend"), change("route", b"whole")])
     assert coalescer.wait() == pytest.approx(0.010)  # as any change that follows soon
     clock.now += 0.010
-    assert {name: content for _, _, name, content in coalescer.take()} == {"route": b"whole", "backend": b""}
+    assert {name: content for _, _, name, content in taken(coalescer)} == {"route": b"whole", "backend": b""}
 
 
 def test_what_stays_unfinished_is_published_in_the_end_and_holds_the_next_anew(clock: Clock) -> None:
@@ -117,9 +184,9 @@ def test_what_stays_unfinished_is_published_in_the_end_and_holds_the_next_anew(c
         clock.now += 0.011
         coalescer.add([change(name, b"unfinished")])
     assert coalescer.wait() == pytest.approx(0.050 - 0.033)
-    clock.now += 0.017
+    clock.now += 0.0171
     assert coalescer.wait() == pytest.approx(0.0, abs=1e-6)
-    assert len(coalescer.take()) == 4
+    assert len(taken(coalescer)) == 4
     clock.now += 1
     coalescer.add([change("e")])
     assert coalescer.wait() == 0.0

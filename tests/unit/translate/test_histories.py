@@ -217,14 +217,14 @@ def test_any_history_ends_where_a_fresh_start_ends(steps: list[tuple[str, Any]],
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.sampled_from(VARIANTS + REMOVALS[::2]), max_size=8), max_size=8))
-def test_in_slices_nothing_is_seen_before_the_end_and_the_end_is_the_same(batches: list[list[Edit]]) -> None:
+def test_in_slices_resources_come_as_a_whole_then_statuses_and_the_end_is_the_same(batches: list[list[Edit]]) -> None:
     sliced, whole = World(), World()
     for batch in [START, *batches]:
         whole.program.apply(batch)
         statuses, resources = dict(sliced.program.statuses()), dict(sliced.resources)
         for _ in sliced.program.steps(batch):
             assert sliced.program.statuses() == statuses
-            assert sliced.resources == resources
+            assert sliced.resources in (resources, whole.resources)
         assert sliced.program.statuses() == whole.program.statuses()
         assert sliced.resources == whole.resources
     assert sliced.batches == whole.batches
