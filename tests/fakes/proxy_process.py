@@ -96,8 +96,19 @@ class Proxy:
             await until(is_clean, lambda: f"the workers hold what nobody uses: {found}")
 
     async def _usage(self) -> dict[int, dict[str, int]]:
-        rows = [await self.dump(f"?worker={index}") for index in range(len(await self.workers()))]
+        rows = [await self._dump_of_worker(index) for index in range(len(await self.workers()))]
         return {row["pid"]: row["usage"] for row in rows}
+
+    async def _dump_of_worker(self, index: int) -> dict[str, Any]:
+        """Asked again until it answers: one that starts on a busy machine may be late for the page's own patience."""
+        page = await self.page("admin")
+
+        async def answer() -> str | None:
+            status, body = await get(page, f"/config_dump?worker={index}")
+            return body if status == 200 else None
+
+        found: dict[str, Any] = json.loads(await until(answer, f"worker {index} answers"))
+        return found
 
     async def dump(self, query: str = "") -> dict[str, Any]:
         status, body = await get(await self.page("admin"), f"/config_dump{query}")

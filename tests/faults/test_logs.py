@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.faults import page
 from tests.faults.page import fault
 from tests.faults.world import Client, clients, governed, has_route, is_programmed, load, more, route, served, until
+from tests.harness.saved import save
 
 DROPPED = "gatewright_access_log_dropped_total"
 
@@ -106,9 +107,9 @@ async def test_a_process_log_that_nobody_reads(tmp_path: Path) -> None:
             good = world.file.read_text()
             # 1 MiB of complaints wait, what comes after them is lost.
             for number in range(2):
-                world.file.write_text(good + _nonsense(number))
+                save(world.file, good + _nonsense(number))
                 await more(traffic, 30)
-            world.file.write_text(good.replace("all-", "every-"))
+            save(world.file, good.replace("all-", "every-"))
             await until(lambda: has_route(world.proxy, "every-"), "the file applies")
             assert traffic.is_clean(), traffic
             text = await _empty(err, lambda: False, lambda read: page.said("lines of this log were lost", read))

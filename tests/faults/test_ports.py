@@ -28,6 +28,7 @@ from tests.faults.world import (
     upstream,
 )
 from tests.harness.ports import reserve
+from tests.harness.saved import save
 
 GIVEN: dict[str, Any] = {"ports": "--port-offset=0", "workers": 1}
 """Here ports are the subject: listeners are where the configuration says."""
@@ -41,14 +42,14 @@ async def test_listeners_get_their_ports_when_they_are_free(tmp_path: Path) -> N
     with ExitStack() as at_start, held_port(later) as _:
         at_start.enter_context(held_port(taken))
         async with upstream() as server:
-            file.write_text(configuration(port, server.port, more=(taken,)))
+            save(file, configuration(port, server.port, more=(taken,)))
             async with proxy(tmp_path, "-f", str(file), port=port, **GIVEN) as made, _loaded(made) as traffic:
                 await made.agent.says("bind failed: 127.0.0.1")
                 (why,) = (await made.dump())["failed"].values()
                 assert f"127.0.0.1:{taken} is in use" in why
                 at_start.close()
                 await until(lambda: _answers(taken), made.agent.log)
-                file.write_text(configuration(port, server.port, more=(taken, later)))
+                save(file, configuration(port, server.port, more=(taken, later)))
                 await until(lambda: f"127.0.0.1:{later} is in use" in made.agent.log(), made.agent.log)
                 await more(traffic)
                 assert page.count("bind failed: 127.0.0.1", made.agent.log()) == 2
@@ -77,7 +78,7 @@ async def test_a_taken_port_is_a_condition_until_it_is_free(tmp_path: Path) -> N
         taken, file = reserve(), objects / "gateway.yaml"
         with held_port(taken):
             listener = f"listeners: [{{name: more, protocol: HTTP, port: {taken}}}, "
-            file.write_text(file.read_text().replace("listeners: [", listener))
+            save(file, file.read_text().replace("listeners: [", listener))
             await until(lambda: _is_said_of(world.controller, taken), world.proxy.agent.log)
         await until(lambda: is_programmed(world.controller), world.proxy.agent.log)
         assert await get(taken) == (200, "ok")
@@ -93,7 +94,7 @@ async def _is_said_of(control: Controller, port: int) -> bool:
 async def test_a_taken_page_ends_the_start_and_names_the_holder(tmp_path: Path) -> None:
     taken = reserve()
     file = tmp_path / "proxy.yaml"
-    file.write_text(configuration(PORT, 9))
+    save(file, configuration(PORT, 9))
     with held_port(taken):
         pages = {"admin": 0, "stats": 0, "readiness": taken}
         async with proxy(tmp_path, "-f", str(file), pages=pages) as made:

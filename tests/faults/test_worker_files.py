@@ -25,6 +25,7 @@ from tests.faults.world import (
     until,
 )
 from tests.harness.processes import cpu_seconds
+from tests.harness.saved import save
 
 CROWD = 60
 IDLE = 8
@@ -56,7 +57,7 @@ async def test_a_worker_without_descriptors_serves_whom_it_has(tmp_path: Path) -
                 await asyncio.sleep(1.0)
                 assert cpu_seconds(pid) - before < 0.5
                 # A new listener still gets its sockets.
-                world.file.write_text(configuration(PORT, world.upstream.port, more=(ADDED,)))
+                save(world.file, configuration(PORT, world.upstream.port, more=(ADDED,)))
                 await until(lambda: agent.log().count("bind opened") == 2, agent.log)
                 await until(lambda: traffic.failures, "the crowd keeps somebody out")
                 world.upstream.release.set()

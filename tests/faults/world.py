@@ -238,7 +238,7 @@ async def is_programmed(control: Controller) -> bool:
 
 async def has_route(asked: Proxy, piece: str) -> bool:
     """Whether the proxy runs a route with this in its key."""
-    return any(piece in key for key in (await asked.dump())["resources"]["route"])
+    return any(piece in key for key in (await asked.dump())["resources"].get("route", ()))
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A pytest plugin of lanes: writes the counts of a run to $GATEWRIGHT_LANE_REPORT, for one closing line of all."""
+"""A pytest plugin of lanes: writes the counts of a run, and which tests failed, to $GATEWRIGHT_LANE_REPORT."""
 
 from __future__ import annotations
 
@@ -12,4 +12,6 @@ CATEGORIES = ("failed", "passed", "skipped", "xfailed", "xpassed", "error")
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     counts = {name: len(terminalreporter.stats.get(name, ())) for name in CATEGORIES}
-    Path(os.environ["GATEWRIGHT_LANE_REPORT"]).write_text(json.dumps(counts))
+    bad = [report.nodeid for name in ("failed", "error") for report in terminalreporter.stats.get(name, ())]
+    report = {"counts": counts, "bad": list(dict.fromkeys(bad))}
+    Path(os.environ["GATEWRIGHT_LANE_REPORT"]).write_text(json.dumps(report))

@@ -65,6 +65,35 @@ def test_one_line_closes_all_lanes() -> None:
     assert lanes.closing_line([outcome()], 1.0).startswith("no tests ran in ")
 
 
+def failing(*bad: str, code: int = lanes.TESTS_FAILED) -> Outcome:
+    found = outcome(code=code, passed=5, failed=len(bad))
+    found.bad = list(bad)
+    return found
+
+
+def test_a_few_tests_that_fail_are_asked_once_more(capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[str] = []
+    found = [failing("a::one", "a::two"), failing(), failing("b::three")]
+    passed = lanes.ask_again(found, lambda test: asked.append(test) is None and test != "b::three")
+    assert passed == ["a::one", "a::two"]
+    assert asked == ["a::one", "a::two", "b::three"]
+    assert [(each.code, +each.counts) for each in found[::2]] == [(0, {"passed": 7}), (1, {"passed": 5, "failed": 1})]
+    assert "unsteady: a::two failed beside other tests, and passed by itself" in capsys.readouterr().out
+
+
+def test_many_failures_are_no_accident() -> None:
+    found = [failing(*"abc"), failing(*"de")]
+    assert lanes.ask_again(found, lambda _: True) == []
+    assert [each.code for each in found] == [lanes.TESTS_FAILED] * 2
+
+
+def test_a_run_that_broke_off_stays_broken() -> None:
+    """pytest's other exit codes: interrupted, an error of its own, bad usage."""
+    found = [failing("a::one", code=2)]
+    assert lanes.ask_again(found, lambda _: True) == ["a::one"]
+    assert found[0].code == 2
+
+
 @pytest.mark.parametrize(
     ("found", "is_ci", "code"),
     [
