@@ -244,6 +244,26 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._given = self._gone = 1  # bytes; the first is written by whoever puts, the second by the thread",
     ): "only the difference of the two is ever looked at",
     (
+        "controlplane/cli/lines.py",
+        "self._given = self._gone = 0  # bytes; the first is written by whoever puts, the second by the thread",
+        "self._given = self._gone = 1  # bytes; the first is written by whoever puts, the second by the thread",
+    ): "only the difference of the two is ever looked at",
+    (
+        "controlplane/xds/fleet.py",
+        "break",
+        "continue",
+    ): "when all that are wanted are found, each proxy that is left is passed over without a look",
+    (
+        "dataplane/proxy/replay.py",
+        "self, limit: int, room: Room, expected: int = -1, waits: Waits | None = None, retried: bool = True",
+        "self, limit: int, room: Room, expected: int = -2, waits: Waits | None = None, retried: bool = True",
+    ): "no limit is below any negative number",
+    (
+        "dataplane/proxy/replay.py",
+        "if len(self.pieces) > 1:",
+        "if (len(self.pieces) >= 1):",
+    ): "a single piece joined is itself",
+    (
         "gatewright/cel/plan.py",
         "node.col_offset = node.end_col_offset = 0",
         "node.col_offset = node.end_col_offset = 1",

@@ -14,13 +14,20 @@ from typing import Any, cast
 
 from controlplane.app import App
 from controlplane.cli import children, demo, fleet
-from controlplane.cli.household import GRACE, LONGEST_PAUSE, SHORTEST_PAUSE, STEADY_SECONDS, Household
+from controlplane.cli.household import Household
 from tests.fakes.memory_agent import descriptors
 from tests.fakes.memory_children import MemoryChildren
 from tests.fakes.moved_loop import moved
 from tests.unit.cli.test_up_plan import endpoints, gateway
 
 PLAN = fleet.Plan(2, 0, 3, Path("/run/xds.sock"))
+
+GRACE = 4.0
+"""Seconds from SIGTERM to SIGKILL."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds before a proxy that ended is started again."""
+STEADY_SECONDS = 30.0
+"""A proxy that ran longer than this is started again after the shortest pause."""
 
 
 class Folder:
@@ -101,6 +108,10 @@ async def test_a_proxy_that_ends_comes_back_after_pauses_that_grow_and_are_forgo
             assert home.household.ended("proxy-1") is None
             pause = min(2 * pause, LONGEST_PAUSE)
         assert pause == LONGEST_PAUSE
+        await asyncio.sleep(STEADY_SECONDS - 1)
+        home.children.newest("proxy-1").end(1)
+        await asyncio.sleep(LONGEST_PAUSE - 0.1)
+        assert home.household.ended("proxy-1") == 1
         await asyncio.sleep(STEADY_SECONDS + 1)
         home.children.newest("proxy-1").end(-9)
         await asyncio.sleep(SHORTEST_PAUSE + 0.1)
