@@ -249,6 +249,26 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._given = self._gone = 1  # bytes; the first is written by whoever puts, the second by the thread",
     ): "only the difference of the two is ever looked at",
     (
+        "controlplane/cli/household.py",
+        "started: float = 0.0",
+        "started: float = 1.0",
+    ): "set when its child is started, before anybody looks",
+    (
+        "controlplane/cli/household.py",
+        "due: float = 0.0",
+        "due: float = 1.0",
+    ): "the loop's clock is past either",
+    (
+        "controlplane/cli/up.py",
+        "if time.monotonic() > end:",
+        "if (time.monotonic() >= end):",
+    ): "which of two moments a nanosecond apart is the last",
+    (
+        "controlplane/translate/policy_status.py",
+        "_RANKS: Final = {False: 0, None: 1, True: 2}",
+        "_RANKS: Final = {False: 0, None: 1, True: 3}",
+    ): "ranks are only compared, and the order is the same",
+    (
         "controlplane/xds/fleet.py",
         "break",
         "continue",
