@@ -264,6 +264,16 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "if (time.monotonic() >= end):",
     ): "which of two moments a nanosecond apart is the last",
     (
+        "controlplane/sources/directory.py",
+        "self._slice_end = 0.0",
+        "self._slice_end = 1.0",
+    ): "set when the work begins, before anybody looks",
+    (
+        "controlplane/cli/children.py",
+        "CHUNK = 65536",
+        "CHUNK = 131072",
+    ): "however much is read at once, whole lines are written",
+    (
         "controlplane/translate/policy_status.py",
         "_RANKS: Final = {False: 0, None: 1, True: 2}",
         "_RANKS: Final = {False: 0, None: 1, True: 3}",

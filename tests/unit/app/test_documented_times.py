@@ -44,8 +44,6 @@ CHANGE, OPERATIONS = "life-of-a-change.md", "operations.md"
         ),
     ],
 )
-def test_what_a_page_promises(
-    page: str, sentence: str, values: tuple[float, ...], promised: tuple[float, ...]
-) -> None:
+def test_what_a_page_promises(page: str, sentence: str, values: tuple[float, ...], promised: tuple[float, ...]) -> None:
     assert sentence in " ".join((PAGES / page).read_text().split())
     assert values == promised

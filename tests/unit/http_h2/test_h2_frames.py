@@ -562,9 +562,9 @@ def test_extended_connect() -> None:
     [
         (b"abc", b"\0\0\3\1\5\0\0\0\7abc"),
         (b"abcd", b"\0\0\4\1\5\0\0\0\7abcd"),
-        (b"abcde", b"\0\0\4\1\1\0\0\0\7abcd" b"\0\0\1\x09\4\0\0\0\7e"),
-        (b"abcdefgh", b"\0\0\4\1\1\0\0\0\7abcd" b"\0\0\4\x09\4\0\0\0\7efgh"),
-        (b"abcdefghi", b"\0\0\4\1\1\0\0\0\7abcd" b"\0\0\4\x09\0\0\0\0\7efgh" b"\0\0\1\x09\4\0\0\0\7i"),
+        (b"abcde", b"\0\0\4\1\1\0\0\0\7abcd\0\0\1\x09\4\0\0\0\7e"),
+        (b"abcdefgh", b"\0\0\4\1\1\0\0\0\7abcd\0\0\4\x09\4\0\0\0\7efgh"),
+        (b"abcdefghi", b"\0\0\4\1\1\0\0\0\7abcd\0\0\4\x09\0\0\0\0\7efgh\0\0\1\x09\4\0\0\0\7i"),
     ],
 )
 def test_a_block_in_frames_of_four_octets(block: bytes, sent: bytes) -> None:

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import NoReturn
 
 import grpc
@@ -22,6 +23,7 @@ from controlplane.xds.permits import Permits
 from controlplane.xds.session import House, Session
 from controlplane.xds.stream import Stream
 from gatewright.wire.external import discovery_pb2, node_pb2
+from tests.fakes.moved_loop import moved
 from tests.harness.waiting import until
 
 Request = discovery_pb2.DeltaDiscoveryRequest
@@ -402,6 +404,28 @@ async def test_a_server_that_stops_ends_its_calls_and_takes_no_more() -> None:
         assert first.ended == second.ended == (UNAVAILABLE, "the control plane is shutting down")
         assert (fleet.view(GATEWAY).connected, made._sessions) == (0, {})
         await made.stop()
+
+
+@moved
+async def test_a_server_looks_for_slow_proxies_twice_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(monotonic=asyncio.get_running_loop().time)
+    monkeypatch.setattr(session, "time", clock)
+    monkeypatch.setattr(server, "time", clock)
+    async with serving() as (made, fleet):
+        call = Call()
+        call.gate.clear()
+        for type_url in (RESOURCE_TYPE, ENDPOINT_TYPE):
+            call.say(type_url, node={"id": f"{GATEWAY}/one"})
+        task = asyncio.create_task(made._delta(None, call))
+        await asyncio.sleep(30.25)
+        assert fleet.view(GATEWAY).connected == 1
+        await asyncio.sleep(0.5)
+        assert fleet.view(GATEWAY).connected == 0
+        call.gate.set()
+        with pytest.raises(Aborted):
+            await task
+        assert call.ended == (UNAVAILABLE, "this proxy took nothing that was sent to it for too long")
+    assert made._checking is not None and made._checking.cancelled()
 
 
 def test_what_a_server_promises_by_itself() -> None:
