@@ -269,6 +269,11 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._slice_end = 1.0",
     ): "set when the work begins, before anybody looks",
     (
+        "controlplane/sources/tree.py",
+        "with_problems: int = 0",
+        "with_problems: int = 1",
+    ): "it spares a look at the pieces of a file; one that is looked at in vain has no problems to show",
+    (
         "controlplane/cli/children.py",
         "CHUNK = 65536",
         "CHUNK = 131072",
