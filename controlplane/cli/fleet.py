@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane.cli import children
+from gatewright.api.decode.documents import DEFAULT_NAMESPACE
 from gatewright.api.objects.gateway import Gateway
 
 HOST = "127.0.0.1"
 OFFSET_OF_NEXT_PROXY = 1000
 OFFSET_OF_NEXT_GATEWAY = 100  # of the pages alone: the listeners' ports are the user's
+_DEFAULT = f"{DEFAULT_NAMESPACE}/"
+"""Left out of labels: few people name another namespace on their own machine."""
 PAGES = {"admin": 15000, "stats": 15020, "readiness": 15021}
 
 
@@ -55,7 +58,7 @@ def wanted(gateways: Sequence[Gateway], plan: Plan, places: dict[str, int]) -> l
             offset = plan.port_offset + number * OFFSET_OF_NEXT_PROXY
             pages = {page: port + offset + place * OFFSET_OF_NEXT_GATEWAY for page, port in PAGES.items()}
             instance = f"proxy-{number + 1}"
-            label = instance if place == 0 else f"{gateway.metadata.name}/{instance}"
+            label = instance if place == 0 else f"{name.removeprefix(_DEFAULT)}/{instance}"
             found.append(Proxy(name, instance, label, offset, pages))
     return found
 

@@ -118,7 +118,7 @@ class Household:
 
     async def _reconcile_demos(self) -> None:
         servers, complaints = summary.demos(self._app.pipeline.objects.values())
-        for complaint in complaints:
+        for complaint in dict.fromkeys(complaints):
             if complaint not in self._complaints:
                 self.say(f"warning: {complaint}")
         self._complaints = complaints
@@ -145,7 +145,6 @@ class Household:
 
         `hurry` set: at once.
         """
-        self._app.pipeline.changed = lambda: None
         if self._demo_watch is not None:
             self._demo_watch.cancel()
         slots, self._slots = list(self._slots.values()), {}

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from controlplane.cli import exits
-from gatewright.api.lint import lint
+from gatewright.api.lint.lint import lint
 
 STANDARD_INPUT = "-"
 NAME_OF_INPUT = "<standard input>"

@@ -147,7 +147,7 @@ class Session:
             if reader.done():
                 reader.result()  # raises what went wrong
             if self._waits_since != math.inf and not self.stream.is_asked:
-                self._end_permit()  # the question is answered
+                self._end_permit()  # what was written is taken, a question is answered
             size = self.stream.prepare(self._snapshots.newest(self.gateway))
             self._report()
             if size is None and reader.done() and self.stream.wait() is None:
@@ -173,8 +173,6 @@ class Session:
         self._waits_since = time.monotonic()
         await call.write(response)
         self._slow = time.monotonic() - self._waits_since > PATIENCE
-        if not self.stream.is_asked:
-            self._end_permit()
 
     def _end_permit(self) -> None:
         self._waits_since = math.inf

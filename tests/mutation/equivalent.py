@@ -244,6 +244,66 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._given = self._gone = 1  # bytes; the first is written by whoever puts, the second by the thread",
     ): "only the difference of the two is ever looked at",
     (
+        "controlplane/cli/lines.py",
+        "self._given = self._gone = 0  # bytes; the first is written by whoever puts, the second by the thread",
+        "self._given = self._gone = 1  # bytes; the first is written by whoever puts, the second by the thread",
+    ): "only the difference of the two is ever looked at",
+    (
+        "controlplane/cli/household.py",
+        "started: float = 0.0",
+        "started: float = 1.0",
+    ): "set when its child is started, before anybody looks",
+    (
+        "controlplane/cli/household.py",
+        "due: float = 0.0",
+        "due: float = 1.0",
+    ): "the loop's clock is past either",
+    (
+        "controlplane/cli/up.py",
+        "if time.monotonic() > end:",
+        "if (time.monotonic() >= end):",
+    ): "which of two moments a nanosecond apart is the last",
+    (
+        "controlplane/sources/directory.py",
+        "self._slice_end = 0.0",
+        "self._slice_end = 1.0",
+    ): "set when the work begins, before anybody looks",
+    (
+        "controlplane/sources/tree.py",
+        "with_problems: int = 0",
+        "with_problems: int = 1",
+    ): "it spares a look at the pieces of a file; one that is looked at in vain has no problems to show",
+    (
+        "controlplane/cli/children.py",
+        "CHUNK = 65536",
+        "CHUNK = 131072",
+    ): "however much is read at once, whole lines are written",
+    (
+        "controlplane/translate/policy_status.py",
+        "_RANKS: Final = {False: 0, None: 1, True: 2}",
+        "_RANKS: Final = {False: 0, None: 1, True: 3}",
+    ): "ranks are only compared, and the order is the same",
+    (
+        "controlplane/xds/fleet.py",
+        "break",
+        "continue",
+    ): "when all that are wanted are found, each proxy that is left is passed over without a look",
+    (
+        "dataplane/proxy/request_body.py",
+        "x.body = Body(x.context.make_future, x.pace, None if length < 0 else length)",
+        "x.body = Body(x.context.make_future, x.pace, None if (length <= 0) else length)",
+    ): "an announced length is only compared with limits, and 0 is above none",
+    (
+        "dataplane/proxy/replay.py",
+        "self, limit: int, room: Room, expected: int = -1, waits: Waits | None = None, retried: bool = True",
+        "self, limit: int, room: Room, expected: int = -2, waits: Waits | None = None, retried: bool = True",
+    ): "no limit is below any negative number",
+    (
+        "dataplane/proxy/replay.py",
+        "if len(self.pieces) > 1:",
+        "if (len(self.pieces) >= 1):",
+    ): "a single piece joined is itself",
+    (
         "gatewright/cel/plan.py",
         "node.col_offset = node.end_col_offset = 0",
         "node.col_offset = node.end_col_offset = 1",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gatewright.api.lint import lint
-from gatewright.api.lint.lint import Document
+from gatewright.api.lint.lint import Document, lint
 from tests.outside.dialects import page
 from tests.outside.dialects.case import SERVES, Row
 from tests.outside.dialects.rows import ROWS

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.api.lint import lint
-from gatewright.api.lint.lint import Document
+from gatewright.api.lint.lint import Document, lint
 from tests.outside.mistakes import MISTAKES, Mistake
 
 

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from gatewright.api.schema import names
 from gatewright.api.schema.model import model_in
-from gatewright.api.standalone import standalone
 from gatewright.api.standalone.file import StandaloneFile
+from gatewright.api.standalone.standalone import standalone
 from gatewright.api.text import yaml_text
 from gatewright.api.text.nulls import without_nulls
 
@@ -85,5 +85,5 @@ def owner_in_the_file(model: type[BaseModel], attribute: str) -> str:
         for each in model.__mro__
         if each.__module__ != "gatewright.api.standalone.form" and attribute in inspect.get_annotations(each)
     )
-    is_ours = owner.__module__.startswith("gatewright.api.standalone.")
+    is_ours = owner.__module__.startswith("gatewright.api.standalone.standalone.")
     return owner.__name__ if is_ours else ""

@@ -100,8 +100,7 @@ def _content(connection: Connection, event: events.Content) -> None:
             carrier.is_new = False
             x = carrier.exchange
             if event.end and event.data and carrier.has_content and x is not None:
-                carrier.is_paused = True  # it is acknowledged when it is taken: so its memory is bounded by windows
-                carrier.owed = len(event.data)
+                carrier.owed = len(event.data)  # acknowledged when it is taken: so its memory is bounded by windows
                 x.downstream_whole(event.data)
                 return
         carrier.receive(event.data, event.end)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from gatewright.api.checks.parts import parts
-from gatewright.api.lint import reach
+from gatewright.api.lint.lint import reach
 from gatewright.api.objects import grants
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.gateway_policy import GatewayPolicy, TargetReference

@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 
 from gatewright.api.advice.advice import advice, warnings
 from gatewright.api.decode.documents import Decoded, decode_document, split_documents
-from gatewright.api.lint import links, sections
 from gatewright.api.lint.dropped_guards import dropped_guards
 from gatewright.api.lint.left_out import left_out
+from gatewright.api.lint.lint import links, sections
 from gatewright.api.lint.rivals import rivals
 from gatewright.api.schema.metadata import ObjectKey
-from gatewright.api.standalone import standalone
+from gatewright.api.standalone.standalone import standalone
 from gatewright.api.text import yaml_text
 from gatewright.api.text.places import Place, Subject
 from gatewright.api.text.problem import Advice, Problem

@@ -317,6 +317,33 @@ def test_kinds_that_wait_are_validated_and_refused_by_name(kind: str) -> None:
     assert decoded.verdict == "invalid"
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("{type: Hostname, hostname: a.b}", ""),
+        ("{type: URI, uri: 'spiffe://a/b'}", ""),
+        ("{type: Hostname}", "hostname: is required when type is Hostname"),
+        ("{type: URI}", "uri: is required when type is URI"),
+        ("{type: URI, uri: 'spiffe://a/b', hostname: a.b}", "hostname: must be absent when type is URI"),
+        ("{type: Hostname, uri: 'spiffe://a/b', hostname: a.b}", "uri: must be absent when type is Hostname"),
+    ],
+)
+def test_a_name_of_a_certificate_is_of_one_type(name: str, problem: str) -> None:
+    (decoded,) = decode(
+        f"""\
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {{name: a}}
+spec:
+  targetRefs: [{{group: '', kind: Service, name: s}}]
+  validation: {{hostname: a.b, wellKnownCACertificates: System, subjectAltNames: [{name}]}}
+""",
+        "f",
+    )
+    found = [line for line in lines([decoded]) if "subjectAltNames" in line]
+    assert [line.partition("subjectAltNames[0].")[2] for line in found] == ([problem] if problem else [])
+
+
 def test_unknown_fields_of_kubernetes_kinds_are_warnings() -> None:
     text = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {prots: [], ports: [{port: 1, x: {}}]}\n"
     (decoded,) = decode(text, "f")

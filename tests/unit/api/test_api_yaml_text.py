@@ -180,7 +180,9 @@ def test_positions_are_those_of_keys_and_items() -> None:
     assert c.parts[0].parts["x"].line == 4
 
 
-def test_positions_of_json_with_tabs() -> None:
+@pytest.mark.parametrize("loader", [yaml_text._Loader, yaml.SafeLoader])  # with libyaml and without
+def test_positions_of_json_with_tabs(loader: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_text, "_Loader", loader)
     root = positions('{\n\t"a": {\n\t\t"b": 1\n\t}\n}')
     assert root is not None
     assert root.parts["a"].parts["b"].line == 3

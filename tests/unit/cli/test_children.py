@@ -58,6 +58,20 @@ async def test_those_that_stay_have_the_whole_grace_and_no_more() -> None:
     await children.stop([], 4.0)
 
 
+@moved
+async def test_an_output_that_somebody_else_holds_open_is_waited_for_a_second() -> None:
+    joined: list[float | None] = []
+
+    class Pump:
+        def join(self, timeout: float | None = None) -> None:
+            joined.append(timeout)
+
+    child = await MemoryChildren()(command(""), children.Output(io.BytesIO()))
+    child.pumps = [Pump(), Pump()]  # type: ignore[list-item]
+    await children.stop([child], 4.0)
+    assert joined == [1.0, 1.0]
+
+
 async def test_a_child_can_be_spoken_to() -> None:
     stream = io.BytesIO()
     child = await children.start(command("print(input())", speaks=True), children.Output(stream))

@@ -19,6 +19,12 @@ def test_without_a_command_the_help_teaches(capsys: pytest.CaptureFixture[str]) 
         assert f"{code:<4} {meaning}" in text
 
 
+def test_exit_codes_that_scripts_rely_on() -> None:
+    codes = (exits.OK, exits.CONFIG, exits.USAGE, exits.BIND, exits.DEPENDENCY, exits.INTERRUPTED)
+    assert codes == (0, 1, 2, 3, 4, 130)
+    assert [code for code, _ in exits.MEANINGS] == [*codes]
+
+
 @pytest.mark.parametrize("command", [row.name for row in parser.COMMANDS if row.name != "proxy"])
 def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:

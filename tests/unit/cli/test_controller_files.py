@@ -64,11 +64,18 @@ def test_one_line_until_there_are_some_again(
     def none_left(_: int) -> int:
         raise OSError(number, "too many")
 
+    def with_standard_streams_only(descriptor: int) -> int:
+        if descriptor > 2:
+            raise OSError(errno.EBADF, "bad file descriptor")
+        return duplicate(descriptor)
+
+    duplicate = os.dup
     with monkeypatch.context() as patched:
         patched.setattr(os, "dup", none_left)
         assert loop.step() == 1.0, "it looks once a second"
-    assert len(caplog.records) == len(loop.later) == 1
-    loop.step()
+        assert len(caplog.records) == len(loop.later) == 1
+        patched.setattr(os, "dup", with_standard_streams_only)
+        loop.step()
     assert (caplog.records[-1].message, loop.later) == ("file descriptors are free again", [])
     heard(watch, loop, exception=OSError(number, "too many"), socket=1)
     assert (len(caplog.records), len(loop.later)) == (3, 1)

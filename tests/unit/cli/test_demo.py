@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
@@ -42,6 +43,32 @@ async def test_echo_says_what_arrived_and_streams() -> None:
     assert stream.count("event: tick\n") == 3
     assert stream.endswith("\n\n")
     assert said == [f"serving {server}"]
+
+
+@pytest.mark.parametrize(
+    ("query", "pauses"),
+    [("", [0.2] * 4), ("?events=2&interval=1.5", [1.5]), ("?events=3&interval=600", [60.0] * 2), ("?events=0", [])],
+)
+async def test_a_stream_of_five_events_unless_somebody_says_otherwise(
+    query: str, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    server = demo.Server("sse", "shop", "127.0.0.1", reserve())
+    demos = demo.Demos(lambda _: None)
+    await demos.apply(frozenset((server,)))
+    monkeypatch.setattr(demo, "asyncio", SimpleNamespace(sleep=sleep))
+    url = f"http://127.0.0.1:{server.port}/{query}"
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+        text = await answer.text()
+    await demos.stop()
+    assert slept == pauses
+    assert [line for line in text.split("\n") if line.startswith("id: ")] == [
+        f"id: {number}" for number in range(len(pauses) + ("=0" not in query))
+    ]
 
 
 async def test_a_taken_port_is_said_and_the_others_serve() -> None:

@@ -12,15 +12,24 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from controlplane.app import App
 from controlplane.cli import children, demo, fleet
-from controlplane.cli.household import GRACE, LONGEST_PAUSE, SHORTEST_PAUSE, STEADY_SECONDS, Household
+from controlplane.cli.household import Household
 from tests.fakes.memory_agent import descriptors
 from tests.fakes.memory_children import MemoryChildren
 from tests.fakes.moved_loop import moved
 from tests.unit.cli.test_up_plan import endpoints, gateway
 
 PLAN = fleet.Plan(2, 0, 3, Path("/run/xds.sock"))
+
+GRACE = 4.0
+"""Seconds from SIGTERM to SIGKILL."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds before a proxy that ended is started again."""
+STEADY_SECONDS = 30.0
+"""A proxy that ran longer than this is started again after the shortest pause."""
 
 
 class Folder:
@@ -101,6 +110,10 @@ async def test_a_proxy_that_ends_comes_back_after_pauses_that_grow_and_are_forgo
             assert home.household.ended("proxy-1") is None
             pause = min(2 * pause, LONGEST_PAUSE)
         assert pause == LONGEST_PAUSE
+        await asyncio.sleep(STEADY_SECONDS - 1)
+        home.children.newest("proxy-1").end(1)
+        await asyncio.sleep(LONGEST_PAUSE - 0.1)
+        assert home.household.ended("proxy-1") == 1
         await asyncio.sleep(STEADY_SECONDS + 1)
         home.children.newest("proxy-1").end(-9)
         await asyncio.sleep(SHORTEST_PAUSE + 0.1)
@@ -120,6 +133,31 @@ async def test_of_two_that_ended_each_comes_back_in_its_own_time() -> None:
         assert home.children.running() == ["proxy-2"]
         await asyncio.sleep(3 * SHORTEST_PAUSE)
         assert home.children.running() == ["proxy-2", "proxy-1"]
+
+
+@moved
+async def test_a_proxy_comes_back_in_time_whatever_happens_meanwhile() -> None:
+    async with living() as home:
+        home.children.newest("proxy-1").end(1)
+        await asyncio.sleep(SHORTEST_PAUSE / 2)
+        home.folder.become(gateway())
+        await asyncio.sleep(SHORTEST_PAUSE / 2 + 0.1)
+        assert home.household.ended("proxy-1") is None
+
+
+@moved
+async def test_a_proxy_that_ran_thirty_seconds_and_no_longer_was_not_steady() -> None:
+    async with living() as home:
+        home.children.newest("proxy-1").end(1)
+        await asyncio.sleep(SHORTEST_PAUSE)
+        while home.household.ended("proxy-1") is not None:
+            await asyncio.sleep(0)
+        await asyncio.sleep(STEADY_SECONDS)
+        home.children.newest("proxy-1").end(1)
+        await asyncio.sleep(SHORTEST_PAUSE + 0.1)
+        assert home.household.ended("proxy-1") == 1
+        await asyncio.sleep(SHORTEST_PAUSE)
+        assert home.household.ended("proxy-1") is None
 
 
 @moved
@@ -150,8 +188,31 @@ async def test_demo_servers_are_told_what_is_wanted_and_come_back() -> None:
         assert {each.kind for each in demo.parse(second.lines[-1])} == {"sse"}
         home.folder.pipeline.changed()
         await asyncio.sleep(1)
-        assert home.said().count("there is no demo server 'unknown'") == home.said().count("warning:") > 0
         assert "the demo servers ended; they are started again" in home.said()
+
+
+@moved
+async def test_a_complaint_is_made_once_as_long_as_it_stays() -> None:
+    async with living() as home:
+        for slices, times in ((endpoints("unknown"), 1), (endpoints("unknown"), 1), ([], 1), (endpoints("unknown"), 2)):
+            home.folder.demand(*slices)
+            await asyncio.sleep(1)
+            said = home.said()
+            assert said.count("warning: ") == said.count("there is no demo server 'unknown'") == times
+
+
+@pytest.mark.parametrize(("gateways", "kind", "says"), [(1, "", True), (0, "echo", True), (0, "", False)])
+def test_what_is_said_at_the_end(gateways: int, kind: str, says: bool) -> None:
+    @moved
+    async def run() -> None:
+        async with living() as home:
+            home.folder.become(*[gateway()] * gateways)
+            home.folder.demand(*endpoints(kind) if kind else ())
+            await asyncio.sleep(1)
+            assert len(home.children.running()) == 2 * gateways + bool(kind)
+        assert ("stopping; Ctrl-C again stops at once\n" in home.said()) is says
+
+    run()
 
 
 @moved
@@ -176,6 +237,8 @@ async def test_proxies_end_before_their_upstreams_and_late_ones_are_killed() -> 
 async def test_whoever_is_in_a_hurry_waits_for_nobody() -> None:
     loop = asyncio.get_running_loop()
     async with living() as home:
+        home.folder.demand(*endpoints("echo"))
+        await asyncio.sleep(1)
         for each in home.children.born:
             each.stubborn = True
         began = loop.time()
@@ -184,5 +247,5 @@ async def test_whoever_is_in_a_hurry_waits_for_nobody() -> None:
         home.hurry.set()
         await stopping
         assert loop.time() - began < 1.5
-        assert [each.signals[-1] for each in home.children.born] == [signal.SIGKILL] * 2
+        assert [each.signals[-1] for each in home.children.born] == [signal.SIGKILL] * 3
         home.household._lifeline = children.Lifeline()

@@ -6,6 +6,8 @@ import logging
 import os
 import threading
 
+import pytest
+
 from controlplane.cli import lines
 from tests.harness.patience import PATIENCE
 
@@ -92,6 +94,24 @@ def test_a_terminal_that_stands_still_is_waited_for_by_nobody() -> None:
     writer.drain()
     lost = b"3 lines were lost before this one: they could not be written\n"
     assert terminal.taken.count(lost) == 1 and terminal.taken.replace(lost, b"") == half * 2 + b"again\n"
+
+
+def test_the_end_of_the_process_waits_a_second_for_its_last_lines_and_not_for_the_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = {*threading.enumerate()}
+    writer = lines.Lines(Terminal().write)
+    (thread,) = {*threading.enumerate()} - known
+    assert thread.daemon
+    waited: list[float | None] = []
+
+    def wait(self: threading.Event, timeout: float | None = None) -> bool:
+        waited.append(timeout)
+        return True
+
+    monkeypatch.setattr(threading.Event, "wait", wait)
+    writer.drain()
+    assert waited == [1.0]
 
 
 def test_a_log_on_a_descriptor() -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
+import re
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from controlplane.cli import exits, fleet, up
+from controlplane.cli import exits, fleet, running, up
 from tests.fakes.memory_agent import descriptors
 from tests.fakes.memory_children import MemoryChildren
 from tests.harness.ports import reserve, reserve_offset
@@ -75,17 +78,23 @@ async def signals_restored() -> AsyncIterator[None]:
 async def test_it_says_where_everything_is_and_ends_with_its_children(
     folder: Path, capfd: pytest.CaptureFixture[str], notices: Notices
 ) -> None:
-    run = Up(folder)
+    run, began = Up(folder), time.monotonic()
     async with signals_restored():
         task = run.start()
         await until(lambda: task.done() or "READY" in notices.take(), "readiness")
-        assert run.children.running() == ["proxy-1"]
+        ready = time.monotonic() - began
+        assert run.children.running() == ["proxy-1"] and "STOPPING" not in notices.take()
         os.kill(os.getpid(), signal.SIGTERM)
         assert await task == exits.OK
+    assert notices.take()["STOPPING"] == "1"
+    gc.collect()
+    os.fstat(1)  # standard output stays open: it is not `up`'s to close
     assert run.children.born[0].signals == [signal.SIGTERM]
     said = capfd.readouterr().out
     assert "SESSION_KEY is unset" in said and "Ctrl-C stops everything" in said
     assert f"http://127.0.0.1:{8080 + run.offset}" in said
+    (seconds,) = re.findall(r"ready after ([0-9.]+) s\n", said)
+    assert float(seconds) <= ready + 0.1, "rounded"
     assert said.endswith("stopping; Ctrl-C again stops at once\n")
 
 
@@ -149,3 +158,21 @@ async def test_a_taken_address_names_who_has_it(folder: Path, name: str) -> None
         with socket.create_server(address), expected as failed:
             await run.start()
     assert failed.value.code == exits.BIND and descriptors() == before
+
+
+def test_its_own_lines_have_a_prefix_and_its_end_is_the_exit_code(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefixes: list[str] = []
+
+    async def serve(arguments: argparse.Namespace) -> int:
+        return exits.INTERRUPTED if arguments.dir == "x" else exits.OK
+
+    monkeypatch.setattr(running, "log_to_stderr", prefixes.append)
+    monkeypatch.setattr(up, "serve", serve)
+    assert up.run(argparse.Namespace(dir="x")) == 130
+    assert prefixes == ["[controller] "]
+
+
+def test_a_proxy_has_half_a_minute_to_become_ready() -> None:
+    assert up.READY_SECONDS == 30.0

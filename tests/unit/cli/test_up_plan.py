@@ -18,6 +18,14 @@ from gatewright.api.schema.metadata import KubeObject
 PLAN = fleet.Plan(2, 0, None, Path("/run/xds.sock"))
 
 
+GATEWAY_OF = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: web, namespace: %s}
+spec: {gatewayClassName: ours, listeners: [{name: http, protocol: HTTP, port: 8080}]}
+"""
+
+
 def decoded(text: str) -> list[KubeObject]:
     found = documents.decode(text, "test.yaml")
     assert not [problem for each in found for problem in each.problems if not problem.unsupported]
@@ -164,6 +172,14 @@ def test_the_ports_of_a_proxy_are_those_of_plain_listeners_in_order() -> None:
     listeners = f"[{plain}, {{name: c, protocol: HTTP, port: 8082}}, {{name: d, protocol: TCP, port: 443}}]"
     one = gateway(listeners=listeners)
     assert [proxy.listens(one) for proxy in fleet.wanted([one], PLAN, {})] == [[8081, 8082], [9081, 9082]]
+
+
+def test_gateways_of_one_name_have_proxies_of_different_names() -> None:
+    gateways = [gateway(), *(decoded(text)[0] for text in (GATEWAY_OF % "a", GATEWAY_OF % "b")), gateway("other")]
+    found = fleet.wanted([each for each in gateways if isinstance(each, Gateway)], PLAN, {})
+    labels = ["proxy-1", "proxy-2"]
+    labels += [f"{name}/proxy-{number}" for name in ("a/web", "b/web", "other") for number in (1, 2)]
+    assert [proxy.label for proxy in found] == labels
 
 
 def test_without_a_number_of_workers_the_proxy_chooses() -> None:

@@ -80,6 +80,16 @@ def test_a_table_that_is_full_stays_until_much_has_found_no_room() -> None:
     assert len(send(100)) == 1
 
 
+def test_indexes_that_take_more_than_an_octet() -> None:
+    """RFC 7541 5.1: 127 and more are 0xff and the rest. 100 small entries fit into the table, behind 61 static ones."""
+    writer, reader = BlockEncoder(), Reader()
+    for number in range(100):
+        reader.fields(writer.encode([field(number, 0)]))
+    blocks = [writer.encode([field(number, 0)]) for number in (99, 34, 33, 0)]
+    assert blocks == [b"\xbe", b"\xff\x00", b"\xff\x01", b"\xff\x22"]
+    assert [reader.fields(block) for block in blocks] == [[field(number, 0)] for number in (99, 34, 33, 0)]
+
+
 @pytest.mark.parametrize(
     ("size", "update"), [(0, b"\x20"), (30, b"\x20\x3e"), (31, b"\x20\x3f\x00"), (200, b"\x20\x3f\xa9\x01")]
 )

@@ -555,3 +555,19 @@ def test_extended_connect() -> None:
     down.send_content(request.stream, b"frame", False)
     events = up.receive(down.take())
     assert [type(event) for event in events] == [Response, Content] and not stream.closed
+
+
+@pytest.mark.parametrize(
+    ("block", "sent"),
+    [
+        (b"abc", b"\0\0\3\1\5\0\0\0\7abc"),
+        (b"abcd", b"\0\0\4\1\5\0\0\0\7abcd"),
+        (b"abcde", b"\0\0\4\1\1\0\0\0\7abcd\0\0\1\x09\4\0\0\0\7e"),
+        (b"abcdefgh", b"\0\0\4\1\1\0\0\0\7abcd\0\0\4\x09\4\0\0\0\7efgh"),
+        (b"abcdefghi", b"\0\0\4\1\1\0\0\0\7abcd\0\0\4\x09\0\0\0\0\7efgh\0\0\1\x09\4\0\0\0\7i"),
+    ],
+)
+def test_a_block_in_frames_of_four_octets(block: bytes, sent: bytes) -> None:
+    """RFC 9113 6.2, 6.10: the last frame alone has END_HEADERS (4), the first END_STREAM (1)."""
+    assert frames.headers(7, block, True, 4) == sent
+    assert frames.headers(7, b"", False, 4) == b"\0\0\0\1\4\0\0\0\7"

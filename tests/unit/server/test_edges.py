@@ -72,6 +72,33 @@ def test_content_of_any_length_is_no_next_request(size: int) -> None:
     assert client.take() == OK
 
 
+@pytest.mark.parametrize("content", [b"", b"hi"])
+def test_an_empty_line_before_a_request_is_passed_over(content: bytes) -> None:
+    """RFC 9112 2.2: once, as some old clients send it behind a body. A head says no less for it."""
+    proxy = MemoryProxy(limits=Limits(max_head=80))
+    client = proxy.connect()
+    request = b"POST /%d HTTP/1.1\r\nHost: a\r\nx-last: 1\r\ncontent-length: %d\r\n\r\n" + content
+    for number in (1, 2):
+        client.send(b"\r\n" + request % (number, len(content)))
+        sent = proxy.upstream.take()
+        assert sent.startswith(b"POST /%d HTTP/1.1\r\nHost: a\r\nx-last: 1\r\n" % number)
+        assert b"\r\ncontent-length: %d\r\n" % len(content) in sent and sent.endswith(b"\r\n\r\n" + content)
+        proxy.upstream.answer(OK)
+        assert client.take() == OK
+
+
+@pytest.mark.parametrize(("size", "code"), [(100, b"200"), (101, b"431")])
+def test_an_empty_line_before_a_request_is_no_part_of_its_head(size: int, code: bytes) -> None:
+    head = b"GET / HTTP/1.1\r\nHost: a\r\nx: "
+    head += b"v" * (size - len(head))
+    proxy = MemoryProxy(limits=Limits(max_head=100))
+    client = proxy.connect()
+    client.send(b"\r\n" + head + b"\r\n\r\n")
+    if code == b"200":
+        proxy.upstream.answer(OK)
+    assert status(client.received) == code
+
+
 @pytest.mark.parametrize("count", [3, 4])
 def test_heads_have_so_many_lines(count: int) -> None:
     proxy = MemoryProxy(limits=Limits(max_headers=3))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dataplane.http.h2.errors import CANCEL, NO_ERROR
-from dataplane.http.h2.frames import RST_STREAM
+from dataplane.http.h2.frames import RST_STREAM, SETTING, SETTINGS
 from tests.fakes.h2_client import FrameClient, Said
 from tests.fakes.h2_wire import GET, POST, data, frame, headers
-from tests.fakes.memory_proxy import Http1Endpoints
+from tests.fakes.memory_proxy import FakeUpstream, Http1Endpoints
 from tests.unit.server_h2.test_h2_websocket import CONNECT, tunnel
 
 TWO = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
@@ -22,6 +22,10 @@ def begun() -> tuple[Http1Endpoints, FrameClient]:
 def rejected(proxy: Http1Endpoints) -> dict[str, int]:
     series = proxy.metrics.series()
     return {each.labels[0]: values[0] for each, values in series if each.metric.name == "http_rejected_total"}
+
+
+def content_of(upstream: FakeUpstream) -> bytes:
+    return upstream.take().partition(b"\r\n\r\n")[2]
 
 
 @pytest.mark.parametrize("own", [(), ((b"x-request-id", b"mine"),)])
@@ -110,6 +114,34 @@ def test_windows_come_back_of_requests_that_their_endpoint_did_not_read() -> Non
     assert client.open and rejected(proxy) == {}
     client.frames()
     assert client.windows[0] >= 20 * 60_000 - 270_000
+
+
+def test_the_window_of_content_that_came_at_once_comes_back_when_it_is_taken() -> None:
+    proxy, client = begun()
+    proxy.connector.hold = True
+    before = client.windows[0]
+    for number in range(1, 61, 2):
+        client.send(headers(number, POST, end=False), data(number, bytes(16_000), end=True))
+    client.frames()
+    assert client.windows[0] == before, "30 bodies wait for their endpoints"
+    proxy.connector.release()
+    client.frames()
+    assert client.windows[0] >= before + 30 * 16_000 - 270_000
+    chunked = b"3e80\r\n" + bytes(16_000) + b"\r\n0\r\n\r\n"
+    assert [*map(content_of, proxy.connector.upstreams)] == [chunked] * 30
+
+
+def test_exchanges_under_way_are_those_that_have_not_ended() -> None:
+    """One that has said all may still wait for its client's window."""
+    proxy, client = begun()
+    client.send(frame(SETTINGS, 0, 0, SETTING.pack(4, 0)))
+    client.send(headers(1, GET), headers(3, GET))
+    proxy.connector.upstreams[0].answer(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    connection = client.transport.protocol
+    assert len(connection.codec.streams) == 2
+    assert [each.path for each in connection.exchanges()] == [b"/"] and connection.exchange is connection.exchanges()[0]
+    client.send(frame(RST_STREAM, 0, 3, CANCEL.to_bytes(4)))
+    assert connection.exchanges() == [] and connection.exchange is None
 
 
 def test_a_drain_gives_clients_a_second_to_hear_of_it() -> None:

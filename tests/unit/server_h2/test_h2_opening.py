@@ -7,7 +7,7 @@ import pytest
 from dataplane.http.h2.errors import PROTOCOL_ERROR
 from dataplane.http.h2.frames import PREFACE, SETTINGS
 from tests.fakes.h2_client import FrameClient, Said
-from tests.fakes.h2_wire import GET, OPENING, frame, headers
+from tests.fakes.h2_wire import GET, OPENING, frame, headers, parse
 from tests.fakes.memory_proxy import Http1Endpoints
 
 GET1 = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -114,6 +114,8 @@ def test_a_connection_of_http2_alone_needs_no_http1() -> None:
     client = FrameClient(proxy, opening=b"")
     other = type(client.transport)(plan.other.make(plan))
     proxy.clients.append(other)
+    proxy.advance(0.1)
+    assert [each.kind for each in parse(other.received)][:1] == [SETTINGS], "RFC 9113 3.4: it need not wait for ours"
     other.send(PREFACE + OPENING + headers(1, GET))
     assert proxy.upstream.received.startswith(b"GET / HTTP/1.1\r\n")
     assert other.high_water == proxy.context.limits.write_buffer

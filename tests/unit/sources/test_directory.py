@@ -382,7 +382,8 @@ async def test_what_an_event_asks_for(tmp_path: Path, path: str, dirty: set[str]
     (tmp_path / ".git").mkdir()
     (tmp_path / ".hidden").mkdir()
     async with running(tmp_path) as (source, _):
-        source._signatures["gone/c.yaml"] = source._signatures.get("a", None)  # type: ignore[assignment]
+        for known in ("gone/c.yaml", "other.yaml"):
+            source._signatures[known] = source._signatures.get("a", None)  # type: ignore[assignment]
         assert not source.is_busy
         source._note([f"{tmp_path}/{path}"])
         assert (source._dirty, source._must_rescan) == (dirty, must_rescan)

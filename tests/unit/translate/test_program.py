@@ -284,6 +284,24 @@ def test_a_namespace_that_gets_its_label_is_admitted() -> None:
     assert made.conditions("HTTPRoute", "shop", namespace="red", entry=0)[0] == refused
 
 
+def test_why_no_listener_takes_a_route_is_what_the_nearest_of_them_says() -> None:
+    """One takes routes of this kind, from other namespaces; one takes none of this kind."""
+    gateway = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: gw}
+spec:
+  gatewayClassName: gatewright
+  listeners:
+    - {name: own, protocol: HTTP, port: 80, allowedRoutes: {namespaces: {from: Same}}}
+    - {name: none, protocol: HTTP, port: 81, allowedRoutes: {namespaces: {from: All}, kinds: [{kind: TCPRoute}]}}
+---
+"""
+    made = world(CLASS, gateway, SERVICE, RED_ROUTE)
+    refused = "Accepted=False NotAllowedByListeners (1): no listener admits routes from namespace red"
+    assert made.conditions("HTTPRoute", "shop", namespace="red", entry=0)[0] == refused
+
+
 def test_only_admitted_routes_of_accepted_kind_are_counted() -> None:
     made = world(CLASS, GATEWAY, SERVICE, ROUTE, RED_ROUTE)
 

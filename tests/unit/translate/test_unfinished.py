@@ -14,8 +14,8 @@ FORBIDDEN = route_pb2.RouteBackend(invalid=route_pb2.InvalidBackend(reason="RefN
 THERE = route_pb2.RouteBackend(backend="backend/service/a/BackendNotFound/80")
 
 
-def policy(invalid: str) -> bytes:
-    return wire.resource("x", policy=policy_pb2.Policy(invalid=invalid))
+def policy(invalid: str, order: str = "") -> bytes:
+    return wire.resource("x", policy=policy_pb2.Policy(invalid=invalid, order=order))
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,7 @@ def policy(invalid: str) -> bytes:
         ("policy/a/b/ext_auth", policy("backendRef: BackendNotFound: Service a/b does not exist"), True),
         ("policy/a/b/basic_authentication", policy("secretRef: SecretNotFound: Secret a/b does not exist"), True),
         ("policy/a/b/ext_auth", policy("backendRef: RefNotPermitted: Service b/b"), False),
+        ("policy/a/b/ext_auth", policy("a CEL error", "a/BackendNotFound: x"), False),
         ("listener/a/b/c", b"BackendNotFound", False),
     ],
 )

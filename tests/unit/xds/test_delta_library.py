@@ -56,6 +56,9 @@ def test_removed_names_count_as_bytes() -> None:
     names = tuple(f"{n:04}" + "n" * (size - 4) for n in range(most + 1))
     assert shapes((), names[:most]) == [(0, most)]
     assert shapes((), names) == [(0, most), (0, 1)]
+    half = 2**19 - NAME_OVERHEAD
+    assert shapes((), ("a" * half, "b" * half)) == [(0, 2)]
+    assert shapes((), ("a" * half, "b" * half, "")) == [(0, 2), (0, 1)]
     assert shapes((), ("a", "n" * MOST_BYTES, "b")) == [(0, 1), (0, 1), (0, 1)]
     assert shapes((), ("n" * MOST_BYTES, "b")) == [(0, 1), (0, 1)]
     assert shapes((), ("é" * (MOST_BYTES // 2 - 4), "b" * 4)) == [(0, 1), (0, 1)]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import ItemsView
+
 import pytest
 
-from controlplane.xds.fleet import Fleet, Proxy, Refuser
+from controlplane.xds.fleet import NOTHING, Fleet, Proxy, Refuser
 from controlplane.xds.nacks import Refusal, Refusals
 
 WEB = "shop/web"
@@ -112,10 +114,53 @@ def test_list_for_people(fleet: Fleet, now: Now) -> None:
     assert (first.acknowledged_version, first.acknowledged_at, first.lag) == ("v3", 1010.0, 4)
     assert (first.refusals, first.refused_version, first.refused_at) == ((Refusal("a", "bad"),), "v5", 1020.0)
     assert (second.node_id, second.acknowledged_version, second.lag) == (two.node_id, "", 7)
+    assert (second.refusals, second.refused_version, second.refused_at) == ((), "", None)
+
+
+class Counted(Refusals):
+    """Knows how often somebody goes through it."""
+
+    __slots__ = ("looks",)
+
+    def __init__(self, *refusals: Refusal) -> None:
+        super().__init__(refusals)
+        self.looks = 0
+
+    def items(self) -> ItemsView[str, Refusal]:  # type: ignore[override]
+        self.looks += 1
+        return super().items()
+
+
+def test_a_view_names_sixteen_that_refuse_a_resource_and_counts_all(fleet: Fleet) -> None:
+    names = [f"{number:02}" for number in range(40)]
+    answers = [Counted(Refusal("a", "bad"), *[Refusal("b", "worse")][: number == 17]) for number in range(40)]
+    for name, answer in zip(names, answers, strict=True):
+        fleet.refuse(join(fleet, name), 1, "v1", answer, complete=True)
+    view = fleet.view(WEB)
+    assert dict(view.refused_by) == {"a": 40, "b": 1}
+    assert [refuser.node_id for refuser in view.refusals["a"]] == [f"shop/web/{name}" for name in names[:16]]
+    assert [refuser.node_id for refuser in view.refusals["b"]] == ["shop/web/17"]
+    assert [answer.looks for answer in answers] == [1] * 18 + [0] * 22, "and looks no further than it has to"
+
+
+def test_proxies_that_share_an_answer_are_counted_each(fleet: Fleet) -> None:
+    shared = Refusals([Refusal("a", "bad"), Refusal("b", "bad")])
+    for name in ("one", "two"):
+        fleet.refuse(join(fleet, name), 1, "v1", shared, complete=True)
+    fleet.refuse(join(fleet, "three"), 1, "v1", Refusals([Refusal("b", "bad")]), complete=True)
+    assert dict(fleet.view(WEB).refused_by) == {"a": 2, "b": 3}
+
+
+def test_who_has_the_newest_state_is_not_behind(fleet: Fleet) -> None:
+    fleet.acknowledge(join(fleet, "one"), 3, "v3")
+    for newest, lag in ((2, 0), (3, 0), (4, 1)):
+        (row,) = fleet.proxies({WEB: newest}.__getitem__)
+        assert row.lag == lag
 
 
 def test_whoever_is_gone_has_answered_nothing(fleet: Fleet) -> None:
     one, two, three = (join(fleet, name) for name in ("one", "two", "three"))
+    assert (fleet.answered(WEB, NOTHING), fleet.is_settled(WEB, 3)) == (3, False)
     for proxy in (one, two):
         fleet.acknowledge(proxy, 3, "v3")
     assert (fleet.answered(WEB, 3), fleet.is_settled(WEB, 3)) == (2, False)

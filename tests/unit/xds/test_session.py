@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import NoReturn
 
 import grpc
@@ -14,13 +15,15 @@ import pytest
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots
 from controlplane.xds import permits, server, session
+from controlplane.xds.claim import OWN_AGENT, QUESTION, STATE_KEY
 from controlplane.xds.delta import Library
 from controlplane.xds.fleet import Fleet
 from controlplane.xds.node import Peer
 from controlplane.xds.permits import Permits
 from controlplane.xds.session import House, Session
 from controlplane.xds.stream import Stream
-from gatewright.wire.external import discovery_pb2
+from gatewright.wire.external import discovery_pb2, node_pb2
+from tests.fakes.moved_loop import moved
 from tests.harness.waiting import until
 
 Request = discovery_pb2.DeltaDiscoveryRequest
@@ -92,16 +95,22 @@ class World:
     def publish(self, **contents: str) -> None:
         self.snapshots.apply((GATEWAY, RESOURCE_TYPE, name, text.encode()) for name, text in contents.items())
 
-    def session(self, instance: str = "one") -> Session:
+    def session(self, instance: str = "one", claim: str = "") -> Session:
+        """`claim`: the version that the proxy says it has."""
         stream = Stream(Library(), self.clock.monotonic, self.snapshots.recall)
+        node = node_pb2.Node(id=f"{GATEWAY}/{instance}", user_agent_name=OWN_AGENT)
+        if claim:
+            node.metadata[STATE_KEY] = claim
         for type_url in (RESOURCE_TYPE, ENDPOINT_TYPE):
-            stream.receive(Request(type_url=type_url, node={"id": f"{GATEWAY}/{instance}"}))
+            stream.receive(Request(type_url=type_url, resource_names_subscribe=["*"] if claim else (), node=node))
         stream.admitted()
         return Session(stream, self.house, Peer("unix:", True))
 
     @asynccontextmanager
-    async def running(self, instance: str = "one") -> AsyncIterator[tuple[Session, Call, asyncio.Task[None]]]:
-        made, call = self.session(instance), Call()
+    async def running(
+        self, instance: str = "one", claim: str = ""
+    ) -> AsyncIterator[tuple[Session, Call, asyncio.Task[None]]]:
+        made, call = self.session(instance, claim), Call()
         task = asyncio.create_task(made.run(call))
         try:
             yield made, call, task
@@ -255,6 +264,23 @@ async def test_a_slow_reader_makes_room_and_one_that_takes_nothing_is_left(
         assert world.permits.under_way == 0
 
 
+@pytest.mark.parametrize("is_answered", [False, True])
+async def test_who_does_not_answer_a_question_is_left(world: World, is_answered: bool) -> None:
+    """A proxy that claims a state that nobody knows is asked what it holds."""
+    world.publish(a="1")
+    async with world.running(claim="of another controller") as (made, call, _):
+        await until(lambda: len(call.written) == 2, "the questions")
+        assert [(each.nonce, len(each.resources)) for each in call.written] == [(QUESTION, 0)] * 2
+        made.check(world.clock.now + 30.0)
+        assert world.connected() == 1
+        if is_answered:
+            for type_url in (RESOURCE_TYPE, ENDPOINT_TYPE):
+                call.say(type_url, response_nonce=QUESTION)
+            await state(call)
+        made.check(world.clock.now + 30.5)
+        assert world.connected() == is_answered
+
+
 async def test_what_a_proxy_answers_that_was_left_is_not_counted(world: World) -> None:
     world.publish(a="1")
     async with world.running() as (made, call, _):
@@ -378,6 +404,28 @@ async def test_a_server_that_stops_ends_its_calls_and_takes_no_more() -> None:
         assert first.ended == second.ended == (UNAVAILABLE, "the control plane is shutting down")
         assert (fleet.view(GATEWAY).connected, made._sessions) == (0, {})
         await made.stop()
+
+
+@moved
+async def test_a_server_looks_for_slow_proxies_twice_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(monotonic=asyncio.get_running_loop().time)
+    monkeypatch.setattr(session, "time", clock)
+    monkeypatch.setattr(server, "time", clock)
+    async with serving() as (made, fleet):
+        call = Call()
+        call.gate.clear()
+        for type_url in (RESOURCE_TYPE, ENDPOINT_TYPE):
+            call.say(type_url, node={"id": f"{GATEWAY}/one"})
+        task = asyncio.create_task(made._delta(None, call))
+        await asyncio.sleep(30.25)
+        assert fleet.view(GATEWAY).connected == 1
+        await asyncio.sleep(0.5)
+        assert fleet.view(GATEWAY).connected == 0
+        call.gate.set()
+        with pytest.raises(Aborted):
+            await task
+        assert call.ended == (UNAVAILABLE, "this proxy took nothing that was sent to it for too long")
+    assert made._checking is not None and made._checking.cancelled()
 
 
 def test_what_a_server_promises_by_itself() -> None:

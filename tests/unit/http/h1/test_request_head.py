@@ -107,6 +107,11 @@ def test_an_old_client_without_host_gets_one() -> None:
     assert b"\r\nhost: a.test\r\n" in good(version=b"HTTP/1.0", absolute=b"a.test").headers
 
 
+@pytest.mark.parametrize(("absolute", "host"), [(b"", b""), (b"A.test:80", b"a.test"), (b"a b", b"")])
+def test_the_host_that_is_routed_by_where_an_old_client_sent_none(absolute: bytes, host: bytes) -> None:
+    assert good(version=b"HTTP/1.0", absolute=absolute).meaning.host == host
+
+
 def test_what_is_shown_of_a_head_has_no_credentials() -> None:
     assert "secret" not in repr(good(b"Host: a", b"Authorization: Bearer secret"))
 

@@ -1,0 +1,49 @@
+"""Times and sizes that the pages promise are those of the controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controlplane import pipeline, turns
+from controlplane.snapshot import coalesce
+from controlplane.sources import directory, watch
+from controlplane.xds import delta, permits
+
+PAGES = Path(__file__).resolve().parents[3] / "docs"
+CHANGE, OPERATIONS = "life-of-a-change.md", "operations.md"
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence", "values", "promised"),
+    [
+        (
+            CHANGE,
+            "nothing has happened for a millisecond and no file is open for writing, at the latest after twenty",
+            (watch.QUIET, watch.LONGEST),
+            (0.001, 0.020),
+        ),
+        (CHANGE, "what is lost within 10 ms is lost as one", (directory.TOGETHER,), (0.010,)),
+        (CHANGE, "at most some 0.2 s later", (directory.HOLD, directory.SETTLE), (pytest.approx(0.15), 0.05)),
+        (CHANGE, "Every 10 s the whole folder is looked at", (directory.RESCAN,), (10.0,)),
+        (CHANGE, "worked through in slices of a few milliseconds", (turns.SLICE,), (0.003,)),
+        (
+            CHANGE,
+            "at once after a quiet moment (10 ms), otherwise together with what follows, at most a second later",
+            (coalesce.QUIET, coalesce.LONGEST, pipeline.LONGEST_HOLD),
+            (0.010, 1.0, 1.0),
+        ),
+        (CHANGE, "a route's backend is missing waits up to 50 ms", (coalesce.HOLD,), (0.050,)),
+        (CHANGE, "250 resources or 1 MiB", (delta.MOST_RECORDS, delta.MOST_BYTES), (250, 1 << 20)),
+        (
+            OPERATIONS,
+            "at most 16 MiB of big messages under way to all proxies together",
+            (permits.MOST_BYTES * 2,),
+            (16 << 20,),
+        ),
+    ],
+)
+def test_what_a_page_promises(page: str, sentence: str, values: tuple[float, ...], promised: tuple[float, ...]) -> None:
+    assert sentence in " ".join((PAGES / page).read_text().split())
+    assert values == promised

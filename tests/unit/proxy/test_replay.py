@@ -1,0 +1,125 @@
+"""What is kept of a body that is sent: all of it, in its order, for whoever waits for the whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from dataplane.http.body import Body, Room
+from dataplane.proxy.replay import BodyCopy
+
+
+class Mirror:
+    def __init__(self) -> None:
+        self.got: list[bytes | str] = []
+
+    def send(self, body: bytes) -> None:
+        self.got.append(body)
+
+    def skip(self, outcome: str) -> None:
+        self.got.append(outcome)
+
+
+LARGE = b"a" * 20_000
+
+
+@pytest.mark.parametrize("pieces", [[b""], [b"ab"], [b"a", b"b"], [LARGE, b"b"], [LARGE, LARGE, LARGE, b""]])
+def test_who_waits_gets_the_whole_body(pieces: list[bytes]) -> None:
+    room, mirror = Room(100_000), Mirror()
+    copy = BodyCopy(80_000, room, waits=mirror, retried=True)
+    for number, piece in enumerate(pieces, 1):
+        assert not mirror.got
+        copy.sent(piece, number == len(pieces))
+    body = b"".join(pieces)
+    assert mirror.got == [body] and room.held == len(body)
+    assert copy.again(b"", True) == body, "another try sends all of it"
+    copy.settle()
+    assert room.held == 0 and mirror.got == [body]
+
+
+@pytest.mark.parametrize("begin", [b"", b"be"])
+def test_a_try_begins_with_what_earlier_ones_sent_and_keeps_what_is_new(begin: bytes) -> None:
+    room, mirror = Room(100), Mirror()
+    copy = BodyCopy(100, room, waits=mirror)
+    copy.sent(begin, False)
+    assert copy.again(b"gin", False) == begin + b"gin"
+    assert copy.again(b" end", True) == begin + b"gin end"
+    assert mirror.got == [begin + b"gin end"] and room.held == len(begin) + 7
+    copy.settle()
+    copy.sent(b"more", True)
+    assert room.held == 0 and len(mirror.got) == 1
+
+
+def test_when_there_is_no_other_try_the_body_is_kept_for_who_waits() -> None:
+    room, mirror = Room(100), Mirror()
+    copy = BodyCopy(100, room, waits=mirror)
+    copy.sent(b"be", False)
+    copy.settle()
+    copy.sent(b"gin", True)
+    assert mirror.got == [b"begin"]
+    copy.drop(None)
+    assert room.held == 0 and mirror.got == [b"begin"]
+
+
+def test_as_much_as_the_limit_is_kept_and_not_a_byte_more() -> None:
+    room, fits, over = Room(10), Mirror(), Mirror()
+    copy = BodyCopy(4, room, 4, fits)
+    copy.sent(b"ab", False)
+    copy.sent(b"cd", True)
+    assert (copy.too_large, fits.got, room.held) == (False, [b"abcd"], 4)
+    copy = BodyCopy(4, room, waits=over)
+    copy.sent(b"ab", False)
+    copy.sent(b"cde", False)
+    assert (copy.too_large, over.got, copy.whole(), room.held) == (True, ["too_large"], b"", 4)
+    copy.sent(b"f", True)
+    copy.settle()
+    assert (over.got, room.held) == (["too_large"], 4)
+
+
+def test_a_length_that_is_announced_and_too_large_is_not_begun_with() -> None:
+    mirror = Mirror()
+    assert BodyCopy(4, Room(10), 5, mirror).too_large and mirror.got == ["too_large"]
+    assert not BodyCopy(0, Room(10)).too_large
+
+
+def test_for_another_try_it_is_kept_although_nobody_waits_for_the_whole() -> None:
+    copy = BodyCopy(4, Room(10))
+    copy.sent(b"ab", False)
+    assert copy.again(b"cd", True) == b"abcd"
+    copy.settle()
+    assert copy.whole() == b""
+
+
+def test_where_there_is_no_room_nothing_is_kept() -> None:
+    room, mirror = Room(3), Mirror()
+    copy = BodyCopy(10, room, waits=mirror)
+    copy.sent(b"abc", False)
+    copy.sent(b"d", False)
+    assert (copy.too_large, mirror.got, room.held) == (True, ["too_large"], 0)
+
+
+@pytest.mark.parametrize(
+    ("unsent", "sent", "is_whole", "got"),
+    [
+        (b"abcd", b"", True, b"abcd"),
+        (b"abcde", b"", True, "aborted"),  # more than the limit
+        (b"ab", b"", False, "aborted"),
+        (b"cd", b"ab", True, "aborted"),  # a part of it was sent
+        (None, b"", True, "aborted"),
+    ],
+)
+def test_a_mirror_gets_a_body_that_no_endpoint_took_if_it_is_whole(
+    unsent: bytes | None, sent: bytes, is_whole: bool, got: bytes | str
+) -> None:
+    mirror = Mirror()
+    copy = BodyCopy(4, Room(10), waits=mirror)
+    if sent:
+        copy.sent(sent, False)
+    body = None
+    if unsent is not None:
+        body = Body(lambda: None, lambda: None)
+        body.push(unsent)
+        body.complete = is_whole
+    copy.drop(body)
+    assert mirror.got == [got]
+    copy.drop(body)
+    assert mirror.got == [got]

@@ -1,0 +1,182 @@
+"""When the folder is looked at, and when what is read counts: real files, with events and a time of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from controlplane.sources import directory, scan, watch
+from tests.fakes.memory_agent import descriptors
+from tests.fakes.moved_loop import START, moved
+from tests.unit.sources.test_directory import running
+
+
+class Watches:
+    """Stands in for `watch.Watch`: made by the subject, told of events by the test."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made: list[Watching] = []
+        self.looks: list[float] = []
+        look = scan.scan
+
+        def looking(root: str) -> dict[str, scan.Signature]:
+            self.looks.append(0.0)
+            return look(root)
+
+        monkeypatch.setattr(scan, "scan", looking)
+        monkeypatch.setattr(watch, "Watch", self.make)
+
+    def make(self, root: str, told: Callable[[frozenset[str]], None]) -> Watching:
+        self.made.append(Watching(root, told))
+        return self.made[-1]
+
+    def tell(self, *paths: Path) -> None:
+        self.made[-1].told(frozenset(map(str, paths)))
+
+
+class Watching:
+    def __init__(self, root: str, told: Callable[[frozenset[str]], None]) -> None:
+        self.root, self.told = root, told
+        self.calls: list[str] = []
+
+    def start(self) -> None:
+        self.calls.append("start")
+
+    def stop(self) -> None:
+        self.calls.append("stop")
+
+
+@pytest.fixture
+def watches(monkeypatch: pytest.MonkeyPatch) -> Watches:
+    return Watches(monkeypatch)
+
+
+def now() -> float:
+    """Since the beginning of the test."""
+    return round(asyncio.get_running_loop().time() - START, 3)
+
+
+@moved
+async def test_the_whole_folder_is_looked_at_every_ten_seconds(tmp_path: Path, watches: Watches) -> None:
+    (tmp_path / "a.yaml").write_text("a 1\n")
+    async with running(tmp_path) as (_, seen):
+        for looks in (1, 2, 3):
+            assert (len(watches.looks), seen.objects) == (looks, {"a": str(looks)})
+            (tmp_path / "a.yaml").write_text(f"a {looks + 1}\n---\n" + "\n" * looks)  # nobody tells of it
+            await asyncio.sleep(9.5)
+            watches.tell(tmp_path / "other.txt", tmp_path / "b.yaml")
+            await asyncio.sleep(0.25)
+            assert len(watches.looks) == looks
+            await asyncio.sleep(0.25)
+            await seen.until(lambda: seen.objects == {"a": str(looks + 1)})  # noqa: B023
+        assert [each.calls for each in watches.made] == [["start"]]
+    assert [each.calls for each in watches.made] == [["start", "stop"]]
+
+
+@moved
+async def test_a_folder_that_was_replaced_is_watched_anew(tmp_path: Path, watches: Watches) -> None:
+    root = tmp_path / "root"
+    async with running(root):
+        assert watches.made == []
+        root.mkdir()
+        await asyncio.sleep(10.1)
+        assert [(each.root, each.calls) for each in watches.made] == [(str(root), ["start"])]
+        root.rename(tmp_path / "away")
+        await asyncio.sleep(10)
+        assert [each.calls for each in watches.made] == [["start"]], "its state stays, and it may come back"
+        root.mkdir()
+        await asyncio.sleep(10)
+        assert [each.calls for each in watches.made] == [["start", "stop"], ["start"]]
+    assert watches.made[1].calls == ["start", "stop"]
+
+
+@moved
+async def test_a_loss_has_to_stand_for_sixty_milliseconds(tmp_path: Path, watches: Watches) -> None:
+    """50 until it counts, and 10 for what is lost together with it."""
+    for name in "abc":
+        (tmp_path / f"{name}.yaml").write_text(f"{name} 1\n")
+    async with running(tmp_path) as (_, seen):
+        seen.batches = 0
+        for name, pause in (("a", 0.009), ("b", 0.003), ("c", 0.047)):
+            (tmp_path / f"{name}.yaml").unlink()
+            watches.tell(tmp_path / f"{name}.yaml")
+            await asyncio.sleep(pause)
+        assert set(seen.objects) == {"a", "b", "c"}
+        await asyncio.sleep(0.002)
+        assert (seen.batches, set(seen.objects)) == (1, {"c"}), "b went within 10 ms of a, c did not"
+        await asyncio.sleep(0.012)
+        assert (seen.batches, set(seen.objects)) == (2, set())
+
+
+@moved
+async def test_losses_that_follow_each_other_hold_others_up_for_150_milliseconds(
+    tmp_path: Path, watches: Watches
+) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}.yaml").write_text(f"old{number} 1\n")
+    async with running(tmp_path) as (source, seen):
+        idle: list[tuple[float, int]] = []
+
+        async def note() -> None:
+            idle.append((now(), len(seen.objects)))
+
+        source.on_idle = note
+        (tmp_path / "new.yaml").write_text("new 1\n")
+        watches.tell(tmp_path / "new.yaml")
+        for number in range(6):
+            (tmp_path / f"{number}.yaml").unlink()
+            watches.tell(tmp_path / f"{number}.yaml")
+            await asyncio.sleep(0.04)
+        await asyncio.sleep(0.1)
+    assert idle == [(0.16, 4), (0.26, 1)]
+
+
+async def test_at_its_end_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a 1\n")
+    async with running(tmp_path):
+        pass  # the threads that scan are started
+    before, name = descriptors(), f"watch {tmp_path}"
+    async with running(tmp_path) as (source, _):
+        assert [thread.name for thread in threading.enumerate()].count(name) == 1
+        (tmp_path / "a.yaml").unlink()
+        source._note([str(tmp_path / "a.yaml")])
+        while not source._settling:
+            await asyncio.sleep(0)
+        timers = [*source._settling.values()]
+    assert timers and all(timer.cancelled() for timer in timers)
+    assert name not in [thread.name for thread in threading.enumerate()] and descriptors() == before
+    assert directory.RESCAN == 10.0
+
+
+@moved
+async def test_what_is_told_of_several_files_at_once_is_published_once(tmp_path: Path, watches: Watches) -> None:
+    async with running(tmp_path) as (source, seen):
+        idle: list[dict[str, str]] = []
+
+        async def note() -> None:
+            idle.append(dict(seen.objects))
+
+        source.on_idle = note
+        for name in "ab":
+            (tmp_path / f"{name}.yaml").write_text(f"{name} 1\n")
+        watches.tell(tmp_path / "a.yaml", tmp_path / "b.yaml")
+        await asyncio.sleep(1)
+        assert idle == [{"a": "1", "b": "1"}]
+
+
+def test_what_comes_after_the_end_concerns_nobody(tmp_path: Path, watches: Watches) -> None:
+    """The watch has a thread of its own, which may still tell of something when the loop has ended."""
+    loop = asyncio.new_event_loop()
+
+    async def live() -> None:
+        async with running(tmp_path):
+            pass
+
+    loop.run_until_complete(live())
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+    watches.tell(tmp_path / "a.yaml")
