@@ -48,7 +48,7 @@ from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.lease import Leases
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 
 BAR = 45.0
 """Microseconds that a call may cost."""

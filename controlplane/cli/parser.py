@@ -18,6 +18,9 @@ XDS, ADMIN = "127.0.0.1:18000", "127.0.0.1:18001"
 MOMENTS = ("connection", "request", "response", "end")
 """As in gatewright.variables.moments; a test compares them."""
 
+LINT_FORMS = ("text", "json", "sarif", "github")
+"""As in controlplane.cli.lint."""
+
 _DURATION = re.compile(r"(?:[0-9]{1,5}(?:h|ms|m|s)){1,4}")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
@@ -108,7 +111,19 @@ def _proxy(parser: argparse.ArgumentParser) -> None:
 def _lint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH", help="file, folder (recursive) or - for standard input")
     parser.add_argument(
-        "--output", "-o", choices=("text", "json"), default="text", help="form of the report (default: %(default)s)"
+        "--output",
+        "-o",
+        choices=LINT_FORMS,
+        default="text",
+        help="form of the report: sarif and github are for pipelines (default: %(default)s)",
+    )
+    parser.add_argument("--strict", action="store_true", help="warnings fail as errors do")
+    parser.add_argument(
+        "--elsewhere",
+        metavar="KIND[,KIND]",
+        action="append",
+        default=[],
+        help="kinds whose objects come from elsewhere (Secret, Service): a reference to one may lead out of the files",
     )
 
 
@@ -223,14 +238,16 @@ examples:
         "lint",
         "check YAML without running anything: file, line, field and cure of every problem",
         """\
-Exit code 0: no errors (there may be warnings); 1: errors; 4: a path does not exist. Expressions are checked too, and in
-a folder references between its objects.
+Exit code 0: no errors (there may be warnings, but for --strict); 1: errors; 4: a path does not exist. Expressions are
+checked too, and in a folder what does not fit together, and whether anything would be served. docs/lint.md has a
+section for each code of -o json, sarif and github.
 
 examples:
   gatewright lint ./gateways
   gatewright lint route.yaml gateway.yaml
   kubectl get httproute -o yaml | gatewright lint -
-  gatewright lint ./gateways -o json""",
+  gatewright lint ./gateways -o json
+  gatewright lint ./gateways --strict --elsewhere Secret,Service -o github""",
         "controlplane.cli.lint",
         _lint,
     ),

@@ -19,8 +19,8 @@ from dataplane.agent.file_contents import Contents, Stamp, stamp_of
 from dataplane.bootstrap import Defaults
 from dataplane.link.messages import RESOURCE, Record
 from dataplane.telemetry.metrics import Metrics
+from gatewright.api.standalone import standalone
 from gatewright.api.standalone.config import Config
-from gatewright.api.standalone.standalone import standalone
 
 log = logging.getLogger("dataplane.agent.file")
 

@@ -40,7 +40,7 @@ from dataplane.upstream.h2.connection import SharedConnection
 from dataplane.upstream.lease import Leases
 from dataplane.upstream.shared import SharedConnections
 from dataplane.upstream.versions import BY_REQUEST, HTTP1
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from tests.harness import leaks
 
 ROUTES = """

@@ -13,7 +13,7 @@ from dataplane.exchange import Exchange
 from dataplane.http.heads import Head
 from dataplane.table.plans import RoutePlan, RoutePolicies
 from dataplane.table.store import RESOURCE_TYPE, Change
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from tests.fakes.table_state import TableRun, exchange
 
 FILE = """

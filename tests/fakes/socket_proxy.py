@@ -37,7 +37,7 @@ from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.lease import Leases
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from tests.harness import leaks
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until

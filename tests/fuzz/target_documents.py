@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from gatewright.api.decode import documents
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from gatewright.api.text.problem import Problem
 from tests.fuzz.rig import require
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from tests.fakes.proxy_process import Proxy, running
 from tests.harness.patience import PATIENCE
 from tests.harness.ports import reserve

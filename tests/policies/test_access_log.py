@@ -8,7 +8,7 @@ import pytest
 
 from dataplane.table.store import RESOURCE_TYPE, Change
 from dataplane.variables import Variables
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from tests.carriers import Carrier, Request, Response
 from tests.fakes.table_state import TableRun
 

@@ -13,7 +13,7 @@ from dataplane.filters import request_mirror
 from dataplane.proxy import mirrors
 from dataplane.proxy.replay import BodyCopy
 from dataplane.table.plans import Mirror
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from gatewright.wire.v1 import policy_pb2, resource_pb2, traffic_pb2
 from tests.carriers import OK, Answer, Carrier, Request, Response
 from tests.carriers.contract import Arrival, Conversation

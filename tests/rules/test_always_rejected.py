@@ -9,7 +9,7 @@ import pytest
 
 from dataplane.table.store import RESOURCE_TYPE, Change
 from gatewright.api.advice.advice import refusals
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from tests.fakes.memory_proxy import MemoryProxy
 from tests.fakes.policy_run import text_of
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from gatewright.wire.v1 import backend_pb2, resource_pb2, route_pb2
 from tests.unit.translate.golden import World
 

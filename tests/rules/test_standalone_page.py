@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from gatewright.api.schema import names
 from gatewright.api.schema.model import model_in
+from gatewright.api.standalone import standalone
 from gatewright.api.standalone.file import StandaloneFile
-from gatewright.api.standalone.standalone import standalone
 from gatewright.api.text import yaml_text
 from gatewright.api.text.nulls import without_nulls
 

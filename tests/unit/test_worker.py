@@ -21,7 +21,7 @@ from dataplane.link.shared import CommitWord, Region
 from dataplane.proxy.waiting import StepFuture
 from dataplane.telemetry import metrics
 from dataplane.telemetry.metrics import SECTIONS
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from tests.fakes.memory_agent import ask, config, descriptors
 from tests.fakes.memory_workers import MemoryWorker
 from tests.fakes.moved_loop import moved

@@ -158,7 +158,8 @@ def _unknown(api_version: str, kind: str, subject: Subject) -> Decoded:
         owner = KINDS.get(kind)
         if owner is not None and owner.group == group:
             return _refused(subject, f"{kind} is read in version {' or '.join(owner.api_versions)}", ("apiVersion",))
-        note = subject.problem((), f"{api_version} {kind} is not ours: skipped{in_place_of(group, kind)}", "info")
+        message = f"{api_version} {kind} is not ours: skipped{in_place_of(group, kind)}"
+        note = subject.problem((), message, "info", code="not-ours")
         return Decoded(None, None, "valid", (note,), subject.place.file, subject.place.line)
     of_group = [info for info in KINDS.values() if info.group == group]
     known = next((info for info in of_group if info.kind == kind), None)
@@ -181,7 +182,8 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
     found += broken_expressions(info.model, document)
     for finding in without_what_lacks(info.kind, info.model, found):
         severity: Severity = "warning" if finding.unknown_field and info.model.tolerant else "error"
-        problems.append(subject.problem(finding.path, finding.message, severity))
+        code = "not-ours" if severity == "warning" else "invalid"
+        problems.append(subject.problem(finding.path, finding.message, severity, code=code))
     problems.sort(key=lambda problem: (problem.line, problem.column))
     if item is None or any(problem.severity == "error" for problem in problems):
         remains = unread(_with_namespace(document, info), problems) if info.kind == names.GATEWAY_POLICY else None
@@ -196,7 +198,7 @@ def _judged(item: KubeObject, problems: list[Problem], subject: Subject) -> Deco
     refused = unsupported(item)
     problems += [subject.problem(path, message, unsupported=True) for path, message in refused]
     if item.kind in names.OUR_KINDS:
-        problems += [replace(subject.problem(*each), refused=True) for each in refusals(item)]
+        problems += [subject.problem(*each, refused=True) for each in refusals(item)]
     waiting = _WAITING.get(item.kind)
     if waiting is not None:
         problems += waiting(item, subject)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gatewright.api.backend.ai import BackendAI
 from gatewright.api.checks.parts import Path
-from gatewright.api.lint.lint import reach
+from gatewright.api.lint import reach
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.api.schema.metadata import ObjectKey

@@ -11,7 +11,7 @@ from typing import Final
 
 from gatewright.api.advice.advice import known_hash
 from gatewright.api.checks.parts import parts
-from gatewright.api.lint.lint import reach
+from gatewright.api.lint import reach
 from gatewright.api.objects.secret import Secret
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.text.problem import Advice

@@ -1,7 +1,8 @@
 """Between the objects of a folder: references that lead nowhere in it, into another namespace without a ReferenceGrant,
 or to what lacks a port or entry, and dynamic forward proxies that nobody guards.
 
-Called by lint. It knows only the objects it is given: what lives elsewhere cannot be seen, so all of this are warnings.
+Called by lint. It knows only the objects it is given. What lives elsewhere cannot be seen: the caller says of which
+kinds that is to be expected.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from gatewright.api.checks.parts import parts
-from gatewright.api.lint.lint import reach
+from gatewright.api.lint import reach
 from gatewright.api.objects import grants
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.gateway_policy import GatewayPolicy, TargetReference
@@ -34,7 +35,7 @@ from gatewright.api.schema.references import (
     SecretObjectReference,
 )
 from gatewright.api.standalone.file import StandaloneFile
-from gatewright.api.text.problem import Advice
+from gatewright.api.text.problem import Advice, Severity
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
 
 _REFERENCES: Final = (
@@ -52,23 +53,32 @@ _REFERENCES: Final = (
 )
 """Models that name an object; all have group, kind and name, some a namespace."""
 
+_NEEDED: Final = (ParentReference, BackendObjectReference, SecretObjectReference, LocalSecretObjectRef)
+"""Those without which nothing is served, or all requests are refused."""
+
 BACKEND_KINDS: Final = ("Service", "GatewayBackend")
 """What a reference to a backend can name; without a kind it is a Service."""
 
 REACHES_ALL: Final = "can reach anything that the gateway can"
 
 
-def dangling(objects: reach.Objects, known: Collection[ObjectKey]) -> Iterator[tuple[ObjectKey, Advice]]:
-    """References to objects that are not among `known`, in namespaces that are. What is broken is known, too."""
+def dangling(
+    objects: reach.Objects, known: Collection[ObjectKey], elsewhere: Collection[str] = ()
+) -> Iterator[tuple[ObjectKey, Advice]]:
+    """References to objects that are not among `known`, in namespaces that are; not to those of the kinds `elsewhere`.
+    What is broken is known, too. Where nothing is served or all is refused because of it, it is an error."""
     namespaces = {key.namespace for key in known}
     cures: dict[ObjectKey, str] = {}  # a folder may name one missing object ten thousand times
     for owner, item in objects.items():
         for path, part in parts(item):
             key = reach.named(part, owner.namespace) if isinstance(part, _REFERENCES) else None
-            if key is not None and key not in known and key.namespace in namespaces:
+            if key is None or key in known or key.kind in elsewhere:
+                continue
+            if key.namespace in namespaces:
                 if key not in cures:
                     cures[key] = _meant(key, part, known)
-                yield owner, Advice(path, f"leads nowhere: no {key} in these files{cures[key]}")
+                severity: Severity = "error" if isinstance(part, _NEEDED) else "warning"
+                yield owner, Advice(path, f"leads nowhere: no {key} in these files{cures[key]}", severity)
 
 
 def _meant(key: ObjectKey, reference: Any, known: Collection[ObjectKey]) -> str:

@@ -6,21 +6,21 @@ finds it warns of what is valid and hardly meant (`advice`), and of what does no
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gatewright.api.advice.advice import advice, warnings
+from gatewright.api.advice.advice import refusals, warnings
 from gatewright.api.decode.documents import Decoded, decode_document, split_documents
+from gatewright.api.lint import links, reach, sections, served
 from gatewright.api.lint.dropped_guards import dropped_guards
 from gatewright.api.lint.left_out import left_out
-from gatewright.api.lint.lint import links, sections
+from gatewright.api.lint.report import Report
 from gatewright.api.lint.rivals import rivals
 from gatewright.api.schema.metadata import ObjectKey
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from gatewright.api.text import yaml_text
 from gatewright.api.text.places import Place, Subject
 from gatewright.api.text.problem import Advice, Problem
@@ -35,55 +35,17 @@ class Document(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What lint found. `objects` counts what was read, good or bad."""
-
-    problems: tuple[Problem, ...]
-    files: int
-    objects: int
-    absent: bool = False
-    """Whether a path was given that does not exist."""
-
-    @property
-    def errors(self) -> tuple[Problem, ...]:
-        """The problems that make lint fail."""
-        return tuple(problem for problem in self.problems if problem.severity == "error")
-
-    def text(self) -> str:
-        """One line per problem and one in conclusion."""
-        warnings = sum(problem.severity == "warning" for problem in self.problems)
-        unsupported = sum(problem.unsupported for problem in self.problems)
-        counts = [f"{_count(self.objects, 'object')} in {_count(self.files, 'file')}"]
-        counts.append(_count(len(self.errors), "error"))
-        if warnings:
-            counts.append(_count(warnings, "warning"))
-        if unsupported:
-            counts.append(f"{unsupported} not supported yet")
-        return "\n".join([*map(str, self.problems), ", ".join(counts)])
-
-    def json(self) -> str:
-        """The same for machines: problems with all their fields, and the counts."""
-        content = {
-            "problems": [problem.as_json() for problem in self.problems],
-            "files": self.files,
-            "objects": self.objects,
-            "errors": len(self.errors),
-            "warnings": sum(problem.severity == "warning" for problem in self.problems),
-            "unsupported": sum(problem.unsupported for problem in self.problems),
-        }
-        return json.dumps(content, indent=2)
-
-
 def lint(documents: Iterable[Document], log_modules: Collection[str] | None = None) -> list[Problem]:
     """Every problem of the files, in their order. `log_modules`: as in standalone.load."""
     return list(examine(documents, log_modules).problems)
 
 
-def lint_paths(paths: Iterable[str | Path], log_modules: Collection[str] | None = None) -> Report:
+def lint_paths(
+    paths: Iterable[str | Path], log_modules: Collection[str] | None = None, elsewhere: Collection[str] = ()
+) -> Report:
     """Lint files, and directories with all below them (hidden files and `..data` left out, as the directory source
     does). A path that cannot be read is a problem of the report. References between objects are followed when one of
-    the paths is a folder."""
+    the paths is a folder; not those to objects of the kinds `elsewhere`, which come from somebody else."""
     documents: list[Document] = []
     unreadable: list[Problem] = []
     places = [Path(path) for path in paths]
@@ -92,19 +54,29 @@ def lint_paths(paths: Iterable[str | Path], log_modules: Collection[str] | None 
             documents.append(Document(str(path), path.read_text("utf-8")))
         except (OSError, UnicodeDecodeError) as failure:
             unreadable.append(_unreadable(path, failure))
-    report = examine(documents, log_modules, together=any(place.is_dir() for place in places))
+    together = any(place.is_dir() for place in places)
+    report = examine(documents, log_modules, together=together, elsewhere=elsewhere)
+    if together and not report.objects and not unreadable:
+        folder = next(place for place in places if place.is_dir())
+        unreadable.append(Problem(str(folder), 0, "", "", "holds no object: nothing is served", code="serves-nothing"))
+        report = replace(report, files=report.files - 1)  # it is no file
     absent = any(not place.exists() for place in places)
     return Report((*unreadable, *report.problems), report.files + len(unreadable), report.objects, absent)
 
 
 def examine(
-    documents: Iterable[Document], log_modules: Collection[str] | None = None, *, together: bool = False
+    documents: Iterable[Document],
+    log_modules: Collection[str] | None = None,
+    *,
+    together: bool = False,
+    elsewhere: Collection[str] = (),
 ) -> Report:
-    """As `lint`, with the counts. `together`: the documents are a whole, so that references should lead somewhere."""
+    """As `lint`, with the counts. `together`: the documents are a whole, so that references should lead somewhere, but
+    for those to the kinds `elsewhere`."""
     seen = _Seen()
     for number, document in enumerate(documents):
         seen.read(number, document, log_modules)
-    seen.look_between(together)
+    seen.look_between(together, frozenset(elsewhere))
     return Report(tuple(seen.sorted_problems()), seen.files, seen.objects)
 
 
@@ -139,28 +111,56 @@ class _Seen:
             return
         subject = Subject(place, decoded.path, str(decoded.key))
         if decoded.item is not None:
-            yield from _advised(subject, warnings(decoded.item))
+            yield from _advised(subject, warnings(decoded.item), "hardly-meant")
         _, other, _ = self._first.setdefault(decoded.key, (number, decoded, subject))
         if other is not decoded:
             # One object may stand in one place only: which of two would count is not for us to guess.
             message = f"is defined twice; the other is at {other.file}:{other.line}"
-            yield Problem(decoded.file, decoded.line, str(decoded.key), "", message)
+            yield Problem(decoded.file, decoded.line, str(decoded.key), "", message, code="defined-twice")
 
-    def look_between(self, together: bool) -> None:
-        """Warnings about objects that need a look at others."""
+    def look_between(self, together: bool, elsewhere: Collection[str]) -> None:
+        """What needs a look at other objects."""
         items = {key: decoded.item for key, (_, decoded, _) in self._first.items() if decoded.item is not None}
-        found = [*links.open_forwards(items), *links.lacking(items), *dropped_guards(items), *left_out(items)]
-        found += [*sections.unknown_sections(items), *rivals(items)]
-        if together:
-            known = self._first.keys()
-            found += [*links.dangling(items, known), *links.ungranted(items, known), *sections.empty_selections(items)]
-        for key, each in found:
-            number, _, subject = self._first[key]
-            self._problems += ((number, problem) for problem in _advised(subject, [each]))
+        found = _between(items) + (_of_a_whole(items, self._first.keys(), elsewhere) if together else [])
+        for code, advised in found:
+            for key, each in advised:
+                number, _, subject = self._first[key]
+                self._problems += ((number, problem) for problem in _advised(subject, [each], code))
 
 
-def _advised(subject: Subject, found: Iterable[Advice]) -> Iterator[Problem]:
-    return (subject.problem(*each) for each in found)
+_Found = list[tuple[str, Iterable[tuple[ObjectKey, Advice]]]]
+"""Codes, and what was found of each."""
+
+
+def _between(items: reach.Objects) -> _Found:
+    """What can be told however many objects are missing."""
+    return [
+        ("open-forward", links.open_forwards(items)),
+        ("lacks-part", links.lacking(items)),
+        ("dropped-guard", dropped_guards(items)),
+        ("left-out", left_out(items)),
+        ("unknown-section", sections.unknown_sections(items)),
+        ("no-effect", rivals(items)),
+    ]
+
+
+def _of_a_whole(items: reach.Objects, known: Collection[ObjectKey], elsewhere: Collection[str]) -> _Found:
+    """What can be told only where nothing is missing but the kinds `elsewhere`."""
+    found: _Found = [
+        ("leads-nowhere", links.dangling(items, known, elsewhere)),
+        ("not-granted", links.ungranted(items, known)),
+        ("selects-nothing", sections.empty_selections(items)),
+        ("serves-nothing", served.nothing_served(items)),
+        ("tls-port", served.tls_ports(items)),
+        ("no-backend", served.without_backends(items)),
+    ]
+    if "GatewayClass" not in elsewhere:
+        found.append(("unknown-class", served.unknown_classes(items, known)))
+    return found
+
+
+def _advised(subject: Subject, found: Iterable[Advice], code: str) -> Iterator[Problem]:
+    return (subject.problem(*each, code=code) for each in found)
 
 
 def _standalone(document: Document, log_modules: Collection[str] | None) -> Iterator[Problem]:
@@ -169,8 +169,9 @@ def _standalone(document: Document, log_modules: Collection[str] | None) -> Iter
     if loaded.content is not None:
         ((line, text),) = split_documents(document.text)
         subject = Subject(Place(text, document.file, line), (), "")
-        yield from _advised(subject, advice(loaded.content))
-        yield from _advised(subject, links.open_forwards_of_file(loaded.content))
+        yield from _advised(subject, warnings(loaded.content), "hardly-meant")
+        yield from (subject.problem(*each, refused=True) for each in refusals(loaded.content))
+        yield from _advised(subject, links.open_forwards_of_file(loaded.content), "open-forward")
 
 
 def _is_standalone(text: str) -> bool:
@@ -193,13 +194,9 @@ def _files(paths: Iterable[Path], unreadable: list[Problem]) -> Iterator[Path]:
         elif path.exists():
             yield path
         else:
-            unreadable.append(Problem(str(path), 0, "", "", "does not exist"))
+            unreadable.append(Problem(str(path), 0, "", "", "does not exist", code="unreadable"))
 
 
 def _unreadable(path: Path, failure: OSError | UnicodeDecodeError) -> Problem:
     reason = failure.strerror if isinstance(failure, OSError) else "is not UTF-8 text; save it as UTF-8"
-    return Problem(str(path), 0, "", "", f"cannot be read: {reason}")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return Problem(str(path), 0, "", "", f"cannot be read: {reason}", code="unreadable")

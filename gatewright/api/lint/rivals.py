@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from gatewright.api.lint.lint import reach
+from gatewright.api.lint import reach
 from gatewright.api.lint.sections import port_number, sections
 from gatewright.api.objects.gateway_policy import GatewayPolicy, GatewayPolicySpec
 from gatewright.api.objects.listener_set import ListenerSet

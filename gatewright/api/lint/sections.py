@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from gatewright.api.checks.parts import Path, parts
-from gatewright.api.lint.lint import reach
+from gatewright.api.lint import reach
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.api.objects.service import Service

@@ -55,8 +55,19 @@ class Subject:
     path: Path
     name: str
 
-    def problem(self, path: Path, message: str, severity: Severity = "error", *, unsupported: bool = False) -> Problem:
+    def problem(
+        self,
+        path: Path,
+        message: str,
+        severity: Severity = "error",
+        *,
+        unsupported: bool = False,
+        refused: bool = False,
+        code: str = "invalid",
+    ) -> Problem:
+        """`unsupported` and `refused` have codes of their own."""
         line, column = self.place.of((*self.path, *path))
+        code = "unsupported" if unsupported else "refused" if refused else code
         return Problem(
-            self.place.file, line, self.name, path_text(path), message, severity, column, unsupported=unsupported
+            self.place.file, line, self.name, path_text(path), message, severity, column, unsupported, refused, code
         )

@@ -31,6 +31,8 @@ class Problem:
     unsupported: bool = False
     refused: bool = False
     """Of a valid object, which acts as it is written, and that is: proxies refuse what it covers."""
+    code: str = "invalid"
+    """What kind of mistake it is, for programs (`gatewright.api.lint.codes`)."""
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dataplane.table.store import RESOURCE_TYPE, Change
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from gatewright.api.text import yaml_text
 from gatewright.wire.v1 import resource_pb2
 from tests.fakes.memory_proxy import MemoryProxy

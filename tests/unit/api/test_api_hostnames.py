@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gatewright.api.advice.secret_comparisons import comparisons
+from gatewright.api.standalone import standalone
 from gatewright.api.standalone.file import meeting
-from gatewright.api.standalone.standalone import standalone
 from gatewright.api.traffic.authorization import Authorization
 
 

@@ -69,6 +69,7 @@ def test_json_has_the_same(folder: Path) -> None:
         "severity": "error",
         "unsupported": False,
         "refused": False,
+        "code": "invalid",
     }
 
 
@@ -393,9 +394,9 @@ def test_references_within_a_folder(tmp_path: Path) -> None:
     (tmp_path / "route.yaml").write_text(ROUTE)
     lines = [str(problem).replace(f"{tmp_path}/", "") for problem in lint_paths([tmp_path]).problems]
     assert lines == [
-        "route.yaml:5: HTTPRoute default/out: spec.parentRefs[0]: warning: leads nowhere: no Gateway default/edge in"
-        " these files",
-        "route.yaml:7: HTTPRoute default/out: spec.rules[0].backendRefs[0]: warning: leads nowhere: no GatewayBackend"
+        "route.yaml:5: HTTPRoute default/out: spec.parentRefs[0]: leads nowhere: no Gateway default/edge in these"
+        " files",
+        "route.yaml:7: HTTPRoute default/out: spec.rules[0].backendRefs[0]: leads nowhere: no GatewayBackend"
         " default/anywhere in these files",
     ]
     (tmp_path / "backend.yaml").write_text(FORWARD)

@@ -205,7 +205,10 @@ spec:
 
 def test_a_selector_that_selects_nothing(tmp_path: Path) -> None:
     route = tmp_path / "route.yaml"
-    route.write_text(ROUTE.partition("  parentRefs")[0] + "  rules: [{name: a}]\n")
+    route.write_text(
+        ROUTE.partition("  parentRefs")[0]
+        + "  rules: [{name: a, filters: [{type: RequestRedirect, requestRedirect: {port: 81}}]}]\n"
+    )
     (tmp_path / "policy.yaml").write_text(SELECTING.replace("LABEL", "shop").replace("SECTION", ""))
     assert lint_paths([tmp_path]).problems == ()
     (tmp_path / "policy.yaml").write_text(SELECTING.replace("LABEL", "ship").replace("SECTION", ""))

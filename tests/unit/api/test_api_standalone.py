@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from gatewright.api.decode.documents import decode
-from gatewright.api.lint.lint import lint
+from gatewright.api.lint import lint
 from gatewright.api.lower.to_wire import route_match, rule_policies
 from gatewright.api.routes.http_route import HTTPRoute, HTTPRouteRule
 from gatewright.api.schema.targets import target
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from gatewright.api.text import yaml_text
 
 FOR_A_CONTROLLER = "a file with apiVersion and kind is for a controller: run its folder with `gatewright up`"

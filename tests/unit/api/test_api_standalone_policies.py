@@ -20,12 +20,12 @@ from gatewright.api.schema.references import (
     LocalServiceReference,
     SecretObjectReference,
 )
+from gatewright.api.standalone import standalone
 from gatewright.api.standalone.file import StandaloneFile
 from gatewright.api.standalone.form import file_form
 from gatewright.api.standalone.parts import FORMS
 from gatewright.api.standalone.policies import RoutePolicies
 from gatewright.api.standalone.references import FileReference
-from gatewright.api.standalone.standalone import standalone
 from gatewright.api.traffic.ext_auth import AgentExtAuthHTTP, ExtAuthOrConditional
 from gatewright.api.traffic.traffic import Traffic
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import MessageToDict
 
+from gatewright.api.standalone import standalone
 from gatewright.api.standalone.resources import Resolve
 from gatewright.api.standalone.secrets import Content, Unreadable
-from gatewright.api.standalone.standalone import standalone
 from gatewright.wire.v1 import policy_pb2, resource_pb2
 
 GATEWAY = {"kind": "Gateway", "namespace": "default", "name": "standalone"}

@@ -27,7 +27,7 @@ CEL = {"file": None, "variables": None, "moment": "end", "plan": True, "output":
         (["up", "d", "-q", "--proxies", "0"], {**UP, "dir": "d", "quiet": True, "proxies": 0}),
         (["up", "--workers", "3", "--port-offset", "7000"], {**UP, "workers": 3, "port_offset": 7000}),
         (["controller", "d"], {"dir": "d", **SERVER}),
-        (["lint", "a", "b"], {"paths": ["a", "b"], "output": "text"}),
+        (["lint", "a", "b"], {"paths": ["a", "b"], "output": "text", "strict": False, "elsewhere": []}),
         (["cel", "x"], {"expression": "x", **CEL}),
         (["cel", "--no-plan", "--json"], {"expression": None, **CEL, "plan": False, "output": "json"}),
         (["status"], {"objects": [], "output": "text", **CLIENT}),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import exits
+from controlplane.cli import exits, lint, parser
 
 GOOD = """\
 apiVersion: v1
@@ -90,3 +90,92 @@ def test_the_shipped_examples_are_clean(example: Path, capsys: pytest.CaptureFix
     # An example may show what is to come; that it waits is no fault of it.
     found = [each for each in problems if not each["unsupported"] and each["severity"] != "info"]
     assert [each["path"] for each in found] == SHOWN.get(example.name, []), found
+
+
+WARNED = (
+    GOOD
+    + "---\n"
+    + """\
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: "p"}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}]
+"""
+)
+
+
+def test_strict_makes_warnings_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.yaml").write_text(WARNED)
+    file = str(tmp_path / "a.yaml")
+    assert cli.main(["lint", file]) == exits.OK
+    assert cli.main(["lint", file, "--strict"]) == exits.CONFIG
+    (tmp_path / "a.yaml").write_text(GOOD)
+    assert cli.main(["lint", file, "--strict"]) == exits.OK
+
+
+def test_kinds_that_come_from_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    route = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: r}
+spec: {parentRefs: [{name: web}], rules: [{backendRefs: [{name: shop, port: 80}]}]}
+"""
+    (tmp_path / "a.yaml").write_text(route)
+    assert cli.main(["lint", str(tmp_path)]) == exits.CONFIG
+    assert capsys.readouterr().out.count("leads nowhere") == 2
+    assert cli.main(["lint", str(tmp_path), "--elsewhere", "Gateway"]) == exits.CONFIG
+    assert cli.main(["lint", str(tmp_path), "--elsewhere", "Gateway, Service"]) == exits.OK
+    assert cli.main(["lint", str(tmp_path), "--elsewhere", "Gateway", "--elsewhere", "Service"]) == exits.OK
+    assert cli.main(["lint", str(tmp_path), "--elsewhere", "Servise"]) == exits.USAGE
+    assert '--elsewhere: "Servise" is no kind; did you mean "Service"?' in capsys.readouterr().err
+
+
+def test_a_gateway_whose_class_comes_from_elsewhere(tmp_path: Path) -> None:
+    gateway = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: web}
+spec: {gatewayClassName: gatewright, listeners: [{name: a, port: 80, protocol: HTTP}]}
+"""
+    (tmp_path / "a.yaml").write_text(gateway)
+    assert cli.main(["lint", str(tmp_path)]) == exits.CONFIG
+    assert cli.main(["lint", str(tmp_path), "--elsewhere", "GatewayClass"]) == exits.OK
+
+
+def test_annotations_of_a_pull_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a,b:c.yaml"
+    file.write_text(BAD.replace("port: many", "port: '100%\\n'"))
+    assert cli.main(["lint", str(file), "-o", "github"]) == exits.CONFIG
+    (line,) = capsys.readouterr().out.splitlines()
+    head, _, text = line.removeprefix("::").partition("::")
+    assert head == f"error file={tmp_path}/a%2Cb%3Ac.yaml,line=15,col=7,title=invalid"
+    assert text.startswith("Service default/cart: spec.ports[0].port: must be a")
+    assert "100%25" in text and "\n" not in text
+    file.write_text(GOOD)
+    assert cli.main(["lint", str(file), "-o", "github"]) == exits.OK
+    assert capsys.readouterr().out == ""
+
+
+def test_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """SARIF 2.1.0: rules are what results refer to, places count from 1, a file without a line has no region."""
+    (tmp_path / "a.yaml").write_text(BAD + "---\n" + WARNED)
+    assert cli.main(["lint", str(tmp_path / "a.yaml"), str(tmp_path / "no.yaml"), "-o", "sarif"]) == exits.DEPENDENCY
+    log = json.loads(capsys.readouterr().out)
+    (run,) = log["runs"]
+    assert log["version"] == "2.1.0"
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert rules == ["unreadable", "invalid", "defined-twice", "hardly-meant"]
+    assert all(rule["helpUri"] == f"docs/lint.md#{rule['id']}" for rule in run["tool"]["driver"]["rules"])
+    found = [(each["ruleId"], each["level"], each["locations"][0]["physicalLocation"]) for each in run["results"]]
+    places = {
+        code: (level, place["artifactLocation"]["uri"].rpartition("/")[2], place.get("region"))
+        for code, level, place in found
+    }
+    assert places["unreadable"] == ("error", "no.yaml", None)
+    assert places["invalid"] == ("error", "a.yaml", {"startLine": 15, "startColumn": 7})
+    assert places["hardly-meant"][0] == "warning"
+
+
+def test_the_forms_are_those_of_the_command_line() -> None:
+    assert tuple(lint.FORMS) == parser.LINT_FORMS

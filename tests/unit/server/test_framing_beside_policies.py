@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gatewright.api.standalone.standalone import standalone
+from gatewright.api.standalone import standalone
 from tests.fakes.calls import FakeCalls, answered
 from tests.fakes.memory_proxy import MemoryProxy
 from tests.fakes.policy_run import served
