@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 NO_NAMES: Final[frozenset[bytes]] = frozenset()
-"""Of a request without fields that may be in no table (`Consumer.never_indexed`)."""
+"""Of a message without fields that may be in no table (`Consumer.never_indexed`)."""
 
 
 class Downstream(Protocol):
@@ -55,6 +55,10 @@ class Downstream(Protocol):
     @property
     def never_indexed(self) -> frozenset[bytes]:
         """As `Consumer.never_indexed`, of the present request."""
+
+    def never_index(self, names: frozenset[bytes]) -> None:
+        """As `Consumer.upstream_never_indexed`: fields of these names, in what is still to come of the response. A
+        carrier without tables does nothing."""
 
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
         """The final response begins. `x.status` is its status, `line` the same as an endpoint wrote it, or b"" when no
@@ -206,6 +210,10 @@ class Consumer(Protocol):
     @property
     def never_indexed(self) -> frozenset[bytes]:
         """Names of fields that its client wants in no table of any hop (RFC 7541 7.1.3); in HTTP/1 there are none."""
+
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        """The head or the trailers that follow at once have fields that the endpoint wants in no table of any hop (RFC
+        7541 7.1.3). Not called where there are none."""
 
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         """The final response, or a 101, behind which content is the tunnel's."""

@@ -29,6 +29,9 @@ class _Nobody:
     may_hold = 0
     never_indexed = NO_NAMES
 
+    def never_index(self, names: frozenset[bytes]) -> None:
+        """For nobody."""
+
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
         """For nobody."""
 

@@ -84,6 +84,7 @@ class ActiveExchange(Exchange):
         """As `carriers.Consumer.never_indexed`."""
         return self.down.never_indexed
 
+    upstream_never_indexed = response.upstream_never_indexed
     upstream_head = response.upstream_head
     upstream_interim = response.upstream_interim
     upstream_content = response.upstream_content

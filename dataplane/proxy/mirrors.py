@@ -175,6 +175,9 @@ class _Copy:
 
     # --- its answer
 
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        """Nothing of the response goes on."""
+
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         if head.status == SWITCHING:
             self._end("")

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from dataplane.proxy.exchange import ActiveExchange
 
 
+def upstream_never_indexed(x: ActiveExchange, names: frozenset[bytes]) -> None:
+    """As `carriers.Consumer.upstream_never_indexed`. They are never less than the response has that goes on, and may be
+    more: of tries that another one took the place of, which does no harm."""
+    x.down.never_index(names)
+
+
 def upstream_head(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
     """As `carriers.Consumer.upstream_head`."""
     endpoint = x.endpoint

@@ -107,6 +107,9 @@ class Asking(ABC):
         else:
             self.fail(CallFailed("connect", detail))
 
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:  # noqa: B027  nothing
+        """What a policy asks for is not passed on."""
+
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         if end:
             self.up = None

@@ -42,6 +42,9 @@ class Sink:
 
     # --- as a consumer
 
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        """Nothing of the response goes on."""
+
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         """The head has come already."""
 

@@ -51,6 +51,9 @@ class Down:
         self.headers, self.body, self.ended_by = Headers(), bytearray(), Headers()
         self.ended = self.is_reset = False
 
+    def never_index(self, names: frozenset[bytes]) -> None:
+        """It has no tables."""
+
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
         assert self.exchange is not None
         self.status, self.headers = self.exchange.status, shown(Head(block).items())

@@ -61,6 +61,9 @@ class Part:
     def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
         self.upstream_lost(cause, False)
 
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        """Of no use here."""
+
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         lease.settle(self)
         self.upstream_content(first, end)

@@ -20,7 +20,7 @@ _HOP = frozenset(
 )
 """RFC 9113 8.2.2: never sent. An interpreter of HTTP/1 heads has taken out what `Connection` names."""
 
-_UNINDEXED = frozenset(
+UNINDEXED = frozenset(
     (
         *(b"authorization", b"proxy-authorization", b"cookie", b"set-cookie", b"x-api-key"),
         *(b"content-length", b"content-range", b"age", b"etag", b"last-modified", b"location", b"if-none-match"),
@@ -44,7 +44,7 @@ def _field(line: bytes) -> Field | None:
     name = name.lower()
     if name in _HOP or (name == b"te" and value.lower() != b"trailers"):
         return None
-    return name, value, name in _UNINDEXED
+    return name, value, name in UNINDEXED
 
 
 class _Lines(dict[bytes, "Field | None"]):

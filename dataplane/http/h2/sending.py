@@ -142,7 +142,7 @@ class Sending:
             raise Misuse(f"{stream}: status {status} out of order")
         if never_indexed:
             self._send_head(stream, [_STATUS[status], *_marked(fields_of(block), never_indexed)], end)
-        else:
+        else:  # mostly
             key = (status, block)
             encoded = self._encoder.blocks.get(key)
             if encoded is None:
@@ -151,13 +151,13 @@ class Sending:
                 self._send_block(stream, encoded, end)
         stream.head_sent = True
 
-    def send_interim(self, stream: Stream, status: int, block: bytes) -> None:
+    def send_interim(self, stream: Stream, status: int, block: bytes, never_indexed: frozenset[bytes] = NONE) -> None:
         """A response head of 1xx, any number of them before the final one; never 101 (RFC 9113 8.6)."""
         if stream.state == CLOSED:
             return
         if stream.head_sent or not 100 <= status < 200 or status == SWITCHING:
             raise Misuse(f"{stream}: status {status} out of order")
-        self._send_head(stream, [_STATUS[status], *fields_of(block)], False)
+        self._send_head(stream, [_STATUS[status], *_marked(fields_of(block), never_indexed)], False)
 
     def can_open(self) -> int:
         """Client: how many streams may be opened now: the peer's limit less those open; 0 after GOAWAY."""
@@ -194,8 +194,7 @@ class Sending:
             encoded = self._usual_request(method, scheme, authority, path, block)
         else:
             fields = _pseudo_fields(method, scheme, authority, path, protocol)
-            regular = request_fields_of(block)
-            encoded = self._encoder.encode(fields + (_marked(regular, never_indexed) if never_indexed else regular))
+            encoded = self._encoder.encode(fields + _marked(request_fields_of(block), never_indexed))
         stream = Stream(self._next_stream, self.peer.initial_window, self._receive_initial)
         self._next_stream += 2
         stream.to_head = method == b"HEAD"
@@ -294,22 +293,22 @@ class Sending:
         self._pump(stream)
         return stream.waiting
 
-    def send_trailers(self, stream: Stream, block: bytes) -> None:
+    def send_trailers(self, stream: Stream, block: bytes, never_indexed: frozenset[bytes] = NONE) -> None:
         """Trailer fields, behind what waits; they end the stream. Raises `lines.BadLine`."""
         if stream.state == CLOSED:
             return
         if not stream.head_sent or stream.waiting_end:
             raise Misuse(f"{stream}: trailers out of order")
-        encoded = None if stream.waiting else self._encoder.blocks.get(block)
+        encoded = None if stream.waiting or never_indexed else self._encoder.blocks.get(block)
         if encoded is not None:
             self._send_block(stream, encoded, True)
             return
-        fields = fields_of(block)
+        fields = _marked(fields_of(block), never_indexed)
         if stream.waiting:
             stream.waiting_end = True
-            stream.waiting_trailers = block if fields else None
+            stream.waiting_trailers = fields or None
         elif fields:
-            self._send_head(stream, fields, True, block)
+            self._send_head(stream, fields, True, None if never_indexed else block)
         else:  # 8.1: a head without fields would be none
             self.send_content(stream, b"", True)
 
@@ -352,7 +351,7 @@ class Sending:
             if stream.state == CLOSED:
                 self._ended(stream)
         elif last and stream.waiting_trailers is not None:
-            self._send_head(stream, fields_of(stream.waiting_trailers), True)
+            self._send_head(stream, stream.waiting_trailers, True)
 
     # --- the end of a stream
 
@@ -463,6 +462,8 @@ def _pseudo_fields(method: bytes, scheme: bytes, authority: bytes, path: bytes, 
 
 def _marked(fields: list[Field], never_indexed: frozenset[bytes]) -> list[Field]:
     """Fields that a table may not have stay out of ours too (RFC 7541 6.2.3)."""
+    if not never_indexed:
+        return fields
     return [(name, value, secret or name in never_indexed) for name, value, secret in fields]
 
 

@@ -87,6 +87,9 @@ class Responding(Gathering):
 
     # --- from the exchange (`carriers.Downstream`)
 
+    def never_index(self, names: frozenset[bytes]) -> None:
+        """HTTP/1 has no tables."""
+
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
         if self.context.draining or not self.request_done:
             self.keep = False

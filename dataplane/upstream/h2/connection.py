@@ -272,7 +272,7 @@ class SharedConnection:
 
     def _trailers(self, event: events.Trailers) -> None:
         if event.stream.owner is not None:
-            event.stream.owner.got_trailers(event.block)
+            event.stream.owner.got_trailers(event.block, event.never_indexed)
 
     def _reset(self, event: events.Reset) -> None:
         if event.stream.owner is not None:

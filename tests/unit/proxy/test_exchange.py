@@ -34,6 +34,9 @@ class Client:
         self.is_blocked = False
         self.may_hold = 65_536
 
+    def never_index(self, names: frozenset[bytes]) -> None:
+        """It has no tables."""
+
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
         self.told.append(("head", length, first, end))
 

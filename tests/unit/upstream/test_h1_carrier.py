@@ -38,6 +38,9 @@ class Consumer:
         self.heard.append(event)
         self.does(event)
 
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        """It passes nothing on."""
+
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         self._hears("head", head.status, head.block, head.length, first, end)
 
