@@ -277,13 +277,13 @@ class Serving:
 
         Answers the longest hold of the loop in seconds; what other processes take away is the lag's to tell.
         """
-        longest, hold = 0.0, _Hold()
+        longest, hold = 0.0, _Stall()
         for _ in work:
             longest = max(longest, hold.seconds())
             if self._current.prepared is not None:
                 return longest
             await asyncio.sleep(0)
-            hold = _Hold()
+            hold = _Stall()
         return max(longest, hold.seconds())
 
     async def _committed(self) -> None:
@@ -456,7 +456,7 @@ def _taken(records: deque[Record]) -> Iterator[Change]:
         yield Change(*records.popleft())
 
 
-class _Hold:
+class _Stall:
     """How long this thread has been at work since it was made: CPU time, and never more than went by.
 
     The CPU clock of a thread leaps ahead by up to some 25 ms, between two readings in a row, where processes compete
@@ -472,7 +472,7 @@ class _Hold:
         return min(time.thread_time() - self._cpu, time.monotonic() - self._clock)
 
     def __repr__(self) -> str:
-        return f"_Hold({self.seconds():.6f} s)"
+        return f"_Stall({self.seconds():.6f} s)"
 
 
 class _Tasks:

@@ -37,10 +37,10 @@ class Limits:
     idle_timeout: float = 600.0
     half_closed: float = 30.0
     """Seconds without a byte of response after which a client that has ended its sending side counts as gone."""
-    held_body: int = 65_536
-    """Body bytes taken in before there is somewhere to send them."""
-    held_bodies: int = 268_435_456
-    """Bytes of request bodies that one worker holds for steps that read them and for other tries, of all its
+    content_buffer: int = 65_536
+    """Bytes of content taken in before there is somewhere to send them."""
+    buffered_bodies: int = 268_435_456
+    """Bytes of request bodies that one worker buffers for steps that read them and for other tries, of all its
     clients."""
     body_timeout: float = 60.0
     """Seconds for a body that a step waits for, beside what `body_rate` grants."""
@@ -90,7 +90,7 @@ class Context:
     connections: set[Any] = field(default_factory=set)
     mirrors: InFlight = field(default_factory=InFlight)
     room: Room = field(init=False)
-    """For request bodies that are held."""
+    """For request bodies that are buffered."""
 
     @property
     def resolver(self) -> Resolves:
@@ -101,4 +101,4 @@ class Context:
         self.leases.resolver = resolver
 
     def __post_init__(self) -> None:
-        self.room = Room(self.limits.held_bodies)
+        self.room = Room(self.limits.buffered_bodies)

@@ -29,7 +29,7 @@ from dataplane.upstream.versions import is_grpc
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.proxy.context import Context
-    from dataplane.proxy.held_responses import Late
+    from dataplane.proxy.delayed_responses import DelayedResponse
     from dataplane.proxy.mirrors import Mirroring
     from dataplane.proxy.replay import BodyCopy
     from dataplane.proxy.request_stages import Inlet
@@ -60,9 +60,9 @@ class ActiveExchange(Exchange):
     endpoint: Endpoint | None
     up: Upstream | None
     retries: Retries | None
-    copy: BodyCopy | None
-    copies: Mirroring | None
-    late: Late | None
+    body_copy: BodyCopy | None
+    mirroring: Mirroring | None
+    delayed_response: DelayedResponse | None
     inlet: Inlet | None
 
     # --- called by the downstream carrier (`carriers.Carried`)

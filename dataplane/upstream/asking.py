@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from dataplane.carriers import NO_NAMES, REFUSED, UNSENT
+from dataplane.carriers import REFUSED, UNSENT
 from dataplane.chain.calls import CallFailed
+from dataplane.http.messages import NO_NAMES
 from dataplane.http.statuses import SWITCHING
 from dataplane.upstream import balance
 from dataplane.upstream.versions import is_grpc

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.carriers import NO_NAMES
+from dataplane.http.messages import NO_NAMES
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream

@@ -136,7 +136,7 @@ async def test_it_serves_a_state_from_its_commit_on() -> None:
 async def test_the_longest_hold_of_the_loop_by_any_swap_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the next table is prepared meanwhile or the last one is dropped."""
     holds = 0.0
-    monkeypatch.setattr(worker._Hold, "seconds", lambda _hold: holds)
+    monkeypatch.setattr(worker._Stall, "seconds", lambda _hold: holds)
     async with linked() as (agent, _):
         agent.greet()
         for number, preparing, dropping, longest in (

@@ -16,6 +16,7 @@ from dataplane.http.h2.errors import PROTOCOL_ERROR, StreamFailure
 from dataplane.http.h2.events import RequestHead, ResponseHead
 from dataplane.http.h2.hpack import Field
 from dataplane.http.h2.lines import UNINDEXED
+from dataplane.http.messages import NO_NAMES
 from dataplane.http.methods import METHODS
 from dataplane.http.uri import MAX_AUTHORITY, SCHEME_PORTS
 
@@ -54,7 +55,6 @@ _OVERHEAD = 32
 """RFC 9113 6.5.2: bytes added to each field's size."""
 _MOST_PSEUDO = sum([len(name) + _OVERHEAD for name in _REQUEST_PSEUDO])
 _LONGEST_KNOWN_NAMES = 512
-NONE: frozenset[bytes] = frozenset()
 
 
 def _malformed(reason: str) -> NoReturn:
@@ -76,7 +76,7 @@ class Regular:
         self.host: bytes | None = None
         self.expect = b""
         self.takes_trailers = False
-        self.never_indexed = NONE
+        self.never_indexed = NO_NAMES
 
 
 NO_FIELDS = Regular()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataplane.http.h2 import frames
-from dataplane.http.h2.budget import MAX_HELD_REPLIES, Budget
+from dataplane.http.h2.budget import MAX_UNSENT_REPLIES, Budget
 from dataplane.http.h2.encoder import BlockEncoder, unindexed
 from dataplane.http.h2.errors import ENHANCE_YOUR_CALM, NO_ERROR, ConnectionFailure, Misuse
 from dataplane.http.h2.events import Drained
@@ -19,6 +19,7 @@ from dataplane.http.h2.lines import fields_of, last_field, request_fields_of
 from dataplane.http.h2.settings import DEFAULT_WINDOW, PeerSettings, announcement
 from dataplane.http.h2.states import CLOSED, ERROR, NEXT, SEND, SEND_END
 from dataplane.http.h2.streams import Stream
+from dataplane.http.messages import NO_NAMES
 from dataplane.http.statuses import SWITCHING
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from dataplane.http.h2.settings import Settings
 
 _STATUS = [(b":status", b"%d" % status, False) for status in range(600)]
-NONE: frozenset[bytes] = frozenset()
 _SMALL = 1024
 """Bytes up to which parts that wait are put together."""
 _REMEMBERED_RESETS = 1000
@@ -42,8 +42,7 @@ class Sending:
         "_budget",
         "_encoder",
         "_events",
-        "_held",
-        "_held_replies",
+        "_is_paused",
         "_last_taken",
         "_lately_reset",
         "_next_stream",
@@ -55,6 +54,7 @@ class Sending:
         "_send_window",
         "_server",
         "_surplus",
+        "_unsent_replies",
         "failed",
         "going_away",
         "last_stream",
@@ -84,8 +84,8 @@ class Sending:
         self._send_window = DEFAULT_WINDOW
         self._queue: deque[Stream] = deque()
         """Streams that have content, and a window of their own for it."""
-        self._held = False
-        self._held_replies = 0
+        self._is_paused = False
+        self._unsent_replies = 0
         self._receive_initial = max(DEFAULT_WINDOW, settings.stream_window)
         """A new stream's window: until the peer has acknowledged our SETTINGS it may use the default (6.9.2)."""
         self._receive_window = max(DEFAULT_WINDOW, settings.connection_window)
@@ -110,18 +110,22 @@ class Sending:
 
     def _reply(self, frame: bytes) -> None:
         """Send a frame that the peer's frame asks for; while it does not read, not without end."""
-        if self._held:
-            self._held_replies += 1
-            if self._held_replies > MAX_HELD_REPLIES:
+        if self._is_paused:
+            self._unsent_replies += 1
+            if self._unsent_replies > MAX_UNSENT_REPLIES:
                 raise ConnectionFailure(ENHANCE_YOUR_CALM, "HeldReplies")
         self._out.append(frame)
 
-    def hold(self, held: bool) -> list[Event]:
-        """True: the transport takes no more. False: it does; what waited goes on (`Drained` events)."""
-        self._held = held
-        if held or self.failed:
+    def pause_writing(self) -> None:
+        """The transport takes no more."""
+        self._is_paused = True
+
+    def resume_writing(self) -> list[Event]:
+        """It does again: what waited goes on (`Drained` events)."""
+        self._is_paused = False
+        if self.failed:
             return []
-        self._held_replies = 0
+        self._unsent_replies = 0
         self._pump()
         events, self._events = self._events, []
         return events
@@ -129,7 +133,7 @@ class Sending:
     # --- heads
 
     def send_response(
-        self, stream: Stream, status: int, block: bytes, end: bool, never_indexed: frozenset[bytes] = NONE
+        self, stream: Stream, status: int, block: bytes, end: bool, never_indexed: frozenset[bytes] = NO_NAMES
     ) -> None:
         """A final response head (200 to 599). `block` as in `heads.Head`; names may have upper case, fields that belong
         to one HTTP/1 connection are left out.
@@ -151,7 +155,9 @@ class Sending:
                 self._send_block(stream, encoded, end)
         stream.head_sent = True
 
-    def send_interim(self, stream: Stream, status: int, block: bytes, never_indexed: frozenset[bytes] = NONE) -> None:
+    def send_interim(
+        self, stream: Stream, status: int, block: bytes, never_indexed: frozenset[bytes] = NO_NAMES
+    ) -> None:
         """A response head of 1xx, any number of them before the final one; never 101 (RFC 9113 8.6)."""
         if stream.state == CLOSED:
             return
@@ -178,7 +184,7 @@ class Sending:
         block: bytes,
         end: bool,
         protocol: bytes = b"",
-        never_indexed: frozenset[bytes] = NONE,
+        never_indexed: frozenset[bytes] = NO_NAMES,
     ) -> Stream:
         """Open a stream with a request head; only while `can_open`, else Misuse. Pseudo-headers are checked by the
         caller.
@@ -268,7 +274,7 @@ class Sending:
                 size <= stream.send_window
                 and size <= self._send_window
                 and size <= self.peer.frame_size
-                and not self._held
+                and not self._is_paused
             ):
                 following = NEXT[stream.state][SEND_END if end else SEND]
                 if following == ERROR:
@@ -293,7 +299,7 @@ class Sending:
         self._pump(stream)
         return stream.waiting
 
-    def send_trailers(self, stream: Stream, block: bytes, never_indexed: frozenset[bytes] = NONE) -> None:
+    def send_trailers(self, stream: Stream, block: bytes, never_indexed: frozenset[bytes] = NO_NAMES) -> None:
         """Trailer fields, behind what waits; they end the stream. Raises `lines.BadLine`."""
         if stream.state == CLOSED:
             return
@@ -320,7 +326,7 @@ class Sending:
     def _pump(self, caller: Stream | None = None) -> None:
         """Send what waits, one frame for each stream in turn. `caller` learns by its answer that nothing waits."""
         queue = self._queue
-        while queue and self._send_window > 0 and not self._held:
+        while queue and self._send_window > 0 and not self._is_paused:
             stream = queue.popleft()
             stream.queued = False
             if (
@@ -361,7 +367,7 @@ class Sending:
         del self.streams[stream.id]
 
     def _abandon(self, stream: Stream) -> None:
-        """Both directions are over before their end: nothing more is sent, and what it holds of our window is free."""
+        """Both directions are over before their end: nothing more is sent, and its part of our window is free."""
         stream.state = CLOSED
         self.streams.pop(stream.id, None)
         stream.waiting_parts = None

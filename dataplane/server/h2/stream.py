@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from dataplane.carriers import NO_NAMES
 from dataplane.http.h2.errors import CANCEL, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR
 from dataplane.http.h2.lines import BadLine
 from dataplane.http.h2.states import CLOSED, RECEIVING
 from dataplane.http.heads import Head
+from dataplane.http.messages import NO_NAMES
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.tunnel import ACCEPT
 
@@ -54,7 +54,7 @@ class StreamCarrier:
         "is_new",
         "is_paused",
         "is_tunnel",
-        "may_hold",
+        "may_buffer",
         "never_indexed",
         "never_indexed_answer",
         "owed",
@@ -73,7 +73,7 @@ class StreamCarrier:
         """The exchange takes what comes: content of the request, or of a tunnel."""
         self.is_blocked = False
         """As `carriers.Downstream.is_blocked`: a window, or the socket, takes no more."""
-        self.may_hold = 1
+        self.may_buffer = 1
         self.never_indexed = self.never_indexed_answer = NO_NAMES
         """Names of fields that may be in no table, of the request and of what is still to come of the response."""
         self.is_new = True
@@ -251,7 +251,7 @@ class StreamCarrier:
     def drained(self) -> None:
         """All that was given has left."""
         if self.exchange is not None:
-            if self.is_blocked and not self.connection.is_held:
+            if self.is_blocked and not self.connection.is_blocked:
                 self.is_blocked = False
                 self.exchange.downstream_drained()
             return

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dataplane.http.h2.streams import Stream
     from dataplane.upstream.h2.connection import SharedConnection
 
-NO_CONNECT = "it does not allow extended CONNECT (RFC 8441), which an upgrade needs over HTTP/2"
+CONNECT_NOT_ALLOWED = "it does not allow extended CONNECT (RFC 8441), which an upgrade needs over HTTP/2"
 LENT = -1
 SEVERAL_PROTOCOLS = "an upgrade to one of several protocols cannot be sent over HTTP/2"
 CONTENT_BEFORE_TUNNEL = "an upgrade with content cannot be sent over HTTP/2"
@@ -92,7 +92,7 @@ class SharedStream:
         """RFC 8441 4. Answers why it cannot be."""
         codec = self.connection.codec
         if not codec.peer.connect_protocol:
-            return NO_CONNECT
+            return CONNECT_NOT_ALLOWED
         if b"," in consumer.upgrade:
             return SEVERAL_PROTOCOLS
         if consumer.length or not end:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dataplane.carriers import NO_NAMES, UNSENT
-from dataplane.http.messages import UNKNOWN, ResponseHead
+from dataplane.carriers import UNSENT
+from dataplane.http.messages import NO_NAMES, UNKNOWN, ResponseHead
 from dataplane.net.writes import Writes
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.h1 import UpstreamConnection
