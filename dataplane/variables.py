@@ -46,7 +46,7 @@ class Services(Protocol):
 
 
 class ListenerFacts(Protocol):
-    """What is read of a `plans.ListenerPlan` below the tables."""
+    """What is read of a `binds.ListenerPlan` below the tables."""
 
     key: str
     name: str

@@ -198,7 +198,7 @@ class Setting(Protocol):
 
 
 STEP, SETTING, FRONTEND = "step", "setting", "frontend"
-"""What a row makes: a step of a chain; a value for `plans.RoutePolicies`; one for `plans.ListenerPlan`."""
+"""What a row makes: a step of a chain; a value for `plans.RoutePolicies`; one for `binds.ListenerPlan`."""
 
 
 def no_secrets(config: Any) -> Iterable[str]:
@@ -216,7 +216,7 @@ class Row:
     """One policy of a registry. The place of a step in a chain is the place of its row in the registry.
 
     `name` is the field of the wire's Policy message; `plan_field`, for a setting, the field of `plans.RoutePolicies`
-    that takes its value (of a frontend policy: of `plans.ListenerPlan`). `reason`: why this place, or who carries the
+    that takes its value (of a frontend policy: of `binds.ListenerPlan`). `reason`: why this place, or who carries the
     setting out.
     """
 

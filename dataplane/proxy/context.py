@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dataplane.http.body import Room
-from dataplane.proxy.mirrors import InFlight
 
 if TYPE_CHECKING:
     from dataplane.net.writes import Writes
@@ -65,6 +64,15 @@ def _request_ids() -> Callable[[], bytes]:
 
     start = head.encode()
     return next_id
+
+
+class InFlight:
+    """Copies of requests for mirrors that are under way now, and bytes of them (`proxy/mirrors`)."""
+
+    __slots__ = ("bytes", "count")
+
+    def __init__(self) -> None:
+        self.count = self.bytes = 0
 
 
 @dataclass(slots=True)

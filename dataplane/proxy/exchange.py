@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from dataplane.proxy.request_stages import Inlet
     from dataplane.proxy.retries import Retries
     from dataplane.proxy.waiting import Waits
-    from dataplane.table.plans import BackendPlan, ListenerPlan, RoutePlan, RoutePolicies, Target
+    from dataplane.table.binds import ListenerPlan
+    from dataplane.table.plans import BackendPlan, RoutePlan, RoutePolicies, Target
     from dataplane.table.table import Table
     from dataplane.upstream.endpoint import Endpoint
 

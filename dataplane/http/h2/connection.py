@@ -34,6 +34,9 @@ We never push, and refuse to be pushed to (8.4).
 
 from __future__ import annotations
 
+from dataplane.http.h2 import frames
+from dataplane.http.h2.errors import NO_ERROR
+from dataplane.http.h2.frames import MAX_STREAM
 from dataplane.http.h2.receiving import Receiving
 
 
@@ -55,6 +58,25 @@ class Connection(Receiving):
     """
 
     __slots__ = ()
+
+    def ping(self, opaque: bytes) -> None:
+        """PING with eight bytes; the answer is `Pong`."""
+        if not self.failed:
+            self._out.append(frames.ping(opaque))
+
+    def announce_drain(self) -> None:
+        """Server: GOAWAY with the highest stream number (RFC 9113 6.8): streams under way are still taken. `goaway`
+        follows at least one round trip later (a `ping` measures it)."""
+        if not self.failed and not self.going_away:
+            self._out.append(frames.goaway(MAX_STREAM, NO_ERROR))
+
+    def goaway(self, code: int, debug: bytes = b"") -> None:
+        """GOAWAY with the last stream that was taken; later ones are ignored, open ones go on."""
+        if self.failed:
+            return
+        self.going_away = True
+        self._last_taken = min(self._last_taken, self.last_stream)  # 6.8: it never grows
+        self._out.append(frames.goaway(self._last_taken, code, debug))
 
     def __repr__(self) -> str:
         role = "server" if self._server else "client"

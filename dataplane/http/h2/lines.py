@@ -103,3 +103,10 @@ def last_field(line: bytes) -> Field | None:
         if value.replace(b"-", b"").isalnum():  # as ours are: nothing else is to be looked at
             return b"x-request-id", value, True
     return _REQUEST_LINES[line]
+
+
+def marked(fields: list[Field], never_indexed: frozenset[bytes]) -> list[Field]:
+    """Fields that a table may not have stay out of ours too (RFC 7541 6.2.3)."""
+    if not never_indexed:
+        return fields
+    return [(name, value, secret or name in never_indexed) for name, value, secret in fields]
