@@ -22,7 +22,7 @@ from dataplane.exchange import Exchange
 from dataplane.filters.registry import ROWS
 from dataplane.http.heads import Head
 from dataplane.table.applier import Applier
-from dataplane.table.router import choose
+from dataplane.table.binds import choose
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change
 from gatewright.wire.v1 import backend_pb2, listener_pb2, resource_pb2
 

@@ -1,6 +1,6 @@
 """How long one slice of applying a state holds a loop: `python -m benchmarks.slices [--routes N]`.
 
-The applier of a worker in this process, without sockets, agent or controller, driven as `dataplane/worker.py` drives
+The applier of a worker in this process, without sockets, agent or controller, driven as `dataplane/serving.py` drives
 it. Each kind of change is applied once to a big table. A slice is measured in CPU time of the thread, so that a busy
 machine tells the same, and the whole state beside it.
 """
@@ -39,7 +39,7 @@ class Bench:
         self.rows: list[dict[str, Any]] = []
 
     def apply(self, name: str, changes: Iterable[Change]) -> None:
-        """As `worker.Serving` applies a state, with a look at the thread's clock at each turn of the loop."""
+        """As `serving.Serving` applies a state, with a look at the thread's clock at each turn of the loop."""
         records = deque(changes)
         count, compiled = len(records), maker.cache_info().misses
         is_first = not self.applier.current.table.version

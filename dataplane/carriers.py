@@ -9,7 +9,7 @@ Laws of both directions
 - One message is: head, any number of contents, perhaps trailers. The part with `end=True`, or the trailers, is the last
   one; nothing follows it. An empty content without `end` is never given.
 - `pause` and `resume` are idempotent and only ask: what is on the way already still comes. Between `blocked` and
-  `drained` a carrier still takes what it is given (it holds it): whoever gives stops its own source.
+  `drained` a carrier still takes what it is given (it buffers it): whoever gives stops its own source.
 - Everything is called from the event loop, returns at once, and may call back before it returns. Who calls last knows
   that the other may be over by then, and looks.
 - `reset` ends both directions at once; the other side hears nothing more. It is no error to reset what is over.
@@ -18,16 +18,12 @@ Laws of both directions
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dataplane.http.grpc import UNREAD
 
 if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead
-
-
-NO_NAMES: Final[frozenset[bytes]] = frozenset()
-"""Of a request without fields that may be in no table (`Consumer.never_indexed`)."""
 
 
 class Downstream(Protocol):
@@ -48,13 +44,17 @@ class Downstream(Protocol):
 
     is_blocked: bool
     """The client takes less than it is given: `downstream_drained` will be called."""
-    may_hold: int
-    """Bytes of the request's content that the exchange may hold, while nobody waits for them, before it says `pause`:
+    may_buffer: int
+    """Bytes of the request's content that the exchange may buffer, while nobody waits for them, before it says `pause`:
     of a carrier with windows 1, for what is not taken shall keep them closed."""
 
     @property
     def never_indexed(self) -> frozenset[bytes]:
         """As `Consumer.never_indexed`, of the present request."""
+
+    def never_index(self, names: frozenset[bytes]) -> None:
+        """As `Consumer.upstream_never_indexed`: fields of these names, in what is still to come of the response. A
+        carrier without tables does nothing."""
 
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
         """The final response begins. `x.status` is its status, `line` the same as an endpoint wrote it, or b"" when no
@@ -206,6 +206,10 @@ class Consumer(Protocol):
     @property
     def never_indexed(self) -> frozenset[bytes]:
         """Names of fields that its client wants in no table of any hop (RFC 7541 7.1.3); in HTTP/1 there are none."""
+
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        """The head or the trailers that follow at once have fields that the endpoint wants in no table of any hop (RFC
+        7541 7.1.3). Not called where there are none."""
 
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         """The final response, or a 101, behind which content is the tunnel's."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from dataplane.carriers import Downstream, Endpoint, Upstream
-    from dataplane.http.body import Body
+    from dataplane.http.body import BodyBuffer
     from dataplane.http.grpc import Call
     from dataplane.http.messages import Peer
     from dataplane.streams import Outlet, Stage
@@ -53,9 +53,6 @@ class Exchange(Variables):
     """
 
     __slots__ = (
-        "answer_body",
-        "answer_changed",
-        "answer_over",
         "asked_host",
         "asked_target",
         "attempt",
@@ -65,30 +62,29 @@ class Exchange(Variables):
         "bind",
         "body",
         "body_bytes",
+        "body_copy",
+        "buffer",
         "claimed",
         "client",
         "context",
-        "copies",
-        "copy",
         "deadline",
+        "delayed_response",
         "detail",
         "down",
         "ended",
         "endpoint",
         "expects",
-        "first",
         "grpc",
         "has_body",
-        "held",
         "host",
         "host_set",
         "inlet",
-        "late",
         "lease",
         "leased",
         "length",
         "listener",
         "method",
+        "mirroring",
         "path",
         "paused",
         "peer",
@@ -100,7 +96,10 @@ class Exchange(Variables):
         "replied",
         "request",
         "request_done",
+        "resendable",
         "response",
+        "response_body_changed",
+        "response_body_too_large",
         "response_bytes",
         "retries",
         "scheme",
@@ -167,12 +166,12 @@ class Exchange(Variables):
     trailers: bytes
     """Trailer lines of the request, once it is here whole."""
     claimed: int
-    """Bytes of the worker's room (`http/body.Room`) that its body takes."""
+    """Bytes of the worker's room (`http/body.Room`) that its buffer takes."""
     paused: int
     """Why the client's content is not read now (bits of `proxy/request_body`)."""
-    body: Body | None
-    """The request body, when it is held for a step or for an upstream that is not connected yet."""
-    held: bytes | None
+    buffer: BodyBuffer | None
+    """Content of the request that is kept for a step, or for an upstream that is not connected yet."""
+    body: bytes | None
     """The whole request body, when a step asked for it or made it. It stays here after it was sent."""
     body_bytes: int
     """Request body bytes received."""
@@ -216,13 +215,13 @@ class Exchange(Variables):
     deadline: float
     attempt_deadline: float
     """Monotonic seconds at which the request, or the present attempt up to its response head, has to be done."""
-    first: bytes | None
+    resendable: bytes | None
     """The content that went upstream with the head, while it is all of it and can be sent again; else None."""
     retries: Tries | None
     """How often it may be tried again (`proxy/retries.Retries`); None: no policy says so."""
-    copy: object
+    body_copy: object
     """The request body as it went upstream (`proxy/replay.BodyCopy`), while another try or a mirror may need it."""
-    copies: object
+    mirroring: object
     """What mirrors get (`proxy/mirrors.Mirroring`), when it was drawn before the steps of a backend reference; set only
     where there are both."""
 
@@ -233,16 +232,17 @@ class Exchange(Variables):
     """Response headers, once there are any that a response step may edit."""
     grpc: Call | None
     """What is known of a gRPC or gRPC-Web call; None: it is none."""
-    late: object
-    """What is not passed on yet of it (`proxy/held_responses.Late`), because response steps read its body or wait."""
+    delayed_response: object
+    """What is not passed on yet of it (`proxy/delayed_responses.DelayedResponse`), because response steps read its
+    body, or wait."""
     tunnel: int
     """Bits of `proxy/tunnel`: whether this is a tunnel by now, and which side sends no more."""
-    answer_body: bytes | None
-    """The whole response body while response steps run, when one of them reads it and it could be held. A step that
-    makes another one sets it, and `answer_changed`."""
-    answer_changed: bool
-    answer_over: bool
-    """The response body was too large to be held for the steps that read it."""
+    response_body: bytes | None
+    """The whole response body while response steps run, when one of them reads it and it was not too large. A step that
+    makes another one sets it, and `response_body_changed`."""
+    response_body_changed: bool
+    response_body_too_large: bool
+    """The response body was too large to be buffered for the steps that read it."""
     response_bytes: int
     """Response body bytes sent to the client."""
     reason: str
@@ -265,11 +265,11 @@ class Exchange(Variables):
         self.scheme = b"http"
         self.version = b"HTTP/1.1"
         self.peer = self.bind = self.reason = self.detail = ""
-        self.table = self.listener = self.plan = self.policies = self.target_plan = self.waiting = self.late = None
-        self.grpc = self.backend_plan = self.endpoint = self.up = self.retries = self.copy = self.first = None
-        self.body = self.held = self.response = self.answer_body = self.attributes = None
+        self.table = self.listener = self.plan = self.policies = self.target_plan = self.waiting = None
+        self.grpc = self.backend_plan = self.endpoint = self.up = self.retries = self.body_copy = self.resendable = None
+        self.buffer = self.body = self.response = self.response_body = self.attributes = self.delayed_response = None
         self.has_body = self.host_set = self.leased = self.replied = self.ended = False
-        self.answer_changed = self.answer_over = self.takes_trailers = False
+        self.response_body_changed = self.response_body_too_large = self.takes_trailers = False
         self.request_done = True
         self.attempt = self.status = self.stage = self.body_bytes = self.response_bytes = self.length = 0
         self.lease = self.paused = self.tunnel = 0
@@ -287,7 +287,7 @@ class Exchange(Variables):
             steps. A request without content has none."""
 
         def stream_response(self, hook: StreamHook) -> Awaitable[None] | None:
-            """The same for the response, for response steps. A body that is held passes the stage as a whole: the
+            """The same for the response, for response steps. A body that was buffered passes the stage as a whole: the
             awaitable ends with it. Raises `http.body.TooLarge`, or what the stage raised, there or at once."""
 
         def work(self, work: Coroutine[object, None, None]) -> Work:

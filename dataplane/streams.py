@@ -12,11 +12,11 @@ Laws of a stage
 - `pause` says that nobody takes what it gives: it stops soon, and asks its own source with `outlet.pause`. `resume` is
   the other way. Both are idempotent, also the outlet's. A stage that goes on nevertheless is cut (`MOST_AHEAD`).
 - `cancel` says that the exchange has ended without the end of this content, or has no more use for it. It lets go of
-  what it holds; what it still gives is dropped. Nothing is called after it. It is not called once the end was given.
+  what it buffers; what it still gives is dropped. Nothing is called after it. It is not called once the end was given.
 - All is called from the event loop and returns at once. A stage may give from inside `content`, `pause` and `resume`,
   not from inside the hook that makes it.
 - An exception ends the exchange: with 500, or by breaking off when a part of a response is out.
-- What it holds is its own to bound.
+- What it buffers is its own to bound.
 
 Whoever installs it has taken `DESCRIBED` out of the head: the length of the outcome is unknown, and digests and entity
 tags are those of other bytes. Whether `content-encoding`, `content-type` and ranges (`range` of the request) are still
@@ -62,7 +62,7 @@ class Outlet(Protocol):
 
 
 Transform = Callable[[bytes, bool], bytes]
-"""The simple form of a stage: what to pass on of this content; with `end` also all that was held back."""
+"""The simple form of a stage: what to pass on of this content; with `end` also all that was not passed on yet."""
 
 
 class Transforming:

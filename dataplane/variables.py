@@ -19,7 +19,7 @@ from gatewright.variables.table import BY_PATH, CHILDREN, VARIABLES
 from gatewright.variables.variable import CLOSED, FREE, OPEN
 
 if TYPE_CHECKING:
-    from dataplane.http.body import Body
+    from dataplane.http.body import BodyBuffer
     from dataplane.http.grpc import Call
     from dataplane.http.heads import Head
     from dataplane.http.messages import Peer
@@ -46,7 +46,7 @@ class Services(Protocol):
 
 
 class ListenerFacts(Protocol):
-    """What is read of a `plans.ListenerPlan` below the tables."""
+    """What is read of a `binds.ListenerPlan` below the tables."""
 
     key: str
     name: str
@@ -80,19 +80,18 @@ class BackendFacts(Protocol):
 class Variables:
     """Attributes, look-ups and `whole`, as `gatewright.cel.environment` asks of a context."""
 
-    __slots__ = ("attributes",)
+    __slots__ = ("attributes", "response_body")
 
     if TYPE_CHECKING:  # what `Exchange` has
-        answer_body: bytes | None
         authority: bytes
         backend_plan: BackendFacts | None
         bind: str
         client: Peer
         context: Services
-        body: Body | None
+        body: bytes | None
+        buffer: BodyBuffer | None
         has_body: bool
         grpc: Call | None
-        held: bytes | None
         listener: ListenerFacts | None
         method: bytes
         path: bytes
@@ -108,6 +107,7 @@ class Variables:
         version: bytes
 
     attributes: dict[str, object] | None
+    response_body: bytes | None
 
     # --- the request
 
@@ -148,14 +148,14 @@ class Variables:
 
     @property
     def request_body(self) -> bytes | None:
-        if self.held is not None:
-            return self.held
+        if self.body is not None:
+            return self.body
         return None if self.has_body else b""
 
     @property
     def request_body_prefix(self) -> bytes | None:
-        if self.held is None and self.body is not None:
-            return self.body.beginning()
+        if self.body is None and self.buffer is not None:
+            return self.buffer.beginning()
         return self.request_body
 
     @property
@@ -189,16 +189,12 @@ class Variables:
         return header(self.response, name) if self.response is not None else None
 
     @property
-    def response_body(self) -> bytes | None:
-        return self.answer_body
-
-    @property
     def response_body_prefix(self) -> bytes | None:
-        return self.answer_body
+        return self.response_body
 
     @property
     def response_json(self) -> Any:
-        return _json(self.answer_body, "response.body")
+        return _json(self.response_body, "response.body")
 
     @property
     def response_grpc_status(self) -> int | None:

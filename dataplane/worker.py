@@ -1,4 +1,4 @@
-"""Composition root of one serving process: event loop, table, proxy, acceptor, and the link to the agent.
+"""One serving process: its event loop, and the link to the agent. What it serves with is put together in `serving`.
 
 Started by the agent with one end of a socket pair (`--link-fd`). What the agent says is done in the order in which it
 was said; heartbeats, dumps and log levels are answered at once. When the link ends, so does the worker: it accepts no
@@ -8,102 +8,29 @@ more, lets requests end and goes. It never loads YAML, pydantic, grpc, prometheu
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
-import random
 import signal
 import socket
 import sys
-import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
-from dataplane.backends.registry import ROWS as backends
-from dataplane.bootstrap import Drain, WorkerSettings
-from dataplane.chain.filter import Env, Row
+from dataplane.bootstrap import Drain
+from dataplane.chain.filter import Row
 from dataplane.filters import registry
 from dataplane.link import messages
-from dataplane.link.buckets import Buckets
 from dataplane.link.channel import Channel
-from dataplane.link.messages import Message, Record, WantedBind
-from dataplane.link.shared import CommitWord, Region
-from dataplane.net.writes import Writes
-from dataplane.proxy.context import Context
-from dataplane.proxy.deadlines import Deadlines
-from dataplane.proxy.usage import usage
-from dataplane.proxy.waiting import StepFuture
-from dataplane.server.acceptor import Acceptor
+from dataplane.link.messages import Message
+from dataplane.link.shared import Region
+from dataplane.serving import Host, Serving
 from dataplane.table import collection
-from dataplane.table.applier import Applier
-from dataplane.table.current import Current
-from dataplane.table.store import Change
-from dataplane.telemetry import lines, process_log
-from dataplane.telemetry.access_log import AccessLog
-from dataplane.telemetry.metrics import Metrics
-from dataplane.telemetry.requests import Recorder
-from dataplane.telemetry.watches import Watches
-from dataplane.upstream.calls import HttpCalls
-from dataplane.upstream.connector import Connector, Resolver
-from dataplane.upstream.endpoint import Endpoint
-from dataplane.upstream.lease import Leases
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+from dataplane.telemetry import process_log
 
 log = logging.getLogger("dataplane.worker")
 
-STDOUT = 1
-
 SPARE_FILES = 8
 """Descriptors held back for listening sockets that the agent hands over when traffic has used up all others."""
-
-
-def main(extra_rows: Sequence[Row] = ()) -> None:
-    """Serve until the agent says otherwise. `extra_rows`: policies beside those of the registry (benchmarks)."""
-    link = socket.socket(fileno=_link_fd(sys.argv[1:]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the agent decides
-    process_log.configure("text", "worker")
-    collection.configure()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(link, (*registry.ROWS, *extra_rows)))
-
-
-def _link_fd(arguments: Sequence[str]) -> int:
-    """Of `--link-fd N`. By hand: argparse would take a twentieth of the start."""
-    if len(arguments) != 2 or arguments[0] != "--link-fd" or not arguments[1].isdecimal():
-        sys.exit("python -m dataplane.worker --link-fd FD: started by the agent only")
-    return int(arguments[1])
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop
-
-
-async def _serve(link: socket.socket, rows: Sequence[Row]) -> None:
-    worker = Worker(link, rows)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.terminate)
-    await worker.run()
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """What a worker needs of the process that it runs in, and does to it."""
-
-    clock: Callable[[], float] = time.monotonic
-    """Of the loop as well; finer than the loop's own reading of it."""
-    stdout: Callable[[], Callable[[bytes], None]] = lambda: lines.file_writer(STDOUT)
-    """Makes the writer of the access log."""
-    configure_log: Callable[[str, str], None] = process_log.configure
-    set_levels: Callable[[str, Mapping[str, str]], None] = process_log.set_levels
-    first_state_serves: Callable[[], None] = gc.freeze
 
 
 class Worker:
@@ -205,179 +132,6 @@ _AT_ONCE: dict[type[Message], Callable[[Worker, Any], None]] = {
 }
 
 
-class Serving:
-    """The rooms of the request path, put together, and what the agent may tell them."""
-
-    def __init__(
-        self,
-        hello: messages.Hello,
-        region: Region,
-        common: Region,
-        rows: Sequence[Row],
-        host: Host,
-        tell: Callable[[Message], None],
-    ) -> None:
-        loop = asyncio.get_running_loop()
-        self.settings = settings = WorkerSettings.from_link(hello.settings)
-        self.index = hello.index
-        host.configure_log(settings.log_format, f"worker-{hello.index}")
-        host.set_levels(settings.log_default, settings.log_modules)
-        self.metrics = metrics = Metrics(region.section("slots"), region.section("directory"))
-        metrics.reset_gauges()
-        self._tell = tell
-        self._current = Current(CommitWord(common).read)
-        self._heard_of_commit = asyncio.Event()
-        self._tasks = _Tasks(loop)
-        self._access_log = AccessLog(
-            host.stdout(), loop.call_later, settings.log_format == "json", self._dropped, host.clock
-        )
-        self._first_state_serves = host.first_state_serves
-        recorder = Recorder(metrics)
-        writes = Writes(loop.call_soon)
-        self._connector, self._resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
-        self._context = Context(
-            current=self._current,
-            deadlines=Deadlines(host.clock, loop.call_at),
-            leases=Leases(backends, self._connector, self._resolver, random.random, recorder.stale_retry),
-            access_log=self._access_log,
-            recorder=recorder,
-            writes=writes,
-            spawn=self._tasks.spawn,
-            make_future=partial(StepFuture, loop=loop),
-            call_soon=loop.call_soon,
-            clock=host.clock,
-        )
-        self._acceptor = Acceptor(self._context, loop)
-        self._applier = Applier(rows, _env(self._context, Buckets.of(common), loop), self._current)
-        self._applier.remains.wake = self._tidy_soon
-        self._records: deque[Record] = deque()
-        self._is_tidying = False
-        self.state = 0
-        self._watches = Watches(loop.call_later, metrics, recorder.publish)
-
-    async def collect(self, message: messages.Changes, _fd: int) -> None:
-        self._records.extend(message.records)
-
-    async def apply(self, message: messages.StateEnd, _fd: int) -> None:
-        """Make the next table in slices, with traffic between them; say so; swap with the other workers."""
-        records, self._records = self._records, deque()
-        self._current.number = message.number
-        work = self._applier.apply(_taken(records))
-        preparing = await self._go_on(work)
-        self._tell(self._prepared(message.number))
-        await self._committed()
-        self.state, is_first = message.number, self.state == 0
-        dropping = await self._go_on(work)
-        self._swapped(max(preparing, dropping))
-        if is_first and message.number:
-            self._first_state_serves()
-
-    async def _go_on(self, work: Iterator[None]) -> float:
-        """Work until there is no more, or a table is prepared that may not serve yet.
-
-        Answers the longest hold of the loop in seconds; what other processes take away is the lag's to tell.
-        """
-        longest, hold = 0.0, _Hold()
-        for _ in work:
-            longest = max(longest, hold.seconds())
-            if self._current.prepared is not None:
-                return longest
-            await asyncio.sleep(0)
-            hold = _Hold()
-        return max(longest, hold.seconds())
-
-    async def _committed(self) -> None:
-        """Until the swap, by `commit` or by a request that came before the news of it."""
-        while self._current.prepared is not None:
-            self._heard_of_commit.clear()
-            await self._heard_of_commit.wait()
-
-    def _tidy_soon(self) -> None:
-        """The last exchange of an old table has ended."""
-        if not self._is_tidying:
-            self._is_tidying = True
-            asyncio.get_running_loop().call_soon(self._tidy)
-
-    def _tidy(self) -> None:
-        self._is_tidying = False
-        if self._applier.tidy():
-            self._tidy_soon()
-
-    def commit(self) -> None:
-        """The agent has committed a state."""
-        self._current.catch_up()
-        self._heard_of_commit.set()
-
-    async def open_bind(self, message: messages.OpenBind, fd: int) -> Message:
-        await self._acceptor.listen(message.key, socket.socket(fileno=fd))
-        return messages.BindOpened(message.key)
-
-    async def close_bind(self, message: messages.CloseBind, _fd: int) -> Message:
-        await self._acceptor.stop(message.key)
-        return messages.BindClosed(message.key)
-
-    async def drain(self, minimum: float, maximum: float) -> None:
-        """Accept for `minimum` seconds; let requests end for at most `maximum`."""
-        await self._acceptor.drain(minimum, maximum)
-
-    async def close(self) -> None:
-        """Let go of everything."""
-        self._acceptor.cut()
-        self._watches.stop()
-        self._context.deadlines.close()
-        await self._tasks.end()
-        await self._connector.close()
-        await self._resolver.close()
-        self._access_log.close()
-
-    def dump(self) -> dict[str, Any]:
-        """What this worker serves."""
-        table, outcome = self._current.table, self._applier.outcome
-        binds = {
-            key: {
-                "port": plan.port,
-                "listeners": sorted(
-                    {each.key for each in (*plan.exact.values(), *plan.wildcards.values(), plan.default) if each}
-                ),
-            }
-            for key, plan in table.binds.items()
-        }
-        return {
-            "worker": self.index,
-            "pid": os.getpid(),
-            "state": self.state,
-            "swaps": table.version,
-            "store": repr(self._applier.store),
-            "binds": binds,
-            "backends": sorted(table.backends),
-            "policies": {key: policy.summary() for key, policy in self._applier.store.policies.items()},
-            "refused": dict(outcome.standing),
-            "waiting": sorted(outcome.waiting),
-            "connections": len(self._context.connections),
-            "usage": {
-                **usage(self._context),
-                "tasks": len(asyncio.all_tasks()),
-                "listening": self._acceptor.listening(),
-                "descriptors": _descriptors(),
-            },
-        }
-
-    def _prepared(self, number: int) -> Message:
-        outcome = self._applier.outcome
-        binds = (WantedBind(key, plan.port, tuple(plan.addresses)) for key, plan in outcome.binds.items())
-        return messages.Prepared(number, dict(outcome.standing), tuple(binds))
-
-    def _swapped(self, longest: float) -> None:
-        metrics = self.metrics
-        metrics.slots[metrics.counter("swaps_total")] += 1
-        worst = metrics.gauge("swap_stall_max_us")
-        metrics.slots[worst] = max(metrics.slots[worst], int(longest * 1e6))
-        log.debug("state applied, longest hold of the loop %.2f ms", longest * 1e3)
-
-    def _dropped(self, lines: int) -> None:
-        self.metrics.slots[self.metrics.counter("access_log_dropped_total")] += lines
-
-
 _IN_ORDER: dict[type[Message], Callable[[Serving, Any, int], Coroutine[Any, Any, Message | None]]] = {
     messages.Changes: Serving.collect,
     messages.StateEnd: Serving.apply,
@@ -386,117 +140,35 @@ _IN_ORDER: dict[type[Message], Callable[[Serving, Any, int], Coroutine[Any, Any,
 }
 
 
-def _env(context: Context, buckets: Buckets, loop: asyncio.AbstractEventLoop) -> Env:
-    """What builders of policies are given: the capabilities that requests have, and threads."""
-    calls = HttpCalls(
-        table=lambda: context.current.table,
-        leases=context.leases,
-        wake_at=context.deadlines.wake_at,
-        make_future=context.make_future,
-        clock=context.clock,
-    )
-    return Env(
-        clock=context.clock,
-        random=context.random,
-        calls=calls,
-        offload=_beside(loop, partial(StepFuture, loop=loop)),
-        buckets=buckets,
-        spawn=context.spawn,
-        make_future=context.make_future,
-        call_at=context.deadlines.call_at,
-    )
+def main(extra_rows: Sequence[Row] = ()) -> None:
+    """Serve until the agent says otherwise. `extra_rows`: policies beside those of the registry (benchmarks)."""
+    link = socket.socket(fileno=_link_fd(sys.argv[1:]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the agent decides
+    process_log.configure("text", "worker")
+    collection.configure()
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(link, (*registry.ROWS, *extra_rows)))
 
 
-def _beside(
-    loop: asyncio.AbstractEventLoop, make_future: Callable[[], StepFuture]
-) -> Callable[[Callable[[], Any]], Awaitable[Any]]:
-    """`Env.offload`: one thread, made when it is asked for. There is a worker for each core: with more threads, what
-    clients ask for would take the processor from the loop."""
-    threads: ThreadPoolExecutor | None = None
-
-    def run(work: Callable[[], Any]) -> Awaitable[Any]:
-        nonlocal threads
-        if threads is None:
-            from concurrent.futures import ThreadPoolExecutor  # here: most workers do without
-
-            threads = ThreadPoolExecutor(1, "beside")
-        done = make_future()
-
-        def finished(ran: Future[Any]) -> None:  # in the thread
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(_settle, done, ran)
-
-        threads.submit(work).add_done_callback(finished)
-        return done
-
-    return run
+def _link_fd(arguments: Sequence[str]) -> int:
+    """Of `--link-fd N`. By hand: argparse would take a twentieth of the start."""
+    if len(arguments) != 2 or arguments[0] != "--link-fd" or not arguments[1].isdecimal():
+        sys.exit("python -m dataplane.worker --link-fd FD: started by the agent only")
+    return int(arguments[1])
 
 
-def _settle(done: StepFuture, ran: Future[Any]) -> None:
-    if done.done():  # whoever waited has given up
-        return
-    error = ran.exception()
-    if error is None:
-        done.set_result(ran.result())
-    else:
-        done.set_exception(error)
-
-
-def _descriptors() -> int:
-    """How many this process has open, without the one that counts them; -1 where the system does not tell."""
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     try:
-        return len(os.listdir("/proc/self/fd")) - 1
-    except OSError:
-        return -1
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
 
 
-def _taken(records: deque[Record]) -> Iterator[Change]:
-    """The records, each given away when it is asked for: a big state is freed in slices as well."""
-    while records:
-        yield Change(*records.popleft())
-
-
-class _Hold:
-    """How long this thread has been at work since it was made: CPU time, and never more than went by.
-
-    The CPU clock of a thread leaps ahead by up to some 25 ms, between two readings in a row, where processes compete
-    for the cores of a virtual machine. The other clock counts what other processes took. The lesser of both is right.
-    """
-
-    __slots__ = ("_clock", "_cpu")
-
-    def __init__(self) -> None:
-        self._cpu, self._clock = time.thread_time(), time.monotonic()
-
-    def seconds(self) -> float:
-        return min(time.thread_time() - self._cpu, time.monotonic() - self._clock)
-
-    def __repr__(self) -> str:
-        return f"_Hold({self.seconds():.6f} s)"
-
-
-class _Tasks:
-    """Tasks of exchanges: each ends by itself or with the worker; a failure is logged, never lost."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._running: set[asyncio.Task[None]] = set()
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self._loop.create_task(work)
-        self._running.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    async def end(self) -> None:
-        for task in list(self._running):
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a task failed", exc_info=error)
+async def _serve(link: socket.socket, rows: Sequence[Row]) -> None:
+    worker = Worker(link, rows)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.terminate)
+    await worker.run()
 
 
 if __name__ == "__main__":

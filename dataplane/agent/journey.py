@@ -33,8 +33,8 @@ class Journey:
         """What workers refuse: name -> reason."""
         self.failures: dict[str, str] = {}
         """Binds that do not listen: key -> reason."""
-        self.on_ready: Callable[[], None] = _nobody
-        self.on_healing: Callable[[], None] = _nobody
+        self.on_ready: Callable[[], None] = _nothing
+        self.on_healing: Callable[[], None] = _nothing
         self._metrics = metrics
         self._one_at_a_time = asyncio.Lock()
         self._wanted: tuple[WantedBind, ...] = ()
@@ -141,5 +141,5 @@ class Journey:
             slots[gauge("resources", source)] = self.resources.count(source)
 
 
-def _nobody() -> None:
+def _nothing() -> None:
     """Who wants to know says so."""

@@ -220,14 +220,14 @@ async def start_all(count: int, launch: Launch) -> list[WorkerProcess]:
     """A worker for each place, which nobody listens to yet; without those that cannot be started."""
     lives = []
     for index in range(count):
-        life = WorkerProcess(index, _nobody)
+        life = WorkerProcess(index, _nothing)
         with contextlib.suppress(OSError):  # `agent/workers` tries again, and tells
             await life.start(launch)
             lives.append(life)
     return lives
 
 
-def _nobody(_life: WorkerProcess) -> None:
+def _nothing(_life: WorkerProcess) -> None:
     """It is too early to say anything: a worker that ends meanwhile is found ended."""
 
 

@@ -39,7 +39,7 @@ class Pace:
     """As `patience`, for the first answer of a life: a busy machine loads slowly."""
     state: float = 30.0
     """Longest wait for a worker to prepare a state, or to open or close a bind."""
-    hold: float = 5.0
+    grace: float = 5.0
     """Longest time that a worker without a sign of life keeps the others from a state that they have prepared."""
     restart_first: float = 0.1
     restart_most: float = 10.0
@@ -289,7 +289,7 @@ class Workers:
     # Waiting.
 
     async def _all_prepared(self, number: int) -> None:
-        """Wait for all workers that may be asked for an answer, but for those that give no sign of life for `hold`."""
+        """Wait for all workers that may be asked for an answer, but for those that give no sign of life for `grace`."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._pace.state
 
@@ -297,9 +297,9 @@ class Workers:
             return [] if self._is_draining else commit.awaited(self._lives(), number)
 
         while awaited():
-            await self._settled(lambda: not awaited(), self._pace.hold / 2)
+            await self._settled(lambda: not awaited(), self._pace.grace / 2)
             asked = [(life, life.ping()) for life in awaited()]
-            await self._settled(lambda: not awaited(), self._pace.hold / 2 if asked else 0.0)
+            await self._settled(lambda: not awaited(), self._pace.grace / 2 if asked else 0.0)
             is_over = loop.time() >= deadline
             for life, ping in asked:
                 if life in awaited() and (is_over or not life.has_answered(ping)):

@@ -55,7 +55,7 @@ class Chain:
         self.filters = tuple(filters)
         requests, responses, ends, silent = [], [], [], []
         self.response_body = 0
-        """Bytes of a response body that are held for these steps at most; 0: none of them reads it."""
+        """Bytes of a response body that are buffered for these steps at most; 0: none of them reads it."""
         for step in self.filters:
             requests.append(streaming.on_request(step))
             responses.append(streaming.on_response(step))

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dataplane.chain import expressions, streaming
+from dataplane.chain.buffering import buffering
 from dataplane.chain.filter import WHOLE, EndHook, Env, Filter, Refused, RequestHook, ResponseHook
-from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from gatewright.cel.errors import CelError, OverBudget
@@ -48,7 +48,7 @@ def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
     request = _request(choose, filters, key, unknown)
     return Filter(
         name,
-        request=holding(request, env.buffer_limit, too_large) if reads_body else request,
+        request=buffering(request, env.buffer_limit, too_large) if reads_body else request,
         response=_response(filters, key) if any(map(_on_response, present)) else None,
         end=_end(filters, key) if any(each.end for each in present) else None,
         response_body=_most({each.response_body for each in present}),

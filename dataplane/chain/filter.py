@@ -41,7 +41,7 @@ WHOLE = -1
 """`Filter.response_body`: the hook reads the whole body."""
 
 BUFFER_LIMIT = 2 * 1024 * 1024
-"""Bytes of a body that are held for a policy at most, unless configured otherwise (spec 2, `maxBufferSize`)."""
+"""Bytes of a body that are buffered for a policy at most, unless configured otherwise (spec 2, `maxBufferSize`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class Filter:
     """The hooks answer None, always and at once: nobody has to look."""
     response_body: int = 0
     """What the response hook reads of the response body: 0 nothing, WHOLE all of it, n > 0 all of it with n bytes as
-    the most that are held (WHOLE: BUFFER_LIMIT; of several steps the largest counts). The proxy holds the body and runs
-    the response steps when it has come (`exchange.answer_body`)."""
+    the most that are buffered (WHOLE: BUFFER_LIMIT; of several steps the largest counts). The proxy buffers the body
+    and runs the response steps when it has come (`Exchange.response_body`)."""
     parts: Any = None
     """What `Row.combine` makes one filter of, of those of several policies."""
 
@@ -153,7 +153,7 @@ class Env:
     spawn: Callable[[Coroutine[Any, Any, None]], Any] | None = None
     """Run a coroutine in the background, ended with the worker. None: there is no loop (tests)."""
     buffer_limit: int = BUFFER_LIMIT
-    """Bytes of a body that are held for a policy at most (spec 2, FrontendHTTP.maxBufferSize)."""
+    """Bytes of a body that are buffered for a policy at most (spec 2, FrontendHTTP.maxBufferSize)."""
     origin: Origin = Origin()
     """Whose policy is being built."""
     make_future: Callable[[], Future] = _no_future
@@ -198,10 +198,10 @@ class Setting(Protocol):
 
 
 STEP, SETTING, FRONTEND = "step", "setting", "frontend"
-"""What a row makes: a step of a chain; a value for `plans.RoutePolicies`; one for `plans.ListenerPlan`."""
+"""What a row makes: a step of a chain; a value for `plans.RoutePolicies`; one for `binds.ListenerPlan`."""
 
 
-def nothing(config: Any) -> Iterable[str]:
+def no_secrets(config: Any) -> Iterable[str]:
     """No Secret."""
     return ()
 
@@ -216,7 +216,7 @@ class Row:
     """One policy of a registry. The place of a step in a chain is the place of its row in the registry.
 
     `name` is the field of the wire's Policy message; `plan_field`, for a setting, the field of `plans.RoutePolicies`
-    that takes its value (of a frontend policy: of `plans.ListenerPlan`). `reason`: why this place, or who carries the
+    that takes its value (of a frontend policy: of `binds.ListenerPlan`). `reason`: why this place, or who carries the
     setting out.
     """
 
@@ -236,7 +236,7 @@ class Row:
     """Counts or remembers for each target: never shared by equal policies of different targets or objects."""
     combine: Callable[[Sequence[Filter]], Filter] | None = None
     """Makes one step of several policies that act together, the least specific first. None: each is its own step."""
-    secrets: Callable[[Any], Iterable[str]] = nothing
+    secrets: Callable[[Any], Iterable[str]] = no_secrets
     """Keys of the Secrets that a policy (its message) reads when it is built."""
     hides: Callable[[Any], EndHook | None] = nobody
     """What keeps credentials out of the log of requests that meet a policy that could not be built."""

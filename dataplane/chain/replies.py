@@ -20,7 +20,7 @@ REPLIES = _table(
     # reason, status, text, close. Close where what follows on the connection cannot be told apart from this message.
     ("BadRequest", 400, "bad request", True),  # RFC 9112 2.2, 3, 5, 6.3: malformed or ambiguous
     ("BodyTooLarge", 413, "request body is too large", True),  # decisions: buffer overflow
-    ("TooManyBodies", 503, "too many request bodies at once", True),  # no room for what a step has to hold
+    ("TooManyBodies", 503, "too many request bodies at once", True),  # no room for what a step has to read
     ("TargetTooLong", 414, "request target is too long", True),  # RFC 9112 3
     ("ExpectationFailed", 417, "expectation failed", True),  # RFC 9110 10.1.1
     ("HeadersTooLarge", 431, "request headers are too large", True),  # RFC 6585 5

@@ -59,7 +59,7 @@ async def _then(installed: Awaitable[None], hook: ResponseHook | None, x: Exchan
     return given if given is None or isinstance(given, Reply) else await given
 
 
-TOO_LARGE = made("ResponseTooLarge", "what a stage made of a body that is held")
+TOO_LARGE = made("ResponseTooLarge", "what a stage made of a body that was buffered")
 
 
 def transforming(make: Callable[[Exchange], Transform | None]) -> StreamHook:

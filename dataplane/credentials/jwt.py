@@ -22,13 +22,13 @@ MAX_TOKEN: Final = 32 * 1024
 MALFORMED: Final = "the token is malformed"
 CRITICAL: Final = "the token has critical header parameters, none of which are known"
 ISSUER: Final = "the token is of an issuer that is not configured"
-NO_KEY: Final = "no key of the issuer fits the token"
+UNKNOWN_KEY: Final = "no key of the issuer fits the token"
 SIGNATURE: Final = "the signature is wrong"
 EXPIRED: Final = "the token has expired, or does not say when it will"
 EARLY: Final = "the token is not valid yet"
 AUDIENCE: Final = "the token is for another audience"
 
-CAUSES: Final = (MALFORMED, CRITICAL, ISSUER, NO_KEY, SIGNATURE, EXPIRED, EARLY, AUDIENCE)
+CAUSES: Final = (MALFORMED, CRITICAL, ISSUER, UNKNOWN_KEY, SIGNATURE, EXPIRED, EARLY, AUDIENCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def wrong_signature(token: Token, keys: KeySet) -> str:
     """ "" for a good signature, else the cause."""
     checks = keys.fitting(token.kid, token.algorithm)
     if not checks:
-        return NO_KEY
+        return UNKNOWN_KEY
     return "" if any(check(token.signature, token.signed) for check in checks) else SIGNATURE
 
 

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dataplane.chain import expressions
+from dataplane.chain.buffering import buffering
 from dataplane.chain.filter import EndHook, Env, Filter, Refused, RequestHook
 from dataplane.chain.header_edits import header_name
-from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.http.heads import is_name, lines_of
 from gatewright.cel.errors import CelError
@@ -55,11 +55,11 @@ class Location:
     """Keeps the credential out of the log, also of requests that another step has answered."""
 
     def step(self, name: str, hook: RequestHook, env: Env) -> Filter:
-        """The filter `name` of a hook that looks here; with the body held, where finding the credential reads it."""
+        """The filter `name` of a hook that looks here; with the whole body, where finding the credential reads it."""
         if not self.reads_body:
             return Filter(name, request=hook, end=self.end)
-        held = holding(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)))
-        return Filter(name, request=held, end=self.end)
+        request = buffering(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)))
+        return Filter(name, request=request, end=self.end)
 
 
 def location(config: authentication_pb2.CredentialLocation, scheme: bytes) -> Location:

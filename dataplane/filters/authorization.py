@@ -5,7 +5,7 @@ matches allows; where there are Allow rules and none matches, the request is den
 match, so a Deny that reads what is absent does not deny, and a Require that does is not met. A Deny that is cut off at
 the limits of an evaluation denies: it is the client who makes it cost that much.
 
-What expressions read of the body is held; a body too large to be held is refused,
+A body that expressions read is buffered; one too large for that is refused,
 since a Deny could not see it.
 """
 
@@ -17,8 +17,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain import expressions
+from dataplane.chain.buffering import buffering
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook
-from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from gatewright.cel.errors import CelError, OverBudget
 from gatewright.wire.v1 import traffic_pb2
@@ -46,7 +46,7 @@ _ACTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A compiled rule. `who` names the object that has it; `limit`: bytes of a body that are held for it at most."""
+    """A compiled rule. `who` names the object that has it; `limit`: bytes of a body that it may read."""
 
     action: str
     programs: tuple[Program, ...]
@@ -88,7 +88,7 @@ def _filter(rules: tuple[Rule, ...]) -> Filter:
 def _holding(decide: RequestHook, rules: tuple[Rule, ...]) -> RequestHook:
     readers = [rule for rule in rules if expressions.reads_request_body(rule.programs)]
     detail = "read by " + ", ".join(dict.fromkeys(rule.who for rule in readers))
-    return holding(decide, min(rule.limit for rule in readers), made("BodyTooLarge", detail))
+    return buffering(decide, min(rule.limit for rule in readers), made("BodyTooLarge", detail))
 
 
 def _decision(rules: tuple[Rule, ...]) -> RequestHook:

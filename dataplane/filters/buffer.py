@@ -1,4 +1,4 @@
-"""Buffer (spec 2): bodies are held until they are complete, instead of streamed; too large ones are refused.
+"""Buffer (spec 2): bodies are buffered until they are complete, instead of streamed; too large ones are refused.
 
 A request body over its limit is answered with 413, a response body over its limit replaced by 502 (decisions, Buffer
 overflow). What has no end to wait for (a stream of events, a tunnel) passes; answers of the gateway's own are not
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.chain.buffering import buffering
 from dataplane.chain.filter import Env, Filter, RequestHook, ResponseHook
-from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from gatewright.wire.v1 import traffic_pb2
@@ -44,10 +44,10 @@ def _request(limit: int, origin: str) -> RequestHook:
     too_large = made("BodyTooLarge", origin)
 
     def measure(x: Exchange) -> Reply | None:
-        """A step before this one may have held more, or made another body."""
-        return too_large if x.held is not None and len(x.held) > limit else None
+        """A step before this one may have read more, or made another body."""
+        return too_large if x.body is not None and len(x.body) > limit else None
 
-    return holding(measure, limit, too_large)
+    return buffering(measure, limit, too_large)
 
 
 def _response(limit: int, origin: str) -> ResponseHook:
@@ -56,6 +56,10 @@ def _response(limit: int, origin: str) -> ResponseHook:
     def measure(x: Exchange) -> Reply | None:
         if x.reason:  # it is ours
             return None
-        return too_large if x.answer_over or (x.answer_body is not None and len(x.answer_body) > limit) else None
+        return (
+            too_large
+            if x.response_body_too_large or (x.response_body is not None and len(x.response_body) > limit)
+            else None
+        )
 
     return measure

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dataplane.chain import expressions, header_edits
+from dataplane.chain.buffering import buffering
 from dataplane.chain.conditional import conditional
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook
-from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.statuses import BODILESS, RESET_CONTENT
@@ -57,7 +57,7 @@ def build(config: traffic_pb2.DirectResponse, env: Env) -> Filter | None:
     hook = answer.hook()
     if reads_body:
         needs_it = body is not None and expressions.reads_request_body((body,))
-        hook = holding(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)) if needs_it else None)
+        hook = buffering(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)) if needs_it else None)
     return Filter(NAME, request=hook)
 
 

@@ -34,7 +34,7 @@ MAX_KEY_SET: Final = 256 * 1024
 PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds between tries to fetch the first keys, before any request asks for them."""
 
-NO_KEYS: Final = "the keys of the issuer could not be fetched"
+KEYS_UNAVAILABLE: Final = "the keys of the issuer could not be fetched"
 
 DEFAULT_CACHE_MS: Final = 300_000
 
@@ -160,7 +160,7 @@ class Authentication:
         causes = (*jwt.CAUSES, refusals.SEVERAL)
         self._replies = {
             **refusals.refusals(mode, "JwtInvalid", scheme + b' error="invalid_token"', env.origin, causes),
-            **refusals.refusals(mode, "JwtKeysUnavailable", scheme, env.origin, (NO_KEYS,)),
+            **refusals.refusals(mode, "JwtKeysUnavailable", scheme, env.origin, (KEYS_UNAVAILABLE,)),
         }
 
     def hook(self) -> RequestHook:
@@ -254,9 +254,9 @@ class Authentication:
         keys = source.current() if may_wait else source.keys
         remote = source if may_wait and isinstance(source, RemoteKeys) else None
         if keys is None:
-            return NO_KEYS if remote is None or not remote.may_fetch(unknown=False) else remote
+            return KEYS_UNAVAILABLE if remote is None or not remote.may_fetch(unknown=False) else remote
         wrong = jwt.wrong_signature(read, keys)
-        if wrong == jwt.NO_KEY and remote is not None and remote.may_fetch(unknown=True):
+        if wrong == jwt.UNKNOWN_KEY and remote is not None and remote.may_fetch(unknown=True):
             return remote
         now = self._wall()
         wrong = wrong or jwt.wrong_claims(read.claims, provider.audiences, now)

@@ -23,7 +23,7 @@ NAME = "request_redirect"
 STATUSES = frozenset((301, 302, 303, 307, 308))
 DEFAULT_STATUS = 302
 
-NO_PREFIX = made("PolicyUnusable", "request_redirect: the rule matched no prefix")
+PREFIX_MISSING = made("PolicyUnusable", "request_redirect: the rule matched no prefix")
 """Gateway API allows a prefix to be replaced in rules that match by prefix only."""
 
 NewPath = Callable[["Exchange"], "bytes | None"]
@@ -46,7 +46,7 @@ def build(config: traffic_pb2.RequestRedirect, env: Env) -> Filter:
     def redirect(exchange: Exchange) -> Reply:
         path = new_path(exchange)
         if path is None:
-            return NO_PREFIX
+            return PREFIX_MISSING
         used, listener = scheme or exchange.scheme, exchange.listener
         assert listener is not None  # steps are those of a listener's routes
         origin = _origin(used, hostname or exchange.host, port or (SCHEME_PORTS[scheme] if scheme else listener.port))

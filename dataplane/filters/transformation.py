@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import expressions, header_edits, pseudo_headers
+from dataplane.chain.buffering import buffering
 from dataplane.chain.conditional import conditional
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHook
-from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.body import DESCRIBING
@@ -71,17 +71,17 @@ def build(config: traffic_pb2.Transformation, env: Env) -> Filter | None:
     request, response = _side(config.request, "request", env), _side(config.response, "response", env)
     if request.is_empty and response.is_empty:
         return None
-    holds = request.body is not None or expressions.reads_request_body((*request.programs, *response.programs))
+    reads_request = request.body is not None or expressions.reads_request_body((*request.programs, *response.programs))
     reads = response.body is not None or expressions.reads_response_body(response.programs)
-    hook = None if request.is_empty and not holds else _request(request)
-    if hook is not None and holds:
+    hook = None if request.is_empty and not reads_request else _request(request)
+    if hook is not None and reads_request:
         reads_for_body = request.body is not None and expressions.reads_request_body((request.body,))
-        hook = holding(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)) if reads_for_body else None)
+        hook = buffering(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)) if reads_for_body else None)
     return Filter(
         NAME,
         request=hook,
         response=None if response.is_empty else _response(response),
-        silent=request.is_silent and response.is_silent and not holds,
+        silent=request.is_silent and response.is_silent and not reads_request,
         response_body=env.buffer_limit if reads else 0,
     )
 
@@ -184,7 +184,7 @@ def _request_body(x: Exchange, body: Program, side: Side) -> Reply | None:
         data = expressions.body_value(body.evaluate(x))
     except CelError:
         return side.refusal
-    if data != x.held:
+    if data != x.body:
         side.old_body(x, x.request)
         x.replace_body(data)
     return None
@@ -209,7 +209,7 @@ def _response(side: Side) -> ResponseHook:
 def _response_body(x: Exchange, head: Head, body: Program, side: Side) -> Reply | None:
     if x.status == SWITCHING:  # no body, but a tunnel
         return None
-    if x.answer_body is None and (x.method == b"HEAD" or x.status == 304):
+    if x.response_body is None and (x.method == b"HEAD" or x.status == 304):
         side.old_body(x, head)  # it says what a GET would get, which nobody knows
         head.remove(b"content-length")
         return None
@@ -217,7 +217,7 @@ def _response_body(x: Exchange, head: Head, body: Program, side: Side) -> Reply 
         data = expressions.body_value(body.evaluate(x))
     except CelError:
         return side.refusal
-    if data != x.answer_body:
+    if data != x.response_body:
         side.old_body(x, head)
-        x.answer_body, x.answer_changed = data, True
+        x.response_body, x.response_body_changed = data, True
     return None

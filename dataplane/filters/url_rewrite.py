@@ -24,7 +24,7 @@ NAME = "url_rewrite"
 Rewrite = Callable[["Exchange"], "Reply | None"]
 """A request hook that never waits."""
 
-NO_PREFIX = made("PolicyUnusable", "url_rewrite: the rule matched no prefix")
+PREFIX_MISSING = made("PolicyUnusable", "url_rewrite: the rule matched no prefix")
 """Gateway API allows a prefix to be replaced in rules that match by prefix only."""
 
 
@@ -89,7 +89,7 @@ def _prefix(replacement: bytes) -> Rewrite:
     def replace_prefix(exchange: Exchange) -> Reply | None:
         prefix = exchange.prefix
         if not prefix:
-            return NO_PREFIX
+            return PREFIX_MISSING
         rest = exchange.path if prefix == b"/" else exchange.path[len(prefix) :]
         path = before + rest if rest else alone
         query = exchange.target.find(b"?")

@@ -1,4 +1,4 @@
-"""A request body that is held: for a step that reads it, or until there is an upstream to send it to.
+"""Content of a request that is buffered: for a step that reads the body, or until there is an upstream to send it to.
 
 Bodies stream past us by default and no object like this exists. The connection that receives the body pushes pieces in
 and is told when to stop reading; steps wait for what they need; the proxy takes the pieces out when it sends them on.
@@ -31,8 +31,8 @@ def gather(pieces: list[bytes], data: bytes) -> None:
         pieces.append(data)
 
 
-def _nobody() -> None:
-    """In place of `Body.pace` when there is nobody to ask any more."""
+def _nothing() -> None:
+    """In place of `BodyBuffer.pace` when there is nobody to ask any more."""
 
 
 class TooLarge(Exception):
@@ -44,32 +44,32 @@ class Gone(Exception):
 
 
 class NoRoom(Exception):
-    """Held bodies take as much memory as they may (`Room`)."""
+    """Buffered bodies take as much memory as they may (`Room`)."""
 
 
 class Room:
-    """Bytes of request bodies that a worker holds for steps and for other tries: `held` of at most `most`. Whoever
+    """Bytes of request bodies that a worker buffers for steps and for other tries: `used` of at most `most`. Whoever
     keeps bytes takes room for them, and frees it when they go."""
 
-    __slots__ = ("held", "most")
+    __slots__ = ("most", "used")
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.held = 0
+        self.used = 0
 
     def take(self, size: int) -> bool:
         """Whether there was room for `size` bytes."""
-        if self.held + size > self.most:
+        if self.used + size > self.most:
             return False
-        self.held += size
+        self.used += size
         return True
 
     def free(self, size: int) -> None:
-        self.held -= size
+        self.used -= size
 
 
-class Body:
-    """Pieces in arrival order. `make_future` is the loop's; `pace()` is called after each change of `held` or `wanted`,
+class BodyBuffer:
+    """Pieces in arrival order. `make_future` is the loop's; `pace()` is called after each change of `size` or `wanted`,
     so that the connection can stop and resume reading, and take room for what somebody waits for."""
 
     __slots__ = (
@@ -78,12 +78,12 @@ class Body:
         "crowded",
         "due",
         "failed",
-        "held",
         "length",
         "limit",
         "make_future",
         "pace",
         "pieces",
+        "size",
         "wanted",
     )
 
@@ -91,40 +91,40 @@ class Body:
         self.length = length
         """As the head says it; None when it says nothing."""
         self.limit: int | None = None
-        """Set when it is larger than a step may hold: bytes that expressions see of it."""
+        """Set when it is larger than a step may read: bytes that expressions see of it."""
         self.pieces: list[bytes] = []
-        self.held = 0
+        self.size = 0
         self.complete = False
         self.failed = False
         self.make_future = make_future
         self.pace = pace
         self._future: Any = None
         self.wanted = 0
-        """Bytes that somebody waits for: reading must go on until they are held."""
+        """Bytes that somebody waits for: reading must go on until they are here."""
         self.crowded = False
-        """There is no room for what is held."""
+        """There is no room for what is here."""
         self.due = _NEVER
         """Since somebody waits for it: when it has to be here (monotonic seconds)."""
 
     @classmethod
-    def of(cls, data: bytes, make_future: Callable[[], Any], pace: Callable[[], None]) -> Body:
+    def of(cls, data: bytes, make_future: Callable[[], Any], pace: Callable[[], None]) -> BodyBuffer:
         """A body that is here: one that a step made."""
-        body = cls(make_future, pace, len(data))
-        body.pieces, body.held, body.complete = [data], len(data), True
-        body.wanted = body.held + 1  # reading goes on: none of it came from the client
-        return body
+        buffer = cls(make_future, pace, len(data))
+        buffer.pieces, buffer.size, buffer.complete = [data], len(data), True
+        buffer.wanted = buffer.size + 1  # reading goes on: none of it came from the client
+        return buffer
 
     def fill(self, data: bytes) -> None:
         """All of it is here, before anybody could wait for it; the pace is the caller's to see to."""
         self.pieces.append(data)
-        self.held = len(data)
+        self.size = len(data)
         self.complete = True
 
     def push(self, data: bytes) -> None:
         gather(self.pieces, data)
-        self.held += len(data)
+        self.size += len(data)
         self.pace()
-        if self._future is not None and (self.wanted <= self.held or self.crowded):
+        if self._future is not None and (self.wanted <= self.size or self.crowded):
             self._wake()
 
     def end(self) -> None:
@@ -137,10 +137,10 @@ class Body:
 
     def leave(self) -> None:
         """The exchange is over: nobody is told anything any more. The pieces stay for its log line."""
-        self.pace = _nobody
+        self.pace = _nothing
 
     def take(self) -> bytes:
-        """All that is held, removed."""
+        """All that is here, removed."""
         data = self.pour()
         self.pace()
         return data
@@ -150,32 +150,32 @@ class Body:
         pieces = self.pieces
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
-        self.held = self.wanted = 0
+        self.size = self.wanted = 0
         return data
 
     def peek(self) -> bytes:
-        """All that is held, kept."""
+        """All that is here, kept."""
         if len(self.pieces) > 1:
             self.pieces[:] = [b"".join(self.pieces)]
         return self.pieces[0] if self.pieces else b""
 
     def beginning(self) -> bytes:
-        """What expressions see of a body that is not held whole."""
+        """What expressions see of a body that is not read whole."""
         return self.peek()[: self.limit]
 
     async def whole(self, limit: int) -> bytes:
-        """The complete body, which stays held. Raises TooLarge above `limit` bytes (at once if the head says so), Gone
+        """The complete body, which stays here. Raises TooLarge above `limit` bytes (at once if the head says so), Gone
         when the client left, NoRoom."""
         if self.is_over(limit):
             raise TooLarge
         await self._wait_for(limit + 1)
-        if self.held > limit:
+        if self.size > limit:
             raise TooLarge
         return self.keep()
 
     def keep(self) -> bytes:
-        """All that is held, for as long as the exchange lasts. Raises NoRoom."""
-        self.wanted = self.held + 1
+        """All that is here, for as long as the exchange lasts. Raises NoRoom."""
+        self.wanted = self.size + 1
         self.pace()
         if self.crowded:
             raise NoRoom
@@ -183,7 +183,7 @@ class Body:
 
     def is_over(self, limit: int) -> bool:
         """Whether it is known by now that the body has more than `limit` bytes."""
-        return self.held > limit or (self.length is not None and self.length > limit)
+        return self.size > limit or (self.length is not None and self.length > limit)
 
     @property
     def is_awaited(self) -> bool:
@@ -191,7 +191,7 @@ class Body:
         return self._future is not None
 
     async def _wait_for(self, size: int) -> None:
-        while not self.complete and self.held < size:
+        while not self.complete and self.size < size:
             if self.failed:
                 raise Gone
             if self.crowded:

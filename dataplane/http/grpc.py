@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-NONE, GRPC, WEB, WEB_TEXT = range(4)
+NOT_GRPC, GRPC, WEB, WEB_TEXT = range(4)
 UNREAD: Final = -1
 """Kinds of requests; UNREAD: nobody has looked. WEB frames its trailers as content; WEB_TEXT is that in base64."""
 
@@ -36,9 +36,9 @@ def kind(content_type: bytes) -> int:
     if usual is not None:
         return usual
     if content_type[:16].lower() != b"application/grpc":
-        return NONE
+        return NOT_GRPC
     media = content_type.partition(b";")[0].partition(b"+")[0].strip().lower()
-    return _KINDS.get(media, NONE)
+    return _KINDS.get(media, NOT_GRPC)
 
 
 # --- status

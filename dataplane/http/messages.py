@@ -8,9 +8,14 @@ A message is a head, content, perhaps trailers, and an end; or it is reset. Head
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 UNKNOWN = -1
 """Length of content that its head does not announce."""
+
+
+NO_NAMES: Final[frozenset[bytes]] = frozenset()
+"""Of a message without fields that may be in no table (`carriers.Consumer.never_indexed`)."""
 
 
 @dataclass(slots=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-NEVER: Final = frozenset((b"h2c", b"h2", b"h3", b"http/1.0", b"http/1.1", b"http/2", b"http/2.0"))
+FORBIDDEN: Final = frozenset((b"h2c", b"h2", b"h3", b"http/1.0", b"http/1.1", b"http/2", b"http/2.0"))
 """In lower case. An `upgrade` that offers one of them is left out of a request (RFC 9110 7.8: it may be ignored); an
 extended CONNECT is refused, for there is nothing left of it."""
 
@@ -14,7 +14,7 @@ WEBSOCKET: Final = b"websocket"
 
 def is_allowed(protocols: bytes) -> bool:
     """Of an `upgrade` field or a `:protocol`, in lower case: one, or several with commas between."""
-    return protocols not in NEVER and (b"," not in protocols or NEVER.isdisjoint(_each(protocols)))
+    return protocols not in FORBIDDEN and (b"," not in protocols or FORBIDDEN.isdisjoint(_each(protocols)))
 
 
 def _each(protocols: bytes) -> list[bytes]:

@@ -46,7 +46,7 @@ def forward(x: ActiveExchange, context: Context) -> None:
     if request is not None:
         x.stage = TARGET
         if x.policies.mirrors:  # what is added for this backend (credentials, it may be) is not for others
-            x.copies = mirrors.drawn(x, context)
+            x.mirroring = mirrors.drawn(x, context)
         answer = request(x)
         if answer is not None:
             interrupted(x, context, target.chain, answer, begin)
@@ -54,13 +54,13 @@ def forward(x: ActiveExchange, context: Context) -> None:
     begin(x, context)
 
 
-def begin(x: ActiveExchange, context: Context, is_held: bool = False) -> None:
-    """Start the request deadline and the first attempt. `is_held`: a body that a precondition reads was waited for."""
+def begin(x: ActiveExchange, context: Context, has_waited: bool = False) -> None:
+    """Start the request deadline and the first attempt. `has_waited`: for a body that a precondition reads."""
     x.stage = UPSTREAM
     policies = x.policies
     timeouts, retry = policies.timeouts, policies.retry
-    if retry is not None and retry.reads_body and not is_held and x.body is not None and x.held is None:
-        Steps(x, retries.hold(x, retry.limit), _begin_held).begin()
+    if retry is not None and retry.reads_body and not has_waited and x.buffer is not None and x.body is None:
+        Steps(x, retries.read_body(x, retry.limit), _begin_with_body).begin()
         return
     seconds = timeouts.request
     if x.grpc is not None and b"grpc-timeout" in x.request.low:
@@ -74,7 +74,7 @@ def begin(x: ActiveExchange, context: Context, is_held: bool = False) -> None:
         _begin_kept(x, context)
 
 
-def _begin_held(x: ActiveExchange, context: Context) -> None:
+def _begin_with_body(x: ActiveExchange, context: Context) -> None:
     begin(x, context, True)
 
 
@@ -86,10 +86,10 @@ def _begin_kept(x: ActiveExchange, context: Context) -> None:
         x.request.remove(outgoing.RETRY_HEADER)  # a client's own must not pass for ours
     copies = None
     if x.policies.mirrors:
-        copies = mirrors.drawn(x, context) if x.target_plan.chain.request is None else x.copies
+        copies = mirrors.drawn(x, context) if x.target_plan.chain.request is None else x.mirroring
     if x.has_body and (x.retries is not None or copies is not None):
         limit = x.retries.policy.limit if x.retries is not None else x.policies.mirrors[0].limit
-        x.copy = BodyCopy(limit, context.room, x.length, copies, x.retries is not None)
+        x.body_copy = BodyCopy(limit, context.room, x.length, copies, x.retries is not None)
     attempt(x, context)
     if copies is not None and not x.has_body:
         copies.send(b"")
@@ -115,7 +115,7 @@ def attempt(x: ActiveExchange, context: Context) -> None:
 def lease_ready(x: ActiveExchange, up: Upstream) -> None:
     """As `upstream.lease.Lease.lease_ready`: send the head, and what there is of the body, in one go."""
     if not x.has_body:
-        x.first = b""
+        x.resendable = b""
         mode = x.policies.host_rewrite
         if x.retries is None and not (x.backend_plan.host if mode is None else mode):  # as in `_block`: most requests
             up.begin(x, x.request.block, b"", True)
@@ -125,17 +125,17 @@ def lease_ready(x: ActiveExchange, up: Upstream) -> None:
     if x.grpc is not None and x.grpc.kind >= WEB and up.is_shared:
         up = x.up = WebCall(x, up)
     data, done = request_body.take(x)
-    x.first = data if x.request_done and len(data) <= MAX_REPLAY else None
+    x.resendable = data if x.request_done and len(data) <= MAX_REPLAY else None
     _send(x, up, data, done)
 
 
 def lease_again(x: ActiveExchange, up: Upstream) -> None:
     """As `upstream.lease.Lease.lease_again`."""
-    assert x.first is not None  # else it would not be sent again
+    assert x.resendable is not None  # else it would not be sent again
     if x.has_body:
         if x.grpc is not None and x.grpc.kind >= WEB and up.is_shared:
             up = x.up = WebCall(x, up)
-        _send(x, up, x.first, True)
+        _send(x, up, x.resendable, True)
     else:
         up.begin(x, _block(x), b"", True)
 
@@ -176,7 +176,7 @@ def lost(x: ActiveExchange, cause: str, stale: bool) -> None:
     context = x.context
     x.attempt_deadline = NEVER
     tries = 0 if x.retries is None else x.retries.tries
-    if context.leases.lost(x, cause, stale, x.first is not None, tries):
+    if context.leases.lost(x, cause, stale, x.resendable is not None, tries):
         seconds = x.policies.timeouts.backend_request
         if seconds is not None:
             _limit(x, context, seconds)
@@ -213,7 +213,7 @@ def refuses(x: ActiveExchange, head: ResponseHead) -> bool:
 
 
 def refuses_body(x: ActiveExchange) -> bool:
-    """The same for a response that `refuses` left undecided, with its body held (`x.answer_body`)."""
+    """The same for a response that `refuses` left undecided, with its body (`x.response_body`)."""
     return retries.refuses_body(x, x.context, attempt)
 
 

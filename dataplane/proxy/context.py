@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dataplane.http.body import Room
-from dataplane.proxy.mirrors import InFlight
 
 if TYPE_CHECKING:
     from dataplane.net.writes import Writes
@@ -37,10 +36,10 @@ class Limits:
     idle_timeout: float = 600.0
     half_closed: float = 30.0
     """Seconds without a byte of response after which a client that has ended its sending side counts as gone."""
-    held_body: int = 65_536
-    """Body bytes taken in before there is somewhere to send them."""
-    held_bodies: int = 268_435_456
-    """Bytes of request bodies that one worker holds for steps that read them and for other tries, of all its
+    content_buffer: int = 65_536
+    """Bytes of content taken in before there is somewhere to send them."""
+    buffered_bodies: int = 268_435_456
+    """Bytes of request bodies that one worker buffers for steps that read them and for other tries, of all its
     clients."""
     body_timeout: float = 60.0
     """Seconds for a body that a step waits for, beside what `body_rate` grants."""
@@ -67,6 +66,15 @@ def _request_ids() -> Callable[[], bytes]:
     return next_id
 
 
+class InFlight:
+    """Copies of requests for mirrors that are under way now, and bytes of them (`proxy/mirrors`)."""
+
+    __slots__ = ("bytes", "count")
+
+    def __init__(self) -> None:
+        self.count = self.bytes = 0
+
+
 @dataclass(slots=True)
 class Context:
     """One per worker."""
@@ -90,7 +98,7 @@ class Context:
     connections: set[Any] = field(default_factory=set)
     mirrors: InFlight = field(default_factory=InFlight)
     room: Room = field(init=False)
-    """For request bodies that are held."""
+    """For request bodies that are buffered."""
 
     @property
     def resolver(self) -> Resolves:
@@ -101,4 +109,4 @@ class Context:
         self.leases.resolver = resolver
 
     def __post_init__(self) -> None:
-        self.room = Room(self.limits.held_bodies)
+        self.room = Room(self.limits.buffered_bodies)

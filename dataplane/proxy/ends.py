@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.carriers import NO_NAMES
-from dataplane.proxy import held_responses
+from dataplane.http.messages import NO_NAMES
+from dataplane.proxy import delayed_responses
 from dataplane.proxy.finish import finish
 from dataplane.proxy.request_stages import DROPPING
 from dataplane.upstream import lease
@@ -26,8 +26,11 @@ class _Nobody:
 
     __slots__ = ()
     is_blocked = False
-    may_hold = 0
+    may_buffer = 0
     never_indexed = NO_NAMES
+
+    def never_index(self, names: frozenset[bytes]) -> None:
+        """For nobody."""
 
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
         """For nobody."""
@@ -81,10 +84,10 @@ def complete(x: ActiveExchange) -> None:
             unclaim(x)
         if x.inlet is not None:
             leave(x)
-        if x.copy is not None:
-            x.copy.drop(x.body)
-        if x.body is not None:
-            x.body.leave()
+        if x.body_copy is not None:
+            x.body_copy.drop(x.buffer)
+        if x.buffer is not None:
+            x.buffer.leave()
     down.over(finish(x, x.context))
 
 
@@ -94,8 +97,8 @@ def abandon(x: ActiveExchange, reason: str) -> None:
     x.reason = reason
     x.ended = True
     x.down = NOBODY
-    if x.late is not None:
-        held_responses.drop(x)
+    if x.delayed_response is not None:
+        delayed_responses.drop(x)
     if x.has_body:
         unclaim(x)
         leave(x)
@@ -109,13 +112,13 @@ def abandon(x: ActiveExchange, reason: str) -> None:
 
 
 def _end(x: ActiveExchange) -> None:
-    if x.copy is not None:
-        x.copy.drop(x.body)
+    if x.body_copy is not None:
+        x.body_copy.drop(x.buffer)
     finish(x, x.context)
     x.waiting = None
-    if x.body is not None:
-        x.body.fail()
-        x.body.leave()
+    if x.buffer is not None:
+        x.buffer.fail()
+        x.buffer.leave()
 
 
 def leave(x: ActiveExchange) -> None:

@@ -12,7 +12,7 @@ from dataplane.chain.replies import made
 from dataplane.proxy import attempts
 from dataplane.proxy.responses import ROUTE
 from dataplane.proxy.waiting import interrupted
-from dataplane.table.router import choose
+from dataplane.table.binds import choose
 
 if TYPE_CHECKING:
     from dataplane.proxy.context import Context

@@ -29,13 +29,14 @@ from dataplane.upstream.versions import is_grpc
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.proxy.context import Context
-    from dataplane.proxy.held_responses import Late
+    from dataplane.proxy.delayed_responses import DelayedResponse
     from dataplane.proxy.mirrors import Mirroring
     from dataplane.proxy.replay import BodyCopy
     from dataplane.proxy.request_stages import Inlet
     from dataplane.proxy.retries import Retries
     from dataplane.proxy.waiting import Waits
-    from dataplane.table.plans import BackendPlan, ListenerPlan, RoutePlan, RoutePolicies, Target
+    from dataplane.table.binds import ListenerPlan
+    from dataplane.table.plans import BackendPlan, RoutePlan, RoutePolicies, Target
     from dataplane.table.table import Table
     from dataplane.upstream.endpoint import Endpoint
 
@@ -60,9 +61,9 @@ class ActiveExchange(Exchange):
     endpoint: Endpoint | None
     up: Upstream | None
     retries: Retries | None
-    copy: BodyCopy | None
-    copies: Mirroring | None
-    late: Late | None
+    body_copy: BodyCopy | None
+    mirroring: Mirroring | None
+    delayed_response: DelayedResponse | None
     inlet: Inlet | None
 
     # --- called by the downstream carrier (`carriers.Carried`)
@@ -84,6 +85,7 @@ class ActiveExchange(Exchange):
         """As `carriers.Consumer.never_indexed`."""
         return self.down.never_indexed
 
+    upstream_never_indexed = response.upstream_never_indexed
     upstream_head = response.upstream_head
     upstream_interim = response.upstream_interim
     upstream_content = response.upstream_content

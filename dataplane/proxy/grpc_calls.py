@@ -34,7 +34,7 @@ _CONTENT: Final = (b"content-type", b"content-length", b"content-encoding", b"gr
 def recognise(x: ActiveExchange) -> None:
     """Note what kind of call a request is whose head speaks of gRPC."""
     value = x.request.get(b"content-type")
-    kind = grpc.NONE if value is None else grpc.kind(value)
+    kind = grpc.NOT_GRPC if value is None else grpc.kind(value)
     if kind:
         x.grpc = Call(kind)
 
@@ -87,7 +87,7 @@ def cut(x: ActiveExchange) -> bool:
     call, down = x.grpc, x.down
     if call is None or call.kind != grpc.GRPC or call.is_sized or x.version != HTTP_2:
         return False
-    if x.late is not None or x.waiting is not None:
+    if x.delayed_response is not None or x.waiting is not None:
         return False
     lease.release(x)
     x.deadline = NEVER

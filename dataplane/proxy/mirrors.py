@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dataplane.carriers import Upstream
     from dataplane.http.messages import ResponseHead
-    from dataplane.proxy.context import Context
+    from dataplane.proxy.context import Context, InFlight
     from dataplane.proxy.exchange import ActiveExchange
     from dataplane.table.plans import BackendPlan
     from dataplane.upstream.endpoint import Endpoint
@@ -33,16 +33,8 @@ MAX_ANSWER = 1024 * 1024
 """Bytes of an answer that are read; the connection of a larger one is closed."""
 
 
-class InFlight:
-    """What the copies of one worker hold now."""
-
-    __slots__ = ("bytes", "count")
-
-    def __init__(self) -> None:
-        self.count = self.bytes = 0
-
-    def has_room(self, size: int) -> bool:
-        return self.count < MAX_IN_FLIGHT and self.bytes + size <= MAX_BYTES
+def _has_room(flight: InFlight, size: int) -> bool:
+    return flight.count < MAX_IN_FLIGHT and flight.bytes + size <= MAX_BYTES
 
 
 def drawn(x: ActiveExchange, context: Context) -> Mirroring | None:
@@ -92,7 +84,7 @@ class Mirroring:
         for backend, block in zip(self.backends, self.blocks, strict=True):
             if backend is None:
                 self.context.recorder.mirrored("unresolved")
-            elif not self.context.mirrors.has_room(len(body)):
+            elif not _has_room(self.context.mirrors, len(body)):
                 self.context.recorder.mirrored("busy")
             else:
                 _Copy(self, backend, outgoing.with_length(block, len(body)) if is_other else block, body).start()
@@ -174,6 +166,9 @@ class _Copy:
         self._end("connect" if cause == "connect" else "unresolved")
 
     # --- its answer
+
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        """Nothing of the response goes on."""
 
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         if head.status == SWITCHING:

@@ -16,7 +16,7 @@ from dataplane.chain.reply import Reply
 from dataplane.http.body import Gone
 from dataplane.http.heads import Head
 from dataplane.http.statuses import BODILESS
-from dataplane.proxy import ends, grpc_calls, held_responses, responses
+from dataplane.proxy import delayed_responses, ends, grpc_calls, responses
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.waiting import Steps
 from dataplane.upstream import lease
@@ -51,8 +51,8 @@ def reply(x: ActiveExchange, reply: Reply) -> None:
     elif x.grpc is not None:
         x.grpc.status = None  # it takes the place of a response that had one
     lease.release(x)
-    if x.late is not None:
-        held_responses.drop(x)
+    if x.delayed_response is not None:
+        delayed_responses.drop(x)
     if x.has_body:
         ends.leave(x)
     x.attempt_deadline = NEVER
@@ -60,10 +60,10 @@ def reply(x: ActiveExchange, reply: Reply) -> None:
     if reply.close:
         x.down.close_after()
     x.response = Head(block_of(reply))
-    x.answer_body, x.answer_changed, x.answer_over = reply.body, False, False
+    x.response_body, x.response_body_changed, x.response_body_too_large = reply.body, False, False
     x.replied = True  # no deadline or lost connection may answer a second time
-    if x.body is not None:
-        x.body.fail()  # a step may still wait for the rest
+    if x.buffer is not None:
+        x.buffer.fail()  # a step may still wait for the rest
     waiting = x.waiting
     if waiting is not None:  # it was not the steps that answered: they are cancelled, and do not run beside others
         waiting.cancel()
@@ -110,7 +110,7 @@ class _StepsOfReply(Steps):
 
 def _send(x: ActiveExchange, reply: Reply) -> None:
     body, block = b"" if x.method == b"HEAD" else reply.body, x.response.block  # type: ignore[union-attr]
-    if x.status != reply.status or x.answer_changed:
+    if x.status != reply.status or x.response_body_changed:
         block, body = responses.other(x, reply.status) or (block, body)
     x.response_bytes = len(body)
     x.down.head(b"", block, len(body), body, True)

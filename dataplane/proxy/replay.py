@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from dataplane.http.body import gather
 
 if TYPE_CHECKING:
-    from dataplane.http.body import Body, Room
+    from dataplane.http.body import BodyBuffer, Room
 
 
 class Waits(Protocol):
@@ -85,14 +85,14 @@ class BodyCopy:
         if self.waits is None:
             self._clear()
 
-    def drop(self, body: Body | None) -> None:
-        """The exchange is over. `body`: what was never sent; a mirror takes it although no endpoint did."""
+    def drop(self, buffer: BodyBuffer | None) -> None:
+        """The exchange is over. `buffer`: what was never sent; a mirror takes it although no endpoint did."""
         waits, self.waits = self.waits, None
         self.settle()
         if waits is None:
             return
-        if body is not None and body.complete and not self.size and body.held <= self.limit:
-            waits.send(body.peek())
+        if buffer is not None and buffer.complete and not self.size and buffer.size <= self.limit:
+            waits.send(buffer.peek())
         else:
             waits.skip("aborted")
 

@@ -1,14 +1,14 @@
 """The content of a request on its way upstream, and how fast its client is read.
 
-It flows as it comes. It is held (`x.body`) until there is an upstream carrier to take it, between two tries, and for
-steps that wait for it. These are methods of the exchange.
+It flows as it comes. It is buffered (`x.buffer`) until there is an upstream carrier to take it, between two tries, and
+for steps that wait for it. These are methods of the exchange.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.http.body import Body
+from dataplane.http.body import BodyBuffer
 from dataplane.http.grpc import UNREAD, Call
 from dataplane.proxy import grpc_calls, responses
 from dataplane.proxy.deadlines import NEVER
@@ -18,8 +18,8 @@ from dataplane.proxy.tunnel import client_ended
 if TYPE_CHECKING:
     from dataplane.proxy.exchange import ActiveExchange
 
-HELD, UPSTREAM = 1, 2
-"""Reasons not to read the client, as bits of `x.paused`: enough of the content is held; the endpoint takes no more."""
+BUFFER, UPSTREAM = 1, 2
+"""Reasons not to read the client, as bits of `x.paused`: enough of it is buffered; the endpoint takes no more."""
 
 
 def expect(x: ActiveExchange, length: int, kind: int = UNREAD) -> None:
@@ -31,7 +31,7 @@ def expect(x: ActiveExchange, length: int, kind: int = UNREAD) -> None:
     x.expects = False
     x.trailers = b""
     x.claimed = 0
-    x.body = Body(x.context.make_future, x.pace, None if length < 0 else length)
+    x.buffer = BodyBuffer(x.context.make_future, x.pace, None if length < 0 else length)
     if kind == UNREAD:
         if b"application/grpc" in x.request.low:
             grpc_calls.recognise(x)
@@ -43,8 +43,8 @@ def downstream_whole(x: ActiveExchange, data: bytes) -> None:
     """As `carriers.Carried.downstream_whole`."""
     x.body_bytes = len(data)
     x.request_done = True
-    x.paused = HELD
-    x.body.fill(data)  # type: ignore[union-attr]  # it is expected
+    x.paused = BUFFER
+    x.buffer.fill(data)  # type: ignore[union-attr]  # it is expected
 
 
 def downstream_content(x: ActiveExchange, data: bytes, end: bool) -> None:
@@ -66,16 +66,16 @@ def onward(x: ActiveExchange, data: bytes, end: bool) -> None:
     """Content on its way upstream, behind the last stage."""
     if end:
         x.request_done = True
-    body = x.body
-    if body is not None:
+    buffer = x.buffer
+    if buffer is not None:
         if data:
-            body.push(data)
+            buffer.push(data)
         if end:
-            body.end()
+            buffer.end()
     elif x.up is not None:
-        x.first = None  # too much was sent to send it all again
-        if x.copy is not None:
-            x.copy.sent(data, end)
+        x.resendable = None  # too much was sent to send it all again
+        if x.body_copy is not None:
+            x.body_copy.sent(data, end)
         x.up.content(data, end)
 
 
@@ -83,13 +83,13 @@ def downstream_trailers(x: ActiveExchange, lines: bytes) -> None:
     """As `carriers.Carried.downstream_trailers`."""
     x.trailers = lines
     lines = passing_trailers(x)
-    if not lines or x.body is not None or x.up is None:
+    if not lines or x.buffer is not None or x.up is None:
         downstream_content(x, b"", True)
         return
     x.request_done = True
-    x.first = None
-    if x.copy is not None:
-        x.copy.sent(b"", True)
+    x.resendable = None
+    if x.body_copy is not None:
+        x.body_copy.sent(b"", True)
     x.up.trailers(lines)
 
 
@@ -103,26 +103,26 @@ def passing_trailers(x: ActiveExchange) -> bytes:
 
 
 def take(x: ActiveExchange) -> tuple[bytes, bool]:
-    """(what is held of the body, whether it is the last of it); from now on it flows. Asked for when there is an
+    """(what is buffered of the body, whether it is the last of it); from now on it flows. Asked for when there is an
     upstream carrier for it."""
     if x.expects:
         invite(x)
     done = x.request_done or x.inlet is DROPPING
-    body, x.body = x.body, None
-    if x.claimed and x.held is None:  # too large for the step that waited: nobody keeps it
+    buffer, x.buffer = x.buffer, None
+    if x.claimed and x.body is None:  # too large for the step that waited: nobody keeps it
         x.unclaim()
-    data = b"" if body is None else body.pour()
+    data = b"" if buffer is None else buffer.pour()
     if x.paused:
-        _resume(x, HELD)
-    if x.copy is not None:  # an earlier try may have taken the beginning
-        data = x.copy.again(data, done)
+        _resume(x, BUFFER)
+    if x.body_copy is not None:  # an earlier try may have taken the beginning
+        data = x.body_copy.again(data, done)
     return data, done
 
 
 def replace_body(x: ActiveExchange, data: bytes) -> None:
     """Make `data` the content that goes upstream, whatever content the request has. For request steps: nothing is sent
     by then. Headers that describe the old content are the step's to take out (`http/body.DESCRIBING`)."""
-    x.held = data
+    x.body = data
     if not x.has_body and not data:
         return
     head = x.request
@@ -139,42 +139,42 @@ def replace_body(x: ActiveExchange, data: bytes) -> None:
     x.inlet = None if x.request_done else DROPPING
     x.trailers = b""
     x.expects = False  # for nobody waits for it
-    x.body = Body.of(data, x.context.make_future, x.pace)
+    x.buffer = BodyBuffer.of(data, x.context.make_future, x.pace)
     x.pace()
 
 
-def hold(x: ActiveExchange) -> None:
-    """Between two tries nobody takes the content: hold what comes of it until `take` is asked again."""
+def keep(x: ActiveExchange) -> None:
+    """Between two tries nobody takes the content: buffer what comes of it until `take` is asked again."""
     _resume(x, UPSTREAM)
-    if x.body is None and not x.request_done:
-        x.body = Body(x.context.make_future, x.pace)
+    if x.buffer is None and not x.request_done:
+        x.buffer = BodyBuffer(x.context.make_future, x.pace)
 
 
 def pace(x: ActiveExchange) -> None:
-    """Stop reading while more is held than anybody asked for; ask for the content when a step waits for it."""
-    body = x.body
-    if body is not None and body.wanted:
-        _claim(x, body)
-    if body is not None and body.held >= max(x.down.may_hold, body.wanted):
-        _pause(x, HELD)
+    """Stop reading while more is buffered than anybody asked for; ask for the content when a step waits for it."""
+    buffer = x.buffer
+    if buffer is not None and buffer.wanted:
+        _claim(x, buffer)
+    if buffer is not None and buffer.size >= max(x.down.may_buffer, buffer.wanted):
+        _pause(x, BUFFER)
     elif x.paused:
-        _resume(x, HELD)
+        _resume(x, BUFFER)
 
 
-def _claim(x: ActiveExchange, body: Body) -> None:
+def _claim(x: ActiveExchange, buffer: BodyBuffer) -> None:
     """A step waits for the body: ask for it, take room for what has come, and begin its time."""
     context = x.context
     if x.expects:
         invite(x)
-    more = body.held - x.claimed
+    more = buffer.size - x.claimed
     if more > 0:
         if context.room.take(more):
             x.claimed += more
         else:
-            body.crowded = True
-    if body.due == NEVER and not body.complete:
-        body.due = context.clock() + context.limits.body_timeout
-        x.down.arm(body.due)
+            buffer.crowded = True
+    if buffer.due == NEVER and not buffer.complete:
+        buffer.due = context.clock() + context.limits.body_timeout
+        x.down.arm(buffer.due)
 
 
 def invite(x: ActiveExchange) -> None:

@@ -1,4 +1,4 @@
-"""Stages on the content of a request: between its client and the held body, or the upstream carrier.
+"""Stages on the content of a request: between its client and the buffer, or the upstream carrier.
 
 What has come by the time that a stage is installed goes through it at once, and what comes later as it comes, also
 while request steps wait: they see what left the stages so far. Retries and mirrors keep what left the last one, for
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from dataplane.http.body import Body
+from dataplane.http.body import BodyBuffer
 from dataplane.http.messages import UNKNOWN
 from dataplane.proxy.stages import Row, strip
 from dataplane.streams import DESCRIBED
@@ -96,8 +96,8 @@ class RequestStages(Row):
 
 def stream_request(x: ActiveExchange, hook: StreamHook) -> None:
     """As `Exchange.stream_request`."""
-    body = x.body
-    if not x.has_body or body is None:
+    buffer = x.buffer
+    if not x.has_body or buffer is None:
         return
     known = x.inlet
     row = known if isinstance(known, RequestStages) else RequestStages(x)
@@ -113,11 +113,11 @@ def stream_request(x: ActiveExchange, hook: StreamHook) -> None:
     was_paused, x.paused = bool(x.paused), 0
     if row is not known:
         row.took_over(was_paused)
-    x.held = None
+    x.body = None
     x.inlet = row
-    data, done = body.take(), body.complete
-    body.leave()
-    x.body = Body(x.context.make_future, x.pace)
+    data, done = buffer.take(), buffer.complete
+    buffer.leave()
+    x.buffer = BodyBuffer(x.context.make_future, x.pace)
     x.request_done = False
     row.install(place, data, done)
     x.pace()

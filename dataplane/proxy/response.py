@@ -1,7 +1,8 @@
 """What an endpoint answers, on its way to the client: each part as the upstream carrier reports it.
 
 Without response steps it passes to the downstream carrier at once. Responses that wait for steps are in
-`held_responses`, what follows a 101 in `tunnel`, our own answers in `own_answers`. These are methods of the exchange.
+`delayed_responses`, what follows a 101 in `tunnel`, our own answers in `own_answers`. These are methods of the
+exchange.
 """
 
 from __future__ import annotations
@@ -10,13 +11,19 @@ from typing import TYPE_CHECKING
 
 from dataplane.http.heads import Head
 from dataplane.http.statuses import SWITCHING
-from dataplane.proxy import attempts, grpc_calls, held_responses, tunnel
+from dataplane.proxy import attempts, delayed_responses, grpc_calls, tunnel
 from dataplane.proxy.deadlines import NEVER
 from dataplane.upstream import balance
 
 if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead
     from dataplane.proxy.exchange import ActiveExchange
+
+
+def upstream_never_indexed(x: ActiveExchange, names: frozenset[bytes]) -> None:
+    """As `carriers.Consumer.upstream_never_indexed`. They are never less than the response has that goes on, and may be
+    more: of tries that another one took the place of, which does no harm."""
+    x.down.never_index(names)
 
 
 def upstream_head(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
@@ -33,8 +40,8 @@ def upstream_head(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool
         return  # it is tried again
     if x.grpc is not None:
         grpc_calls.begins(x.grpc, head, end)
-    if x.first is not None:
-        x.first = None
+    if x.resendable is not None:
+        x.resendable = None
         if not x.attempt and endpoint is not None:  # sent in one piece: the client's own pace is not in the figure
             balance.observe(endpoint, x.context.clock() - x.started)
     status = x.status = head.status
@@ -44,7 +51,7 @@ def upstream_head(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool
     if status == SWITCHING:
         if tunnel.is_wanted(x, head):
             x.response = Head(head.block, head.low)
-            held_responses.respond(x, head, first, end)
+            delayed_responses.respond(x, head, first, end)
         return
     route, target, gateway = x.policies.chain.response, x.target_plan.chain.response, x.listener.chain.response
     undecided = retries is not None and not retries.decided
@@ -63,9 +70,9 @@ def upstream_head(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool
     x.response = Head(head.block, head.low)
     reads = x.policies.chain.response_body or x.target_plan.chain.response_body or x.listener.chain.response_body
     if reads or undecided:
-        held_responses.hold(x, head, first, end)
+        delayed_responses.buffer(x, head, first, end)
     else:
-        held_responses.respond(x, head, first, end)
+        delayed_responses.respond(x, head, first, end)
 
 
 def upstream_interim(x: ActiveExchange, head: ResponseHead) -> None:
@@ -75,8 +82,8 @@ def upstream_interim(x: ActiveExchange, head: ResponseHead) -> None:
 
 def upstream_content(x: ActiveExchange, data: bytes, end: bool) -> None:
     """As `carriers.Consumer.upstream_content`."""
-    if x.late is not None:
-        held_responses.keep(x, x.late, data, end)
+    if x.delayed_response is not None:
+        delayed_responses.keep(x, x.delayed_response, data, end)
         return
     x.response_bytes += len(data)
     if end and x.tunnel:
@@ -92,12 +99,12 @@ def upstream_content(x: ActiveExchange, data: bytes, end: bool) -> None:
 def upstream_trailers(x: ActiveExchange, lines: bytes) -> None:
     """As `carriers.Consumer.upstream_trailers`."""
     grpc_calls.ended(x, lines)
-    late = x.late
-    if late is not None:
-        late.trailers = lines
-        if late.stages is not None:
-            late.stages.trailers = lines
-        held_responses.keep(x, late, b"", True)
+    delayed = x.delayed_response
+    if delayed is not None:
+        delayed.trailers = lines
+        if delayed.stages is not None:
+            delayed.stages.trailers = lines
+        delayed_responses.keep(x, delayed, b"", True)
         return
     x.down.trailers(lines)
     x.complete()
@@ -105,10 +112,10 @@ def upstream_trailers(x: ActiveExchange, lines: bytes) -> None:
 
 def upstream_lost(x: ActiveExchange, cause: str, stale: bool) -> None:
     """As `carriers.Consumer.upstream_lost`."""
-    if x.late is not None:
-        if x.waiting is not None and not x.late.is_growing and not x.replied:
+    if x.delayed_response is not None:
+        if x.waiting is not None and not x.delayed_response.is_growing and not x.replied:
             x.waiting.cancel()  # its steps
-        held_responses.drop(x)
+        delayed_responses.drop(x)
     if x.tunnel and cause == "closed":  # in good order: so goes the client's side, once it has what is here
         x.complete()
     elif x.replied:
@@ -123,18 +130,18 @@ def upstream_lost(x: ActiveExchange, cause: str, stale: bool) -> None:
 
 def downstream_blocked(x: ActiveExchange) -> None:
     """As `carriers.Carried.downstream_blocked`."""
-    late = x.late
-    if late is not None and late.stages is not None:
-        late.stages.block()
-    elif x.up is not None and (late is None or not late.is_growing):
+    delayed = x.delayed_response
+    if delayed is not None and delayed.stages is not None:
+        delayed.stages.block()
+    elif x.up is not None and (delayed is None or not delayed.is_growing):
         x.up.pause()
 
 
 def downstream_drained(x: ActiveExchange) -> None:
     """As `carriers.Carried.downstream_drained`."""
-    late = x.late
-    if late is None:
+    delayed = x.delayed_response
+    if delayed is None:
         if x.up is not None:
             x.up.resume()
-    elif late.stages is not None and x.replied:
-        late.stages.unblock()
+    elif delayed.stages is not None and x.replied:
+        delayed.stages.unblock()

@@ -1,8 +1,8 @@
 """Stages on the content of a response: between its upstream, or an answer that is here whole, and the client.
 
-They are installed by response steps, each as soon as its step's turn has come, and stand in `Late` from then to the
-end of the response. Until the head leaves, what left the last of them is gathered, a little of it. A body that is held
-for a step passes a stage as a whole: the steps outside read what came out.
+They are installed by response steps, each as soon as its step's turn has come, and stand in `DelayedResponse` from then
+to the end of the response. Until the head leaves, what left the last of them is gathered, a little of it. A body that
+was buffered for a step passes a stage as a whole: the steps outside read what came out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataplane.http.body import TooLarge, gather
 from dataplane.http.messages import UNKNOWN
 from dataplane.http.statuses import BODILESS, RESET_CONTENT, SWITCHING
 from dataplane.proxy import responses
-from dataplane.proxy.held_responses import Late
+from dataplane.proxy.delayed_responses import DelayedResponse
 from dataplane.proxy.stages import Row, strip
 from dataplane.streams import DESCRIBED
 from dataplane.upstream import lease
@@ -81,7 +81,7 @@ class ResponseStages(Row):
 
     def _complete(self) -> None:
         x = self.x
-        x.late = None
+        x.delayed_response = None
         self.cancel()
         x.complete()
 
@@ -109,7 +109,7 @@ class ResponseStages(Row):
             gather(self._pieces, data)
             self._size += len(data)
         self.ended = end
-        if self._size >= self.x.context.limits.held_body:
+        if self._size >= self.x.context.limits.content_buffer:
             self.block()
 
     def drop_source(self) -> None:
@@ -125,7 +125,7 @@ class ResponseStages(Row):
 
 
 class WholeBody(Row):
-    """One stage that a held body passes. Its source is here already."""
+    """One stage that a whole body passes. Its source is here already."""
 
     __slots__ = ("_done", "_error", "_limit", "_pieces", "_size", "ended", "is_too_large")
 
@@ -182,7 +182,7 @@ class WholeBody(Row):
             raise error
         if self.is_too_large:
             raise TooLarge
-        x.answer_body, x.answer_changed = b"".join(self._pieces), True
+        x.response_body, x.response_body_changed = b"".join(self._pieces), True
 
     def drop_source(self) -> None:
         """It has come already."""
@@ -198,22 +198,22 @@ def stream_response(x: ActiveExchange, hook: StreamHook) -> Awaitable[None] | No
     if x.method == b"HEAD" or x.status in BODILESS or x.status == RESET_CONTENT:
         strip(head, DESCRIBED)  # there is no content, but what its head would say
         return None
-    if x.answer_body is not None:
-        return _whole(x, hook, x.answer_body)
-    late = x.late
-    row = late.stages if late is not None else None
+    if x.response_body is not None:
+        return _whole(x, hook, x.response_body)
+    delayed = x.delayed_response
+    row = delayed.stages if delayed is not None else None
     if row is None:
         row = ResponseStages(x)
     place = row.add(hook)
     if place is None:
         return None
     strip(head, DESCRIBED)
-    if late is None:
-        late = x.late = Late(None)
-    if late.stages is None:
-        late.stages = row
-        row.trailers = late.trailers
-        data, ended, late.ended = late.take(), late.ended, False
+    if delayed is None:
+        delayed = x.delayed_response = DelayedResponse(None)
+    if delayed.stages is None:
+        delayed.stages = row
+        row.trailers = delayed.trailers
+        data, ended, delayed.ended = delayed.take(), delayed.ended, False
         if x.up is not None:
             x.up.resume()  # it was stopped while steps waited
     else:
@@ -223,7 +223,7 @@ def stream_response(x: ActiveExchange, hook: StreamHook) -> Awaitable[None] | No
 
 
 def _whole(x: ActiveExchange, hook: StreamHook, body: bytes) -> Awaitable[None] | None:
-    row = WholeBody(x, max(2 * len(body), responses.most_held(x), BUFFER_LIMIT))
+    row = WholeBody(x, max(2 * len(body), responses.most_buffered(x), BUFFER_LIMIT))
     place = row.add(hook)
     if place is None:
         return None

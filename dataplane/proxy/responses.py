@@ -37,8 +37,8 @@ def chains_of(x: ActiveExchange) -> list[tuple[int, Chain]]:
     return chains
 
 
-def most_held(x: ActiveExchange) -> int:
-    """Bytes of the response body that its steps, or the condition of its retries, want held at most; 0: nobody does."""
+def most_buffered(x: ActiveExchange) -> int:
+    """Bytes of the response body that its steps, or the condition of its retries, want buffered; 0: none."""
     most = max(chain.response_body for _, chain in chains_of(x))
     return most if x.retries is None or x.retries.decided else max(most, x.retries.policy.limit)
 
@@ -115,9 +115,9 @@ def other(x: ActiveExchange, was: int) -> tuple[bytes, bytes] | None:
         return _reframed(x, None), b""
     if x.status == RESET_CONTENT:
         return _reframed(x, 0), b""
-    if not x.answer_changed and was not in BODILESS:
+    if not x.response_body_changed and was not in BODILESS:
         return None
-    body = (x.answer_body or b"") if x.answer_changed else b""
+    body = (x.response_body or b"") if x.response_body_changed else b""
     return _reframed(x, len(body)), b"" if x.method == b"HEAD" else body
 
 

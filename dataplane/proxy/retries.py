@@ -112,7 +112,7 @@ def refuses(x: ActiveExchange, context: Context, head: ResponseHead, attempt: At
 
 
 def refuses_body(x: ActiveExchange, context: Context, attempt: Attempt) -> bool:
-    """The same for a response whose body is held in `x.answer_body` (None: it could not be). `x.up`: it is not over."""
+    """The same for a response whose body is in `x.response_body` (None: it could not be). `x.up`: it is not over."""
     assert x.retries is not None  # the caller has looked
     up, condition = x.up, x.retries.policy.condition
     if condition is not None and condition(x) and _again(x, context, "status", attempt):
@@ -127,8 +127,8 @@ def _accept(x: ActiveExchange) -> None:
     """The client gets this response: there is no other try, and nothing is kept for one."""
     assert x.retries is not None  # the callers have looked
     x.retries.decided = True
-    if x.copy is not None:
-        x.copy.settle()
+    if x.body_copy is not None:
+        x.body_copy.settle()
 
 
 def ended(x: ActiveExchange, context: Context) -> None:
@@ -168,9 +168,10 @@ def _again(x: ActiveExchange, context: Context, cause: str, attempt: Attempt) ->
         return False
     retries.tries += 1
     x.attempt += 1
-    x.up = x.first = None
-    x.status, x.response, x.answer_body, x.answer_over = 0, None, None, False  # of the response that is let go
-    request_body.hold(x)
+    x.up = x.resendable = None
+    x.status, x.response = 0, None  # of the response that is let go
+    x.response_body, x.response_body_too_large = None, False
+    request_body.keep(x)
     context.recorder.retry(cause)
 
     def begin() -> None:
@@ -189,14 +190,14 @@ def _obstacle(x: ActiveExchange, retries: Retries, moment: float) -> str:
     """Why there is no try at `moment`, or ""."""
     if retries.tries >= retries.policy.attempts:
         return EXHAUSTED
-    if x.copy is not None and x.copy.too_large:
+    if x.body_copy is not None and x.body_copy.too_large:
         return "too_large"
     return "deadline" if moment >= x.deadline else ""
 
 
-async def hold(x: ActiveExchange, limit: int) -> None:
+async def read_body(x: ActiveExchange, limit: int) -> None:
     """Wait for the body that a precondition reads; one over `limit`, or without room, has no value for it."""
     try:
-        x.held = await x.body.whole(limit)  # type: ignore[union-attr]  # the caller has looked
+        x.body = await x.buffer.whole(limit)  # type: ignore[union-attr]  # the caller has looked
     except (TooLarge, NoRoom):
-        x.held = None
+        x.body = None

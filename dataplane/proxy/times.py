@@ -31,7 +31,7 @@ def wake(x: ActiveExchange, now: float) -> float:
 def _body_due(x: ActiveExchange) -> float:
     """When a body that a step waits for has to be here: a client that drips bytes must not hold memory for ever; a
     large body at an honest pace may take longer."""
-    body = x.body
-    if body is None or not body.is_awaited:
+    buffer = x.buffer
+    if buffer is None or not buffer.is_awaited:
         return NEVER
-    return body.due + body.held / x.context.limits.body_rate
+    return buffer.due + buffer.size / x.context.limits.body_rate

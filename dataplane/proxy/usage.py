@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def usage(context: Context) -> dict[str, int]:
-    """Connections and exchanges are counts, `held_bytes` and `mirrored_bytes` bytes of bodies.
+    """Connections and exchanges are counts, `buffered_bytes` and `mirrored_bytes` bytes of bodies.
 
     `pending`: requests and calls that an endpoint has not answered yet. `upstream_streams`: of HTTP/2 connections;
     `upstream_waiting`: requests that wait for one.
@@ -28,7 +28,7 @@ def usage(context: Context) -> dict[str, int]:
         "upstream_streams": sum(each.streams for each in shared),
         "upstream_waiting": sum(each.waiting for each in shared),
         "pending": sum(endpoint.pending for endpoint in endpoints),
-        "held_bytes": context.room.held,
+        "buffered_bytes": context.room.used,
         "mirrors": context.mirrors.count,
         "mirrored_bytes": context.mirrors.bytes,
     }

@@ -89,6 +89,9 @@ class WebCall:
 
     # --- from the carrier (`carriers.Consumer`)
 
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        self._x.upstream_never_indexed(names)
+
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         made = Head(head.block, head.low)
         value = made.get(b"content-type") or b""

@@ -16,13 +16,14 @@ from dataclasses import replace
 
 from dataplane.chain.filter import Env, Refused, Row
 from dataplane.table import endpoints, listeners, policies, routes
+from dataplane.table.binds import ListenerPlan
 from dataplane.table.carryover import Carryover
 from dataplane.table.collection import Pause
 from dataplane.table.current import Current
 from dataplane.table.intern import Interns
 from dataplane.table.outcome import Outcome
 from dataplane.table.parted import Container
-from dataplane.table.plans import BackendPlan, ListenerPlan, ListenerPolicies
+from dataplane.table.plans import BackendPlan, ListenerPolicies
 from dataplane.table.remains import Remains
 from dataplane.table.router import Router
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Store, decode

@@ -11,9 +11,10 @@ from itertools import accumulate
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import SETTING, Refused
 from dataplane.http.uri import SCHEME_PORTS
+from dataplane.table.binds import BindPlan, ListenerPlan
 from dataplane.table.built import Built
 from dataplane.table.intern import Interns
-from dataplane.table.plans import BackendPlan, BindPlan, ListenerPlan, ListenerPolicies, RoutePlan, Target
+from dataplane.table.plans import BackendPlan, ListenerPolicies, RoutePlan, Target
 from dataplane.table.router import Router
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.versions import BY_REQUEST, configured

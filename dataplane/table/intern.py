@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from weakref import WeakSet, WeakValueDictionary, finalize, ref
 
 from dataplane.chain.chain import EMPTY, Chain
-from dataplane.chain.filter import FRONTEND, SETTING, Env, Filter, Origin, Refused, Row, nothing
+from dataplane.chain.filter import FRONTEND, SETTING, Env, Filter, Origin, Refused, Row, no_secrets
 from dataplane.chain.tasks import in_tasks
 from dataplane.table.built import Built, build, refusing, steps_of
 from dataplane.table.parted import PartedDict
@@ -107,7 +107,7 @@ class Interns:
         """Keys of the Secrets that inline policies read. Raises `Refused`."""
         for policy in policies:
             row = self.row(policy)[1]
-            if row.secrets is not nothing:
+            if row.secrets is not no_secrets:
                 yield from row.secrets(getattr(policy, row.name))
 
     def with_attached(self, attached: tuple[Attached[Built], ...], own: RoutePolicies) -> RoutePolicies:

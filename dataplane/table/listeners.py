@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dataplane.table import compile as compiler
+from dataplane.table.binds import BindPlan
 from dataplane.table.matches import place
-from dataplane.table.plans import BindPlan
 from dataplane.table.router import EMPTY
 from dataplane.table.store import decode
 from dataplane.table.swap import Swap

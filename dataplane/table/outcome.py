@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from dataplane.table.plans import BindPlan
+from dataplane.table.binds import BindPlan
 
 
 @dataclass(frozen=True, slots=True)

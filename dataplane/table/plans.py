@@ -1,4 +1,5 @@
-"""Finished settings of a bind, listener, route and backend: what a request meets. Built at swap time, then constant.
+"""Finished settings of a route, its policies and backends: what a request meets. Built at swap time, then constant.
+`binds` has those of the listeners around it.
 
 A plan holds keys of backends, never the backends: those change far more often, so the exchange looks them up in the
 table that it pinned. Nothing here points upward, so a dropped table is freed without the garbage collector.
@@ -7,7 +8,7 @@ table that it pinned. Nothing here points upward, so a dropped table is freed wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataplane.chain.chain import EMPTY, Chain
@@ -16,7 +17,6 @@ from gatewright.attach.merge import Attached
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
-    from dataplane.table.router import Router
     from dataplane.upstream.endpoint import Endpoint
 
 
@@ -176,40 +176,3 @@ class BackendPlan:
         if made is None:
             made = self._spoken[version] = replace(self, version=version, _spoken=None)
         return made
-
-
-@dataclass(slots=True, eq=False)
-class ListenerPlan:
-    """One listener of a bind, with the routes that are attached to it."""
-
-    key: str
-    name: str
-    gateway: str
-    """`namespace/name`."""
-    hostname: str
-    log: str
-    """Ready-made log fields: ` gateway=ns/name listener=name`."""
-    log_json: str
-    router: Router
-    port: int = 0
-    """Of its bind, as configured."""
-    chain: Chain = EMPTY
-    """Gateway phase (PreRouting)."""
-    upper: Upper | None = None
-    """What its routes inherit; None when that is nothing."""
-    access_log: Any = None
-    """What the access log of its Gateway adds and leaves out (`telemetry/log_plan.LogPlan`); None: the default."""
-
-
-@dataclass(slots=True, eq=False)
-class BindPlan:
-    """One port with its listeners; which of them takes a request is told by `router.choose`."""
-
-    key: str
-    port: int
-    addresses: tuple[str, ...]
-    exact: dict[bytes, ListenerPlan] = field(default_factory=dict)
-    """By host name, lower case."""
-    wildcards: dict[bytes, ListenerPlan] = field(default_factory=dict)
-    """By what follows the "*" (b".example.com")."""
-    default: ListenerPlan | None = None

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.table.matches import Match
-from dataplane.table.plans import BindPlan, ListenerPlan, RoutePlan
+from dataplane.table.plans import RoutePlan
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -169,19 +169,3 @@ def as_matches(found: Found) -> tuple[Match, ...]:
     if isinstance(found, RoutePlan):
         return (Match(found, (1, 0, 0, found.order, found.rule_index, 0), b""),)
     return found
-
-
-def choose(bind: BindPlan, host: bytes) -> ListenerPlan | None:
-    """The listener for a host: exact, then the longest wildcard, then the one without hostname. None: 404."""
-    listener = bind.exact.get(host)
-    if listener is not None:
-        return listener
-    wildcards = bind.wildcards
-    if wildcards:
-        dot = host.find(b".", 1)
-        while dot != -1:
-            listener = wildcards.get(host[dot:])
-            if listener is not None:
-                return listener
-            dot = host.find(b".", dot + 1)
-    return bind.default

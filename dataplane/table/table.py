@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dataplane.table.plans import BackendPlan, BindPlan
+from dataplane.table.binds import BindPlan
+from dataplane.table.plans import BackendPlan
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

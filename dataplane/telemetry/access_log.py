@@ -29,7 +29,7 @@ INTERVAL = 0.5
 """Seconds that a record waits at most."""
 MAX_QUEUED = 4 * 1024 * 1024
 """Bytes of lines waiting for the writer; above it lines are dropped and counted."""
-MAX_HELD = 8 * 1024 * 1024
+MAX_BODIES = 8 * 1024 * 1024
 """Bytes of bodies that expressions read; above it lines are made at once."""
 
 
@@ -66,9 +66,9 @@ class AccessLog:
             return
         records = self.records
         records.append((x, seconds))
-        if x.held is not None or x.answer_body is not None:
+        if x.body is not None or x.response_body is not None:
             self._weigh(x)
-        if len(records) >= ROUND or self._weight > MAX_HELD:
+        if len(records) >= ROUND or self._weight > MAX_BODIES:
             self._make()
             if len(self._made) >= BATCH:
                 self._hand_over()
@@ -76,12 +76,12 @@ class AccessLog:
             self._timer = self._call_later(INTERVAL, self._due)
 
     def _weigh(self, x: Exchange) -> None:
-        """Let go of bodies that were held, so that a batch of large ones does not fill the memory."""
+        """Let go of bodies, so that a batch of large ones does not fill the memory."""
         plan: LogPlan | None = x.listener.access_log if x.listener is not None else None
         if plan is not None and plan.reads_bodies:
-            self._weight += len(x.held or b"") + len(x.answer_body or b"")
+            self._weight += len(x.body or b"") + len(x.response_body or b"")
         else:
-            x.held = x.answer_body = None
+            x.body = x.response_body = None
 
     def _due(self) -> None:
         self._timer = None

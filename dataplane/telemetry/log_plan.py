@@ -46,7 +46,7 @@ class LogPlan:
     reads_headers: bool = False
     """An expression reads headers of the response: they are kept, also where no policy edits them."""
     reads_bodies: bool = False
-    """An expression reads a body: what policies held of bodies is kept until the line is made."""
+    """An expression reads a body: bodies that policies read are kept until the line is made."""
 
     def text_added(self, x: Exchange) -> str:
         """The added attributes, to stand at the end of a text line. One that fails or is null is absent."""

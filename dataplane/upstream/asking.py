@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from dataplane.carriers import NO_NAMES, REFUSED, UNSENT
+from dataplane.carriers import REFUSED, UNSENT
 from dataplane.chain.calls import CallFailed
+from dataplane.http.messages import NO_NAMES
 from dataplane.http.statuses import SWITCHING
 from dataplane.upstream import balance
 from dataplane.upstream.versions import is_grpc
@@ -106,6 +107,9 @@ class Asking(ABC):
             self.begin()
         else:
             self.fail(CallFailed("connect", detail))
+
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:  # noqa: B027  nothing
+        """What a policy asks for is not passed on."""
 
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         if end:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead
     from dataplane.upstream.calls import HttpCalls
 
-HELD: Final = 65_536
+BUFFER: Final = 65_536
 """Bytes of the answer that wait for `receive` before the endpoint is stopped."""
 
 
@@ -78,7 +78,7 @@ class StreamedCall(Asking):
             await self._read()
         data = self._parts.popleft()
         before, self._size = self._size, self._size - len(data)
-        if before >= HELD > self._size and self.up is not None:
+        if before >= BUFFER > self._size and self.up is not None:
             self.up.resume()
         return data
 
@@ -129,7 +129,7 @@ class StreamedCall(Asking):
             self._size += len(data)
         if end:
             self._end()
-        elif self._size >= HELD and self.up is not None:
+        elif self._size >= BUFFER and self.up is not None:
             self.up.pause()
         _wake(self._reader)
 

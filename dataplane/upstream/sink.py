@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.carriers import NO_NAMES
+from dataplane.http.messages import NO_NAMES
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
@@ -41,6 +41,9 @@ class Sink:
             up.reset()
 
     # --- as a consumer
+
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        """Nothing of the response goes on."""
 
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         """The head has come already."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dataplane.carriers import NO_NAMES, Consumer, Upstream
+from dataplane.carriers import Consumer, Upstream
 from dataplane.chain.calls import Calls
 from dataplane.chain.filter import Row
 from dataplane.chain.replies import made
 from dataplane.filters.registry import ROWS
 from dataplane.http.h1 import request_head, request_line, response_head
 from dataplane.http.heads import Head
-from dataplane.http.messages import UNKNOWN, Peer
+from dataplane.http.messages import NO_NAMES, UNKNOWN, Peer
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.exchange import ActiveExchange
 from dataplane.upstream.endpoint import Endpoint
@@ -42,7 +42,7 @@ class Down:
     """`carriers.Downstream`, for one exchange."""
 
     exchange: ActiveExchange | None = None
-    due, is_blocked, is_read, may_hold = NEVER, False, True, 65_536
+    due, is_blocked, is_read, may_buffer = NEVER, False, True, 65_536
     never_indexed = NO_NAMES
 
     def __init__(self) -> None:
@@ -50,6 +50,9 @@ class Down:
         self.status: int | None = None
         self.headers, self.body, self.ended_by = Headers(), bytearray(), Headers()
         self.ended = self.is_reset = False
+
+    def never_index(self, names: frozenset[bytes]) -> None:
+        """It has no tables."""
 
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
         assert self.exchange is not None

@@ -56,10 +56,10 @@ class _Peer(asyncio.Protocol):
         self.write()
 
     def pause_writing(self) -> None:
-        self.codec.hold(True)
+        self.codec.pause_writing()
 
     def resume_writing(self) -> None:
-        self.handle(self.codec.hold(False))
+        self.handle(self.codec.resume_writing())
         self.write()
 
     def handle(self, events: list[Event]) -> None:

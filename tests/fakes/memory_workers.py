@@ -14,7 +14,8 @@ import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
 
-from dataplane import worker as serving
+from dataplane import serving
+from dataplane import worker as worker_process
 from dataplane.filters.registry import ROWS
 from dataplane.link import messages
 from dataplane.link.channel import Channel
@@ -32,7 +33,7 @@ class MemoryWorker:
         self.lines: list[bytes] = []
         self.levels: list[tuple[str, Mapping[str, str]]] = []
         self.first_states = 0
-        self.worker = serving.Worker(link, ROWS, self._host())
+        self.worker = worker_process.Worker(link, ROWS, self._host())
         self.task = asyncio.get_running_loop().create_task(self.worker.run())
         self._status: int | None = None
 

@@ -16,8 +16,8 @@ from dataplane.filters.registry import ROWS
 from dataplane.http.heads import Head
 from dataplane.link.buckets import Buckets
 from dataplane.table.applier import Applier
-from dataplane.table.plans import BackendPlan, BindPlan, ListenerPlan, RoutePlan
-from dataplane.table.router import choose
+from dataplane.table.binds import BindPlan, ListenerPlan, choose
+from dataplane.table.plans import BackendPlan, RoutePlan
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change
 from gatewright.wire.v1 import backend_pb2, listener_pb2, policy_pb2, resource_pb2, route_pb2, traffic_pb2
 

@@ -108,7 +108,7 @@ class Names:
 
 @cache
 def rig(policy: Policy) -> tuple[Rig, Names]:
-    limits = Limits(idle_timeout=1e6, header_timeout=1e6, held_bodies=policy.room)
+    limits = Limits(idle_timeout=1e6, header_timeout=1e6, buffered_bodies=policy.room)
     made, names = Rig(policy.text(), limits), Names(policy.addresses)
     made.proxy.context.resolver = names  # type: ignore[assignment]
     return made, names
@@ -416,7 +416,7 @@ def check(data: bytes) -> None:
         running.proxy.advance(30)  # copies and what is drained are given up
         running.check()
         context = running.proxy.context
-        require(context.room.held == 0, f"{context.room.held} bytes of bodies are still kept")
+        require(context.room.used == 0, f"{context.room.used} bytes of bodies are still kept")
         require(context.mirrors.count == context.mirrors.bytes == 0, "copies without end")
         require(context.recorder.active == 0, "an exchange without end")
         require(all(endpoint.pending == 0 for endpoint in names.found), "an endpoint is counted busy for ever")

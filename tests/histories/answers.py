@@ -19,8 +19,9 @@ from dataplane.exchange import Exchange
 from dataplane.filters import registry
 from dataplane.http.heads import Head
 from dataplane.table.applier import Applier
-from dataplane.table.plans import BackendPlan, BindPlan, ListenerPlan, RoutePlan, Target
-from dataplane.table.router import Level, choose
+from dataplane.table.binds import BindPlan, ListenerPlan, choose
+from dataplane.table.plans import BackendPlan, RoutePlan, Target
+from dataplane.table.router import Level
 from dataplane.table.store import Change
 from dataplane.table.table import Table
 from tests.fakes.policy_run import policies_of

@@ -27,7 +27,7 @@ from controlplane.sources import decode, tree
 from controlplane.sources.directory import Directory
 from controlplane.xds import XdsServer, XdsSettings
 from controlplane.xds.node import Identity, Peer
-from dataplane import worker as serving
+from dataplane import serving, worker
 from dataplane.agent.journey import Journey
 from dataplane.agent.process import Launch, Started, WorkerProcess
 from dataplane.agent.resources import XDS, Resources
@@ -179,7 +179,7 @@ class Life:
         token = RUNNING.set(self.process)
         clock = asyncio.get_running_loop().time
         host = serving.Host(clock, lambda: _nowhere, _nothing, _nothing, _nothing)
-        self.worker = serving.Worker(link, rows, host)
+        self.worker = worker.Worker(link, rows, host)
         asyncio.get_running_loop().create_task(self._run())
         RUNNING.reset(token)
 
@@ -343,8 +343,8 @@ def without_a_world(rows: Sequence[Row], dial: Callable[[str], wire.Stream | Non
             "gc.collect": nothing,
             "gc.disable": nothing,
             "dataplane.agent.workers.WorkerProcess": type("Worker", (Worker,), {"rows": rows}),
-            "dataplane.worker.Acceptor": Accepting,
-            "dataplane.worker.Watches": Unwatched,
+            "dataplane.serving.Acceptor": Accepting,
+            "dataplane.serving.Watches": Unwatched,
             "dataplane.table.applier.SLICE": -1.0,
             "controlplane.turns.SLICE": -1.0,
             "controlplane.xds.delta.MOST_RECORDS": 4,

@@ -148,11 +148,11 @@ def test_an_edit_counts_from_the_next_request_on(carrier: Carrier) -> None:
     assert ends == [" x=1", " x=2", ""]
 
 
-def test_bodies_that_policies_held_are_kept_only_for_a_log_that_reads_them(carrier: Carrier) -> None:
+def test_bodies_that_policies_read_are_kept_only_for_a_log_that_reads_them(carrier: Carrier) -> None:
     holds = "policies: {buffer: {request: {}, response: {}}}\n      backends:"
     for log, end in (('{add: {q: "size(request.body)", a: "size(response.body)"}}', "ms q=4 a=2"), ("{}", "ms")):
         run = carrier.proxy(FILE.format(log=log).replace("backends:", holds))
         run.ask(Request("POST", "/a", body=b"body", authority="a.test"))
         ((x, _),) = run.memory.context.access_log.records
-        assert (x.held, x.answer_body) == ((b"body", b"ok") if log != "{}" else (None, None))
+        assert (x.body, x.response_body) == ((b"body", b"ok") if log != "{}" else (None, None))
         assert run.log_lines()[0].endswith(end)

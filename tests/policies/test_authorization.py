@@ -12,7 +12,7 @@ from dataplane.chain.replies import REPLIES
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.filters import authorization
-from dataplane.http.body import Body
+from dataplane.http.body import BodyBuffer
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import OK, Carried, Carrier, Request
 from tests.fakes.memory_proxy import Pending
@@ -199,7 +199,7 @@ def test_expressions_that_read_the_body_wait_for_it() -> None:
 
     def answer(sent: bytes) -> Reply | None:
         x = exchange("POST")
-        x.has_body, x.body = True, Body.of(sent, Pending, lambda: None)
+        x.has_body, x.buffer = True, BodyBuffer.of(sent, Pending, lambda: None)
         return decide([step], x)
 
     assert answer(b"good") is None
@@ -220,8 +220,8 @@ def test_nobody_gets_past_a_deny_by_sending_the_body_behind_the_head(variable: s
 def test_others_do_not() -> None:
     step = rule("Allow", "request.path == '/'")
     x = exchange("POST")
-    x.has_body, x.body = True, Body(Pending, lambda: None)
-    assert decide([step], x) is None and x.held is None
+    x.has_body, x.buffer = True, BodyBuffer(Pending, lambda: None)
+    assert decide([step], x) is None and x.body is None
 
 
 # --- what cannot be built

@@ -28,7 +28,7 @@ def post(length: int) -> Request:
     return Request("POST", headers=[("content-length", str(length))])
 
 
-def test_a_request_is_held_until_it_is_whole(carrier: Carrier) -> None:
+def test_a_request_is_buffered_until_it_is_whole(carrier: Carrier) -> None:
     run = proxy(carrier, REQUESTS)
     asked = run.begin(post(8))
     asked.content(b"abcd")
@@ -64,7 +64,7 @@ def test_what_another_step_made_of_a_request_is_not_measured_before_it_is_made(c
     assert run.carry(Request("POST", body=b"ab")).received.body == b"0123456789"
 
 
-def test_a_response_is_held_until_it_is_whole(carrier: Carrier) -> None:
+def test_a_response_is_buffered_until_it_is_whole(carrier: Carrier) -> None:
     run = proxy(carrier, RESPONSES)
     asked = run.send(GET)
     run.arrival.head(Response(200, [("content-length", "8")]))

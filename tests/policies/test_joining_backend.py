@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from dataplane.backends.registry import ROWS as BACKENDS
-from dataplane.carriers import NO_NAMES, Consumer, Upstream
+from dataplane.carriers import Consumer, Upstream
 from dataplane.chain.filter import STEP, Env, Filter, Row
 from dataplane.chain.streaming import transforming
 from dataplane.exchange import Exchange
 from dataplane.filters.registry import ROWS
-from dataplane.http.messages import UNKNOWN, ResponseHead
+from dataplane.http.messages import NO_NAMES, UNKNOWN, ResponseHead
 from dataplane.http.sse import Event, EventReader, write
 from dataplane.proxy.exchange import ActiveExchange
 from dataplane.upstream import lease
@@ -60,6 +60,9 @@ class Part:
 
     def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
         self.upstream_lost(cause, False)
+
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        """Of no use here."""
 
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         lease.settle(self)

@@ -479,7 +479,7 @@ def test_a_body_that_does_not(reply: Response, carrier: Carrier) -> None:
 
 
 @pytest.mark.parametrize("header", [("content-length", "3000000"), ("content-type", "text/event-stream")])
-def test_a_body_that_cannot_be_held(header: tuple[str, str], carrier: Carrier) -> None:
+def test_a_body_that_cannot_be_buffered(header: tuple[str, str], carrier: Carrier) -> None:
     """No body, no other try."""
     run = proxy_with(carrier, AGAIN)
     asked = run.send(GET)
@@ -490,7 +490,7 @@ def test_a_body_that_cannot_be_held(header: tuple[str, str], carrier: Carrier) -
     assert len(run.arrivals) == 1
 
 
-def test_a_body_that_gets_too_large_while_it_is_held(carrier: Carrier) -> None:
+def test_a_body_that_gets_too_large_while_it_is_buffered(carrier: Carrier) -> None:
     run = proxy_with(carrier, AGAIN)
     asked = run.send(GET)
     run.arrival.head(Response())
@@ -502,7 +502,7 @@ def test_a_body_that_gets_too_large_while_it_is_held(carrier: Carrier) -> None:
     assert asked.answer.body == bytes(33 * 0x10000) and asked.answer.ended
 
 
-def test_an_endpoint_that_breaks_off_while_its_body_is_held(carrier: Carrier) -> None:
+def test_an_endpoint_that_breaks_off_while_its_body_is_buffered(carrier: Carrier) -> None:
     run = proxy_with(carrier, AGAIN)
     asked = run.send(PUT)
     run.arrival.head(Response(200, [("content-length", "5")]))
@@ -587,7 +587,7 @@ def test_nothing_is_kept_of_a_body_that_is_announced_to_be_too_large(length: str
     asked = run.begin(Request("PUT", headers=[("content-length", length)]))
     asked.content(bytes(1000))
     asked.content(bytes(1000))
-    assert run.memory.context.room.held == kept
+    assert run.memory.context.room.used == kept
 
 
 def test_a_body_of_exactly_the_limit_is_sent_again(carrier: Carrier) -> None:

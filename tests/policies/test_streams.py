@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from dataplane.chain.buffering import buffering
 from dataplane.chain.conditional import conditional
 from dataplane.chain.filter import STEP, WHOLE, Env, Filter, Row
-from dataplane.chain.holding import holding
 from dataplane.chain.reply import Reply
 from dataplane.chain.streaming import transforming
 from dataplane.exchange import Exchange
@@ -252,7 +252,7 @@ def test_a_stage_gives_without_input(ends: bool, carrier: Carrier) -> None:
     assert not [call for _, call in run.memory.timers if getattr(call, "__name__", "") == "beat"]
 
 
-def test_what_is_held_back_is_released_at_the_end(carrier: Carrier) -> None:
+def test_what_is_buffered_is_released_at_the_end(carrier: Carrier) -> None:
     stage = Noting()
     run = proxy_with(carrier, header_modifiers=Filter("test", response_stream=stage))
     asked = run.send(Request())
@@ -311,7 +311,7 @@ def test_a_mirror_gets_nothing_past_a_stage(carrier: Carrier) -> None:
 # --- pace
 
 
-def held(run: Run, asked: Any, arrival: Any) -> int:
+def taken(run: Run, asked: Any, arrival: Any) -> int:
     """Feed an endpoint's answer to a client that does not read until the endpoint is not read; bytes that went in."""
     sent = 0
     while arrival.is_read:
@@ -328,7 +328,7 @@ def test_a_slow_client_stops_the_endpoint_through_stages(carrier: Carrier) -> No
     asked = run.send(Request())
     run.arrival.head(Response(200))
     asked.pause()
-    sent = held(run, asked, run.arrival)
+    sent = taken(run, asked, run.arrival)
     assert sent <= 2000, "what is on the way already, and no more"
     asked.resume()
     assert run.arrival.is_read
@@ -341,7 +341,7 @@ def test_a_client_that_is_slow_from_the_beginning(carrier: Carrier) -> None:
     asked = run.send(Request())
     asked.pause()
     run.arrival.head(Response(200))
-    sent = held(run, asked, run.arrival)
+    sent = taken(run, asked, run.arrival)
     asked.resume()
     run.arrival.end()
     assert len(asked.answer.body) == sent * 10 and asked.answer.ended
@@ -434,11 +434,11 @@ def test_steps_see_what_left_the_stages_before_them(later: bool, carrier: Carrie
     seen: list[bytes | None] = []
 
     def reads(x: Exchange) -> None:
-        seen.append(x.held)
+        seen.append(x.body)
 
     stage = Noting(passes=not later)
     outer = Filter("test", lambda x: None, request_stream=stage)
-    run = proxy_with(carrier, csrf=outer, header_modifiers=Filter("test", holding(reads, 100)))
+    run = proxy_with(carrier, csrf=outer, header_modifiers=Filter("test", buffering(reads, 100)))
     asked = run.begin(Request("POST"))
     asked.content(b"ab")
     asked.end()
@@ -456,7 +456,7 @@ def test_response_steps_outside_a_stage_see_what_left_it(later: bool, own: bool,
     seen: list[bytes | None] = []
 
     def reads(x: Exchange) -> None:
-        seen.append(x.answer_body)
+        seen.append(x.response_body)
 
     stage = Noting()
     hook = stage if later else transforming(lambda x: upper)
@@ -479,8 +479,8 @@ def test_response_steps_outside_a_stage_see_what_left_it(later: bool, own: bool,
 
 def test_a_stage_outside_a_step_that_makes_another_body(carrier: Carrier) -> None:
     def makes(x: Exchange) -> None:
-        assert x.answer_body == b"old"
-        x.answer_body, x.answer_changed = b"new", True
+        assert x.response_body == b"old"
+        x.response_body, x.response_body_changed = b"new", True
 
     inner = Filter("test", response=makes, response_body=WHOLE)
     run = proxy_with(carrier, csrf=both(upper), header_modifiers=inner)
@@ -489,7 +489,7 @@ def test_a_stage_outside_a_step_that_makes_another_body(carrier: Carrier) -> Non
 
 def test_a_step_outside_may_make_another_body_of_a_stream(carrier: Carrier) -> None:
     def makes(x: Exchange) -> None:
-        x.answer_body, x.answer_changed = b"new", True
+        x.response_body, x.response_body_changed = b"new", True
 
     stage = Noting()
     inner = Filter("test", response_stream=stage)
@@ -511,8 +511,8 @@ def test_a_step_behind_a_stage_may_make_another_request_body(carrier: Carrier) -
     assert stage.told[-1] == "cancel"
 
 
-def test_a_stage_behind_a_step_that_held_the_body(carrier: Carrier) -> None:
-    reads = Filter("test", holding(lambda x: None, 100))
+def test_a_stage_behind_a_step_that_read_the_body(carrier: Carrier) -> None:
+    reads = Filter("test", buffering(lambda x: None, 100))
     run = proxy_with(carrier, csrf=reads, header_modifiers=both(upper))
     asked = run.begin(Request("POST"))
     asked.content(b"a")
@@ -520,10 +520,10 @@ def test_a_stage_behind_a_step_that_held_the_body(carrier: Carrier) -> None:
     assert not run.arrivals
     asked.end()
     run.serve()
-    assert run.arrival.received.body == b"AB" and run.memory.context.room.held == 0
+    assert run.arrival.received.body == b"AB" and run.memory.context.room.used == 0
 
 
-def test_a_body_that_a_stage_makes_too_large_to_be_held(carrier: Carrier) -> None:
+def test_a_body_that_a_stage_makes_too_large_to_be_buffered(carrier: Carrier) -> None:
     inner = both(lambda data, end: bytes(5_000_000) if end else b"")
     run = proxy_with(carrier, csrf=Filter("test", response=lambda x: None, response_body=10), header_modifiers=inner)
     seen = run.carry(Request(), Response(200, body=b"a"))

@@ -294,7 +294,7 @@ class TestBodies:
 
     ADDS_MARK = "response: {body: \"string(response.body) + '!'\"}"
 
-    def test_of_responses_that_cannot_be_held(self, carrier: Carrier) -> None:
+    def test_of_responses_that_cannot_be_buffered(self, carrier: Carrier) -> None:
         run = proxy(carrier, self.ADDS_MARK)
         asked = run.send(GET)
         run.arrival.head(Response(200, [("content-length", "2097153")]))

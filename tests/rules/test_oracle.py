@@ -69,7 +69,7 @@ def test_leaves_an_exchange():
     MemoryProxy().context.recorder.active += 1
 
 
-def test_leaves_held_bytes():
+def test_leaves_buffered_bytes():
     assert MemoryProxy().context.room.take(5)
 
 
@@ -135,7 +135,7 @@ EXPECTED = {
     "a_child": r"child process \d+",
     "a_task": r"task <coroutine object Event\.wait",
     "an_exchange": "exchanges: 1",
-    "held_bytes": "held_bytes: 5",
+    "buffered_bytes": "buffered_bytes: 5",
     "a_pending_request": "pending: 1",
     "an_upstream_connection_in_use": "upstream_in_use: 1",
     "a_deadline": "the deadline of an ended connection",

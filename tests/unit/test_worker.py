@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from dataplane import worker
+from dataplane import serving, worker
 from dataplane.bootstrap import Drain, SessionKey, WorkerSettings
 from dataplane.link import buckets, codec, locks, messages
 from dataplane.link.channel import Channel
@@ -34,7 +34,7 @@ SETTINGS = WorkerSettings("", "test", 1, "text", "info", {}, Drain(2.0, 5.0), Se
 async def test_work_that_holds_the_processor_has_one_thread() -> None:
     """However much of it clients ask for: the loop has to share its core with one."""
     loop = asyncio.get_running_loop()
-    beside = worker._beside(loop, partial(StepFuture, loop=loop))
+    beside = serving._beside(loop, partial(StepFuture, loop=loop))
     threads = {await work for work in [beside(threading.get_ident) for _ in range(8)]}
     assert len(threads - {threading.get_ident()}) == len(threads) == 1
 
@@ -136,7 +136,7 @@ async def test_it_serves_a_state_from_its_commit_on() -> None:
 async def test_the_longest_hold_of_the_loop_by_any_swap_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the next table is prepared meanwhile or the last one is dropped."""
     holds = 0.0
-    monkeypatch.setattr(worker._Hold, "seconds", lambda _hold: holds)
+    monkeypatch.setattr(serving._Stall, "seconds", lambda _hold: holds)
     async with linked() as (agent, _):
         agent.greet()
         for number, preparing, dropping, longest in (
@@ -298,7 +298,7 @@ async def test_a_failed_task_of_an_exchange_is_logged_and_nothing_else(caplog: p
     async def lasts() -> None:
         await asyncio.sleep(3600)
 
-    tasks = worker._Tasks(asyncio.get_running_loop())
+    tasks = serving._Tasks(asyncio.get_running_loop())
     tasks.spawn(fails())
     lasting = tasks.spawn(lasts())
     await asyncio.sleep(1)

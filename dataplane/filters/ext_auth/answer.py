@@ -35,13 +35,13 @@ DENIED, REDIRECTED, FAILED = "ExtAuthDenied", "ExtAuthRedirect", "ExtAuthFailed"
 class Answered(Variables):
     """What expressions read when the answer is there: `response` is the answer, all else is the exchange's."""
 
-    __slots__ = ("_exchange", "answer_body", "response", "status")
+    __slots__ = ("_exchange", "response", "status")
 
     def __init__(self, exchange: Exchange, answer: CallAnswer) -> None:
         self._exchange = exchange
         self.status: int = answer.status
         self.response: Head | None = answer.head
-        self.answer_body: bytes | None = answer.body
+        self.response_body: bytes | None = answer.body
 
     def __getattr__(self, name: str) -> Any:  # whatever an exchange has
         return getattr(self._exchange, name)

@@ -9,10 +9,10 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import expressions
+from dataplane.chain.buffering import buffering
 from dataplane.chain.calls import CallFailed, Calls
 from dataplane.chain.conditional import conditional
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook
-from dataplane.chain.holding import holding
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.filters.ext_auth.answer import FAILED, Reading, Verdict
@@ -52,7 +52,7 @@ def build(config: traffic_pb2.ExtAuth, env: Env) -> Filter | None:
     if with_body:
         hook = _bounded(hook, config.forward_body.max_size, _too_large(env))
     elif reads_body:
-        hook = holding(hook, env.buffer_limit)
+        hook = buffering(hook, env.buffer_limit)
     return Filter(NAME, request=hook)
 
 
@@ -61,12 +61,12 @@ def _too_large(env: Env) -> Reply:
 
 
 def _bounded(hook: RequestHook, limit: int, too_large: Reply) -> RequestHook:
-    """`hook` with the whole body of at most `limit` bytes in `x.held`; an earlier step may have held a larger one."""
+    """`hook` with the whole body of at most `limit` bytes in `x.body`; an earlier step may have read a larger one."""
 
     def run(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
-        return too_large if x.held is not None and len(x.held) > limit else hook(x)
+        return too_large if x.body is not None and len(x.body) > limit else hook(x)
 
-    return holding(run, limit, too_large)
+    return buffering(run, limit, too_large)
 
 
 def _reach(backend: str, env: Env) -> Reach:

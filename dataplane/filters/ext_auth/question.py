@@ -89,7 +89,7 @@ class Question:
             value = header_edits.value_of(evaluate, x)
             if value is not None:
                 headers += b"%b%b\r\n" % (prefix, value)
-        return CallRequest(method, self._target(x), authority, headers, (x.held or b"") if with_body else b"")
+        return CallRequest(method, self._target(x), authority, headers, (x.body or b"") if with_body else b"")
 
     def _target(self, x: Exchange) -> bytes:
         if self._path is None:

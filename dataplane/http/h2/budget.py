@@ -44,7 +44,7 @@ _NAMES = tuple(LIMITS)
 _ROWS = tuple(LIMITS.values())
 _BURSTS = tuple(limit.burst for limit in _ROWS)
 
-MAX_HELD_REPLIES = 1000
+MAX_UNSENT_REPLIES = 1000
 """Acknowledgements of PING and SETTINGS, and resets, that wait for a peer that does not read: "HeldReplies"."""
 MAX_CONTINUATIONS = 8
 """CONTINUATION frames of one header block, and one more for each frame's worth of the limit: "Continuation"."""

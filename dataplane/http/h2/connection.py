@@ -20,8 +20,8 @@ and knows no exchange. The laws:
    `reset`, which gives back all that it owes; a reset by the peer does the same.
 6. **Content that is sent** leaves as far as both windows allow; the rest is kept, in order, with its end and trailers,
    and leaves by itself as the peer opens windows: one frame for each stream in turn. `send_content` answers how much of
-   the stream waits; above 0 the carrier pauses the source until `Drained`. Under `hold(True)` (the transport's buffer
-   is full) content waits too, and all other frames leave.
+   the stream waits; above 0 the carrier pauses the source until `Drained`. Between `pause_writing` and
+   `resume_writing` (the transport's buffer is full) content waits too, and all other frames leave.
 7. **Limits**: of a head (`Settings`), and of frames that cost us more than they cost the peer (`budget.LIMITS`). Over
    the first a stream is refused, over the second the connection is cut with ENHANCE_YOUR_CALM.
 8. `receive` reads at most `limit` frames. While `has_more` is true there may be more of them, to be read by
@@ -34,6 +34,9 @@ We never push, and refuse to be pushed to (8.4).
 
 from __future__ import annotations
 
+from dataplane.http.h2 import frames
+from dataplane.http.h2.errors import NO_ERROR
+from dataplane.http.h2.frames import MAX_STREAM
 from dataplane.http.h2.receiving import Receiving
 
 
@@ -55,6 +58,25 @@ class Connection(Receiving):
     """
 
     __slots__ = ()
+
+    def ping(self, opaque: bytes) -> None:
+        """PING with eight bytes; the answer is `Pong`."""
+        if not self.failed:
+            self._out.append(frames.ping(opaque))
+
+    def announce_drain(self) -> None:
+        """Server: GOAWAY with the highest stream number (RFC 9113 6.8): streams under way are still taken. `goaway`
+        follows at least one round trip later (a `ping` measures it)."""
+        if not self.failed and not self.going_away:
+            self._out.append(frames.goaway(MAX_STREAM, NO_ERROR))
+
+    def goaway(self, code: int, debug: bytes = b"") -> None:
+        """GOAWAY with the last stream that was taken; later ones are ignored, open ones go on."""
+        if self.failed:
+            return
+        self.going_away = True
+        self._last_taken = min(self._last_taken, self.last_stream)  # 6.8: it never grows
+        self._out.append(frames.goaway(self._last_taken, code, debug))
 
     def __repr__(self) -> str:
         role = "server" if self._server else "client"

@@ -21,7 +21,8 @@ class RequestHead:
     `low` have the form of `dataplane.http.heads.Head`; names are lower case, cookie crumbs are one line (8.2.3),
     nothing that belongs to one connection is in it, nor `te` and `expect`. `length`: content-length, or -1. `expect`:
     the value of that field, b"" without. `takes_trailers`: the client sent `te: trailers`. `never_indexed`: names of
-    fields that may be in no table on any hop (RFC 7541 7.1.3); pass them on when sending.
+    fields that may be in no table on any hop (RFC 7541 7.1.3), beside those that we put into none anyway
+    (`lines.UNINDEXED`); pass them on when sending.
     """
 
     __slots__ = (
@@ -154,14 +155,15 @@ class Content:
 
 
 class Trailers:
-    """Trailer fields; they end the message. `block` as in `RequestHead`, without what may be no trailer (RFC 9110
-    6.5.1)."""
+    """Trailer fields; they end the message. `block` and `never_indexed` as in `RequestHead`, without what may be no
+    trailer (RFC 9110 6.5.1)."""
 
-    __slots__ = ("block", "stream")
+    __slots__ = ("block", "never_indexed", "stream")
 
-    def __init__(self, stream: Stream, block: bytes) -> None:
+    def __init__(self, stream: Stream, block: bytes, never_indexed: frozenset[bytes]) -> None:
         self.stream = stream
         self.block = block
+        self.never_indexed = never_indexed
 
     def __repr__(self) -> str:
         return f"Trailers({self.stream})"

@@ -22,7 +22,7 @@ from dataplane.http.h2.errors import (
 from dataplane.http.h2.events import Interim, OversizedRequest, Request, RequestHead, Response, ResponseHead, Trailers
 from dataplane.http.h2.frames import END_HEADERS, END_STREAM, LONG, PADDED, PRIORITIZED, STREAM_BITS
 from dataplane.http.h2.hpack import BlockDecoder
-from dataplane.http.h2.rules import HeadReader, TooLarge
+from dataplane.http.h2.rules import HeadReader, Regular, TooLarge
 from dataplane.http.h2.sending import Sending
 from dataplane.http.h2.states import CLOSED, ERROR, HALF_CLOSED_REMOTE, NEXT, OPEN, RECEIVE, RECEIVE_END
 from dataplane.http.h2.streams import Stream
@@ -84,7 +84,7 @@ class IncomingHeads(Sending):
         )
         self._remembered: dict[bytes, RequestHead | ResponseHead] = {}
         """Blocks that did not touch the dynamic table, and what they mean until one does: then it is emptied."""
-        self._trailing: dict[bytes, bytes] = {}
+        self._trailing: dict[bytes, Regular] = {}
         """The same of trailers."""
         self._assembling: _Assembling | None = None
         """A header block of several frames (6.10)."""
@@ -154,13 +154,13 @@ class IncomingHeads(Sending):
             self._absent(number)
             return
         if stream.head_received or self._server:
-            lines = self._trailing.get(block)
-            fields = self._decode(block) if lines is None else None
+            known = self._trailing.get(block)
+            fields = self._decode(block) if known is None else None
             if dependent or NEXT[stream.state][RECEIVE_END if ends else RECEIVE] == ERROR:
                 self._judge(stream, ends, dependent)
             if not ends:
                 raise StreamFailure(PROTOCOL_ERROR, "Trailers")
-            self._trailers(stream, block, lines, fields)
+            self._trailers(stream, block, known, fields)
             return
         head = self._remembered.get(block) or self._meaning(block)
         if dependent or NEXT[stream.state][RECEIVE_END if ends else RECEIVE] == ERROR:
@@ -253,21 +253,21 @@ class IncomingHeads(Sending):
         if ends:
             self._peer_ended(stream)
 
-    def _trailers(self, stream: Stream, block: bytes, lines: bytes | None, fields: list[Field] | None) -> None:
-        """`lines`: what the block is remembered to mean; else `fields`, what it says."""
+    def _trailers(self, stream: Stream, block: bytes, meaning: Regular | None, fields: list[Field] | None) -> None:
+        """`meaning`: what the block is remembered to mean; else `fields`, what it says."""
         if stream.expected > 0:
             raise StreamFailure(PROTOCOL_ERROR, "ContentLength")
-        if lines is None:
+        if meaning is None:
             try:
-                lines = self._heads.trailers(fields or [])
+                meaning = self._heads.trailers(fields or [])
             except TooLarge:
                 raise StreamFailure(ENHANCE_YOUR_CALM, "HeadersTooLarge") from None
-            if not self._decoder.changed and len(lines) <= _REMEMBERED_SIZE:
+            if not self._decoder.changed and len(meaning.block) <= _REMEMBERED_SIZE:
                 if len(self._trailing) >= _REMEMBERED:
                     self._trailing.clear()
-                self._trailing[block] = lines
+                self._trailing[block] = meaning
         if not stream.discards:
-            self._events.append(Trailers(stream, lines))
+            self._events.append(Trailers(stream, meaning.block, meaning.never_indexed))
         following = stream.state = NEXT[stream.state][RECEIVE_END]
         if following == CLOSED:
             self._ended(stream)

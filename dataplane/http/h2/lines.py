@@ -20,7 +20,7 @@ _HOP = frozenset(
 )
 """RFC 9113 8.2.2: never sent. An interpreter of HTTP/1 heads has taken out what `Connection` names."""
 
-_UNINDEXED = frozenset(
+UNINDEXED = frozenset(
     (
         *(b"authorization", b"proxy-authorization", b"cookie", b"set-cookie", b"x-api-key"),
         *(b"content-length", b"content-range", b"age", b"etag", b"last-modified", b"location", b"if-none-match"),
@@ -44,7 +44,7 @@ def _field(line: bytes) -> Field | None:
     name = name.lower()
     if name in _HOP or (name == b"te" and value.lower() != b"trailers"):
         return None
-    return name, value, name in _UNINDEXED
+    return name, value, name in UNINDEXED
 
 
 class _Lines(dict[bytes, "Field | None"]):
@@ -103,3 +103,10 @@ def last_field(line: bytes) -> Field | None:
         if value.replace(b"-", b"").isalnum():  # as ours are: nothing else is to be looked at
             return b"x-request-id", value, True
     return _REQUEST_LINES[line]
+
+
+def marked(fields: list[Field], never_indexed: frozenset[bytes]) -> list[Field]:
+    """Fields that a table may not have stay out of ours too (RFC 7541 6.2.3)."""
+    if not never_indexed:
+        return fields
+    return [(name, value, secret or name in never_indexed) for name, value, secret in fields]

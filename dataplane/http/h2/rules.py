@@ -15,6 +15,8 @@ from dataplane.http.h1.chunked import FORBIDDEN_TRAILERS
 from dataplane.http.h2.errors import PROTOCOL_ERROR, StreamFailure
 from dataplane.http.h2.events import RequestHead, ResponseHead
 from dataplane.http.h2.hpack import Field
+from dataplane.http.h2.lines import UNINDEXED
+from dataplane.http.messages import NO_NAMES
 from dataplane.http.methods import METHODS
 from dataplane.http.uri import MAX_AUTHORITY, SCHEME_PORTS
 
@@ -53,7 +55,6 @@ _OVERHEAD = 32
 """RFC 9113 6.5.2: bytes added to each field's size."""
 _MOST_PSEUDO = sum([len(name) + _OVERHEAD for name in _REQUEST_PSEUDO])
 _LONGEST_KNOWN_NAMES = 512
-NONE: frozenset[bytes] = frozenset()
 
 
 def _malformed(reason: str) -> NoReturn:
@@ -75,7 +76,7 @@ class Regular:
         self.host: bytes | None = None
         self.expect = b""
         self.takes_trailers = False
-        self.never_indexed = NONE
+        self.never_indexed = NO_NAMES
 
 
 NO_FIELDS = Regular()
@@ -98,7 +99,7 @@ def regular(fields: list[Field], server: bool) -> Regular:
     made.block = b"\r\n" + b"".join([name + b": " + value + b"\r\n" for name, value in zip(names, values, strict=True)])
     made.low = made.block.lower()
     if True in [field[2] for field in fields]:
-        made.never_indexed = frozenset([field[0] for field in fields if field[2]])
+        made.never_indexed = frozenset([field[0] for field in fields if field[2]]) - UNINDEXED
     return made
 
 
@@ -271,13 +272,13 @@ class HeadReader:
         made = self._regular(fields[count:], found)
         return ResponseHead(int(status), made.block, made.low, made.length, made.never_indexed)
 
-    def trailers(self, fields: list[Field]) -> bytes:
-        """The block of trailers, without what may be none. Raises StreamFailure, or TooLarge."""
+    def trailers(self, fields: list[Field]) -> Regular:
+        """Trailers, without what may be none. Raises StreamFailure, or TooLarge."""
         made = regular(fields, self._server)
         if made.size > self._max_size or made.count > self._max_headers:
             raise TooLarge(made.low)
         kept = [field for field in fields if field[0].replace(b"_", b"-") not in FORBIDDEN_TRAILERS]
-        return made.block if len(kept) == len(fields) else regular(kept, self._server).block
+        return made if len(kept) == len(fields) else regular(kept, self._server)
 
 
 @lru_cache(1024)

@@ -1,251 +1,50 @@
-"""The outgoing half of a connection: heads, content as the peer's windows allow, resets, acknowledgements.
+"""The outgoing half of a connection: content as the peer's windows allow, resets, acknowledgements.
 
-State that both halves have is made here; `receiving` is the subclass that reads. `connection` has the laws.
+`outgoing_heads` has what is below, `receiving` is the subclass that reads, `connection` has the laws.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataplane.http.h2 import frames
-from dataplane.http.h2.budget import MAX_HELD_REPLIES, Budget
-from dataplane.http.h2.encoder import BlockEncoder, unindexed
-from dataplane.http.h2.errors import ENHANCE_YOUR_CALM, NO_ERROR, ConnectionFailure, Misuse
+from dataplane.http.h2.errors import Misuse
 from dataplane.http.h2.events import Drained
-from dataplane.http.h2.frames import DATA, END_HEADERS, END_STREAM, HEADER, HEADERS, MAX_STREAM, PREFACE
-from dataplane.http.h2.lines import fields_of, last_field, request_fields_of
-from dataplane.http.h2.settings import DEFAULT_WINDOW, PeerSettings, announcement
+from dataplane.http.h2.frames import DATA, END_STREAM, HEADER
+from dataplane.http.h2.lines import fields_of, marked
+from dataplane.http.h2.outgoing_heads import OutgoingHeads
 from dataplane.http.h2.states import CLOSED, ERROR, NEXT, SEND, SEND_END
-from dataplane.http.h2.streams import Stream
-from dataplane.http.statuses import SWITCHING
+from dataplane.http.messages import NO_NAMES
 
 if TYPE_CHECKING:
-    from dataplane.http.h2.encoder import Key
     from dataplane.http.h2.events import Event
-    from dataplane.http.h2.hpack import Field
-    from dataplane.http.h2.settings import Settings
+    from dataplane.http.h2.streams import Stream
 
-_STATUS = [(b":status", b"%d" % status, False) for status in range(600)]
-NONE: frozenset[bytes] = frozenset()
 _SMALL = 1024
 """Bytes up to which parts that wait are put together."""
 _REMEMBERED_RESETS = 1000
 """Streams that we reset and for which frames may still be under way (RFC 9113 5.4.2)."""
 
 
-class Sending:
-    """State of a connection, and what it sends."""
+class Sending(OutgoingHeads):
+    """What a connection sends behind its heads."""
 
-    __slots__ = (
-        "_budget",
-        "_encoder",
-        "_events",
-        "_held",
-        "_held_replies",
-        "_last_taken",
-        "_lately_reset",
-        "_next_stream",
-        "_out",
-        "_owed",
-        "_queue",
-        "_receive_initial",
-        "_receive_window",
-        "_send_window",
-        "_server",
-        "_surplus",
-        "failed",
-        "going_away",
-        "last_stream",
-        "peer",
-        "settings",
-        "streams",
-    )
+    __slots__ = ()
 
-    def __init__(self, settings: Settings, server: bool, clock: Callable[[], float]) -> None:
-        self.settings = settings
-        self.peer = PeerSettings()
-        self.streams: dict[int, Stream] = {}
-        self.failed = False
-        self.going_away = False
-        self.last_stream = 0
-        """Server: the highest stream that the client opened."""
-        self._server = server
-        self._budget = Budget(clock)
-        self._encoder = BlockEncoder()
-        self._events: list[Event] = []
-        self._next_stream = 1
-        self._lately_reset: dict[int, None] = {}
-        self._last_taken = MAX_STREAM
-        """Server: streams above it are ignored, after GOAWAY."""
+    def pause_writing(self) -> None:
+        """The transport takes no more."""
+        self._is_paused = True
 
-        # flow control (RFC 9113 5.2)
-        self._send_window = DEFAULT_WINDOW
-        self._queue: deque[Stream] = deque()
-        """Streams that have content, and a window of their own for it."""
-        self._held = False
-        self._held_replies = 0
-        self._receive_initial = max(DEFAULT_WINDOW, settings.stream_window)
-        """A new stream's window: until the peer has acknowledged our SETTINGS it may use the default (6.9.2)."""
-        self._receive_window = max(DEFAULT_WINDOW, settings.connection_window)
-        self._surplus = max(0, DEFAULT_WINDOW - settings.connection_window)
-        """The connection's window cannot begin lower than the default: so much of it is not given again (6.9.2)."""
-        self._owed = 0
-
-        opening = frames.settings(announcement(settings, server))
-        if settings.connection_window > DEFAULT_WINDOW:
-            opening += frames.window_update(0, settings.connection_window - DEFAULT_WINDOW)
-        self._out: list[bytes | memoryview] = [opening if server else PREFACE + opening]
-
-    # --- out
-
-    def take(self) -> bytes:
-        """All bytes that are to be written; b"" when there are none."""
-        out = self._out
-        if not out:
-            return b""
-        self._out = []
-        return b"".join(out)
-
-    def _reply(self, frame: bytes) -> None:
-        """Send a frame that the peer's frame asks for; while it does not read, not without end."""
-        if self._held:
-            self._held_replies += 1
-            if self._held_replies > MAX_HELD_REPLIES:
-                raise ConnectionFailure(ENHANCE_YOUR_CALM, "HeldReplies")
-        self._out.append(frame)
-
-    def hold(self, held: bool) -> list[Event]:
-        """True: the transport takes no more. False: it does; what waited goes on (`Drained` events)."""
-        self._held = held
-        if held or self.failed:
+    def resume_writing(self) -> list[Event]:
+        """It does again: what waited goes on (`Drained` events)."""
+        self._is_paused = False
+        if self.failed:
             return []
-        self._held_replies = 0
+        self._unsent_replies = 0
         self._pump()
         events, self._events = self._events, []
         return events
-
-    # --- heads
-
-    def send_response(
-        self, stream: Stream, status: int, block: bytes, end: bool, never_indexed: frozenset[bytes] = NONE
-    ) -> None:
-        """A final response head (200 to 599). `block` as in `heads.Head`; names may have upper case, fields that belong
-        to one HTTP/1 connection are left out.
-
-        Raises `lines.BadLine` (a ValueError) when a line of it is no field; nothing is sent then.
-        """
-        if stream.state == CLOSED:
-            return
-        if stream.head_sent or not 200 <= status < 600:
-            raise Misuse(f"{stream}: status {status} out of order")
-        if never_indexed:
-            self._send_head(stream, [_STATUS[status], *_marked(fields_of(block), never_indexed)], end)
-        else:
-            key = (status, block)
-            encoded = self._encoder.blocks.get(key)
-            if encoded is None:
-                self._send_head(stream, [_STATUS[status], *fields_of(block)], end, key)
-            else:
-                self._send_block(stream, encoded, end)
-        stream.head_sent = True
-
-    def send_interim(self, stream: Stream, status: int, block: bytes) -> None:
-        """A response head of 1xx, any number of them before the final one; never 101 (RFC 9113 8.6)."""
-        if stream.state == CLOSED:
-            return
-        if stream.head_sent or not 100 <= status < 200 or status == SWITCHING:
-            raise Misuse(f"{stream}: status {status} out of order")
-        self._send_head(stream, [_STATUS[status], *fields_of(block)], False)
-
-    def can_open(self) -> int:
-        """Client: how many streams may be opened now: the peer's limit less those open; 0 after GOAWAY."""
-        if self.going_away or self.failed or self._server or self._next_stream > MAX_STREAM:
-            return 0
-        limit, asked = self.settings.max_local_streams, self.peer.max_streams
-        if asked is not None and asked < limit:
-            limit = asked
-        left = limit - len(self.streams)
-        return left if left > 0 else 0
-
-    def send_request(
-        self,
-        method: bytes,
-        scheme: bytes,
-        authority: bytes,
-        path: bytes,
-        block: bytes,
-        end: bool,
-        protocol: bytes = b"",
-        never_indexed: frozenset[bytes] = NONE,
-    ) -> Stream:
-        """Open a stream with a request head; only while `can_open`, else Misuse. Pseudo-headers are checked by the
-        caller.
-
-        `host` lines of the block are left out. A plain CONNECT has scheme and path b"". `protocol` (extended CONNECT)
-        only when `peer.connect_protocol`. `te: trailers` passes, no other `te`. Raises `lines.BadLine`.
-        """
-        if not self.can_open():
-            raise Misuse("no stream may be opened")
-        if protocol and not self.peer.connect_protocol:
-            raise Misuse("the peer has not announced extended CONNECT")
-        if path and not protocol and not never_indexed:
-            encoded = self._usual_request(method, scheme, authority, path, block)
-        else:
-            fields = _pseudo_fields(method, scheme, authority, path, protocol)
-            regular = request_fields_of(block)
-            encoded = self._encoder.encode(fields + (_marked(regular, never_indexed) if never_indexed else regular))
-        stream = Stream(self._next_stream, self.peer.initial_window, self._receive_initial)
-        self._next_stream += 2
-        stream.to_head = method == b"HEAD"
-        stream.tunnel = method == b"CONNECT"
-        stream.head_sent = True
-        self.streams[stream.id] = stream
-        self._send_block(stream, encoded, end)
-        return stream
-
-    def _usual_request(self, method: bytes, scheme: bytes, authority: bytes, path: bytes, block: bytes) -> bytes:
-        """The head of a request, of parts that repeat and two that do not: the path, and the last line."""
-        encoder = self._encoder
-        blocks = encoder.blocks
-        last = block.rfind(b"\r\n", 0, -2) + 2
-        asked, lines = (method, scheme, authority), (block[:last],)
-        own = last_field(block[last:-2]) if last > 1 else None
-        beginning, rest = blocks.get(asked), blocks.get(lines)
-        if beginning is None or rest is None:
-            fields = request_fields_of(lines[0] if last > 1 else block)  # raises, if it does, before a table changes
-            if beginning is None:
-                pseudo = [(b":method", method, False), (b":scheme", scheme, False), (b":authority", authority, False)]
-                beginning = encoder.piece(asked, pseudo)
-                rest = blocks.get(lines)
-            if rest is None:
-                rest = encoder.piece(lines, fields)
-        beginning += unindexed(b":path", path) + rest
-        return encoder.whole(beginning if own is None else beginning + encoder[own])
-
-    def _send_head(self, stream: Stream, fields: list[Field], end: bool, key: Key | None = None) -> None:
-        """`key`: what the fields were made of, where they may come again."""
-        if NEXT[stream.state][SEND] == ERROR:
-            raise Misuse(f"{stream}: sending after the end")  # before a table changes
-        encoder = self._encoder
-        block = encoder.encode(fields) if key is None else encoder.whole(encoder.piece(key, fields))
-        self._send_block(stream, block, end)
-
-    def _send_block(self, stream: Stream, block: bytes, end: bool) -> None:
-        """A head or trailers, encoded."""
-        following = NEXT[stream.state][SEND_END if end else SEND]
-        if following == ERROR:
-            raise Misuse(f"{stream}: sending after the end")
-        stream.state = following
-        size, frame_size = len(block), self.peer.frame_size
-        if size <= frame_size:
-            flags = END_HEADERS | END_STREAM if end else END_HEADERS
-            self._out += (HEADER.pack(size << 8 | HEADERS, flags, stream.id), block)
-        else:
-            self._out.append(frames.headers(stream.id, block, end, frame_size))
-        if following == CLOSED:
-            self._ended(stream)
 
     def _advance(self, stream: Stream, end: bool) -> None:
         following = NEXT[stream.state][SEND_END if end else SEND]
@@ -269,7 +68,7 @@ class Sending:
                 size <= stream.send_window
                 and size <= self._send_window
                 and size <= self.peer.frame_size
-                and not self._held
+                and not self._is_paused
             ):
                 following = NEXT[stream.state][SEND_END if end else SEND]
                 if following == ERROR:
@@ -294,22 +93,22 @@ class Sending:
         self._pump(stream)
         return stream.waiting
 
-    def send_trailers(self, stream: Stream, block: bytes) -> None:
+    def send_trailers(self, stream: Stream, block: bytes, never_indexed: frozenset[bytes] = NO_NAMES) -> None:
         """Trailer fields, behind what waits; they end the stream. Raises `lines.BadLine`."""
         if stream.state == CLOSED:
             return
         if not stream.head_sent or stream.waiting_end:
             raise Misuse(f"{stream}: trailers out of order")
-        encoded = None if stream.waiting else self._encoder.blocks.get(block)
+        encoded = None if stream.waiting or never_indexed else self._encoder.blocks.get(block)
         if encoded is not None:
             self._send_block(stream, encoded, True)
             return
-        fields = fields_of(block)
+        fields = marked(fields_of(block), never_indexed)
         if stream.waiting:
             stream.waiting_end = True
-            stream.waiting_trailers = block if fields else None
+            stream.waiting_trailers = fields or None
         elif fields:
-            self._send_head(stream, fields, True, block)
+            self._send_head(stream, fields, True, None if never_indexed else block)
         else:  # 8.1: a head without fields would be none
             self.send_content(stream, b"", True)
 
@@ -321,7 +120,7 @@ class Sending:
     def _pump(self, caller: Stream | None = None) -> None:
         """Send what waits, one frame for each stream in turn. `caller` learns by its answer that nothing waits."""
         queue = self._queue
-        while queue and self._send_window > 0 and not self._held:
+        while queue and self._send_window > 0 and not self._is_paused:
             stream = queue.popleft()
             stream.queued = False
             if (
@@ -352,17 +151,12 @@ class Sending:
             if stream.state == CLOSED:
                 self._ended(stream)
         elif last and stream.waiting_trailers is not None:
-            self._send_head(stream, fields_of(stream.waiting_trailers), True)
+            self._send_head(stream, stream.waiting_trailers, True)
 
     # --- the end of a stream
 
-    def _ended(self, stream: Stream) -> None:
-        """Both directions ran to their end; what the consumer has not acknowledged stays owed."""
-        self._budget.streams += 1
-        del self.streams[stream.id]
-
     def _abandon(self, stream: Stream) -> None:
-        """Both directions are over before their end: nothing more is sent, and what it holds of our window is free."""
+        """Both directions are over before their end: nothing more is sent, and its part of our window is free."""
         stream.state = CLOSED
         self.streams.pop(stream.id, None)
         stream.waiting_parts = None
@@ -426,44 +220,6 @@ class Sending:
             self._out.append(frames.window_update(0, self._owed))
             self._receive_window += self._owed
             self._owed = 0
-
-    # --- the connection
-
-    def ping(self, opaque: bytes) -> None:
-        """PING with eight bytes; the answer is `Pong`."""
-        if not self.failed:
-            self._out.append(frames.ping(opaque))
-
-    def announce_drain(self) -> None:
-        """Server: GOAWAY with the highest stream number (RFC 9113 6.8): streams under way are still taken. `goaway`
-        follows at least one round trip later (a `ping` measures it)."""
-        if not self.failed and not self.going_away:
-            self._out.append(frames.goaway(MAX_STREAM, NO_ERROR))
-
-    def goaway(self, code: int, debug: bytes = b"") -> None:
-        """GOAWAY with the last stream that was taken; later ones are ignored, open ones go on."""
-        if self.failed:
-            return
-        self.going_away = True
-        self._last_taken = min(self._last_taken, self.last_stream)  # 6.8: it never grows
-        self._out.append(frames.goaway(self._last_taken, code, debug))
-
-
-def _pseudo_fields(method: bytes, scheme: bytes, authority: bytes, path: bytes, protocol: bytes) -> list[Field]:
-    """Of a CONNECT, plain or extended, or of a request with fields for no table."""
-    fields: list[Field] = [(b":method", method, False)]
-    if path:
-        fields += ((b":scheme", scheme, False), (b":authority", authority, False), (b":path", path, True))
-    else:
-        fields.append((b":authority", authority, False))
-    if protocol:
-        fields.append((b":protocol", protocol, False))
-    return fields
-
-
-def _marked(fields: list[Field], never_indexed: frozenset[bytes]) -> list[Field]:
-    """Fields that a table may not have stay out of ours too (RFC 7541 6.2.3)."""
-    return [(name, value, secret or name in never_indexed) for name, value, secret in fields]
 
 
 def _gather(parts: deque[bytes | memoryview], data: bytes) -> None:

@@ -9,6 +9,8 @@ from dataplane.http.h2.states import CLOSED, HALF_CLOSED_REMOTE, IDLE, NAMES, OP
 if TYPE_CHECKING:
     from collections import deque
 
+    from dataplane.http.h2.hpack import Field
+
 
 class Stream:
     """The handle that events and calls share. `owner` is the carrier's; what else has no underscore is for reading."""
@@ -67,7 +69,7 @@ class Stream:
         self.waiting_parts: deque[bytes | memoryview] | None = None
         """Made when something waits: of most streams nothing does."""
         self.waiting_end = False
-        self.waiting_trailers: bytes | None = None
+        self.waiting_trailers: list[Field] | None = None
         """Encoded when they leave: the order of blocks on the wire is the order of the encoder's table."""
         self.queued = False
         """It is in the connection's line of streams that may send."""

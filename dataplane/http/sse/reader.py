@@ -106,4 +106,4 @@ class EventReader:
         self._size = 0
 
     def __repr__(self) -> str:
-        return f"EventReader({self._size + len(self._tail)} bytes held)"
+        return f"EventReader({self._size + len(self._tail)} bytes)"

@@ -175,7 +175,7 @@ class Connection(Responding):
     def _keep_for_later(self, data: bytes) -> None:
         """Bytes of requests behind the present one."""
         self.buffer += data
-        if len(self.buffer) > self.context.limits.held_body:
+        if len(self.buffer) > self.context.limits.content_buffer:
             self.pause_reading(PIPELINED)
 
     def _partial(self, data: bytes) -> None:
@@ -208,7 +208,7 @@ class Connection(Responding):
                 break
             self._request(data, end)
         self.busy = False
-        if len(self.buffer) <= self.context.limits.held_body:
+        if len(self.buffer) <= self.context.limits.content_buffer:
             self.resume_reading(PIPELINED)
         if self.half_closed and self.state == READ_HEAD and not self.is_blocked:
             self.flush()

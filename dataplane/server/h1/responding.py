@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.carriers import NO_NAMES
 from dataplane.http.h1 import chunked, framing
+from dataplane.http.messages import NO_NAMES
 from dataplane.net.writes import Gathering
 from dataplane.server.h1.states import (
     CLOSED,
@@ -44,7 +44,7 @@ class Responding(Gathering):
         "is_blocked",
         "keep",
         "knows_chunks",
-        "may_hold",
+        "may_buffer",
         "paused",
         "request_done",
         "state",
@@ -73,7 +73,7 @@ class Responding(Gathering):
         """Why the client is not read now (bits of `states`)."""
         self.is_blocked = False
         """The client reads slower than the endpoint sends."""
-        self.may_hold = context.limits.held_body
+        self.may_buffer = context.limits.content_buffer
         self.idle_since = 0.0
         """When the last exchange ended, or the present head or close began (monotonic)."""
 
@@ -86,6 +86,9 @@ class Responding(Gathering):
         def take_next(self) -> None: ...
 
     # --- from the exchange (`carriers.Downstream`)
+
+    def never_index(self, names: frozenset[bytes]) -> None:
+        """HTTP/1 has no tables."""
 
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
         if self.context.draining or not self.request_done:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.proxy.deadlines import NEVER, STEP
-from dataplane.proxy.request_body import HELD, UPSTREAM
+from dataplane.proxy.request_body import BUFFER, UPSTREAM
 from dataplane.server.h1.states import CLOSED, LINGER, READ_BODY, READ_HEAD, TUNNELLING
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _stands_still(down: Connection, x: ActiveExchange, now: float) -> bool:
     """Whether an idle timeout went by while somebody who has to send or to read did not."""
     if now < down.progress_due:  # it was another deadline that was asked for
         return False
-    waits = down.is_blocked or (down.state == READ_BODY and not x.paused & HELD)
+    waits = down.is_blocked or (down.state == READ_BODY and not x.paused & BUFFER)
     return waits and down.progress == (x, x.body_bytes + x.response_bytes)
 
 

@@ -42,6 +42,7 @@ class Connection:
         "__weakref__",
         "arrived",
         "bind",
+        "blocked_due",
         "broken",
         "codec",
         "context",
@@ -51,10 +52,9 @@ class Connection:
         "frames_left",
         "given",
         "head_due",
-        "held_due",
         "idle_since",
+        "is_blocked",
         "is_gathered",
-        "is_held",
         "is_settled",
         "is_stopped",
         "known",
@@ -73,7 +73,7 @@ class Connection:
         self.codec = Codec(settings, True, context.clock)
         self.peer = Peer("")
         self.state = OPEN
-        self.known = requests.NO_MEANING
+        self.known = requests.NO_REQUEST
         """What was learned from the last head."""
         self.arrived: deque[StreamCarrier] = deque()
         """Whose exchanges have not started: behind the events that came with their heads, or in the next turn."""
@@ -85,7 +85,7 @@ class Connection:
         """Its flush is asked for."""
         self.given = 0
         """Bytes of content since the last flush."""
-        self.is_held = False
+        self.is_blocked = False
         """The transport takes no more."""
 
         # a turn's budget
@@ -105,7 +105,7 @@ class Connection:
         """The client's preface and SETTINGS have come, and its acknowledgement of ours."""
         self.head_due = NEVER
         """When a frame, or a header block, that has begun has to be here."""
-        self.held_due = NEVER
+        self.blocked_due = NEVER
         """When a client that reads nothing has had its time."""
         self.drains = False
         self.end_due = NEVER
@@ -198,7 +198,7 @@ class Connection:
             self.is_stopped = False
             self.transport.resume_reading()
         self.unread = b""
-        self.end_due = self.context.clock() + (limits.idle_timeout if self.is_held else limits.linger)
+        self.end_due = self.context.clock() + (limits.idle_timeout if self.is_blocked else limits.linger)
         self.arm(self.end_due)
 
     # --- time
@@ -254,9 +254,9 @@ class Connection:
 
     def pause_writing(self) -> None:
         """The client reads slower than endpoints send: content waits in the codec (law 6)."""
-        self.is_held = True
-        self.held_due = self.context.clock() + self.context.limits.idle_timeout
-        self.codec.hold(True)
+        self.is_blocked = True
+        self.blocked_due = self.context.clock() + self.context.limits.idle_timeout
+        self.codec.pause_writing()
         for stream in list(self.codec.streams.values()):
             carrier: StreamCarrier | None = stream.owner
             if carrier is not None and carrier.exchange is not None and not carrier.is_blocked:
@@ -264,9 +264,9 @@ class Connection:
                 carrier.exchange.downstream_blocked()
 
     def resume_writing(self) -> None:
-        self.is_held = False
-        self.held_due = NEVER
-        self._handle(self.codec.hold(False))
+        self.is_blocked = False
+        self.blocked_due = NEVER
+        self._handle(self.codec.resume_writing())
         for stream in list(self.codec.streams.values()):
             carrier: StreamCarrier | None = stream.owner
             if carrier is not None and carrier.is_blocked and not stream.waiting:
@@ -326,7 +326,7 @@ class Connection:
         """Begin requests that are here; none while the client does not read what is answered to others, for heads of
         answers know no window."""
         arrived = self.arrived
-        while arrived and not self.is_held:
+        while arrived and not self.is_blocked:
             if not self.requests_left:
                 self._wait()
                 return

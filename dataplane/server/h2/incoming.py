@@ -113,6 +113,8 @@ def _trailers(connection: Connection, event: events.Trailers) -> None:
     if carrier is None or carrier.exchange is None:
         return
     if carrier.has_content and not carrier.is_tunnel:
+        if event.never_indexed:
+            carrier.never_indexed |= event.never_indexed
         carrier.exchange.downstream_trailers(event.block[2:])
     else:
         carrier.receive(b"", True)

@@ -64,13 +64,13 @@ class Meaning:
         self.length = head.length
         self.expects = bool(head.expect)
         self.has_id = False
-        self.grpc = grpc.NONE
+        self.grpc = grpc.NOT_GRPC
 
     def __repr__(self) -> str:
         return f"Meaning({self.head})"
 
 
-NO_MEANING = Meaning(RequestHead(b"", b"", b"", b"", b"", b"", b"", 0, b"", False, frozenset()))
+NO_REQUEST = Meaning(RequestHead(b"", b"", b"", b"", b"", b"", b"", 0, b"", False, frozenset()))
 
 
 def read(head: RequestHead, peer: Peer, max_target: int, known: Meaning) -> Meaning | str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from dataplane.carriers import NO_NAMES
 from dataplane.http.h2.errors import CANCEL, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR
 from dataplane.http.h2.lines import BadLine
 from dataplane.http.h2.states import CLOSED, RECEIVING
 from dataplane.http.heads import Head
+from dataplane.http.messages import NO_NAMES
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.tunnel import ACCEPT
 
@@ -54,8 +54,9 @@ class StreamCarrier:
         "is_new",
         "is_paused",
         "is_tunnel",
-        "may_hold",
+        "may_buffer",
         "never_indexed",
+        "never_indexed_answer",
         "owed",
         "progress",
         "progress_due",
@@ -72,8 +73,9 @@ class StreamCarrier:
         """The exchange takes what comes: content of the request, or of a tunnel."""
         self.is_blocked = False
         """As `carriers.Downstream.is_blocked`: a window, or the socket, takes no more."""
-        self.may_hold = 1
-        self.never_indexed = NO_NAMES
+        self.may_buffer = 1
+        self.never_indexed = self.never_indexed_answer = NO_NAMES
+        """Names of fields that may be in no table, of the request and of what is still to come of the response."""
         self.is_new = True
         """Nothing has come behind the head, and the exchange has not started."""
         self.is_paused = False
@@ -96,6 +98,9 @@ class StreamCarrier:
 
     # --- from the exchange (`carriers.Downstream`)
 
+    def never_index(self, names: frozenset[bytes]) -> None:
+        self.never_indexed_answer |= names
+
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
         connection, x = self.connection, self.exchange
         assert x is not None  # it speaks
@@ -105,7 +110,7 @@ class StreamCarrier:
             self._refuse_upgrade(x)
             return
         try:
-            connection.codec.send_response(self.stream, x.status, block, end and not first)
+            connection.codec.send_response(self.stream, x.status, block, end and not first, self.never_indexed_answer)
         except BadLine as error:
             self._break(x, "UpstreamInvalid", str(error))
             return
@@ -131,7 +136,7 @@ class StreamCarrier:
             return
         connection = self.connection
         try:
-            connection.codec.send_trailers(self.stream, b"\r\n" + lines)
+            connection.codec.send_trailers(self.stream, b"\r\n" + lines, self.never_indexed_answer)
         except BadLine as error:
             log.error("trailers cannot be sent to a client: %s", error)
             connection.codec.reset(self.stream, INTERNAL_ERROR)
@@ -139,8 +144,9 @@ class StreamCarrier:
             connection.write_soon()
 
     def interim(self, line: bytes, block: bytes) -> None:
+        never_indexed, self.never_indexed_answer = self.never_indexed_answer, NO_NAMES
         try:
-            self.connection.codec.send_interim(self.stream, int(line[9:12]), block)
+            self.connection.codec.send_interim(self.stream, int(line[9:12]), block, never_indexed)
         except BadLine:  # nobody needs it
             log.debug("an interim response is left out: it is not well-formed")
         self.connection.write_soon()
@@ -152,7 +158,7 @@ class StreamCarrier:
         head = Head(block)
         head.remove(ACCEPT)
         try:
-            connection.codec.send_response(self.stream, _OK, head.block, False)
+            connection.codec.send_response(self.stream, _OK, head.block, False, self.never_indexed_answer)
         except BadLine as error:
             self._break(x, "UpstreamInvalid", str(error))
             return
@@ -245,7 +251,7 @@ class StreamCarrier:
     def drained(self) -> None:
         """All that was given has left."""
         if self.exchange is not None:
-            if self.is_blocked and not self.connection.is_held:
+            if self.is_blocked and not self.connection.is_blocked:
                 self.is_blocked = False
                 self.exchange.downstream_drained()
             return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.http.h2.errors import CANCEL, NO_ERROR, SETTINGS_TIMEOUT
 from dataplane.proxy.deadlines import NEVER, STEP
-from dataplane.proxy.request_body import HELD, UPSTREAM
+from dataplane.proxy.request_body import BUFFER, UPSTREAM
 
 if TYPE_CHECKING:
     from dataplane.http.h2.streams import Stream
@@ -26,7 +26,7 @@ def wake(connection: Connection, now: float) -> None:
     connection.due = NEVER
     if connection.transport.is_closing():
         return
-    if now >= connection.held_due:  # it reads nothing: what has not begun for that would wait for ever
+    if now >= connection.blocked_due:  # it reads nothing: what has not begun for that would wait for ever
         connection.transport.abort()
     elif now >= connection.end_due:
         _end(connection)
@@ -67,7 +67,7 @@ def _look(connection: Connection, now: float) -> None:
     if connection.broken:
         connection.end_broken()
     streams = list(connection.codec.streams.values())
-    due = min(connection.end_due, connection.head_due, connection.held_due)
+    due = min(connection.end_due, connection.head_due, connection.blocked_due)
     if not streams and connection.is_settled:
         idle_due = connection.idle_since + connection.context.limits.idle_timeout
         if now >= idle_due:
@@ -109,7 +109,7 @@ def _stands_still(carrier: StreamCarrier, x: ActiveExchange, now: float) -> bool
     if now < carrier.progress_due:
         return False
     receives = carrier.has_content and not carrier.is_tunnel and carrier.stream.receives
-    waits = carrier.is_blocked or (receives and not x.paused & HELD)
+    waits = carrier.is_blocked or (receives and not x.paused & BUFFER)
     return waits and carrier.progress == x.body_bytes + x.response_bytes
 
 

@@ -87,7 +87,7 @@ class SharedConnection:
         self.on_open = on_open
         self.on_close = on_close
         self.on_fault = on_fault
-        self.on_room: Callable[[], None] = _nobody
+        self.on_room: Callable[[], None] = _nothing
         self.opened = clock()
         self.codec = Connection(SETTINGS, False, clock)
         self.transport: Any = None
@@ -193,10 +193,10 @@ class SharedConnection:
         self._end("closed" if error is None else "reset")
 
     def pause_writing(self) -> None:
-        self.codec.hold(True)
+        self.codec.pause_writing()
 
     def resume_writing(self) -> None:
-        self._handle(self.codec.hold(False))
+        self._handle(self.codec.resume_writing())
         self.touch()
 
     # --- writing
@@ -272,7 +272,7 @@ class SharedConnection:
 
     def _trailers(self, event: events.Trailers) -> None:
         if event.stream.owner is not None:
-            event.stream.owner.got_trailers(event.block)
+            event.stream.owner.got_trailers(event.block, event.never_indexed)
 
     def _reset(self, event: events.Reset) -> None:
         if event.stream.owner is not None:
@@ -328,14 +328,14 @@ class SharedConnection:
             if carrier is not None:
                 stale = self.served > 0 and carrier.mark == self.received
                 carrier.lose("reset" if carrier.tunnel and cause == "closed" else cause, stale)
-        on_room, self.on_room = self.on_room, _nobody
+        on_room, self.on_room = self.on_room, _nothing
         on_room()
 
     def __repr__(self) -> str:
         return f"SharedConnection({self.endpoint.label}, {self.codec!r})"
 
 
-def _nobody() -> None:
+def _nothing() -> None:
     """Nobody waits for room."""
 
 

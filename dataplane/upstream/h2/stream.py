@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dataplane.http.h2.streams import Stream
     from dataplane.upstream.h2.connection import SharedConnection
 
-NO_CONNECT = "it does not allow extended CONNECT (RFC 8441), which an upgrade needs over HTTP/2"
+CONNECT_NOT_ALLOWED = "it does not allow extended CONNECT (RFC 8441), which an upgrade needs over HTTP/2"
 LENT = -1
 SEVERAL_PROTOCOLS = "an upgrade to one of several protocols cannot be sent over HTTP/2"
 CONTENT_BEFORE_TUNNEL = "an upgrade with content cannot be sent over HTTP/2"
@@ -92,7 +92,7 @@ class SharedStream:
         """RFC 8441 4. Answers why it cannot be."""
         codec = self.connection.codec
         if not codec.peer.connect_protocol:
-            return NO_CONNECT
+            return CONNECT_NOT_ALLOWED
         if b"," in consumer.upgrade:
             return SEVERAL_PROTOCOLS
         if consumer.length or not end:
@@ -124,10 +124,11 @@ class SharedStream:
             self._over()
 
     def trailers(self, lines: bytes) -> None:
-        if self.stream is None:
+        consumer = self.consumer
+        if consumer is None or self.stream is None:
             return
         try:
-            self.connection.codec.send_trailers(self.stream, b"\r\n" + lines)
+            self.connection.codec.send_trailers(self.stream, b"\r\n" + lines, consumer.never_indexed)
         except BadLine:
             self._fail("the request has a trailer line that HTTP/2 cannot carry")
         self.connection.touch()
@@ -162,6 +163,8 @@ class SharedStream:
     def got_head(self, head: events.ResponseHead, first: bytes, end: bool) -> None:
         consumer, stream = self.consumer, self.stream
         assert consumer is not None and stream is not None  # else it has no events
+        if head.never_indexed:
+            consumer.upstream_never_indexed(head.never_indexed)
         if consumer.upgrade:
             if head.status < 300:
                 self.tunnel = True
@@ -180,6 +183,8 @@ class SharedStream:
 
     def got_interim(self, head: events.ResponseHead) -> None:
         if head.status != 100 and self.consumer is not None:  # 100 answers us: the client has had its own
+            if head.never_indexed:
+                self.consumer.upstream_never_indexed(head.never_indexed)
             self.consumer.upstream_interim(heads.response_head(head, False, True))
 
     def got_content(self, data: bytes, end: bool) -> None:
@@ -196,11 +201,13 @@ class SharedStream:
         consumer.upstream_content(data, end)
         self._took(len(data))
 
-    def got_trailers(self, block: bytes) -> None:
+    def got_trailers(self, block: bytes, never_indexed: frozenset[bytes]) -> None:
         consumer = self.consumer
         if consumer is None or self.tunnel or block == b"\r\n":
             self._passed(b"", True)
             return
+        if never_indexed:
+            consumer.upstream_never_indexed(never_indexed)
         self._over()
         consumer.upstream_trailers(block[2:])
 

@@ -27,7 +27,7 @@ PACE = Pace(
     patience=20.0,
     start=60.0,
     state=30.0,
-    hold=5.0,
+    grace=5.0,
     restart_first=0.1,
     restart_most=10.0,
     settled=30.0,
@@ -106,7 +106,7 @@ async def test_a_worker_without_a_sign_of_life_is_left_behind_and_later_replaced
         room.born[1]._answer = silent
         began = loop.time()
         applying = asyncio.create_task(room.workers.apply([]))
-        await asyncio.sleep(PACE.hold + 0.1)
+        await asyncio.sleep(PACE.grace + 0.1)
         assert messages.Commit(2) in room.born[0].heard  # the others have it
         assert "worker has not prepared the new state; the others serve it" in caplog.text
         verdict = await applying  # its successor is there
@@ -125,13 +125,13 @@ async def test_a_worker_that_was_left_behind_and_caught_up_is_waited_for_again()
         await room.workers.apply([])
         second._answer = silent
         applying = asyncio.create_task(room.workers.apply([]))
-        await asyncio.sleep(PACE.hold + 0.1)
+        await asyncio.sleep(PACE.grace + 0.1)
         assert messages.Commit(2) in first.heard and not applying.done()
         second._answer = at_work
         second.say(messages.Prepared(2, {}, ()))
         assert (await applying).refused == {}
         applying = asyncio.create_task(room.workers.apply([]))
-        await asyncio.sleep(2 * PACE.hold)
+        await asyncio.sleep(2 * PACE.grace)
         assert messages.Commit(3) not in first.heard
         second.say(messages.Prepared(3, {}, ()))
         await applying
@@ -150,7 +150,7 @@ async def test_a_worker_that_never_prepares_is_told_of_in_the_verdict(caplog: py
         began = loop.time()
         verdict = await room.workers.apply([])
         assert verdict.refused == {"": "workers 1 do not serve this state: they hang or end again and again"}
-        assert PACE.state <= loop.time() - began <= 2 * PACE.state + PACE.hold
+        assert PACE.state <= loop.time() - began <= 2 * PACE.state + PACE.grace
         assert "workers [1] have not done what they were told" in caplog.text
         assert not room.born[1].is_killed  # it answers: it may get there
 

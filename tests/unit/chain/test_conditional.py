@@ -10,7 +10,7 @@ from dataplane.chain.conditional import conditional
 from dataplane.chain.filter import Env, Filter, Origin, Refused
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
-from dataplane.http.body import Body
+from dataplane.http.body import BodyBuffer
 from tests.fakes.table_state import exchange
 
 
@@ -133,7 +133,7 @@ def test_a_condition_on_the_body_holds_it() -> None:
     made = toy.filter
     assert made is not None and not made.silent
     x = exchange()
-    x.held = b"x"
+    x.body = b"x"
     assert toy.run(x=x)[0] == "a"
 
 
@@ -142,7 +142,7 @@ def test_a_body_too_large_to_be_looked_at_is_refused() -> None:
     made = Toy(("string(request.body) == 'x'", "a")).filter
     assert made is not None and made.request is not None
     x = exchange("POST")
-    x.has_body, x.body = True, Body.of(b"x" * (2 * 1024 * 1024 + 1), lambda: None, lambda: None)
+    x.has_body, x.buffer = True, BodyBuffer.of(b"x" * (2 * 1024 * 1024 + 1), lambda: None, lambda: None)
     answer = made.request(x)
     assert isinstance(answer, Reply) and (answer.status, answer.reason) == (413, "BodyTooLarge")
 

@@ -12,7 +12,7 @@ from dataplane.chain.filter import Env, Refused
 from dataplane.credentials import locations
 from dataplane.credentials.locations import AMBIGUOUS, Location
 from dataplane.exchange import Exchange
-from dataplane.http.body import Body
+from dataplane.http.body import BodyBuffer
 from dataplane.http.heads import Head
 from gatewright.wire.v1 import authentication_pb2
 from tests.fakes.memory_proxy import Pending
@@ -206,11 +206,11 @@ def test_places_that_cannot_be(kind: dict[str, Any]) -> None:
         locations.location(authentication_pb2.CredentialLocation(**kind), b"Bearer")
 
 
-def test_an_expression_that_reads_the_body_has_it_held() -> None:
+def test_an_expression_that_reads_the_body_has_it_whole() -> None:
     env = Env(clock=lambda: 0.0, random=lambda: 0.0)
     step = locations.by_expression("json(request.body).key").step("toy", lambda x: None, env)
     x = exchange()
-    x.body = Body(Pending, lambda: None)
+    x.buffer = BodyBuffer(Pending, lambda: None)
     waiting: Any = step.request and step.request(x)
     assert waiting is not None, "it waits"
     waiting.close()

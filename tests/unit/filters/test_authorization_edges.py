@@ -8,7 +8,7 @@ from dataplane.chain.filter import Env, Filter, Origin
 from dataplane.chain.replies import REPLIES
 from dataplane.chain.reply import Reply
 from dataplane.filters import authorization
-from dataplane.http.body import Body
+from dataplane.http.body import BodyBuffer
 from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.memory_proxy import Pending
 from tests.fakes.table_state import exchange
@@ -29,6 +29,6 @@ def deny(source: str, limit: int) -> Filter:
 def test_the_smallest_limit_counts(limits: tuple[int, int], size: int, answer: Reply | None) -> None:
     step = authorization.combine([deny(str(limit), limit) for limit in limits])
     x = exchange("POST")
-    x.has_body, x.body = True, Body.of(b"x" * size, Pending, lambda: None)
+    x.has_body, x.buffer = True, BodyBuffer.of(b"x" * size, Pending, lambda: None)
     assert step.request is not None
     assert step.request(x) == answer

@@ -1,4 +1,4 @@
-"""A body between who sends it and who reads it: what is held, what is waited for, what it may come to."""
+"""A body between who sends it and who reads it: what is buffered, what is waited for, what it may come to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.http.body import Body, Gone, NoRoom, Room, TooLarge, gather
+from dataplane.http.body import BodyBuffer, Gone, NoRoom, Room, TooLarge, gather
 
 
 def test_small_pieces_are_joined_and_large_ones_are_left_alone() -> None:
@@ -22,7 +22,7 @@ def test_a_room_has_what_was_freed() -> None:
     room = Room(10)
     assert [room.take(size) for size in (6, 5, 4, 1)] == [True, False, True, False]
     room.free(4)
-    assert (room.held, room.take(5), room.take(4), room.held) == (6, False, True, 10)
+    assert (room.used, room.take(5), room.take(4), room.used) == (6, False, True, 10)
 
 
 class Sent:
@@ -30,10 +30,10 @@ class Sent:
 
     def __init__(self, length: int | None = None) -> None:
         self.asked: list[int] = []
-        self.body = Body(asyncio.get_running_loop().create_future, self._pace, length)
+        self.buffer = BodyBuffer(asyncio.get_running_loop().create_future, self._pace, length)
 
     def _pace(self) -> None:
-        self.asked.append(self.body.wanted)
+        self.asked.append(self.buffer.wanted)
 
     async def reading(self, work: Coroutine[Any, Any, bytes]) -> asyncio.Task[bytes]:
         task = asyncio.create_task(work)
@@ -41,37 +41,37 @@ class Sent:
         return task
 
 
-async def test_whoever_waits_has_the_whole_body_and_it_stays_held() -> None:
+async def test_whoever_waits_has_the_whole_body_and_it_stays() -> None:
     sent = Sent()
-    body = sent.body
-    assert not body.is_awaited
-    task = await sent.reading(body.whole(4))
-    assert body.is_awaited and sent.asked == [5]
-    body.push(b"ab")
-    body.push(b"cd")
-    assert body.is_awaited  # whether it is whole nobody knows yet
-    body.end()
-    assert not body.is_awaited and await task == b"abcd"
-    assert (body.held, body.wanted, body.peek()) == (4, 5, b"abcd")
-    assert body.take() == b"abcd" and (body.held, body.wanted, body.take()) == (0, 0, b"")
+    buffer = sent.buffer
+    assert not buffer.is_awaited
+    task = await sent.reading(buffer.whole(4))
+    assert buffer.is_awaited and sent.asked == [5]
+    buffer.push(b"ab")
+    buffer.push(b"cd")
+    assert buffer.is_awaited  # whether it is whole nobody knows yet
+    buffer.end()
+    assert not buffer.is_awaited and await task == b"abcd"
+    assert (buffer.size, buffer.wanted, buffer.peek()) == (4, 5, b"abcd")
+    assert buffer.take() == b"abcd" and (buffer.size, buffer.wanted, buffer.take()) == (0, 0, b"")
 
 
 @pytest.mark.parametrize(("length", "limit"), [(5, 4), (1, 0)])
 async def test_one_whose_head_says_too_much_is_refused_at_once(length: int, limit: int) -> None:
     sent = Sent(length)
-    assert sent.body.is_over(limit) and not sent.body.is_over(limit + 1)
+    assert sent.buffer.is_over(limit) and not sent.buffer.is_over(limit + 1)
     with pytest.raises(TooLarge):
-        await sent.body.whole(limit)
+        await sent.buffer.whole(limit)
     assert sent.asked == []
 
 
 async def test_one_that_turns_out_too_large_is_refused_with_its_first_byte_too_many() -> None:
     sent = Sent()
-    task = await sent.reading(sent.body.whole(4))
-    sent.body.push(b"abcd")
-    assert sent.body.is_awaited and not sent.body.is_over(4)
-    sent.body.push(b"e")
-    assert not sent.body.is_awaited and sent.body.is_over(4)
+    task = await sent.reading(sent.buffer.whole(4))
+    sent.buffer.push(b"abcd")
+    assert sent.buffer.is_awaited and not sent.buffer.is_over(4)
+    sent.buffer.push(b"e")
+    assert not sent.buffer.is_awaited and sent.buffer.is_over(4)
     with pytest.raises(TooLarge):
         await task
 
@@ -79,55 +79,55 @@ async def test_one_that_turns_out_too_large_is_refused_with_its_first_byte_too_m
 async def test_who_leaves_or_finds_no_room_is_told_of() -> None:
     for what, error in (("fail", Gone), ("crowd", NoRoom)):
         sent = Sent()
-        task = await sent.reading(sent.body.whole(100))
+        task = await sent.reading(sent.buffer.whole(100))
         if what == "fail":
-            sent.body.fail()
+            sent.buffer.fail()
         else:
-            sent.body.crowded = True
-            sent.body.push(b"a")
-        assert not sent.body.is_awaited
+            sent.buffer.crowded = True
+            sent.buffer.push(b"a")
+        assert not sent.buffer.is_awaited
         with pytest.raises(error):
             await task
 
 
 async def test_what_is_there_is_kept_while_there_is_room() -> None:
     sent = Sent(3)
-    sent.body.push(b"abc")
-    sent.body.end()
-    assert await sent.body.whole(3) == b"abc" and sent.asked[-1] == 4
-    sent.body.crowded = True
+    sent.buffer.push(b"abc")
+    sent.buffer.end()
+    assert await sent.buffer.whole(3) == b"abc" and sent.asked[-1] == 4
+    sent.buffer.crowded = True
     with pytest.raises(NoRoom):
-        sent.body.keep()
+        sent.buffer.keep()
 
 
 async def test_a_body_that_a_step_made_is_here_and_reading_goes_on() -> None:
-    body = Body.of(b"abc", asyncio.get_running_loop().create_future, lambda: None)
-    assert (body.complete, body.length, body.held, body.wanted) == (True, 3, 3, 4)
-    assert await body.whole(3) == b"abc"
+    buffer = BodyBuffer.of(b"abc", asyncio.get_running_loop().create_future, lambda: None)
+    assert (buffer.complete, buffer.length, buffer.size, buffer.wanted) == (True, 3, 3, 4)
+    assert await buffer.whole(3) == b"abc"
 
 
 async def test_what_expressions_see_of_a_larger_one() -> None:
-    body = Sent().body
-    assert body.peek() == body.beginning() == b""
-    body.push(b"a" * 2048)
-    body.push(b"b")
-    assert body.beginning() == b"a" * 2048 + b"b" and len(body.pieces) == 1
-    body.limit = 3
-    assert body.beginning() == b"aaa" and len(body.peek()) == 2049
+    buffer = Sent().buffer
+    assert buffer.peek() == buffer.beginning() == b""
+    buffer.push(b"a" * 2048)
+    buffer.push(b"b")
+    assert buffer.beginning() == b"a" * 2048 + b"b" and len(buffer.pieces) == 1
+    buffer.limit = 3
+    assert buffer.beginning() == b"aaa" and len(buffer.peek()) == 2049
 
 
 async def test_nobody_is_asked_for_more_when_the_exchange_is_over() -> None:
     sent = Sent()
-    sent.body.push(b"a")
-    sent.body.leave()
-    sent.body.push(b"b")
-    assert sent.asked == [0] and sent.body.peek() == b"ab"
+    sent.buffer.push(b"a")
+    sent.buffer.leave()
+    sent.buffer.push(b"b")
+    assert sent.asked == [0] and sent.buffer.peek() == b"ab"
 
 
 async def test_who_gave_up_waiting_is_not_woken() -> None:
     sent = Sent()
-    task = await sent.reading(sent.body.whole(4))
+    task = await sent.reading(sent.buffer.whole(4))
     task.cancel()
     await asyncio.wait({task})
-    sent.body.end()
-    assert task.cancelled() and not sent.body.is_awaited
+    sent.buffer.end()
+    assert task.cancelled() and not sent.buffer.is_awaited

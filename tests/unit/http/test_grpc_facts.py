@@ -24,11 +24,11 @@ from dataplane.http import grpc
         (b"application/grpc-web+proto", grpc.WEB),
         (b"application/grpc-web-text", grpc.WEB_TEXT),
         (b"application/grpc-Web-Text+proto;q=1", grpc.WEB_TEXT),
-        (b"application/grpcx", grpc.NONE),
-        (b"application/grpc-webs", grpc.NONE),
-        (b"text/plain; application/grpc", grpc.NONE),
-        (b"application/json", grpc.NONE),
-        (b"", grpc.NONE),
+        (b"application/grpcx", grpc.NOT_GRPC),
+        (b"application/grpc-webs", grpc.NOT_GRPC),
+        (b"text/plain; application/grpc", grpc.NOT_GRPC),
+        (b"application/json", grpc.NOT_GRPC),
+        (b"", grpc.NOT_GRPC),
     ],
 )
 def test_kinds(content_type: bytes, kind: int) -> None:

@@ -126,14 +126,14 @@ def test_comments_and_retry_stand_alone() -> None:
 
 
 @pytest.mark.parametrize("endless", [b"data: aaaa\n", b"a", b"data\n", b"id: aaaaaaa", b":" + b"a" * 9])
-def test_what_is_held_has_a_bound(endless: bytes) -> None:
+def test_what_is_buffered_has_a_bound(endless: bytes) -> None:
     reader = EventReader(100)
     with pytest.raises(EventTooLarge):
         for _ in range(1000):
             reader.feed(endless)
 
 
-def test_what_is_not_held_has_none() -> None:
+def test_what_is_not_buffered_has_none() -> None:
     reader = EventReader(100)
     for _ in range(1000):
         assert reader.feed(b": still here\nid: 1\n") == []

@@ -193,9 +193,12 @@ def run(pair: Pair, steps: list[tuple]) -> set[int]:  # type: ignore[type-arg]
             (pair.client if what.startswith("client") else pair.server).take_some(rest[0])
         else:
             side = pair.client if what == "hold client" else pair.server
-            side.handle(side.codec.hold(rest[0]))
+            if rest[0]:
+                side.codec.pause_writing()
+            else:
+                side.handle(side.codec.resume_writing())
     for side in (pair.client, pair.server):
-        side.handle(side.codec.hold(False))
+        side.handle(side.codec.resume_writing())
     return gone
 
 

@@ -88,10 +88,11 @@ class Flood:
             (request,) = self.codec.receive(headers(max(number, 1) | 1, GET))
             assert isinstance(request, Request)
             self.codec.send_response(request.stream, 200, b"\r\n", not frames)
-            self.codec.hold(number % 4 == 1)  # a frame that had to wait counts as well
+            if number % 4 == 1:
+                self.codec.pause_writing()  # a frame that had to wait counts as well
             for left in range(frames - 1, -1, -1):
                 self.codec.send_content(request.stream, bytes(2000), not left)  # smaller ones are put together
-            self.codec.hold(False)
+            self.codec.resume_writing()
             self.codec.take()
 
 
@@ -118,19 +119,19 @@ def test_what_streams_allow(name: str) -> None:
         flood.is_cut()
 
 
-def test_what_is_held_back_for_a_peer_that_does_not_read() -> None:
+def test_what_waits_for_a_peer_that_does_not_read() -> None:
     """1,000 acknowledgements; counted anew when it has read."""
     clock = Clock()
     codec = server(clock=clock)
     for _ in range(2):
-        codec.hold(True)
+        codec.pause_writing()
         for _ in range(1000):
             clock.now += 1
             codec.receive(frame(PING, 0, 0, bytes(8)))
             assert not codec.failed
-        codec.hold(False)
+        codec.resume_writing()
         codec.take()
-    codec.hold(True)
+    codec.pause_writing()
     for _ in range(1001):
         clock.now += 1
         events = codec.receive(frame(PING, 0, 0, bytes(8)))

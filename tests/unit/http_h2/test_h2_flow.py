@@ -308,16 +308,16 @@ def test_ends_without_content_need_no_window() -> None:
     assert first.closed and second.closed and third.closed
 
 
-def test_nothing_but_content_is_held() -> None:
+def test_nothing_but_content_waits_for_the_transport() -> None:
     codec = server()
     stream = download(codec)
     codec.take()
-    codec.hold(True)
+    codec.pause_writing()
     assert codec.send_content(stream, b"x" * 100, True) == 100
     codec.ping(b"abcdefgh")
     assert [part.kind for part in parse(codec.take())] == [6]
     assert codec.receive(update(0, 1000)) == [] and codec.take() == b""
-    assert [type(event) for event in codec.hold(False)] == [Drained]
+    assert [type(event) for event in codec.resume_writing()] == [Drained]
     assert sent(codec) == [(1, 100, True)]
 
 

@@ -158,7 +158,7 @@ def test_decoded_size_is_bounded_while_decoding() -> None:
 def test_replies_to_a_peer_that_does_not_read_are_bounded(asking: bytes) -> None:
     clock = Clock()
     codec = server(clock=clock)
-    codec.hold(True)
+    codec.pause_writing()
     for _ in range(2000):
         clock.now += 1
         events = codec.receive(asking)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from dataplane.carriers import NO_NAMES, Carried, Consumer, Downstream, Upstream
+from dataplane.carriers import Carried, Consumer, Downstream, Upstream
 from dataplane.chain.filter import STEP, Filter, Row
 from dataplane.chain.streaming import transforming
 from dataplane.filters.registry import ROWS
 from dataplane.http.heads import Head
-from dataplane.http.messages import UNKNOWN, Peer, ResponseHead
+from dataplane.http.messages import NO_NAMES, UNKNOWN, Peer, ResponseHead
 from dataplane.proxy.exchange import ActiveExchange
 from dataplane.upstream.lease import Lease
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy, Pending
@@ -32,7 +32,10 @@ class Client:
     def __init__(self) -> None:
         self.told: list[Any] = []
         self.is_blocked = False
-        self.may_hold = 65_536
+        self.may_buffer = 65_536
+
+    def never_index(self, names: frozenset[bytes]) -> None:
+        """It has no tables."""
 
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
         self.told.append(("head", length, first, end))

@@ -1,4 +1,4 @@
-"""Bodies in steps: requests with another body than the client's, responses that are held for the steps that read them.
+"""Bodies in steps: requests with another body than the client's, responses that are buffered for steps that read them.
 
 Steps here are of the test's own; everything around them is the product.
 """
@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dataplane.chain.buffering import buffering
 from dataplane.chain.filter import STEP, WHOLE, Filter, Row
-from dataplane.chain.holding import holding
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.filters.registry import ROWS
@@ -53,7 +53,7 @@ def reading(
 
     def respond(x: Exchange) -> Any:
         if seen is not None:
-            seen.append(x.answer_body)
+            seen.append(x.response_body)
         return change(x)
 
     return Filter("test", response=respond, response_body=limit)
@@ -63,7 +63,7 @@ def body(data: bytes) -> Callable[[Exchange], None]:
     """A response step's change: another body."""
 
     def change(x: Exchange) -> None:
-        x.answer_body, x.answer_changed = data, True
+        x.response_body, x.response_body_changed = data, True
 
     return change
 
@@ -227,12 +227,12 @@ class TestAnotherStatus:
 
 
 class TestTooLarge:
-    @pytest.mark.parametrize(("size", "held"), [(4, True), (5, False)])
+    @pytest.mark.parametrize(("size", "is_read"), [(4, True), (5, False)])
     @pytest.mark.parametrize("framing", ["length", "chunks", "close"])
-    def test_the_limit(self, size: int, held: bool, framing: str) -> None:
+    def test_the_limit(self, size: int, is_read: bool, framing: str) -> None:
         seen: list[Any] = []
         data = b"x" * size
-        proxy = proxy_with(reading(lambda x: seen.append((x.answer_body, x.answer_over)), limit=4))
+        proxy = proxy_with(reading(lambda x: seen.append((x.response_body, x.response_body_too_large)), limit=4))
         pieces = {
             "length": (b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size, data),
             "chunks": (CHUNKED, b"1\r\nx\r\n", b"%x\r\n%b\r\n0\r\nx-sum: 1\r\n\r\n" % (size - 1, data[1:])),
@@ -242,7 +242,7 @@ class TestTooLarge:
         if framing == "close":
             proxy.upstream.close()
             received += client.take()
-        assert seen == [(data if held else None, not held)]
+        assert seen == [(data if is_read else None, not is_read)]
         assert received.count(b"x") - received.count(b"x-sum") == size
         if framing == "chunks":
             assert received.endswith(b"0\r\nx-sum: 1\r\n\r\n")
@@ -277,7 +277,7 @@ class TestStepsThatRefuse:
     def test_steps_outside_see_the_answer(self) -> None:
         seen: list[Any] = []
         proxy = proxy_with(
-            reading(lambda x: seen.append((x.status, x.answer_body))),
+            reading(lambda x: seen.append((x.status, x.response_body))),
             reading(lambda x: TEAPOT),
         )
         _, received = exchanged(proxy, OK)
@@ -387,7 +387,7 @@ class TestEndsOfWhatIsHeld:
 
 
 class TestPace:
-    def test_a_slow_reader_does_not_keep_a_response_from_being_held(self) -> None:
+    def test_a_slow_reader_does_not_keep_a_response_from_being_buffered(self) -> None:
         proxy = proxy_with(reading())
         client = proxy.connect()
         client.send(GET)
@@ -414,7 +414,7 @@ class TestPace:
         seen: list[bytes | None] = []
 
         async def wait(x: Exchange) -> None:
-            seen.append(x.answer_body)
+            seen.append(x.response_body)
             await waiting
 
         proxy = proxy_with(Filter("test", response=wait, response_body=2))
@@ -436,7 +436,7 @@ def making(data: bytes, limit: int | None = None) -> Filter:
     def request(x: Exchange) -> None:
         x.replace_body(data)
 
-    return Filter("test", request=request if limit is None else holding(request, limit))
+    return Filter("test", request=request if limit is None else buffering(request, limit))
 
 
 def sent(proxy: MemoryProxy) -> bytes:
@@ -511,12 +511,12 @@ class TestAnotherRequestBody:
         assert client.reading
         assert sent(proxy).endswith(b"x" * 200_000)
 
-    def test_is_held_for_later_steps(self) -> None:
-        held: list[bytes | None] = []
-        reader = holding(lambda x: held.append(x.held), 100)
+    def test_is_there_for_later_steps(self) -> None:
+        read: list[bytes | None] = []
+        reader = buffering(lambda x: read.append(x.body), 100)
         proxy = proxy_with(making(b"new"), Filter("test", request=reader))
         proxy.connect().send(POST + b"Content-Length: 4\r\n\r\nab")
-        assert held == [b"new"]
+        assert read == [b"new"]
         assert sent(proxy) == NEW
 
 
@@ -526,18 +526,18 @@ class TestStepsThatWaitForTheBody:
 
     @staticmethod
     def proxy(limit: int, too_large: Reply | None = None) -> tuple[MemoryProxy, list[bytes | None]]:
-        held: list[bytes | None] = []
-        hook = holding(lambda x: held.append(x.held), limit, too_large)
-        return proxy_with(Filter("test", request=hook)), held
+        read: list[bytes | None] = []
+        hook = buffering(lambda x: read.append(x.body), limit, too_large)
+        return proxy_with(Filter("test", request=hook)), read
 
     def test_the_client_is_asked_for_it(self) -> None:
-        proxy, held = self.proxy(10)
+        proxy, read = self.proxy(10)
         client = proxy.connect()
         client.send(self.EXPECTS)
         assert client.take() == self.CONTINUE
         assert not proxy.connector.upstreams
         client.send(b"abcd")
-        assert held == [b"abcd"]
+        assert read == [b"abcd"]
         assert sent(proxy).endswith(b"\r\n\r\nabcd")
         proxy.upstream.answer(OK)
         assert client.take() == OK
@@ -558,11 +558,11 @@ class TestStepsThatWaitForTheBody:
         assert client.take() == b""
 
     def test_what_is_too_large_by_its_length_is_not_asked_for(self) -> None:
-        proxy, held = self.proxy(3, TEAPOT)
+        proxy, read = self.proxy(3, TEAPOT)
         client = proxy.connect()
         client.send(self.EXPECTS)
         assert client.take().startswith(b"HTTP/1.1 418 ")
-        assert held == []
+        assert read == []
 
     def test_what_is_made_anew_is_not_asked_for(self) -> None:
         proxy = proxy_with(making(b"new"))
@@ -574,7 +574,7 @@ class TestStepsThatWaitForTheBody:
     @pytest.mark.parametrize("framing", ["length", "chunks"])
     @pytest.mark.parametrize(("size", "passes"), [(4, True), (5, False)])
     def test_the_limit(self, framing: str, size: int, passes: bool) -> None:
-        proxy, held = self.proxy(4, TEAPOT)
+        proxy, read = self.proxy(4, TEAPOT)
         client = proxy.connect()
         if framing == "length":
             client.send(POST + b"Content-Length: %d\r\n\r\n" % size)
@@ -584,13 +584,13 @@ class TestStepsThatWaitForTheBody:
             rest = b"%x\r\n%b\r\n0\r\n\r\n" % (size, b"x" * size)
         if client.received == b"":
             client.send(rest)
-        assert (held == [b"x" * size]) is passes
+        assert (read == [b"x" * size]) is passes
         assert client.take().startswith(b"HTTP/1.1 418 ") is not passes
 
     def test_too_large_without_an_answer_flows(self) -> None:
-        proxy, held = self.proxy(4)
+        proxy, read = self.proxy(4)
         proxy.connect().send(POST + b"Content-Length: 6\r\n\r\nabc")
-        assert held == [None]
+        assert read == [None]
         assert sent(proxy).endswith(b"\r\n\r\nabc")
 
 
@@ -647,16 +647,16 @@ def test_whatever_came_in_whatever_pieces_arrives(
 
     def request(x: Exchange) -> None:
         none = chunks is None and not content
-        assert x.held == (content if len(content) <= limit and not none else None)
+        assert x.body == (content if len(content) <= limit and not none else None)
         if made is not None:
             x.replace_body(made)
 
     def response(x: Exchange) -> None:
-        assert x.answer_body == (content if len(content) <= limit else None)
+        assert x.response_body == (content if len(content) <= limit else None)
         if made is not None:
             body(made)(x)
 
-    step = Filter("test", holding(request, limit), response, response_body=limit)
+    step = Filter("test", buffering(request, limit), response, response_body=limit)
     proxy = proxy_with(step)
     client = proxy.connect()
     for piece in pieces(POST + framed(content, chunks, trailers), cuts):
@@ -705,7 +705,7 @@ def test_a_request_body_that_is_kept_costs_no_more_memory_than_its_size() -> Non
     assert _cost(client) < 1.5 * len(DRIPPED)
 
 
-def test_a_response_body_that_is_held_costs_no_more_memory_than_its_size() -> None:
+def test_a_response_body_that_is_buffered_costs_no_more_memory_than_its_size() -> None:
     policy = "      policies: {buffer: {response: {}}}\n      backends:"
     proxy = MemoryProxy(ROUTES.replace("      backends:", policy))
     client = proxy.connect()

@@ -159,7 +159,7 @@ def test_a_body_with_length_streams() -> None:
     assert proxy.upstream.take().startswith(b"GET /next ")
 
 
-def test_a_body_that_comes_before_the_upstream_is_held_within_bounds() -> None:
+def test_a_body_that_comes_before_the_upstream_is_buffered_within_bounds() -> None:
     proxy = MemoryProxy()
     proxy.connector.hold = True
     client = proxy.connect()
@@ -546,7 +546,7 @@ class TestTheGeneralPath:
 
         async def read(x: object) -> Reply | None:
             try:
-                seen.append(await x.body.whole(100_000))  # type: ignore[attr-defined]
+                seen.append(await x.buffer.whole(100_000))  # type: ignore[attr-defined]
             except TooLarge:
                 return Reply(413, "BodyTooLarge", close=True)
             return None
@@ -568,7 +568,7 @@ class TestTheGeneralPath:
         seen = []
 
         async def read(x: object) -> None:
-            seen.append(await x.body.whole(100))  # type: ignore[attr-defined]
+            seen.append(await x.buffer.whole(100))  # type: ignore[attr-defined]
 
         proxy = self.proxy(Filter("test", request=read))
         client = proxy.connect()

@@ -94,7 +94,7 @@ def test_a_response_that_is_not_tried_again_keeps_its_bytes(reply: bytes) -> Non
     assert len(proxy.connector.upstreams) == 1
 
 
-def test_chunks_and_trailers_of_a_held_response_stay() -> None:
+def test_chunks_and_trailers_of_a_buffered_response_stay() -> None:
     proxy = proxy_with(AGAIN)
     client = proxy.connect()
     client.send(POST)
@@ -112,7 +112,7 @@ def test_chunks_and_trailers_of_a_held_response_stay() -> None:
     assert client.open
 
 
-def test_chunks_of_a_held_response_that_gets_too_large_stay() -> None:
+def test_chunks_of_a_buffered_response_that_gets_too_large_stay() -> None:
     proxy = proxy_with(AGAIN)
     client = proxy.connect()
     client.send(GET)

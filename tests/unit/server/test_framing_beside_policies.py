@@ -50,7 +50,7 @@ def test_chunks_are_measured() -> None:
     assert client.received.startswith(b"HTTP/1.1 413 ") and not proxy.connector.upstreams
 
 
-def test_a_held_response_leaves_framed_as_it_came() -> None:
+def test_a_buffered_response_leaves_framed_as_it_came() -> None:
     proxy = proxy_with("buffer: {response: {maxBytes: 8}}")
     client = proxy.connect()
     client.send(GET)
@@ -107,7 +107,7 @@ def test_what_a_buffer_lets_pass_keeps_its_bytes(request_: bytes, answer: bytes)
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n",
     ],
 )
-def test_a_response_that_cannot_be_held_is_not_transformed(answer: bytes) -> None:
+def test_a_response_that_cannot_be_buffered_is_not_transformed(answer: bytes) -> None:
     proxy = proxy_with("transformation: {response: {body: \"string(response.body) + '!'\"}}")
     client = proxy.connect()
     client.send(GET)

@@ -136,8 +136,8 @@ class TestReasonsNotToRead:
         assert client.received.startswith(b"HTTP/1.1 503 ")
 
 
-def holding() -> MemoryProxy:
-    """A proxy whose responses are held until they are whole."""
+def buffering() -> MemoryProxy:
+    """A proxy whose responses are buffered until they are whole."""
     rows = [row for row in ROWS if row.name != "header_modifiers"]
     step = Filter("test", response=lambda x: None, response_body=100)
     rows.append(Row("header_modifiers", lambda config, env: step, STEP, "test"))
@@ -145,8 +145,8 @@ def holding() -> MemoryProxy:
     return MemoryProxy(ROUTES.replace("      backends:", policy), rows)
 
 
-def test_a_client_that_reads_again_does_not_hurry_a_response_that_is_held() -> None:
-    proxy = holding()
+def test_a_client_that_reads_again_does_not_hurry_a_response_that_is_buffered() -> None:
+    proxy = buffering()
     client = proxy.connect()
     client.send(GET)
     proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")

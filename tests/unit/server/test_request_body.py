@@ -1,4 +1,4 @@
-"""Request bodies that are held: how much of them one worker keeps, for how long, and what is refused instead."""
+"""Request bodies that are buffered: how much of them one worker keeps, for how long, and what is refused instead."""
 
 from __future__ import annotations
 
@@ -43,47 +43,47 @@ def sent(proxy: MemoryProxy, length: int, data: bytes) -> FakeTransport:
 
 class TestRoom:
     def test_is_shared_by_all_clients(self) -> None:
-        proxy = MemoryProxy(GUARDED, limits=Limits(held_bodies=100))
+        proxy = MemoryProxy(GUARDED, limits=Limits(buffered_bodies=100))
         first = sent(proxy, 80, b"x" * 60)
         second = sent(proxy, 80, b"x" * 60)
         assert second.received.startswith(b"HTTP/1.1 503 ")
         assert not second.open or second.eof
-        assert proxy.context.room.held == 60
+        assert proxy.context.room.used == 60
         first.send(b"x" * 20)
         proxy.upstream.answer(OK)
         assert first.received == OK
         assert "reason=TooManyBodies" in proxy.log_lines()[0]
 
     def test_is_needed_for_bodies_that_come_with_their_head(self) -> None:
-        proxy = MemoryProxy(GUARDED, limits=Limits(held_bodies=100))
+        proxy = MemoryProxy(GUARDED, limits=Limits(buffered_bodies=100))
         first, second = proxy.connect(), proxy.connect()
         first.send(post(60) + b"x" * 60)
         second.send(post(60) + b"x" * 60)
         assert second.received.startswith(b"HTTP/1.1 503 ")
-        assert proxy.context.room.held == 60
+        assert proxy.context.room.used == 60
         proxy.upstream.answer(OK)
-        assert proxy.context.room.held == 0
+        assert proxy.context.room.used == 0
 
     @pytest.mark.parametrize("text", [GUARDED, READ])
     def test_is_free_again_after_the_exchange(self, text: str) -> None:
-        proxy = MemoryProxy(text, limits=Limits(held_bodies=100))
+        proxy = MemoryProxy(text, limits=Limits(buffered_bodies=100))
         client = proxy.connect()
         for _ in range(3):
             client.send(post(80))
             client.send(b"x" * 40)
-            assert proxy.context.room.held == 40
+            assert proxy.context.room.used == 40
             client.send(b"x" * 40)
-            assert proxy.context.room.held == 80
+            assert proxy.context.room.used == 80
             proxy.upstream.answer(OK)
             assert client.take() == OK
-            assert proxy.context.room.held == 0
+            assert proxy.context.room.used == 0
 
     def test_is_free_again_when_the_client_leaves(self) -> None:
         proxy = MemoryProxy(GUARDED)
         client = sent(proxy, 80, b"x" * 40)
-        assert proxy.context.room.held == 40
+        assert proxy.context.room.used == 40
         client.lose()
-        assert proxy.context.room.held == 0
+        assert proxy.context.room.used == 0
 
     def test_is_free_again_when_the_body_was_too_large_for_the_step(self) -> None:
         proxy = MemoryProxy(READ)
@@ -92,16 +92,16 @@ class TestRoom:
         for _ in range(33):
             client.send(b"10000\r\n%b\r\n" % (b"x" * 65_536))
         assert proxy.upstream.received.startswith(b"POST ")
-        assert proxy.context.room.held == 0
+        assert proxy.context.room.used == 0
 
     def test_is_not_asked_for_by_bodies_that_nobody_reads(self) -> None:
-        proxy = MemoryProxy(PLAIN, limits=Limits(held_bodies=0))
+        proxy = MemoryProxy(PLAIN, limits=Limits(buffered_bodies=0))
         client = sent(proxy, 80, b"x" * 80)
         proxy.upstream.answer(OK)
         assert client.received == OK
 
     def test_lacking_keeps_a_body_from_being_sent_again_not_from_being_sent(self) -> None:
-        proxy = MemoryProxy(RETRIED, limits=Limits(held_bodies=50))
+        proxy = MemoryProxy(RETRIED, limits=Limits(buffered_bodies=50))
         client = sent(proxy, 80, b"x" * 80)
         proxy.upstream.answer(BUSY)
         assert client.received.startswith(b"HTTP/1.1 503 ")
@@ -110,9 +110,9 @@ class TestRoom:
     def test_of_a_body_for_another_try_is_free_when_there_will_be_none(self) -> None:
         proxy = MemoryProxy(RETRIED)
         client = sent(proxy, 80, b"x" * 80)
-        assert proxy.context.room.held == 80
+        assert proxy.context.room.used == 80
         proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no")
-        assert proxy.context.room.held == 0
+        assert proxy.context.room.used == 0
         proxy.upstream.answer(b"k")
         assert client.received == OK
 
@@ -127,7 +127,7 @@ class TestTime:
         assert client.received == b""
         proxy.advance(1.1)
         assert client.received.startswith(b"HTTP/1.1 408 ")
-        assert proxy.context.room.held == 0
+        assert proxy.context.room.used == 0
         assert "reason=RequestTimeout" in proxy.log_lines()[0]
 
     def test_is_longer_for_one_that_comes_at_an_honest_pace(self) -> None:

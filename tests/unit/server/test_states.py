@@ -120,7 +120,7 @@ class TestStepsThatReadABody:
 
         async def read(x: Any) -> None:
             try:
-                await x.body.whole(1000)
+                await x.buffer.whole(1000)
             finally:
                 ends.append("ended")
 

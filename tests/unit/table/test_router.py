@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dataplane.table.router import _prefixes_of, choose
+from dataplane.table.binds import choose
+from dataplane.table.router import _prefixes_of
 from gatewright.wire.v1 import route_pb2
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy
 from tests.fakes.table_state import TableRun, bind, exchange, listener, match, route

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.table.plans import BindPlan
+from dataplane.table.binds import BindPlan
 from tests.fakes.table_state import TableRun, bind, listener, match, route
 
 LABELS = ("a", "b", "x")

@@ -137,13 +137,13 @@ def test_bodies_that_lines_read_do_not_pile_up() -> None:
     half = b"x" * (4 * 1024 * 1024)
     for reads, kept in ((True, half), (False, None)):
         x = exchange()
-        x.held, x.answer_body = half, half
+        x.body, x.response_body = half, half
         x.listener.access_log = SimpleNamespace(reads_bodies=reads, wants=lambda _x: False)
         log.record(x, 0.001)
-        assert len(log.records) == 1 and (x.held, x.answer_body) == (kept, kept)
+        assert len(log.records) == 1 and (x.body, x.response_body) == (kept, kept)
         if reads:
             more = exchange()
-            more.held, more.listener = b"y", x.listener
+            more.body, more.listener = b"y", x.listener
             log.record(more, 0.001)
             assert log.records == []
     log.close()
@@ -171,8 +171,8 @@ def test_bodies_of_either_side_count(bodies: list[tuple[int | None, int | None]]
     log = AccessLog(written.append, Loop().call_later)
     for request, response in bodies:
         x = exchange()
-        x.held = None if request is None else bytes(request)
-        x.answer_body = None if response is None else bytes(response)
+        x.body = None if request is None else bytes(request)
+        x.response_body = None if response is None else bytes(response)
         x.listener.access_log = SimpleNamespace(reads_bodies=True, wants=lambda _x: False)
         log.record(x, 0.001)
     assert len(log.records) == held
@@ -182,9 +182,9 @@ def test_bodies_of_either_side_count(bodies: list[tuple[int | None, int | None]]
 def test_a_body_without_a_listener_is_let_go_of() -> None:
     log = AccessLog([].append, Loop().call_later)
     x = exchange()
-    x.listener, x.answer_body = None, b"why"
+    x.listener, x.response_body = None, b"why"
     log.record(x, 0.001)
-    assert x.answer_body is None
+    assert x.response_body is None
     log.close()
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dataplane.carriers import NO_NAMES, UNSENT
-from dataplane.http.messages import UNKNOWN, ResponseHead
+from dataplane.carriers import UNSENT
+from dataplane.http.messages import NO_NAMES, UNKNOWN, ResponseHead
 from dataplane.net.writes import Writes
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.h1 import UpstreamConnection
@@ -37,6 +37,9 @@ class Consumer:
     def _hears(self, *event: Any) -> None:
         self.heard.append(event)
         self.does(event)
+
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        """It passes nothing on."""
 
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         self._hears("head", head.status, head.block, head.length, first, end)

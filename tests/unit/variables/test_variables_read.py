@@ -19,7 +19,7 @@ class Moment(Variables):
     """An exchange as policies meet it; keywords are what differs."""
 
     def __init__(self, **known: Any) -> None:
-        self.attributes = self.answer_body = self.backend_plan = self.body = self.held = None
+        self.attributes = self.response_body = self.backend_plan = self.buffer = self.body = None
         self.grpc = self.listener = self.plan = self.response = None
         self.authority, self.method, self.path, self.target = b"a.example", b"GET", b"/p", b"/p?q=1"
         self.scheme, self.version, self.bind, self.peer = b"https", b"HTTP/1.1", "bind/a", "192.0.2.1"
@@ -50,7 +50,7 @@ def test_all_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         backend_plan=SERVICE,
         status=201,
         response=Head(b"\r\ngrpc-status: 7\r\n"),
-        answer_body=b"answer",
+        response_body=b"answer",
         context=clocks(monkeypatch),
         started=2.5,
         took=1.5,
@@ -127,8 +127,8 @@ def test_a_body_is_known_when_it_was_kept_or_when_there_is_none() -> None:
     for known, whole, prefix in (
         ({}, b"", b""),
         ({"has_body": True}, None, None),
-        ({"has_body": True, "body": body}, None, b"begin"),
-        ({"has_body": True, "body": body, "held": b"all of it"}, b"all of it", b"all of it"),
+        ({"has_body": True, "buffer": body}, None, b"begin"),
+        ({"has_body": True, "buffer": body, "body": b"all of it"}, b"all of it", b"all of it"),
     ):
         x = Moment(**known)
         assert (x.request_body, x.request_body_prefix) == (whole, prefix)

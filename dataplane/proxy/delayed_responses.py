@@ -1,7 +1,7 @@
 """Responses that steps look at before they are passed on: at once, when their body is here, or when a step has waited.
 
 `response` comes here with the response of an endpoint where there are response steps, or a retry policy that judges
-bodies. What is not passed on yet is the exchange's `late`; all other responses stream past this file.
+bodies. What is not passed on yet is the exchange's `delayed_response`; all other responses stream past this file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dataplane.proxy.response_stages import ResponseStages
 
 
-class Late:
+class DelayedResponse:
     """A response that is not passed on yet: steps read its body, or wait."""
 
     __slots__ = ("ended", "head", "limit", "pieces", "size", "stages", "trailers")
@@ -33,7 +33,7 @@ class Late:
         self.stages: ResponseStages | None = None
         """What its content passes."""
         self.limit = limit
-        """Bytes that are held before the steps run without them; -1: steps are under way."""
+        """Bytes that are buffered before the steps run without them; -1: steps are under way."""
         self.pieces: list[bytes] = []
         self.size = 0
         self.ended = False
@@ -41,7 +41,7 @@ class Late:
 
     @property
     def is_growing(self) -> bool:
-        """The body is read to be held: how fast the client reads does not matter yet."""
+        """The body is read to be buffered: how fast the client reads does not matter yet."""
         return self.limit >= 0
 
     def take(self) -> bytes:
@@ -50,54 +50,54 @@ class Late:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def hold(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
+def buffer(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
     """Read the body to its end before the steps run; at once when it has none, has no end, or is too large."""
-    limit = responses.most_held(x)
+    limit = responses.most_buffered(x)
     if x.method == b"HEAD" or head.status in BODILESS or responses.is_stream(x):
-        x.answer_body = b"" if head.status == 204 else None
+        x.response_body = b"" if head.status == 204 else None
     elif head.length > limit:
-        x.answer_over = True
+        x.response_body_too_large = True
     else:
-        late = x.late = Late(head, limit)
+        delayed = x.delayed_response = DelayedResponse(head, limit)
         if x.up is not None:
             x.up.resume()
-        keep(x, late, first, end)
+        keep(x, delayed, first, end)
         return
     respond(x, head, first, end)
 
 
-def keep(x: ActiveExchange, late: Late, data: bytes, end: bool) -> None:
+def keep(x: ActiveExchange, delayed: DelayedResponse, data: bytes, end: bool) -> None:
     """More of a response that is not passed on yet."""
-    if end and (late.head is None or late.head.status != SWITCHING):
+    if end and (delayed.head is None or delayed.head.status != SWITCHING):
         x.up = None  # it carries the next request of anybody now
-    if late.stages is not None:
-        late.stages.take(data, end)
+    if delayed.stages is not None:
+        delayed.stages.take(data, end)
         return
     if data:
-        gather(late.pieces, data)
-        late.size += len(data)
-    late.ended = late.ended or end
-    if 0 <= late.limit < late.size:
-        x.answer_over = True
-        _respond_with(x, late)
-    elif end and late.is_growing:
-        _respond_with(x, late)
+        gather(delayed.pieces, data)
+        delayed.size += len(data)
+    delayed.ended = delayed.ended or end
+    if 0 <= delayed.limit < delayed.size:
+        x.response_body_too_large = True
+        _respond_with(x, delayed)
+    elif end and delayed.is_growing:
+        _respond_with(x, delayed)
 
 
-def _respond_with(x: ActiveExchange, late: Late) -> None:
-    """All that is held of a response is here: run the steps."""
-    late.limit = -1
-    data = late.take()
-    if not x.answer_over:
-        x.answer_body = data
-    assert late.head is not None  # it was held for its steps
-    respond(x, late.head, data, late.ended)
+def _respond_with(x: ActiveExchange, delayed: DelayedResponse) -> None:
+    """All that is buffered of a response is here: run the steps."""
+    delayed.limit = -1
+    data = delayed.take()
+    if not x.response_body_too_large:
+        x.response_body = data
+    assert delayed.head is not None  # it was delayed for its steps
+    respond(x, delayed.head, data, delayed.ended)
 
 
 def respond(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
     """Run the response steps, and send what they made of the response. `first`: what there is of its body."""
     if x.retries is not None and not x.retries.decided and attempts.refuses_body(x):
-        x.late = None
+        x.delayed_response = None
         return
     try:
         rest = responses.run_fast(x)
@@ -108,16 +108,16 @@ def respond(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> N
         _send(x, head, first, end)
     elif isinstance(rest, Reply):
         x.reply(rest)
-    else:  # what arrives of the body meanwhile is held, the endpoint not read
-        late = x.late = x.late or Late(head)
-        late.head = head
-        if late.stages is not None:  # they may want it before the steps have ended
-            late.stages.take(first, end)
-            if late.stages.is_over:
+    else:  # what arrives of the body meanwhile is buffered, the endpoint not read
+        delayed = x.delayed_response = x.delayed_response or DelayedResponse(head)
+        delayed.head = head
+        if delayed.stages is not None:  # they may want it before the steps have ended
+            delayed.stages.take(first, end)
+            if delayed.stages.is_over:
                 return
         else:
-            late.pieces = [first] if first else []
-            late.ended = end
+            delayed.pieces = [first] if first else []
+            delayed.ended = end
             if x.up is not None:
                 x.up.pause()
         Steps(x, rest, _go_on).begin()
@@ -125,32 +125,32 @@ def respond(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> N
 
 def _go_on(x: ActiveExchange, context: Context) -> None:
     """The steps have waited, and the response is as they want it."""
-    late = x.late
-    if late is None or late.head is None or x.replied:  # answered otherwise meanwhile
+    delayed = x.delayed_response
+    if delayed is None or delayed.head is None or x.replied:  # answered otherwise meanwhile
         return
-    _send(x, late.head, late.take(), late.ended)
-    if x.up is not None and x.late is None and not x.down.is_blocked:
+    _send(x, delayed.head, delayed.take(), delayed.ended)
+    if x.up is not None and x.delayed_response is None and not x.down.is_blocked:
         x.up.resume()
 
 
 def drop(x: ActiveExchange) -> None:
     """The response that is not passed on whole yet is for nobody."""
-    late, x.late = x.late, None
-    if late is not None and late.stages is not None:
-        late.stages.cancel()
+    delayed, x.delayed_response = x.delayed_response, None
+    if delayed is not None and delayed.stages is not None:
+        delayed.stages.cancel()
 
 
 def _send(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
     """Send a response on which all steps have run, and what there is of its body."""
-    late, x.late = x.late, None
-    trailers, stages = (b"", None) if late is None else (late.trailers, late.stages)
+    delayed, x.delayed_response = x.delayed_response, None
+    trailers, stages = (b"", None) if delayed is None else (delayed.trailers, delayed.stages)
     if head.status == SWITCHING:
         tunnel.switch(x, head, first)
         if end:
             tunnel.endpoint_ended(x)
         return
     line, block, length = head.line, x.response.block, head.length  # type: ignore[union-attr]  # as steps had it
-    if x.status != head.status or x.answer_changed:
+    if x.status != head.status or x.response_body_changed:
         line = b""
         other = responses.other(x, head.status)
         if other is not None:
@@ -163,7 +163,7 @@ def _send(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> Non
                 stages.cancel()
                 stages = None
     if stages is not None:
-        x.late = late
+        x.delayed_response = delayed
         stages.begin(line, block, first, end)
         return
     x.replied = True
@@ -174,7 +174,7 @@ def _send(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> Non
         if x.up is not None:
             if length < 0 and x.grpc is None:  # a call's trailers are looked at
                 down.join(x.up)
-            if down.is_blocked and late is not None:
+            if down.is_blocked and delayed is not None:
                 x.up.pause()
         return
     if length < 0:  # what came in pieces of an unknown length leaves so

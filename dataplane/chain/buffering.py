@@ -1,0 +1,58 @@
+"""Hooks that read the request body: run at once when it is there, else when it has come.
+
+Used by the builders of such policies. The body is `Exchange.body`; it stays there after it was sent on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from dataplane.chain.filter import RequestHook
+from dataplane.chain.replies import REPLIES
+from dataplane.chain.reply import Reply
+from dataplane.http.body import NoRoom, TooLarge
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from dataplane.http.body import BodyBuffer
+
+
+TOO_MANY_BODIES = REPLIES["TooManyBodies"]
+
+
+def buffering(hook: RequestHook, limit: int, too_large: Reply | None = None) -> RequestHook:
+    """`hook` with the whole body in `x.body`. A body over `limit` bytes is answered with `too_large`, or without one
+    left as it is: `x.body` is None then and `request.body` has no value. One that there is no room for is refused."""
+
+    def read(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
+        buffer = x.buffer
+        if buffer is None or x.body is not None:
+            return hook(x)
+        if buffer.is_over(limit):
+            buffer.limit = limit
+            return hook(x) if too_large is None else too_large
+        if buffer.complete:
+            try:
+                x.body = buffer.keep()
+            except NoRoom:
+                return TOO_MANY_BODIES
+            return hook(x)
+        return _later(x, buffer, hook, limit, too_large)
+
+    return read
+
+
+async def _later(
+    x: Exchange, buffer: BodyBuffer, hook: RequestHook, limit: int, too_large: Reply | None
+) -> Reply | None:
+    try:
+        x.body = await buffer.whole(limit)
+    except NoRoom:
+        return TOO_MANY_BODIES
+    except TooLarge:
+        buffer.limit = limit
+        if too_large is not None:
+            return too_large
+    answer = hook(x)
+    return answer if answer is None or isinstance(answer, Reply) else await answer

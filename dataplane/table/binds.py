@@ -1,0 +1,65 @@
+"""Finished settings of a bind and its listeners, and which listener takes a request. `plans` has what is below them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dataplane.chain.chain import EMPTY, Chain
+
+if TYPE_CHECKING:
+    from dataplane.table.plans import Upper
+    from dataplane.table.router import Router
+
+
+@dataclass(slots=True, eq=False)
+class ListenerPlan:
+    """One listener of a bind, with the routes that are attached to it."""
+
+    key: str
+    name: str
+    gateway: str
+    """`namespace/name`."""
+    hostname: str
+    log: str
+    """Ready-made log fields: ` gateway=ns/name listener=name`."""
+    log_json: str
+    router: Router
+    port: int = 0
+    """Of its bind, as configured."""
+    chain: Chain = EMPTY
+    """Gateway phase (PreRouting)."""
+    upper: Upper | None = None
+    """What its routes inherit; None when that is nothing."""
+    access_log: Any = None
+    """What the access log of its Gateway adds and leaves out (`telemetry/log_plan.LogPlan`); None: the default."""
+
+
+@dataclass(slots=True, eq=False)
+class BindPlan:
+    """One port with its listeners; which of them takes a request is told by `choose`."""
+
+    key: str
+    port: int
+    addresses: tuple[str, ...]
+    exact: dict[bytes, ListenerPlan] = field(default_factory=dict)
+    """By host name, lower case."""
+    wildcards: dict[bytes, ListenerPlan] = field(default_factory=dict)
+    """By what follows the "*" (b".example.com")."""
+    default: ListenerPlan | None = None
+
+
+def choose(bind: BindPlan, host: bytes) -> ListenerPlan | None:
+    """The listener for a host: exact, then the longest wildcard, then the one without hostname. None: 404."""
+    listener = bind.exact.get(host)
+    if listener is not None:
+        return listener
+    wildcards = bind.wildcards
+    if wildcards:
+        dot = host.find(b".", 1)
+        while dot != -1:
+            listener = wildcards.get(host[dot:])
+            if listener is not None:
+                return listener
+            dot = host.find(b".", dot + 1)
+    return bind.default
