@@ -13,8 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import watchfiles
-
+from dataplane.agent import folder_watch
 from dataplane.agent.file_contents import Contents, Stamp, stamp_of
 from dataplane.bootstrap import Defaults
 from dataplane.link.messages import RESOURCE, Record
@@ -23,10 +22,6 @@ from gatewright.api import standalone
 from gatewright.api.standalone_config import Config
 
 log = logging.getLogger("dataplane.agent.file")
-
-STEP_MS, DEBOUNCE_MS = 5, 200
-LOOK_AGAIN = 1.0
-"""Seconds: file systems without events (network, some containers) are looked at this often."""
 
 SHOWN = 10
 """Names of changed resources in one log line."""
@@ -107,34 +102,17 @@ class FileSource:
         """Apply the first, then every change, until cancelled."""
         if self._good is not None:
             await self._take(self._good, None)
-        while True:
-            try:
-                await self._watch()
-            except OSError as error:
-                log.debug("cannot watch %s: %s", self._file.parent, error)
-                await asyncio.sleep(LOOK_AGAIN)
-            await self._look()
-
-    async def _watch(self) -> None:
-        """Look whenever something happens in a folder of the file or of its secrets, and now and then. Ends when these
-        are other folders."""
-        folders = self._folders()
-        async for _ in watchfiles.awatch(
-            *folders,
-            step=STEP_MS,
-            debounce=DEBOUNCE_MS,
-            rust_timeout=int(LOOK_AGAIN * 1000),
-            yield_on_timeout=True,
-            recursive=False,
-        ):
-            await self._look()
-            if self._folders() != folders:
-                return
+        with folder_watch.watching() as watch:
+            while True:
+                if not watch.watch(self._folders()):
+                    await watch.wait()
+                await self._look()
 
     def _folders(self) -> set[Path]:
-        return {self._file.parent, *(path.parent for path in self._contents.stamps if path.parent.is_dir())}
+        return {self._file.parent, *(path.parent for path in self._contents.stamps)}
 
     async def _look(self) -> None:
+        """Apply the file if it, or one that it names, is another one than at the last look."""
         try:
             stamp = stamp_of(self._file)
             if stamp == self._stamp and not self._contents.changed():

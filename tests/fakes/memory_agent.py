@@ -163,7 +163,7 @@ def descriptors() -> dict[str, str]:
 @contextmanager
 def log_levels_restored() -> Iterator[None]:
     """Levels are the whole process's."""
-    names = (None, *process_log.MODULES, "asyncio", "grpc", "watchfiles")
+    names = (None, *process_log.MODULES, "asyncio", "grpc")
     before = [(logging.getLogger(name), logging.getLogger(name).level) for name in names]
     try:
         yield
