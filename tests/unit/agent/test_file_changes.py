@@ -15,6 +15,7 @@ import pytest
 from dataplane.agent import file_source, folder_watch
 from dataplane.agent.file_source import FileSource
 from dataplane.agent.folder_watch import LOOK_AGAIN
+from dataplane.agent.reader import LocalReader
 from dataplane.telemetry.metrics import Metrics
 from tests.fakes.moved_loop import moved
 from tests.unit.agent.test_file_source import GUARDED, Applied, bind, text
@@ -37,7 +38,8 @@ def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 async def following(file: Path, first: str) -> AsyncIterator[Applied]:
     file.write_text(first)
     applied = Applied()
-    source = FileSource(file, file_source.read(file, ()), applied, Metrics.in_memory(), ())
+    reader = LocalReader()
+    source = FileSource(file, file_source.read(file, (), reader), applied, Metrics.in_memory(), (), reader)
     task = asyncio.create_task(source.run())
     try:
         await asyncio.sleep(LOOK_AGAIN * 1.1)  # it has looked, and waits
