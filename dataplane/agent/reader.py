@@ -21,6 +21,7 @@ from dataplane.bootstrap import Defaults
 from dataplane.link.messages import RESOURCE, Record
 from gatewright.api import standalone
 from gatewright.api.standalone_config import Config
+from gatewright.wire.v1 import resource_pb2
 
 
 class LocalReader:
@@ -32,8 +33,8 @@ class LocalReader:
         found = standalone.load(text, str(file), log_modules, contents.read)
         if found.errors:
             return Reading(None, tuple(map(str, found.errors)), contents.stamps)
-        records = (Record(RESOURCE, resource.key, resource.SerializeToString()) for resource in found.resources)
-        loaded = Loaded(text, tuple(records), _defaults(found.settings), contents.stamps, dict(found.places))
+        records = tuple(Record(RESOURCE, each.key, _serialised(each)) for each in found.resources)
+        loaded = Loaded(text, records, _defaults(found.settings), contents.stamps, dict(found.places))
         return Reading(loaded, tuple(map(str, found.problems)), contents.stamps)
 
     def refusals(self, text: str, file: Path, refused: Sequence[tuple[Place, str]]) -> Sequence[str]:
@@ -42,6 +43,11 @@ class LocalReader:
 
     def rest(self) -> None:
         """It keeps nothing."""
+
+
+def _serialised(resource: resource_pb2.Resource) -> bytes:
+    """The same bytes from every process: they are compared with those of the reader before."""
+    return resource.SerializeToString(deterministic=True)
 
 
 def _defaults(config: Config) -> Defaults:

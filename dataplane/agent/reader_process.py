@@ -53,10 +53,12 @@ class ReaderProcess:
             pickle.dump((method, arguments), process.stdin, pickle.HIGHEST_PROTOCOL)
             process.stdin.flush()
             return pickle.load(process.stdout)
-        except (OSError, EOFError, pickle.UnpicklingError) as error:
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:  # ValueError: `rest` closed the pipes
             raise ReaderLost(self._why(error)) from error
 
     def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is not None:
+            self.rest()  # it ended while nothing was asked of it
         if self._process is None:
             self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         return self._process

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -68,6 +69,16 @@ def test_one_process_answers_until_it_rests() -> None:
         pid, _ = process._ask("refusals")
         assert pid != pids[0]
     assert not is_alive(pid)
+
+
+def test_a_process_that_ended_while_nothing_was_asked_is_replaced() -> None:
+    with asking(*script(ECHO)) as process:
+        first, _ = process._ask("interpret")
+        os.kill(first, signal.SIGKILL)
+        assert process._process is not None
+        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+        second, _ = process._ask("interpret")
+        assert second != first
 
 
 @pytest.mark.parametrize(
