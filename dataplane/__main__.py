@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 from dataplane import bootstrap
 from dataplane.agent import process
+from dataplane.agent.reader_process import ReaderProcess
 from dataplane.telemetry import process_log
 from gatewright.api.schema.log_level import parse_log_level
 
 if TYPE_CHECKING:
-    from dataplane.agent.file_source import Loaded
+    from dataplane.agent.file_reading import Loaded, Reader
 
 log = logging.getLogger("dataplane")
 
@@ -38,12 +39,19 @@ WORKER = (sys.executable, "-m", "dataplane.worker")
 def main(argv: Sequence[str] | None = None, worker_command: Sequence[str] = WORKER) -> int:
     """Run one proxy; answers the exit code. `worker_command` may start a worker with further policies."""
     _hold_standard_files()
-    words = list(sys.argv[1:] if argv is None else argv)
+    reader = ReaderProcess()
+    try:
+        return _main(list(sys.argv[1:] if argv is None else argv), worker_command, reader)
+    finally:
+        reader.rest()
+
+
+def _main(words: Sequence[str], worker_command: Sequence[str], reader: Reader) -> int:
     settings = bootstrap.parse(words, os.environ)
     first = None
     if settings.file is not None:
         process_log.configure(settings.logging.format, "agent")
-        first = _first_reading(settings.file)
+        first = _first_reading(settings.file, reader)
         if first is None and settings.xds is None:
             return BAD_CONFIGURATION
         settings = bootstrap.parse(words, os.environ, None if first is None else first.defaults)
@@ -55,7 +63,7 @@ def main(argv: Sequence[str] | None = None, worker_command: Sequence[str] = WORK
     process_log.configure(settings.logging.format, "agent")
     process_log.set_levels(levels.default, levels.modules)
     _allow_files()
-    return asyncio.run(_run(settings, worker_command, first))
+    return asyncio.run(_run(settings, worker_command, first, reader))
 
 
 def _hold_standard_files() -> None:
@@ -65,12 +73,12 @@ def _hold_standard_files() -> None:
     os.close(fd)
 
 
-def _first_reading(file: Path) -> Loaded | None:
+def _first_reading(file: Path, reader: Reader) -> Loaded | None:
     """The file as it is at the start; None when it gives nothing to serve, which is logged."""
     from dataplane.agent import file_source
 
     try:
-        return file_source.read(file, process_log.MODULES)
+        return file_source.read(file, process_log.MODULES, reader)
     except file_source.BadFile as bad:
         for problem in bad.args:
             log.error("%s", problem)
@@ -84,7 +92,9 @@ def _allow_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _run(settings: bootstrap.Settings, worker_command: Sequence[str], first: Loaded | None) -> int:
+async def _run(
+    settings: bootstrap.Settings, worker_command: Sequence[str], first: Loaded | None, reader: Reader
+) -> int:
     gc.disable()  # nothing that is loaded is garbage; looking through it takes a tenth of the start
     launch = process.by_command(worker_command)
     lives = await process.start_all(settings.workers, launch)
@@ -98,7 +108,7 @@ async def _run(settings: bootstrap.Settings, worker_command: Sequence[str], firs
     from dataplane.agent.agent import Agent
     from dataplane.agent.workers import Pace
 
-    agent = Agent(settings, launch, first, Pace(), lives)
+    agent = Agent(settings, launch, first, Pace(), lives, reader)
     gc.freeze()
     gc.enable()
     return await agent.run()

@@ -2,7 +2,7 @@
 
 Started by the agent with one end of a socket pair (`--link-fd`). What the agent says is done in the order in which it
 was said; heartbeats, dumps and log levels are answered at once. When the link ends, so does the worker: it accepts no
-more, lets requests end and goes. It never loads YAML, pydantic, grpc, prometheus_client or watchfiles.
+more, lets requests end and goes. It never loads YAML, pydantic, grpc, prometheus_client or what watches files.
 """
 
 from __future__ import annotations

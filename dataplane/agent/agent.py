@@ -30,7 +30,8 @@ from dataplane.telemetry.metrics import Metrics
 from gatewright.api.schema.log_level import LogLevels, parse_log_level
 
 if TYPE_CHECKING:
-    from dataplane.agent.file_source import FileSource, Loaded
+    from dataplane.agent.file_reading import Loaded, Reader
+    from dataplane.agent.file_source import FileSource
     from dataplane.agent.xds_client import XdsClient
 
 log = logging.getLogger("dataplane.agent")
@@ -44,7 +45,7 @@ ORPHAN_DRAIN = 1.0
 
 class Agent:
     """One proxy. `launch` starts a worker; `first` is the configuration file as read at the start; `lives` are workers
-    that are started already."""
+    that are started already; `reader` reads the file when it changes."""
 
     def __init__(
         self,
@@ -52,7 +53,8 @@ class Agent:
         launch: Launch,
         first: Loaded | None,
         pace: Pace,
-        lives: Sequence[WorkerProcess] = (),
+        lives: Sequence[WorkerProcess],
+        reader: Reader,
     ) -> None:
         levels = parse_log_level(settings.logging.level, process_log.MODULES)
         self._settings = settings
@@ -67,7 +69,7 @@ class Agent:
         self._servers: list[asyncio.Server] = []
         self._notifier = Notifier(settings.notify_socket)
         self._journey.on_ready = self._notify_ready
-        self._file = self._make_file_source(first)
+        self._file = self._make_file_source(first, reader)
         self._xds = self._make_xds_client()
 
     async def run(self) -> int:
@@ -132,14 +134,14 @@ class Agent:
 
     # Sources.
 
-    def _make_file_source(self, first: Loaded | None) -> FileSource | None:
+    def _make_file_source(self, first: Loaded | None, reader: Reader) -> FileSource | None:
         file = self._settings.file
         if file is None:
             return None
         from dataplane.agent.file_source import FileSource
 
         take = partial(self._journey.take, FILE, whole=True)
-        return FileSource(file, first, take, self._metrics, process_log.MODULES)
+        return FileSource(file, first, take, self._metrics, process_log.MODULES, reader)
 
     def _make_xds_client(self) -> XdsClient | None:
         settings = self._settings

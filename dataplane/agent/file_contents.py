@@ -1,6 +1,6 @@
-"""The secrets that a standalone file does not hold itself: read from files and variables, for `file_source`.
+"""The secrets that a standalone file does not hold itself: read from files and variables, for `reader`.
 
-It remembers which files it read and how they were then, so that a change of one is noticed. What it reads goes into
+It remembers which files it read and how they were then, so that `file_source` notices a change. What it reads goes into
 resources only: no text of an error, of a log line or of a repr holds any of it.
 """
 
@@ -10,13 +10,11 @@ import os
 from pathlib import Path
 from typing import Final
 
+from dataplane.agent.file_reading import Stamp, stamp_or_none
 from gatewright.api.standalone.secrets import Content, Unreadable
 
 MOST: Final = 1024 * 1024
 """Bytes of one file (a Secret of Kubernetes has no more)."""
-
-Stamp = tuple[int, ...]
-"""What differs when a file does; () when it cannot be looked at."""
 
 
 class Contents:
@@ -36,12 +34,8 @@ class Contents:
             return _whole("env", f'the variable "{content.env}"', _variable(content.env))
         assert content.file is not None  # one that is written in the file itself is not read
         path = self._folder / content.file
-        self.stamps[path] = _stamp_or_none(path)
+        self.stamps[path] = stamp_or_none(path)
         return _whole("file", f'"{path}"', _file(path))
-
-    def changed(self) -> bool:
-        """Whether one of the files is another one than when it was read, came or went."""
-        return any(_stamp_or_none(path) != stamp for path, stamp in self.stamps.items())
 
 
 def _variable(name: str) -> bytes:
@@ -71,16 +65,3 @@ def _whole(form: str, what: str, data: bytes) -> bytes:
     if not text:
         raise Unreadable(form, f"{what} is empty")
     return text
-
-
-def stamp_of(file: Path) -> Stamp:
-    """Taken before reading, so that a later write is seen as one. Raises OSError."""
-    status = file.stat()
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def _stamp_or_none(file: Path) -> Stamp:
-    try:
-        return stamp_of(file)
-    except (OSError, ValueError):  # the latter: no path that a system has
-        return ()

@@ -1,8 +1,8 @@
 """The standalone file as a source of resources: reads it, watches it, keeps the last good one.
 
-Called by `agent/agent`. What the file means is `gatewright.api.standalone.standalone`'s to say; the files that
-hold its secrets are read by `file_contents` and watched with it. A file that is renamed over, written in two steps or
-swapped by a symbolic link (as Kubernetes does with ConfigMaps) is read when it came to rest.
+Called by `agent/agent`. What the file means is answered by a `Reader`, which reads the files of its secrets as well;
+these are watched with it. A file that is renamed over, written in two steps or swapped by a symbolic link (as
+Kubernetes does with ConfigMaps) is read when it came to rest.
 """
 
 from __future__ import annotations
@@ -10,23 +10,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
 from pathlib import Path
+from typing import Final, TypeVar
 
-import watchfiles
-
-from dataplane.agent.file_contents import Contents, Stamp, stamp_of
-from dataplane.bootstrap import Defaults
-from dataplane.link.messages import RESOURCE, Record
+from dataplane.agent import folder_watch
+from dataplane.agent.file_reading import Loaded, Reader, ReaderLost, Reading, Stamp, have_changed, stamp_of
+from dataplane.link.messages import Record
 from dataplane.telemetry.metrics import Metrics
-from gatewright.api.standalone import standalone
-from gatewright.api.standalone.config import Config
 
 log = logging.getLogger("dataplane.agent.file")
 
-STEP_MS, DEBOUNCE_MS = 5, 200
-LOOK_AGAIN = 1.0
-"""Seconds: file systems without events (network, some containers) are looked at this often."""
+LINGER: Final = 30.0
+"""Seconds for which the reader stays after an answer: the next one comes sooner."""
+
+PUT_OFF: Final = 10.0
+"""Seconds after which a reader that was lost is given the same file again."""
 
 SHOWN = 10
 """Names of changed resources in one log line."""
@@ -34,124 +33,109 @@ SHOWN = 10
 Apply = Callable[[Sequence[Record]], Awaitable[Mapping[str, str]]]
 """Replace everything that the file gave before; answers name -> reason of what is refused."""
 
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A good file. Its text may hold secrets."""
-
-    text: str = field(repr=False)
-    records: tuple[Record, ...] = field(repr=False)
-    defaults: Defaults = field(repr=False)
-    contents: Contents
-    """The files of its secrets, as they were when they were read."""
-    places: Mapping[str, tuple[str | int, ...]] = field(default_factory=dict, repr=False)
-    """Where in the file each resource stands, by its key."""
+T = TypeVar("T")
 
 
 class BadFile(Exception):
     """The file gives nothing to serve; every argument is one problem, `file:line: path: what and the cure`."""
 
 
-def read(file: Path, log_modules: Collection[str]) -> Loaded:
+def read(file: Path, log_modules: Collection[str], reader: Reader) -> Loaded:
     """Read the file. Raises BadFile, with every problem."""
     try:
-        text = file.read_text(encoding="utf-8")
+        reading = reader.interpret(file.read_text(encoding="utf-8"), file, log_modules)
     except FileNotFoundError:
         raise BadFile(f"{file}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, ReaderLost) as error:
         raise BadFile(f"{file}: cannot be read: {error}") from error
-    return interpret(text, file, log_modules, Contents(file.parent))
+    return _good(reading)
 
 
-def interpret(text: str, file: Path, log_modules: Collection[str], contents: Contents) -> Loaded:
-    """What a text says. `contents` reads its secrets, and knows afterwards which files these are in. Raises BadFile,
-    with every problem."""
-    loaded = standalone.load(text, str(file), log_modules, contents.read)
-    if loaded.errors:
-        raise BadFile(*map(str, loaded.errors))
-    for problem in loaded.problems:
+def _good(reading: Reading) -> Loaded:
+    """Raises BadFile."""
+    if reading.loaded is None:
+        raise BadFile(*reading.problems)
+    for problem in reading.problems:
         log.warning("%s", problem)
-    records = (Record(RESOURCE, resource.key, resource.SerializeToString()) for resource in loaded.resources)
-    return Loaded(text, tuple(records), _defaults(loaded.settings), contents, loaded.places)
-
-
-def _defaults(config: Config) -> Defaults:
-    return Defaults(
-        xds=config.xds.address,
-        gateway=config.xds.gateway,
-        workers=config.workers,
-        admin=config.admin_addr,
-        stats=config.stats_addr,
-        readiness=config.readiness_addr,
-        session_key=config.session.key,
-        log_level=config.logging.level,
-        log_format=config.logging.format,
-    )
+    return reading.loaded
 
 
 class FileSource:
     """Keeps the proxy at what the file says; `first` was read at the start."""
 
     def __init__(
-        self, file: Path, first: Loaded | None, apply: Apply, metrics: Metrics, log_modules: Collection[str]
+        self,
+        file: Path,
+        first: Loaded | None,
+        apply: Apply,
+        metrics: Metrics,
+        log_modules: Collection[str],
+        reader: Reader,
     ) -> None:
         self._file, self._apply, self._metrics = file, apply, metrics
-        self._log_modules = log_modules
+        self._log_modules, self._reader = log_modules, reader
         self._good = first
         self._seen = first.text if first is not None else None
-        self._contents = first.contents if first is not None else Contents(file.parent)
-        """Those of the text that was read last, good or bad."""
+        self._stamps = first.stamps if first is not None else {}
+        """Of the files that hold secrets of the text that was read last, good or bad."""
         self._stamp: Stamp = ()
+        self._clock = asyncio.get_running_loop().time
+        self._asked = self._clock()
+        """When the reader had its last answer."""
+        self._lost: tuple[Stamp, float] = (), 0.0
+        """The file that the reader was lost with, and until when it is not given it again."""
 
     async def run(self) -> None:
         """Apply the first, then every change, until cancelled."""
-        if self._good is not None:
-            await self._take(self._good, None)
-        while True:
-            try:
-                await self._watch()
-            except OSError as error:
-                log.debug("cannot watch %s: %s", self._file.parent, error)
-                await asyncio.sleep(LOOK_AGAIN)
-            await self._look()
-
-    async def _watch(self) -> None:
-        """Look whenever something happens in a folder of the file or of its secrets, and now and then. Ends when these
-        are other folders."""
-        folders = self._folders()
-        async for _ in watchfiles.awatch(
-            *folders,
-            step=STEP_MS,
-            debounce=DEBOUNCE_MS,
-            rust_timeout=int(LOOK_AGAIN * 1000),
-            yield_on_timeout=True,
-            recursive=False,
-        ):
-            await self._look()
-            if self._folders() != folders:
-                return
+        try:
+            if self._good is not None:
+                await self._take(self._good, None)
+            with folder_watch.watching() as watch:
+                while True:
+                    if not watch.watch(self._folders()):
+                        await watch.wait()
+                    await self._look()
+                    if self._clock() - self._asked > LINGER:
+                        self._reader.rest()
+        finally:
+            self._reader.rest()
 
     def _folders(self) -> set[Path]:
-        return {self._file.parent, *(path.parent for path in self._contents.stamps if path.parent.is_dir())}
+        return {self._file.parent, *(path.parent for path in self._stamps)}
 
     async def _look(self) -> None:
+        """Apply the file if it, or one that it names, is another one than at the last look."""
         try:
             stamp = stamp_of(self._file)
-            if stamp == self._stamp and not self._contents.changed():
+            if (stamp == self._stamp and not have_changed(self._stamps)) or self._is_put_off(stamp):
                 return
             text = await asyncio.to_thread(self._file.read_text, encoding="utf-8")
-            self._stamp = stamp
+            if text == self._seen and not have_changed(self._stamps):
+                self._stamp = stamp
+                return
+            reading = await self._asking(self._reader.interpret, text, self._file, self._log_modules)
         except (OSError, UnicodeDecodeError) as error:
-            if self._seen is not None:
-                log.error("%s: cannot be read, the last good configuration stays: %s", self._file, error)
-                self._seen = None
-                self._stamp = ()
-            return
-        if text == self._seen and not self._contents.changed():
-            return
-        self._seen, self._contents = text, Contents(self._file.parent)
+            self._cannot_read(error)
+        except ReaderLost as lost:
+            self._lost = stamp, self._clock() + PUT_OFF
+            self._cannot_read(lost)
+        else:
+            self._stamp, self._seen, self._stamps = stamp, text, reading.stamps
+            await self._judge(reading)
+
+    def _is_put_off(self, stamp: Stamp) -> bool:
+        lost, until = self._lost
+        return stamp == lost and self._clock() < until
+
+    def _cannot_read(self, why: Exception) -> None:
+        if self._seen is not None:
+            log.error("%s: cannot be read, the last good configuration stays: %s", self._file, why)
+            self._seen = None
+            self._stamp = ()
+
+    async def _judge(self, reading: Reading) -> None:
         try:
-            loaded = interpret(text, self._file, self._log_modules, self._contents)
+            loaded = _good(reading)
         except BadFile as bad:
             self._count("refused")
             for problem in bad.args:
@@ -161,20 +145,31 @@ class FileSource:
         before, self._good = self._good, loaded
         await self._take(loaded, before)
 
+    async def _asking(self, question: Callable[..., T], *arguments: object) -> T:
+        """Ask the reader. Raises ReaderLost."""
+        try:
+            return await asyncio.to_thread(question, *arguments)
+        finally:
+            self._asked = self._clock()
+
     async def _take(self, loaded: Loaded, before: Loaded | None) -> None:
         refused = await self._apply(loaded.records)
         self._count("applied")
-        for name, reason in refused.items():
-            log.error("%s", self._told(loaded, name, reason))
+        for line in await self._explained(loaded, refused):
+            log.error("%s", line)
         log.info("configuration applied", extra={"fields": {"file": self._file, **_difference(before, loaded)}})
         if before is not None and before.defaults != loaded.defaults:
             log.warning("%s: `config` changed; it is read at the start only, restart the proxy to use it", self._file)
 
-    def _told(self, loaded: Loaded, name: str, reason: str) -> str:
+    async def _explained(self, loaded: Loaded, refused: Mapping[str, str]) -> list[str]:
         """What is refused, by its place in the file; by its key only where it stands nowhere in particular."""
-        if name not in loaded.places:
-            return f"{self._file}: {name or 'state'}: {reason}"
-        return str(standalone.refusal(loaded.text, str(self._file), loaded.places[name], reason))
+        lines = {name: f"{self._file}: {name or 'state'}: {reason}" for name, reason in refused.items()}
+        placed = {name: (loaded.places[name], reason) for name, reason in refused.items() if name in loaded.places}
+        if placed:
+            with suppress(ReaderLost):  # then by its key
+                found = await self._asking(self._reader.refusals, loaded.text, self._file, tuple(placed.values()))
+                lines.update(zip(placed, found, strict=True))
+        return list(lines.values())
 
     def _count(self, outcome: str) -> None:
         self._metrics.slots[self._metrics.counter("config_loads_total", outcome)] += 1

@@ -84,7 +84,7 @@ def set_levels(default: str, modules: Mapping[str, str]) -> None:
     for name in MODULES:
         logging.getLogger(name).setLevel(_LEVELS[modules[name]] if name in modules else logging.NOTSET)
     # Libraries speak of their own affairs: only what went wrong, unless everything is wanted.
-    for library in ("asyncio", "grpc", "watchfiles"):
+    for library in ("asyncio", "grpc"):
         logging.getLogger(library).setLevel(max(logging.WARNING, _LEVELS[default]))
 
 

@@ -36,13 +36,20 @@ class Recorder:
         self._binds: dict[str, tuple[int, int]] = {}
         self.active = 0
         """Exchanges begun and not ended: whoever begins one adds to it."""
+        self._ended = 0
+        """Exchanges that had ended when `publish` looked last."""
         self._active = metrics.counter("requests_active")
         self._stale = metrics.counter("upstream_stale_retries_total")
         self._upstream_active = metrics.counter("upstream_connections_active")
 
-    def publish(self) -> None:
-        """Put the gauges that are kept as plain integers where the agent reads them. Called by a coarse timer."""
+    def publish(self) -> bool:
+        """Put the gauges that are kept as plain integers where the agent reads them; answers whether there was an
+        exchange since the last call. Called by a coarse timer."""
         self.slots[self._active] = self.active
+        if self.active:
+            return True
+        before, self._ended = self._ended, sum(self.slots[listener.count] for listener in self._listeners.values())
+        return self._ended != before
 
     def ended(self, x: Exchange, seconds: float) -> None:
         """An exchange is over, `seconds` after its head was read."""

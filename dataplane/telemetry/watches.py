@@ -1,6 +1,7 @@
 """What a worker watches about itself with a coarse timer: how late its event loop is, and whether it is out of files.
 
-Started by `worker`. Costs two system calls a second; decides nothing.
+Started by `worker`. A worker that nobody asks for anything looks at itself less often: each look wakes the process.
+Decides nothing.
 """
 
 from __future__ import annotations
@@ -18,43 +19,49 @@ from dataplane.telemetry.metrics import Metrics
 log = logging.getLogger("dataplane.server")
 
 STEP = 0.1
-"""Seconds between two looks at the loop."""
+"""Seconds between two looks at the loop while there is traffic."""
 
-FILES_EVERY = 10
-"""Looks at the loop for one look at the files."""
+IDLE_STEPS = 5
+"""The same while there is none, in steps."""
+
+FILES_STEPS = 10
+"""Steps between two looks at the files, at least."""
 
 
 class Watches:
-    """`call_later(seconds, f)` is the loop's; `publish` puts gauges where the agent reads them."""
+    """`call_later(seconds, f)` is the loop's; `publish` puts gauges where the agent reads them, and
+    answers whether there was traffic since its last call."""
 
     def __init__(
         self,
         call_later: Callable[[float, Callable[[], None]], Any],
         metrics: Metrics,
-        publish: Callable[[], None] = lambda: None,
+        publish: Callable[[], bool],
     ) -> None:
         self._call_later, self._metrics, self._publish = call_later, metrics, publish
         self._histogram = metrics.histogram("event_loop_lag_seconds")
         self._out_of_files = metrics.gauge("workers_out_of_files")
-        self._looks = 0
+        self._steps = 0
+        """Since the last look at the files."""
         self._is_out_of_files = False
-        self._arm()
+        self._arm(1)
 
     def stop(self) -> None:
         self._timer.cancel()
 
-    def _arm(self) -> None:
-        self._due = time.monotonic() + STEP
-        self._timer = self._call_later(STEP, self._look)
+    def _arm(self, steps: int) -> None:
+        self._due = time.monotonic() + steps * STEP
+        self._timer = self._call_later(steps * STEP, self._look)
+        self._steps += steps
 
     def _look(self) -> None:
         """A timer that fires late tells what a request would have waited for the event loop."""
         self._metrics.observe(self._histogram, max(0.0, time.monotonic() - self._due))
-        self._publish()
-        self._looks += 1
-        if self._looks % FILES_EVERY == 0:
+        has_traffic = self._publish()
+        if self._steps >= FILES_STEPS:
+            self._steps = 0
             self._look_at_files()
-        self._arm()
+        self._arm(1 if has_traffic else IDLE_STEPS)
 
     def _look_at_files(self) -> None:
         """The event loop drops connections that it has no descriptor for without a word (libuv): one line says so."""

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from dataplane.agent import file_source
 from dataplane.agent.agent import Agent
 from dataplane.agent.process import WorkerProcess
+from dataplane.agent.reader import LocalReader
 from dataplane.agent.workers import Pace
 from dataplane.bootstrap import Address, Drain, Logging, Pages, SessionKey, Settings
 from dataplane.telemetry import process_log
@@ -110,8 +111,9 @@ class MemoryAgent:
         for index in range(self._ahead):
             lives.append(WorkerProcess(index, lambda _life: None))
             await lives[-1].start(self.launch)
-        first = file_source.read(self.file, process_log.MODULES)
-        self.agent = Agent(self.settings, self.launch, first, pace, lives)
+        reader = LocalReader()
+        first = file_source.read(self.file, process_log.MODULES, reader)
+        self.agent = Agent(self.settings, self.launch, first, pace, lives, reader)
         self.task = asyncio.get_running_loop().create_task(self.agent.run())
 
     async def page(self, name: str, path: str, method: str = "GET") -> Answer:
@@ -163,7 +165,7 @@ def descriptors() -> dict[str, str]:
 @contextmanager
 def log_levels_restored() -> Iterator[None]:
     """Levels are the whole process's."""
-    names = (None, *process_log.MODULES, "asyncio", "grpc", "watchfiles")
+    names = (None, *process_log.MODULES, "asyncio", "grpc")
     before = [(logging.getLogger(name), logging.getLogger(name).level) for name in names]
     try:
         yield

@@ -22,6 +22,7 @@ FORBIDDEN = {
     "agent-and-worker": ("dataplane/agent/__init__.py", "import dataplane.table"),
     "worker-and-agent": ("dataplane/server/__init__.py", "import dataplane.agent"),
     "light-worker": ("dataplane/telemetry/__init__.py", "import pydantic"),
+    "light-agent": ("dataplane/agent/__init__.py", "import gatewright.api.standalone.standalone"),
     "controller": ("controlplane/derive/__init__.py", "import controlplane.translate"),
     "thinking": ("controlplane/snapshot/__init__.py", "import asyncio"),
     "h1": ("dataplane/proxy/__init__.py", "import dataplane.http.h1.chunked"),

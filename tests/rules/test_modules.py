@@ -11,7 +11,17 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("gatewright", "controlplane", "dataplane")
-HEAVY = ("pydantic", "yaml", "grpc", "prometheus_client", "watchfiles", "aiohttp", "gatewright.api", "controlplane")
+HEAVY = (
+    "pydantic",
+    "yaml",
+    "grpc",
+    "prometheus_client",
+    "watchfiles",
+    "inotify_simple",
+    "aiohttp",
+    "gatewright.api",
+    "controlplane",
+)
 
 
 def modules() -> list[Path]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from dataplane.agent.file_contents import Contents
-from dataplane.agent.file_source import Loaded
+from dataplane.agent.file_reading import Loaded
 from dataplane.bootstrap import Defaults
 from dataplane.chain.calls import CallAnswer, CallRequest
 from dataplane.credentials.api_keys import ApiKeys
@@ -33,7 +30,7 @@ HOLDERS = [
     Changes((Record("", "secret/default/s", BYTES),)),
     Change("", "secret/default/s", BYTES),
     SecretRecord(b"", {"password": BYTES}),
-    Loaded(SECRET, (Record("", "secret/default/s", BYTES),), Defaults(), Contents(Path()), {SECRET: ()}),
+    Loaded(SECRET, (Record("", "secret/default/s", BYTES),), Defaults(), {}, {SECRET: ()}),
     ApiKeys([(BYTES, {})]),
     Token("RS256", None, {"sub": SECRET}, BYTES, BYTES),
     COPY,

@@ -116,7 +116,7 @@ async def test_a_changed_file_is_served_by_all_and_a_bad_one_changes_nothing(
     async with origin() as upstream, agent(tmp_path, config(port, upstream)) as proxy:
         await proxy.ready()
         proxy.file.write_text("binds: [{port: none}]")
-        await until(lambda: "the last good configuration stays" in caplog.text)
+        await until(lambda: "the last good configuration stays" in caplog.text, step=0.01)
         assert (await ask(port)).status == 200 and (await proxy.page("readiness", "/healthz/ready")).status == 200
 
         other = reserve()

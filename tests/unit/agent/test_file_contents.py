@@ -10,7 +10,9 @@ import pytest
 
 from dataplane.agent import file_contents, file_source
 from dataplane.agent.file_contents import Contents
+from dataplane.agent.file_reading import have_changed
 from dataplane.agent.file_source import BadFile
+from dataplane.agent.reader import LocalReader
 from dataplane.link.messages import Record
 from gatewright.api.standalone.secrets import Content, Unreadable
 from gatewright.wire.v1 import resource_pb2
@@ -50,7 +52,7 @@ def secrets(records: tuple[Record, ...]) -> dict[str, dict[str, bytes]]:
 
 
 def test_contents_become_secrets(file: Path) -> None:
-    loaded = file_source.read(file, ())
+    loaded = file_source.read(file, (), LocalReader())
     assert secrets(loaded.records) == {
         "secret/default/listener/front/basic_authentication": {
             ".htaccess": b"ann:{SHA}0DPiKuNIrrVmD8IUCuw1hQxNqZc=\n\nben:x"
@@ -61,7 +63,7 @@ def test_contents_become_secrets(file: Path) -> None:
             "carol": b"carols-key",
         },
     }
-    assert set(loaded.contents.stamps) == {file.parent / "users.htpasswd", file.parent / "keys/alice"}
+    assert set(loaded.stamps) == {file.parent / "users.htpasswd", file.parent / "keys/alice"}
     assert "key" not in repr(loaded).replace("keys", "")
 
 
@@ -99,7 +101,7 @@ def test_what_cannot_be_read_is_told_with_file_field_and_reason(
 ) -> None:
     spoil(file.parent)
     with pytest.raises(BadFile) as bad:
-        file_source.read(file, ())
+        file_source.read(file, (), LocalReader())
     (told,) = bad.value.args
     assert told.startswith(f"{file}:{line}: {path}: ")
     assert words in told
@@ -114,7 +116,7 @@ def test_all_that_cannot_be_read_is_told_at_once_and_nothing_of_what_can(file: P
     (file.parent / "users.htpasswd").unlink()
     (file.parent / "keys/alice").unlink()
     with pytest.raises(BadFile) as bad:
-        file_source.read(file, ())
+        file_source.read(file, (), LocalReader())
     assert len(bad.value.args) == 2
     assert "bobs-key" not in str(bad.value) and "carols-key" not in str(bad.value)
 
@@ -122,18 +124,18 @@ def test_all_that_cannot_be_read_is_told_at_once_and_nothing_of_what_can(file: P
 def test_a_change_of_a_file_is_noticed(file: Path) -> None:
     contents = Contents(file.parent)
     assert contents.read(Content(file="keys/alice")) == b"alices-key"
-    assert not contents.changed()
+    assert not have_changed(contents.stamps)
     (file.parent / "keys/alice").write_text("another-key")
-    assert contents.changed()
+    assert have_changed(contents.stamps)
 
 
 def test_a_file_that_comes_later_is_noticed(file: Path) -> None:
     contents = Contents(file.parent)
     with pytest.raises(Unreadable):
         contents.read(Content(file="keys/dan"))
-    assert not contents.changed()
+    assert not have_changed(contents.stamps)
     (file.parent / "keys/dan").write_text("dans-key")
-    assert contents.changed()
+    assert have_changed(contents.stamps)
 
 
 def test_an_impossible_path_is_told() -> None:

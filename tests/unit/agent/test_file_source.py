@@ -13,6 +13,7 @@ import pytest
 
 from dataplane.agent import file_source
 from dataplane.agent.file_source import BadFile, FileSource
+from dataplane.agent.reader import LocalReader
 from dataplane.link.messages import Record
 from dataplane.telemetry.metrics import Metrics
 from tests.harness.patience import PATIENCE
@@ -49,7 +50,8 @@ class Applied:
 @asynccontextmanager
 async def following(file: Path) -> AsyncIterator[Applied]:
     applied = Applied()
-    source = FileSource(file, file_source.read(file, ()), applied, Metrics.in_memory(), ())
+    reader = LocalReader()
+    source = FileSource(file, file_source.read(file, (), reader), applied, Metrics.in_memory(), (), reader)
     task = asyncio.create_task(source.run())
     try:
         await applied.wait_for(1)
@@ -66,7 +68,7 @@ def bind(port: int) -> set[str]:
 def test_a_good_file_gives_resources_and_settings(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("config: {workers: 3, adminAddr: 'off', logging: {format: json}}\n" + text(8080))
-    loaded = file_source.read(file, ())
+    loaded = file_source.read(file, (), LocalReader())
     assert "bind/default/standalone/8080" in {record.name for record in loaded.records}
     assert (loaded.defaults.workers, loaded.defaults.admin, loaded.defaults.log_format) == (3, "off", "json")
 
@@ -74,7 +76,7 @@ def test_a_good_file_gives_resources_and_settings(tmp_path: Path) -> None:
 def test_no_repr_shows_what_is_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(text(8080).replace("name: a", "name: hidden"))
-    loaded = repr(file_source.read(file, ()))
+    loaded = repr(file_source.read(file, (), LocalReader()))
     assert loaded.startswith("Loaded(") and not any(word in loaded for word in ("hidden", "8080", "Defaults", "binds"))
 
 
@@ -93,14 +95,14 @@ def test_a_bad_file_is_told_with_file_and_line(tmp_path: Path, content: bytes, w
     file = tmp_path / "c.yaml"
     file.write_bytes(content)
     with pytest.raises(BadFile) as bad:
-        file_source.read(file, ("xds",))
+        file_source.read(file, ("xds",), LocalReader())
     told = "\n".join(bad.value.args)
     assert all(word in told for word in words), told
 
 
 def test_a_file_that_is_not_there_is_a_bad_file(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match="no such file"):
-        file_source.read(tmp_path / "c.yaml", ())
+        file_source.read(tmp_path / "c.yaml", (), LocalReader())
 
 
 async def test_changes_are_followed_however_they_are_written(tmp_path: Path) -> None:
@@ -268,7 +270,7 @@ async def test_looks_are_counted_and_a_file_that_cannot_be_read_is_told_once_eac
 ) -> None:
     file, metrics, applied = tmp_path / "c.yaml", Metrics.in_memory(), Applied()
     file.write_text(text(1))
-    source = FileSource(file, file_source.read(file, ()), applied, metrics, ())
+    source = FileSource(file, file_source.read(file, (), LocalReader()), applied, metrics, (), LocalReader())
 
     def counted() -> list[int]:
         return [int(metrics.slots[metrics.counter("config_loads_total", name)]) for name in ("applied", "refused")]

@@ -490,8 +490,11 @@ class TestEnds:
     def test_requests_in_flight_are_counted_down_whatever_happens(self) -> None:
         proxy = MemoryProxy()
         client = proxy.connect()
+        assert not proxy.context.recorder.publish()
         client.send(GET)
+        assert proxy.context.recorder.publish() and proxy.context.recorder.publish()
         proxy.upstream.answer(OK)
+        assert [proxy.context.recorder.publish() for _ in range(2)] == [True, False]
         client.send(GET)
         proxy.upstream.lose()  # stale: the request goes out again
         proxy.upstream.lose()
@@ -499,7 +502,7 @@ class TestEnds:
         lost = proxy.connect()
         lost.send(GET)
         lost.lose()
-        proxy.context.recorder.publish()
+        assert [proxy.context.recorder.publish() for _ in range(2)] == [True, False]
         assert proxy.metrics.slots[proxy.metrics.counter("requests_active")] == 0
         plan = next(iter(proxy.applier.current.table.backends.values()))
         assert [endpoint.pending for endpoint in plan.endpoints] == [0]

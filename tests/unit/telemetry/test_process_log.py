@@ -104,7 +104,7 @@ def test_levels_can_be_taken_back(capfd: pytest.CaptureFixture[str]) -> None:
 def test_libraries_speak_only_of_what_went_wrong_unless_everything_is_wanted() -> None:
     for default, level in (("debug", logging.WARNING), ("info", logging.WARNING), ("error", logging.ERROR)):
         process_log.set_levels(default, {})
-        assert {logging.getLogger(name).level for name in ("asyncio", "grpc", "watchfiles")} == {level}
+        assert {logging.getLogger(name).level for name in ("asyncio", "grpc")} == {level}
 
 
 @pytest.mark.parametrize(

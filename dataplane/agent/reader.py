@@ -1,0 +1,88 @@
+"""Reads standalone files: a text to resources and settings, or to what is wrong with it.
+
+The only module of the agent that loads YAML and the models of the API. The agent runs it as a process of its own
+(`python -m dataplane.agent.reader`, see `reader_process`), which answers questions until its input ends. What a file
+means is `gatewright.api.standalone.standalone`'s to say; its secrets are read by `file_contents`.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from dataplane.agent.file_contents import Contents
+from dataplane.agent.file_reading import Loaded, Place, Reading
+from dataplane.bootstrap import Defaults
+from dataplane.link.messages import RESOURCE, Record
+from gatewright.api.standalone import standalone
+from gatewright.api.standalone.config import Config
+from gatewright.wire.v1 import resource_pb2
+
+
+class LocalReader:
+    """A `Reader` in the process that asks."""
+
+    def interpret(self, text: str, file: Path, log_modules: Collection[str]) -> Reading:
+        """See `Reader`."""
+        contents = Contents(file.parent)
+        found = standalone.load(text, str(file), log_modules, contents.read)
+        if found.errors:
+            return Reading(None, tuple(map(str, found.errors)), contents.stamps)
+        records = tuple(Record(RESOURCE, each.key, _serialised(each)) for each in found.resources)
+        loaded = Loaded(text, records, _defaults(found.settings), contents.stamps, dict(found.places))
+        return Reading(loaded, tuple(map(str, found.problems)), contents.stamps)
+
+    def refusals(self, text: str, file: Path, refused: Sequence[tuple[Place, str]]) -> Sequence[str]:
+        """See `Reader`."""
+        return [str(standalone.refusal(text, str(file), place, reason)) for place, reason in refused]
+
+    def rest(self) -> None:
+        """It keeps nothing."""
+
+
+def _serialised(resource: resource_pb2.Resource) -> bytes:
+    """The same bytes from every process: they are compared with those of the reader before."""
+    return resource.SerializeToString(deterministic=True)
+
+
+def _defaults(config: Config) -> Defaults:
+    return Defaults(
+        xds=config.xds.address,
+        gateway=config.xds.gateway,
+        workers=config.workers,
+        admin=config.admin_addr,
+        stats=config.stats_addr,
+        readiness=config.readiness_addr,
+        session_key=config.session.key,
+        log_level=config.logging.level,
+        log_format=config.logging.format,
+    )
+
+
+def answer_all(questions: BinaryIO, answers: BinaryIO) -> None:
+    """Answer until there are no more questions: each a method of `Reader` and its arguments, pickled."""
+    reader: Any = LocalReader()
+    while True:
+        try:
+            method, arguments = pickle.load(questions)
+        except EOFError:
+            return
+        pickle.dump(getattr(reader, method)(*arguments), answers, pickle.HIGHEST_PROTOCOL)
+        answers.flush()
+
+
+def main() -> None:
+    """Whatever is printed goes to standard error: what the agent reads is answers alone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the agent decides
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        answer_all(sys.stdin.buffer, answers)
+
+
+if __name__ == "__main__":
+    main()
