@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gatewright.api.lint.lint import Document, lint
+from gatewright.api.lint import lint
+from gatewright.api.lint.lint import Document
 from tests.outside.dialects import page
 from tests.outside.dialects.case import SERVES, Row
 from tests.outside.dialects.rows import ROWS

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.api.lint.lint import Document, lint
+from gatewright.api.lint import lint
+from gatewright.api.lint.lint import Document
 from tests.outside.mistakes import MISTAKES, Mistake
 
 

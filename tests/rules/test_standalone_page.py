@@ -85,5 +85,5 @@ def owner_in_the_file(model: type[BaseModel], attribute: str) -> str:
         for each in model.__mro__
         if each.__module__ != "gatewright.api.standalone.form" and attribute in inspect.get_annotations(each)
     )
-    is_ours = owner.__module__.startswith("gatewright.api.standalone.standalone.")
+    is_ours = owner.__module__.startswith("gatewright.api.standalone.")
     return owner.__name__ if is_ours else ""

@@ -17,6 +17,7 @@ from dataplane.agent.reader import LocalReader
 from dataplane.link.messages import Record
 from dataplane.telemetry.metrics import Metrics
 from tests.harness.patience import PATIENCE
+from tests.harness.saved import save
 from tests.harness.waiting import until
 
 GOOD = "binds:\n- port: {port}\n  listeners:\n  - name: a\n    routes:\n    - backends: [{{host: '127.0.0.1:1'}}]\n"
@@ -198,7 +199,7 @@ async def test_what_is_refused_is_named_as_the_file_writes_it(tmp_path: Path, ca
             "": "workers hang",
             "odd": why,
         }
-        file.write_text(REFUSED)
+        save(file, REFUSED)
         await applied.wait_for(2)
         async with asyncio.timeout(PATIENCE):
             while "workers hang" not in caplog.text or f"odd: {why}" not in caplog.text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gatewright.api.schema.model import Model
-from gatewright.api.standalone.standalone import secrets as file_secrets
+from gatewright.api.standalone import secrets as file_secrets
 
 PLACES: list[tuple[type[Model], str]] = [
     (file_secrets.Content, "value"),

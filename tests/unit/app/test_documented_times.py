@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane import pipeline, turns
+from controlplane import turns
 from controlplane.snapshot import coalesce
 from controlplane.sources import directory, watch
 from controlplane.xds import delta, permits
@@ -30,11 +30,11 @@ CHANGE, OPERATIONS = "life-of-a-change.md", "operations.md"
         (CHANGE, "worked through in slices of a few milliseconds", (turns.SLICE,), (0.003,)),
         (
             CHANGE,
-            "at once after a quiet moment (10 ms), otherwise together with what follows, at most a second later",
-            (coalesce.QUIET, coalesce.LONGEST, pipeline.LONGEST_HOLD),
-            (0.010, 1.0, 1.0),
+            "a quiet moment (10 ms) of this Gateway, otherwise together with what follows, at most 50 ms later",
+            (coalesce.QUIET, coalesce.LONGEST),
+            (0.010, 0.050),
         ),
-        (CHANGE, "a route's backend is missing waits up to 50 ms", (coalesce.HOLD,), (0.050,)),
+        (CHANGE, "a route's backend is missing waits up to 50 ms", (coalesce.LONGEST,), (0.050,)),
         (CHANGE, "250 resources or 1 MiB", (delta.MOST_RECORDS, delta.MOST_BYTES), (250, 1 << 20)),
         (
             OPERATIONS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dataplane.http.body import Body, Room
+from dataplane.http.body import BodyBuffer, Room
 from dataplane.proxy.replay import BodyCopy
 
 
@@ -30,10 +30,10 @@ def test_who_waits_gets_the_whole_body(pieces: list[bytes]) -> None:
         assert not mirror.got
         copy.sent(piece, number == len(pieces))
     body = b"".join(pieces)
-    assert mirror.got == [body] and room.held == len(body)
+    assert mirror.got == [body] and room.used == len(body)
     assert copy.again(b"", True) == body, "another try sends all of it"
     copy.settle()
-    assert room.held == 0 and mirror.got == [body]
+    assert room.used == 0 and mirror.got == [body]
 
 
 @pytest.mark.parametrize("begin", [b"", b"be"])
@@ -43,10 +43,10 @@ def test_a_try_begins_with_what_earlier_ones_sent_and_keeps_what_is_new(begin: b
     copy.sent(begin, False)
     assert copy.again(b"gin", False) == begin + b"gin"
     assert copy.again(b" end", True) == begin + b"gin end"
-    assert mirror.got == [begin + b"gin end"] and room.held == len(begin) + 7
+    assert mirror.got == [begin + b"gin end"] and room.used == len(begin) + 7
     copy.settle()
     copy.sent(b"more", True)
-    assert room.held == 0 and len(mirror.got) == 1
+    assert room.used == 0 and len(mirror.got) == 1
 
 
 def test_when_there_is_no_other_try_the_body_is_kept_for_who_waits() -> None:
@@ -57,7 +57,7 @@ def test_when_there_is_no_other_try_the_body_is_kept_for_who_waits() -> None:
     copy.sent(b"gin", True)
     assert mirror.got == [b"begin"]
     copy.drop(None)
-    assert room.held == 0 and mirror.got == [b"begin"]
+    assert room.used == 0 and mirror.got == [b"begin"]
 
 
 def test_as_much_as_the_limit_is_kept_and_not_a_byte_more() -> None:
@@ -65,14 +65,14 @@ def test_as_much_as_the_limit_is_kept_and_not_a_byte_more() -> None:
     copy = BodyCopy(4, room, 4, fits)
     copy.sent(b"ab", False)
     copy.sent(b"cd", True)
-    assert (copy.too_large, fits.got, room.held) == (False, [b"abcd"], 4)
+    assert (copy.too_large, fits.got, room.used) == (False, [b"abcd"], 4)
     copy = BodyCopy(4, room, waits=over)
     copy.sent(b"ab", False)
     copy.sent(b"cde", False)
-    assert (copy.too_large, over.got, copy.whole(), room.held) == (True, ["too_large"], b"", 4)
+    assert (copy.too_large, over.got, copy.whole(), room.used) == (True, ["too_large"], b"", 4)
     copy.sent(b"f", True)
     copy.settle()
-    assert (over.got, room.held) == (["too_large"], 4)
+    assert (over.got, room.used) == (["too_large"], 4)
 
 
 def test_a_length_that_is_announced_and_too_large_is_not_begun_with() -> None:
@@ -94,7 +94,7 @@ def test_where_there_is_no_room_nothing_is_kept() -> None:
     copy = BodyCopy(10, room, waits=mirror)
     copy.sent(b"abc", False)
     copy.sent(b"d", False)
-    assert (copy.too_large, mirror.got, room.held) == (True, ["too_large"], 0)
+    assert (copy.too_large, mirror.got, room.used) == (True, ["too_large"], 0)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_mirror_gets_a_body_that_no_endpoint_took_if_it_is_whole(
         copy.sent(sent, False)
     body = None
     if unsent is not None:
-        body = Body(lambda: None, lambda: None)
+        body = BodyBuffer(lambda: None, lambda: None)
         body.push(unsent)
         body.complete = is_whole
     copy.drop(body)
