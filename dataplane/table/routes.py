@@ -76,7 +76,7 @@ def change_policies(swap: Swap, key: str) -> None:
     store, interns = swap.of.store, swap.of.interns
     record = store.routes[key]
     plan = record.plan
-    _, namespace, name, _ = key.split("/")
+    _, _, namespace, name, _ = key.split("/")
     attached = policies.attached_to_rule(store, plan.kind, namespace, name, plan.rule)
     if attached == plan.policies.attached:
         return

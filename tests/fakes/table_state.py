@@ -107,7 +107,7 @@ def match(
 
 
 def route_key(name: str, rule: int = 0) -> str:
-    return f"route/default/{name}/{rule}"
+    return f"route/httproute/default/{name}/{rule}"
 
 
 def route(
@@ -199,7 +199,7 @@ class TableRun:
     def find(self, host: str = "a.example", path: str = "/", **request: Any) -> str | None:  # fields of `exchange`
         """Name of the route that a request finds."""
         plan = self.plan(exchange(host=host, path=path, **request))
-        return None if plan is None else plan.key.split("/")[2]
+        return None if plan is None else plan.key.split("/")[3]
 
 
 def toy(name: str, build: Callable[[Any, Env], Any], kind: str = "step", plan_field: str = "") -> Row:

@@ -170,7 +170,7 @@ NAMES = ["a/one", "a/two"]
 REFUSALS = st.dictionaries(
     st.sampled_from(
         [
-            "route/a/r/0",
+            "route/httproute/a/r/0",
             "bind/a/one/80",
             "backend/service/a/s/80",
             "backend/gatewaybackend/a/x",
