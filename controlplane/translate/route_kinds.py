@@ -14,6 +14,7 @@ from controlplane.translate.filters import Problem
 from gatewright.api.checks.parts import Path
 from gatewright.api.lower import to_wire
 from gatewright.api.lower.to_wire import MirrorTarget
+from gatewright.api.routes.grpc_route import GRPCRouteRule
 from gatewright.api.routes.http_route import HTTPRouteRule
 from gatewright.api.routes.own_fields import own_fields
 from gatewright.attach.outcome import Setting
@@ -34,6 +35,8 @@ class RouteKind:
     """Why a rule is dropped."""
     own_fields: Callable[[Any], Iterator[tuple[Path, Setting]]]
     """What a rule sets itself that a policy may lock."""
+    cannot_speak: frozenset[str]
+    """Application protocols of Service ports that cannot carry its requests (Gateway API GRPCBackendRef)."""
 
     @property
     def wire(self) -> str:
@@ -41,7 +44,7 @@ class RouteKind:
         return self.kind.lower()
 
 
-def _http_matches(rule: HTTPRouteRule) -> list[route_pb2.RouteMatch]:
+def _matches(rule: HTTPRouteRule | GRPCRouteRule) -> list[route_pb2.RouteMatch]:
     return [to_wire.route_match(match) for match in rule.matches]
 
 
@@ -49,7 +52,21 @@ def _http_policies(rule: HTTPRouteRule, mirror_target: MirrorTarget) -> list[pol
     return to_wire.rule_policies(rule.filters, rule.timeouts, rule.retry, mirror_target=mirror_target)
 
 
-ROUTE_KINDS: Final = {
-    row.kind: row for row in (RouteKind("HTTPRoute", _http_matches, _http_policies, filters.problem, own_fields),)
-}
+def _grpc_policies(rule: GRPCRouteRule, mirror_target: MirrorTarget) -> list[policy_pb2.Policy]:
+    return to_wire.rule_policies(rule.filters, mirror_target=mirror_target)
+
+
+def _no_own_fields(_: GRPCRouteRule) -> Iterator[tuple[Path, Setting]]:
+    """Its filters are modifiers and mirrors, which act beside those of policies."""
+    return iter(())
+
+
+_ROWS = (
+    RouteKind("HTTPRoute", _matches, _http_policies, filters.problem, own_fields, frozenset()),
+    RouteKind(
+        "GRPCRoute", _matches, _grpc_policies, filters.problem, _no_own_fields, frozenset({"http", "kubernetes.io/ws"})
+    ),
+)
+
+ROUTE_KINDS: Final = {row.kind: row for row in _ROWS}
 """By kind."""

@@ -1,4 +1,5 @@
-"""Routes to wire: one Route per rule and Gateway, and what is wrong with which rule (Gateway API HTTPRouteRule).
+"""Routes to wire: one Route per rule and Gateway, and what is wrong with which rule (Gateway API HTTPRouteRule,
+GRPCRouteRule).
 
 Two steps, because their causes differ. `translate` makes of a route what it says wherever it attaches; it runs once per
 edit of the route, and when what one of its references leads to changes. `placed` joins that with the route's attachment
@@ -19,6 +20,7 @@ from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, route_resource
 from controlplane.translate.route_kinds import RouteKind
 from gatewright.api.lower import to_wire
+from gatewright.api.routes.grpc_route import GRPCBackendRef
 from gatewright.api.routes.http_route import HTTPBackendRef
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.api.schema.references import BackendObjectReference
@@ -79,7 +81,7 @@ def translate(context: Context, backends: Backends, kind: RouteKind, key: Object
     outcomes = [translator.rule(position, rule) for position, rule in enumerate(route.spec.rules)]
     rules = [outcome for outcome in outcomes if isinstance(outcome, Rule)]
     dropped = [outcome for outcome in outcomes if isinstance(outcome, Dropped)]
-    if not rules:
+    if dropped and not rules:
         message = "; ".join(f"rule {each.position}: {each.message}" for each in dropped)
         return RouteTranslation(refused=_refused(dropped[0].reason, message))
     return RouteTranslation(
@@ -166,7 +168,7 @@ class _Translator:
         self._context = context
         self._backends = backends
         self._source = policy_pb2.ObjectRef(kind=kind.kind, namespace=key.namespace, name=key.name)
-        self._referrer = Referrer(GATEWAY_API_GROUP, kind.kind, key.namespace)
+        self._referrer = Referrer(GATEWAY_API_GROUP, kind.kind, key.namespace, kind.cannot_speak)
         # Equal matches: the older route wins, then the smaller namespace/name. Files have no time, and come first.
         self._order = f"{route.metadata.creation_timestamp or ''} {key}"
 
@@ -211,7 +213,7 @@ class _References:
         return found.resource if isinstance(found, BackendKey) else None
 
 
-def _backend(reference: HTTPBackendRef, references: _References) -> route_pb2.RouteBackend:
+def _backend(reference: HTTPBackendRef | GRPCBackendRef, references: _References) -> route_pb2.RouteBackend:
     message = route_pb2.RouteBackend(
         weight=reference.weight, policies=to_wire.rule_policies(reference.filters, mirror_target=references.key)
     )

@@ -104,7 +104,7 @@ def _enter(swap: Swap, key: str, message: route_pb2.Route, placements: list[Plac
         swap.of.interns.settle(swap.policies_of(listener).upper, plan.policies)
         if draft is not None:
             for hostname in hostnames:
-                draft.add(hostname, placements)
+                draft.add(hostname, placements, plan)
 
 
 def _leave(swap: Swap, key: str, record: RouteRecord) -> None:

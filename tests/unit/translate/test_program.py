@@ -514,7 +514,7 @@ def test_kinds_that_nothing_reads_are_passed_over() -> None:
     told = len(made.batches)
     made.put("{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {a: b}}")  # read when a policy names it
     made.put("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}")
-    made.program.apply([("GRPCRoute", ("default", "g"), None)])
+    made.program.apply([("TLSRoute", ("default", "g"), None)])
     assert len(made.batches) == told
 
 
