@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.fakes.h2_upstream import Endpoint2, Taken
@@ -42,7 +44,8 @@ class World:
 
     def call(self, path: str, *lines: str, content_type: str = "application/grpc") -> FakeTransport:
         client: FakeTransport = self.proxy.connect()
-        head = [f"POST {path} HTTP/1.1", "host: shop.example.com", f"content-type: {content_type}", *lines]
+        host = [] if any(line.startswith("host:") for line in lines) else ["host: shop.example.com"]
+        head = [f"POST {path} HTTP/1.1", *host, f"content-type: {content_type}", *lines]
         client.send("\r\n".join([*head, "content-length: 10", "", ""]).encode() + MESSAGE)
         return client
 
@@ -209,3 +212,20 @@ def test_the_log_names_route_and_rule() -> None:
     world = World(ALL)
     world.served("/a.A/B")
     assert " route=default/calls route_rule=named " in world.proxy.log_lines()[-1]
+
+
+def test_the_page_s_example(root: Path) -> None:
+    page = (root / "docs/grpc.md").read_text()
+    example = page[page.index("## GRPCRoute") :].split("```yaml\n", 1)[1].split("```", 1)[0]
+    backends = (service("orders", 3000), service("orders-v2", 3001))
+    world = World(*(text.replace("port: 80}", "port: 50051}") for text in backends), "---\n", example)
+    world.proxy.dice = 0.5
+    host = "host: grpc.example.com"
+    asked = {
+        "a method": world.served("/shop.Orders/Create", host)[0],
+        "a method of another rule": world.served("/shop.Orders/Get", host)[0],
+        "with the header": world.served("/shop.Orders/Get", host, "version: 2")[0],
+    }
+    assert asked == {"a method": "3001", "a method of another rule": "3000", "with the header": "3001"}
+    assert b"\r\ntier: read\r\n" in world.served("/shop.Stock/List", host)[1]
+    assert b"\r\ngrpc-status: 12\r\n" in refused(world, "/shop.Orders/Get", "host: other.example.com")
