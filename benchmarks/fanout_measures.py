@@ -151,7 +151,7 @@ class House:
     def change(self, number: int) -> int:
         """Publish one changed resource of 2 KB; the sequence of the new state."""
         content = random.Random(number).randbytes(CHANGE_BYTES)
-        (snapshot,) = self.snapshots.apply([(GATEWAY, RESOURCE_TYPE, "route/shop/r1/0", content)])
+        (snapshot,) = self.snapshots.apply([(GATEWAY, RESOURCE_TYPE, "route/httproute/shop/r1/0", content)])
         return snapshot.sequence
 
     @property
@@ -177,7 +177,7 @@ async def house(size: Size, *, names: bool = False) -> AsyncIterator[House]:
     snapshots, fleet = Snapshots(), Fleet(time.time)
     server = XdsServer(snapshots, fleet, XdsSettings(folder / "xds.sock", tcp=None))
     chance = random.Random(1)
-    names_of = (f"route/shop/r{number}/0" for number in range(size.resources))
+    names_of = (f"route/httproute/shop/r{number}/0" for number in range(size.resources))
     snapshots.apply((GATEWAY, RESOURCE_TYPE, name, chance.randbytes(CONTENT_BYTES)) for name in names_of)
     proxies = Proxies(folder / "xds.sock", GATEWAY, size.proxies, names=names)
     try:
@@ -451,7 +451,7 @@ async def slow_storm(size: Size) -> Json:
 
 async def refusal_storm(size: Size) -> Json:
     """All refuse the same state, in a message of 64 KiB."""
-    rows = [{"key": f"route/shop/r{n}/0", "error": f"no such filter in {n} " + "x" * 80} for n in range(500)]
+    rows = [{"key": f"route/httproute/shop/r{n}/0", "error": f"no such filter in {n} " + "x" * 80} for n in range(500)]
     async with house(size) as made:
         meter = Meter()
         await made.connect(refuses=json.dumps(rows))

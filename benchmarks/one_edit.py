@@ -25,6 +25,7 @@ from controlplane.settings import Settings
 from tests.harness.ports import reserve
 
 _GATEWAY = f"default/{GATEWAY}"
+_TRANSLATIONS = "HTTPRoute translations"
 _MOST_RESOURCES = 3
 _MOST_MS = 5.0
 
@@ -51,7 +52,7 @@ class Meter:
         spent, taken = time.process_time() - spent, time.monotonic() - started
         after = pipeline.program.runs()
         return {
-            "runs of the translator": after["routes"] - runs["routes"],
+            "runs of the translator": after[_TRANSLATIONS] - runs[_TRANSLATIONS],
             "runs of all transforms": sum(after.values()) - sum(runs.values()),
             "resources": self.emitted - emitted,
             "cpu ms": spent * 1e3,

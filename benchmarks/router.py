@@ -50,7 +50,7 @@ def frame() -> list[Change]:
 
 
 def route(index: int, per_host: int, value: str = "one", policies: bool = False) -> Change:
-    resource = resource_pb2.Resource(key=f"route/default/route-{index}/0")
+    resource = resource_pb2.Resource(key=f"route/httproute/default/route-{index}/0")
     message = resource.route
     message.source.kind, message.source.namespace, message.source.name = "HTTPRoute", "default", f"route-{index}"
     message.listeners.append(LISTENER)

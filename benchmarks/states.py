@@ -42,7 +42,7 @@ class States:
         yield from self.listener(LISTENER)
         service = backend_pb2.ServiceBackend(namespace="default", name="origin", port=80)
         yield _change(BACKEND, backend=backend_pb2.Backend(service=service))
-        yield _change("route/default/traffic/0", route=self._route("traffic", TRAFFIC_HOST, 1))
+        yield _change("route/httproute/default/traffic/0", route=self._route("traffic", TRAFFIC_HOST, 1))
 
     def listener(self, key: str) -> Iterator[Change]:
         """A listener of the bind; all but LISTENER have a hostname that nobody asks for."""
@@ -61,14 +61,14 @@ class States:
             message = self._route(f"route-{number}", host(number), version)
             if alias:
                 message.hostnames.append(f"alias-{host(number)}")
-            yield _change(f"route/default/route-{number}/0", route=message)
+            yield _change(f"route/httproute/default/route-{number}/0", route=message)
 
     def crowd(self, numbers: Iterable[int], version: int = 1) -> Iterator[Change]:
         """The same routes, all under one hostname with a path each."""
         for number in numbers:
             message = self._route(f"route-{number}", "crowd.example", version)
             message.matches[0].path.prefix = f"/p{number}"
-            yield _change(f"route/default/route-{number}/0", route=message)
+            yield _change(f"route/httproute/default/route-{number}/0", route=message)
 
     def shaped(self, numbers: Iterable[int], version: int = 1) -> Iterator[Change]:
         """Routes whose chains have SHAPES shapes that need code, each route with constants of its own."""
@@ -76,7 +76,7 @@ class States:
             message = self._route(f"route-{number}", host(number), version)
             for _ in range(number % SHAPES + 1):  # a single step is called without code of ours
                 message.policies.add().CopyFrom(message.policies[0])
-            yield _change(f"route/default/route-{number}/0", route=message)
+            yield _change(f"route/httproute/default/route-{number}/0", route=message)
 
     def two_listeners(self, numbers: Iterable[int], other: str) -> Iterator[Change]:
         """A second listener, and routes that name both."""
@@ -84,11 +84,11 @@ class States:
         for number in numbers:
             message = self._route(f"route-{number}", host(number), 5)
             message.listeners.append(other)
-            yield _change(f"route/default/route-{number}/0", route=message)
+            yield _change(f"route/httproute/default/route-{number}/0", route=message)
 
     def removed(self, numbers: Iterable[int]) -> Iterator[Change]:
         for number in numbers:
-            yield from self.gone(f"route/default/route-{number}/0")
+            yield from self.gone(f"route/httproute/default/route-{number}/0")
 
     def gone(self, key: str) -> Iterator[Change]:
         yield Change(RESOURCE_TYPE, key, None)

@@ -254,11 +254,11 @@ class Variables:
 
     @property
     def proxy_route_namespace(self) -> str | None:
-        return self.plan.key.split("/")[1] if self.plan is not None else None
+        return self.plan.key.split("/")[2] if self.plan is not None else None
 
     @property
     def proxy_route_name(self) -> str | None:
-        return self.plan.key.split("/")[2] if self.plan is not None else None
+        return self.plan.key.split("/")[3] if self.plan is not None else None
 
     @property
     def proxy_route_kind(self) -> str | None:

@@ -88,6 +88,7 @@ _UNREADABLE = {
     "GatewayClass": "InvalidParameters",
     "Gateway": "Invalid",
     "HTTPRoute": "UnsupportedValue",
+    "GRPCRoute": "UnsupportedValue",
     "GatewayBackend": "Invalid",
     "GatewayPolicy": "Invalid",
     "GatewayParameters": "InvalidParameters",

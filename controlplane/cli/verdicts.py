@@ -23,6 +23,7 @@ DEFAULTS = {
     "Gateway": ("Accepted", "Programmed"),
     "GatewayClass": ("Accepted",),
     "HTTPRoute": ("Accepted", "ResolvedRefs"),
+    "GRPCRoute": ("Accepted", "ResolvedRefs"),
     "GatewayBackend": ("Accepted",),
     "GatewayPolicy": ("Accepted", "Attached", "ResolvedRefs"),
     "GatewayParameters": ("Accepted",),

@@ -76,6 +76,8 @@ class Referrer:
     group: str
     kind: str
     namespace: str
+    cannot_speak: frozenset[str] = frozenset()
+    """Application protocols of Service ports that cannot carry what it sends."""
 
 
 def service_view(service: Service) -> ServiceView:
@@ -108,7 +110,7 @@ def resolve(
     wanted = Permission(referrer.group, referrer.kind, referrer.namespace, group, kind, key.namespace, key.name)
     if not permitted(context, backends.granted, wanted):
         return unresolved("RefNotPermitted", f"{kind} {key}: {grants.lacking(wanted)}")
-    found = resolver(context, backends, key, reference.port)
+    found = resolver(context, backends, key, reference.port, referrer)
     if found is None:
         meant = _namesake(context, backends, key, kind) if key.namespace == referrer.namespace else ""
         return unresolved("BackendNotFound", f"{kind} {key} does not exist{meant}")
@@ -130,7 +132,7 @@ def unresolved(reason: str, message: str) -> Condition:
 
 
 def _resolve_service(
-    context: Context, backends: Backends, key: ObjectKey, port: int | None
+    context: Context, backends: Backends, key: ObjectKey, port: int | None, referrer: Referrer
 ) -> BackendKey | Condition | None:
     service = context.fetch(backends.services, key)
     if service is None:
@@ -146,11 +148,14 @@ def _resolve_service(
     if found.app_protocol.lower() not in APP_PROTOCOLS:
         what = f"Service {key} port {port} has appProtocol {found.app_protocol}, which is not supported yet"
         return unresolved("UnsupportedProtocol", what)
+    if found.app_protocol.lower() in referrer.cannot_speak:
+        what = f"Service {key} port {port} has appProtocol {found.app_protocol}, which cannot carry a {referrer.kind}"
+        return unresolved("UnsupportedProtocol", what)
     return BackendKey("service", key.namespace, key.name, found.port)
 
 
 def _resolve_gateway_backend(
-    context: Context, backends: Backends, key: ObjectKey, _: int | None
+    context: Context, backends: Backends, key: ObjectKey, _: int | None, __: Referrer
 ) -> BackendKey | Condition | None:
     backend = context.fetch(backends.gateway_backends, key)
     if backend is None:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 FEATURES = frozenset(
     {
+        "GRPCRoute",
+        "GRPCRouteNamedRouteRule",
+        "GRPCRouteRequestHeaderModifier",
         "Gateway",
         "GatewayHTTPListenerIsolation",
         "GatewayPort8080",

@@ -1,14 +1,16 @@
-"""Which settings of an HTTPRoute rule cannot be honoured together, or not at that place.
+"""Which settings of a route's rule cannot be honoured together, or not at that place.
 
 Called by `routes` before it lowers a rule. What the API itself refuses never comes here
-(`gatewright.api.routes.http_route`).
+(`gatewright.api.routes`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from gatewright.api.routes.http_route import HTTPRouteRule
+from gatewright.api.routes.grpc_route import GRPCBackendRef, GRPCRouteRule
+from gatewright.api.routes.http_route import HTTPBackendRef, HTTPRouteRule
 
 
 class Problem(NamedTuple):
@@ -25,13 +27,14 @@ INCOMPATIBLE = (("RequestRedirect", "RequestMirror"),)
 BACKEND_FILTERS = frozenset({"RequestHeaderModifier", "ResponseHeaderModifier", "URLRewrite"})
 
 
-def problem(rule: HTTPRouteRule) -> Problem | None:
+def problem(rule: HTTPRouteRule | GRPCRouteRule) -> Problem | None:
     """The first thing in a rule that cannot be honoured."""
     types = {each.type for each in rule.filters}
     for one, other in INCOMPATIBLE:
         if one in types and other in types:
             return Problem("IncompatibleFilters", f"filters {one} and {other} cannot be used together")
-    for position, reference in enumerate(rule.backend_refs):
+    references: Sequence[HTTPBackendRef | GRPCBackendRef] = rule.backend_refs
+    for position, reference in enumerate(references):
         for each in reference.filters:
             if each.type not in BACKEND_FILTERS:
                 message = f"backendRefs[{position}]: filter {each.type} is supported in rules only"

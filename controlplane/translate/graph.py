@@ -42,7 +42,7 @@ class Collections:
 
         self.resources: tuple[Collection[ResourceKey, bytes], ...] = (
             gateways.resources,
-            routes.resources,
+            *routes.resources,
             policies.resources,
             secrets.resources,
             backends.resources,
@@ -56,7 +56,7 @@ class Collections:
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {
             "GatewayClass": of_gateways.of_classes,
             "Gateway": of_gateways.of_gateways,
-            "HTTPRoute": RouteStatuses(graph, inputs, routes, outcomes).of_routes,
+            **{kind: RouteStatuses(graph, inputs, each, outcomes).of_routes for kind, each in routes.by_kind.items()},
             "GatewayBackend": BackendStatuses(graph, inputs, views, backends).of_backends,
             "GatewayPolicy": PolicyStatuses(graph, inputs, policies, outcomes).of_policies,
             "GatewayParameters": graph.map(

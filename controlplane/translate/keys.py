@@ -70,8 +70,9 @@ def listener_resource(gateway: ObjectKey, listener: str) -> str:
     return f"listener/{gateway}/{listener}"
 
 
-def route_resource(route: ObjectKey, rule: int) -> str:
-    return f"route/{route}/{rule}"
+def route_resource(kind: str, route: ObjectKey, rule: int) -> str:
+    """`kind` of the route, in lower case: routes of two kinds may have one name."""
+    return f"route/{kind}/{route}/{rule}"
 
 
 def policy_resource(policy: ObjectKey, field: str) -> str:

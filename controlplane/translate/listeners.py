@@ -18,7 +18,7 @@ from gatewright.api.schema.names import GATEWAY_API_GROUP
 RESERVED_PORTS = {15000: "its admin page", 15020: "its metrics", 15021: "its readiness check"}
 
 # Route kinds that a listener of each protocol can carry. Protocols that are not here yet open no port.
-SUPPORTED_KINDS = {"HTTP": ("HTTPRoute",)}
+SUPPORTED_KINDS = {"HTTP": ("HTTPRoute", "GRPCRoute")}
 
 # Listeners of one family can share a port and be told apart by host name; UDP ports are other ports than TCP's.
 TCP_FAMILIES = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP"}

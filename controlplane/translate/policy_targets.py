@@ -16,8 +16,8 @@ from controlplane.translate.attachment import Parent
 from controlplane.translate.backends import GatewayBackendView, ServiceView
 from controlplane.translate.keys import BackendUse, ObjectKey
 from controlplane.translate.listeners import GatewayPlan
+from controlplane.translate.route_kinds import ROUTE_KINDS
 from gatewright.api.objects.gateway_policy import GatewayPolicy, TargetSelector
-from gatewright.api.routes.http_route import HTTPRoute
 from gatewright.api.schema.metadata import KubeObject
 from gatewright.api.schema.names import GATEWAY_API_GROUP, GROUP
 from gatewright.api.text.problem import UNSUPPORTED
@@ -45,7 +45,8 @@ class RouteView:
     """Gateway and name of each listener that serves it."""
 
 
-def route_view(route: HTTPRoute, parents: Sequence[Parent]) -> RouteView:
+def route_view(route: Any, parents: Sequence[Parent]) -> RouteView:
+    """`route`: the model of its kind."""
     return RouteView(
         frozenset(rule.name for rule in route.spec.rules if rule.name),
         tuple(parent.gateway for parent in parents),
@@ -58,7 +59,8 @@ class Targets:
     """The collections that policies' targets are looked up in."""
 
     gateways: Collection[ObjectKey, GatewayPlan]
-    routes: Collection[ObjectKey, RouteView]
+    routes: Mapping[str, Collection[ObjectKey, RouteView]]
+    """By kind."""
     services: Collection[ObjectKey, ServiceView]
     gateway_backends: Collection[ObjectKey, GatewayBackendView]
     uses: Index[tuple[str, ObjectKey], BackendUse, Any] | None
@@ -166,14 +168,14 @@ def _gateway(context: Context, targets: Targets, key: ObjectKey, target: Target)
     return Found((key,), (key,) if any(map(plan.serves, meant)) else ())
 
 
-def _http_route(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
-    route = context.fetch(targets.routes, key)
+def _route(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
+    route = context.fetch(targets.routes[target.kind], key)
     if route is None:
-        return Missing(f"HTTPRoute {key} does not exist")
+        return Missing(f"{target.kind} {key} does not exist")
     if target.section is not None and target.section not in route.rules:
-        return Missing(f"HTTPRoute {key} has no rule {target.section}", route.gateways)
+        return Missing(f"{target.kind} {key} has no rule {target.section}", route.gateways)
     if not route.gateways:
-        return Missing(f"HTTPRoute {key} names no Gateway of ours")
+        return Missing(f"{target.kind} {key} names no Gateway of ours")
     return Found(route.gateways, tuple(gateway for gateway, _ in route.listeners))
 
 
@@ -205,7 +207,7 @@ def _users(context: Context, targets: Targets, kind: str, key: ObjectKey) -> tup
 
 KINDS: Mapping[tuple[str, str], Callable[[Context, Targets, ObjectKey, Target], Found | Missing]] = {
     (GATEWAY_API_GROUP, "Gateway"): _gateway,
-    (GATEWAY_API_GROUP, "HTTPRoute"): _http_route,
+    **{(GATEWAY_API_GROUP, kind): _route for kind in ROUTE_KINDS},
     ("", "Service"): _service,
     (GROUP, "GatewayBackend"): _gateway_backend,
 }
@@ -217,10 +219,10 @@ def above(context: Context, targets: Targets, place: PlaceKey) -> Iterator[list[
     Gateway, of a route the ways from each Gateway and listener that serves it."""
     key = ObjectKey(place.namespace, place.name)
     whole = [PlaceKey(place.kind, *key)] if place.section else []
-    if place.kind != "HTTPRoute":
+    if place.kind not in targets.routes:
         if whole:
             yield whole
         return
-    route = context.fetch(targets.routes, key)
+    route = context.fetch(targets.routes[place.kind], key)
     for gateway, listener in route.listeners if route is not None else ():
         yield [PlaceKey("Gateway", *gateway), PlaceKey("Gateway", *gateway, listener), *whole]

@@ -91,7 +91,8 @@ class Program:
         return self._statuses
 
     def runs(self) -> dict[str, int]:
-        """How often each transform has run since the start; "routes" is the translator of routes."""
+        """How often each transform has run since the start; "HTTPRoute translations" is
+        the translator of HTTPRoutes."""
         return self._collections.graph.runs()
 
     def dump(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Status of HTTPRoutes: an entry per parentRef that names a Gateway of ours (Gateway API RouteStatus)."""
+"""Status of routes: an entry per parentRef that names a Gateway of ours (Gateway API RouteStatus)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from controlplane.translate.attachment import Parent
 from controlplane.translate.conditions import Condition, StatusBody, joined, rendered
 from controlplane.translate.fleet import rejected
 from controlplane.translate.keys import ObjectKey
+from controlplane.translate.route_kinds import RouteKind
 from controlplane.translate.routes import PlacedRoute, RouteTranslation
-from gatewright.api.routes.http_route import HTTPRoute
-from gatewright.api.routes.own_fields import own_fields
 from gatewright.api.schema.names import CONTROLLER_NAME
 from gatewright.api.schema.references import ParentReference
 from gatewright.api.text.problem import path_text
@@ -30,17 +29,23 @@ Locks = Callable[[PlaceKey], Winners[ObjectKey]]
 
 
 class RouteReport:
-    """What is known of one HTTPRoute when its status is written."""
+    """What is known of one route when its status is written."""
 
     def __init__(
-        self, route: HTTPRoute, parents: Sequence[Parent], placed: PlacedRoute, refusals: Refusals, locks: Locks
+        self,
+        kind: RouteKind,
+        route: Any,  # Any: the model of its kind
+        parents: Sequence[Parent],
+        placed: PlacedRoute,
+        refusals: Refusals,
+        locks: Locks,
     ) -> None:
         self._route = route
         self._parents = parents
         self._placed = placed
         self._refusals = refusals
         self._locks = locks
-        self._own_fields = list(_own_fields(route, placed.translation))
+        self._own_fields = list(_own_fields(kind, route, placed.translation))
 
     def status(self) -> StatusBody:
         """The status, with the entries in the order of the parentRefs. Other controllers' entries are theirs."""
@@ -97,12 +102,13 @@ class OwnField(NamedTuple):
     """Route and rule."""
 
 
-def _own_fields(route: HTTPRoute, translation: RouteTranslation) -> Iterator[OwnField]:
+def _own_fields(kind: RouteKind, route: Any, translation: RouteTranslation) -> Iterator[OwnField]:
     """Of the rules that are served."""
+    key = ObjectKey(route.metadata.namespace, route.metadata.name)
     served = {position for position, _ in translation.rules}
     for position, rule in enumerate(route.spec.rules):
-        for path, setting in own_fields(rule) if position in served else ():
-            places = tuple(place for _, place in rule_places(*route.key, rule.name or ""))
+        for path, setting in kind.own_fields(rule) if position in served else ():
+            places = tuple(place for _, place in rule_places(kind.kind, *key, rule.name or ""))
             yield OwnField(position, path_text(path), setting, places)
 
 

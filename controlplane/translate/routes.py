@@ -1,28 +1,30 @@
-"""HTTPRoutes to wire: one Route per rule and Gateway, and what is wrong with which rule (Gateway API HTTPRouteRule).
+"""Routes to wire: one Route per rule and Gateway, and what is wrong with which rule (Gateway API HTTPRouteRule,
+GRPCRouteRule).
 
 Two steps, because their causes differ. `translate` makes of a route what it says wherever it attaches; it runs once per
 edit of the route, and when what one of its references leads to changes. `placed` joins that with the route's attachment
-(room `attachment`), and runs again when a Gateway changes.
+(module `attachment`), and runs again when a Gateway changes. What differs by kind is in `route_kinds`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from controlplane.derive import Context
-from controlplane.translate import filters, support, wire
+from controlplane.translate import support, wire
 from controlplane.translate.attachment import Parent
 from controlplane.translate.backends import Backends, Referrer, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, route_resource
+from controlplane.translate.route_kinds import RouteKind
 from gatewright.api.lower import to_wire
-from gatewright.api.routes.http_route import HTTPBackendRef, HTTPRoute, HTTPRouteRule
+from gatewright.api.routes.grpc_route import GRPCBackendRef
+from gatewright.api.routes.http_route import HTTPBackendRef
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.api.schema.references import BackendObjectReference
 from gatewright.wire.v1 import policy_pb2, route_pb2
-
-KIND = "HTTPRoute"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +72,16 @@ class Dropped:
     message: str
 
 
-def translate(context: Context, backends: Backends, key: ObjectKey, route: HTTPRoute) -> RouteTranslation:
-    """The rules of a route, and the verdicts over them."""
+def translate(context: Context, backends: Backends, kind: RouteKind, key: ObjectKey, route: Any) -> RouteTranslation:
+    """The rules of a route (Any: the model of its kind), and the verdicts over them."""
     unsupported = support.unsupported_fields(route)
     if unsupported:
         return RouteTranslation(refused=_refused("UnsupportedValue", support.message(unsupported)))
-    translator = _Translator(context, backends, key, route)
+    translator = _Translator(context, backends, kind, key, route)
     outcomes = [translator.rule(position, rule) for position, rule in enumerate(route.spec.rules)]
     rules = [outcome for outcome in outcomes if isinstance(outcome, Rule)]
     dropped = [outcome for outcome in outcomes if isinstance(outcome, Dropped)]
-    if not rules:
+    if dropped and not rules:
         message = "; ".join(f"rule {each.position}: {each.message}" for each in dropped)
         return RouteTranslation(refused=_refused(dropped[0].reason, message))
     return RouteTranslation(
@@ -95,14 +97,14 @@ def untranslated(_: ObjectKey, __: bool) -> RouteTranslation:
     return RouteTranslation(refused=_refused("UnsupportedValue", UNTRANSLATED))
 
 
-def placed(key: ObjectKey, translation: RouteTranslation, parents: Sequence[Parent]) -> PlacedRoute:
+def placed(kind: RouteKind, key: ObjectKey, translation: RouteTranslation, parents: Sequence[Parent]) -> PlacedRoute:
     """The resources of a route for every Gateway that it attaches to. A route that is refused is not counted either."""
     if translation.refused is not None:
         return PlacedRoute(translation, (), (), ())
     served = _by_gateway(parents)
     return PlacedRoute(
         translation,
-        resources=tuple(_resources(key, translation.rules, served)),
+        resources=tuple(_resources(kind, key, translation.rules, served)),
         gateways=tuple(served),
         admitted_by=tuple(dict.fromkeys((each.gateway, name) for each in parents for name in each.admitted_by)),
     )
@@ -147,12 +149,12 @@ def _by_gateway(parents: Sequence[Parent]) -> dict[ObjectKey, _Served]:
 
 
 def _resources(
-    key: ObjectKey, rules: Sequence[tuple[int, bytes]], served: dict[ObjectKey, _Served]
+    kind: RouteKind, key: ObjectKey, rules: Sequence[tuple[int, bytes]], served: dict[ObjectKey, _Served]
 ) -> Iterator[tuple[ObjectKey, str, bytes]]:
     for gateway, place in served.items():
         listeners, hostnames = sorted(place.listeners), sorted(place.hostnames)
         for index, rule in rules:
-            name = route_resource(key, index)
+            name = route_resource(kind.wire, key, index)
             message = route_pb2.Route(listeners=listeners, hostnames=hostnames)
             message.MergeFromString(rule)
             yield gateway, name, wire.resource(name, route=message)
@@ -161,17 +163,17 @@ def _resources(
 class _Translator:
     """One run over one route."""
 
-    def __init__(self, context: Context, backends: Backends, key: ObjectKey, route: HTTPRoute) -> None:
+    def __init__(self, context: Context, backends: Backends, kind: RouteKind, key: ObjectKey, route: Any) -> None:
+        self._kind = kind
         self._context = context
         self._backends = backends
-        self._route = route
-        self._source = policy_pb2.ObjectRef(kind=KIND, namespace=key.namespace, name=key.name)
-        self._referrer = Referrer(GATEWAY_API_GROUP, KIND, key.namespace)
+        self._source = policy_pb2.ObjectRef(kind=kind.kind, namespace=key.namespace, name=key.name)
+        self._referrer = Referrer(GATEWAY_API_GROUP, kind.kind, key.namespace, kind.cannot_speak)
         # Equal matches: the older route wins, then the smaller namespace/name. Files have no time, and come first.
         self._order = f"{route.metadata.creation_timestamp or ''} {key}"
 
-    def rule(self, position: int, rule: HTTPRouteRule) -> Rule | Dropped:
-        problem = filters.problem(rule)
+    def rule(self, position: int, rule: Any) -> Rule | Dropped:  # Any: the model of its kind
+        problem = self._kind.problem(rule)
         if problem is not None:
             return Dropped(position, *problem)
         references = _References(self._context, self._backends, self._referrer)
@@ -179,9 +181,9 @@ class _Translator:
             source=self._source,
             rule=rule.name or "",
             rule_index=position,
-            matches=[to_wire.route_match(match) for match in rule.matches],
+            matches=self._kind.matches(rule),
             backends=[_backend(reference, references) for reference in rule.backend_refs],
-            policies=to_wire.rule_policies(rule.filters, rule.timeouts, rule.retry, mirror_target=references.key),
+            policies=self._kind.policies(rule, references.key),
             order=self._order,
         )
         return Rule(message, tuple(references.used), tuple(references.unresolved))
@@ -211,7 +213,7 @@ class _References:
         return found.resource if isinstance(found, BackendKey) else None
 
 
-def _backend(reference: HTTPBackendRef, references: _References) -> route_pb2.RouteBackend:
+def _backend(reference: HTTPBackendRef | GRPCBackendRef, references: _References) -> route_pb2.RouteBackend:
     message = route_pb2.RouteBackend(
         weight=reference.weight, policies=to_wire.rule_policies(reference.filters, mirror_target=references.key)
     )

@@ -16,12 +16,18 @@ BACKEND_POLICIES: Final = 3
 """The revision that brought policies of backends."""
 
 
+GRPC_ROUTES: Final = 4
+"""The revision that brought GRPCRoutes, whose rules older proxies would mix with those of HTTPRoutes."""
+
+
 def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.kind, under its field name
     """The bytes of a Resource that carries the one message given."""
     ((name, content),) = kind.items()
     revision = POLICIES if name in ("policy", "secret") or (name == "route" and _has_cors(content)) else REVISION
     if name == "backend" and content.policies:
         revision = BACKEND_POLICIES
+    if name == "route" and content.source.kind == "GRPCRoute":
+        revision = GRPC_ROUTES
     message = resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)
     return message.SerializeToString(deterministic=True)
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from dataplane.http.heads import Head
+
 NOT_GRPC, GRPC, WEB, WEB_TEXT = range(4)
 UNREAD: Final = -1
 """Kinds of requests; UNREAD: nobody has looked. WEB frames its trailers as content; WEB_TEXT is that in base64."""
@@ -41,6 +43,14 @@ def kind(content_type: bytes) -> int:
     return _KINDS.get(media, NOT_GRPC)
 
 
+def is_meant(method: bytes, head: Head) -> bool:
+    """Whether a request is one of gRPC or gRPC-Web, or the preflight of one (Fetch: it names the headers to come, of
+    which clients of gRPC-Web always send `x-grpc-web`)."""
+    if method == b"OPTIONS":
+        return b"x-grpc-web" in (head.get(b"access-control-request-headers") or b"").lower()
+    return b"application/grpc" in head.low and kind(head.get(b"content-type") or b"") != NOT_GRPC
+
+
 # --- status
 
 OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED = range(8)
@@ -61,9 +71,15 @@ _OF_STATUS: Final = {
 }
 
 
-def status_of(status: int) -> int:
+_OF_REASON: Final = {
+    "NoValidBackend": UNAVAILABLE,  # Gateway API GRPCRouteRule, backendRefs
+    "InvalidBackend": UNAVAILABLE,
+}
+
+
+def status_of(status: int, reason: str = "") -> int:
     """The gRPC status of an answer of ours with this HTTP status, 400 to 599. What has no row is INTERNAL."""
-    return _OF_STATUS.get(status, INTERNAL)
+    return _OF_REASON.get(reason) or _OF_STATUS.get(status, INTERNAL)
 
 
 def given_status(value: bytes) -> int | None:

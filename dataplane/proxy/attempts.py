@@ -17,6 +17,7 @@ from dataplane.proxy.replay import BodyCopy
 from dataplane.proxy.responses import TARGET, UPSTREAM
 from dataplane.proxy.waiting import Steps, interrupted
 from dataplane.proxy.web_calls import WebCall
+from dataplane.table.plans import GRPC_ROUTE
 from dataplane.upstream import lease
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def begin(x: ActiveExchange, context: Context, has_waited: bool = False) -> None
         Steps(x, retries.read_body(x, retry.limit), _begin_with_body).begin()
         return
     seconds = timeouts.request
+    if seconds is not None and x.plan.kind == GRPC_ROUTE:
+        seconds = None  # spec 2, Timeouts: HTTPRoutes only
     if x.grpc is not None and b"grpc-timeout" in x.request.low:
         seconds = grpc_calls.seconds(x, seconds)
     if seconds is not None:
@@ -102,11 +105,12 @@ def attempt(x: ActiveExchange, context: Context) -> None:
         x.reply(made("InvalidBackend", x.target_plan.backend))
         return
     policies = x.policies
-    if policies.backend_http:
-        backend = backend.spoken(policies.backend_http)
+    version = policies.backend_http or x.plan.http_version
+    if version:
+        backend = backend.spoken(version)
     x.backend_plan = backend
     seconds = policies.timeouts.backend_request
-    if seconds is not None:
+    if seconds is not None and x.plan.kind != GRPC_ROUTE:
         _limit(x, context, seconds)
     leases = context.leases
     leases.backends[backend.kind].begin(x, backend, leases)  # as `leases.begin`
@@ -178,7 +182,7 @@ def lost(x: ActiveExchange, cause: str, stale: bool) -> None:
     tries = 0 if x.retries is None else x.retries.tries
     if context.leases.lost(x, cause, stale, x.resendable is not None, tries):
         seconds = x.policies.timeouts.backend_request
-        if seconds is not None:
+        if seconds is not None and x.plan.kind != GRPC_ROUTE:
             _limit(x, context, seconds)
     elif cause in ("reset", "closed", UNSENT, REFUSED):
         reply = made("UpstreamFailed", f"{_label(x)}: connection {cause}")

@@ -71,7 +71,7 @@ def answer(x: ActiveExchange, reply: Reply) -> Reply:
     call = x.grpc
     if call is None or x.method in (b"HEAD", b"OPTIONS"):
         return reply
-    call.status = grpc.status_of(reply.status)
+    call.status = grpc.status_of(reply.status, reply.reason)
     content_type = x.request.get(b"content-type") or b"application/grpc"
     text = reply.body if reply.content_type == b"text/plain" and len(reply.body) <= MOST_TEXT else b""
     others = Head(b"\r\n" + reply.headers)

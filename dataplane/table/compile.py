@@ -14,10 +14,10 @@ from dataplane.http.uri import SCHEME_PORTS
 from dataplane.table.binds import BindPlan, ListenerPlan
 from dataplane.table.built import Built
 from dataplane.table.intern import Interns
-from dataplane.table.plans import BackendPlan, ListenerPolicies, RoutePlan, Target
+from dataplane.table.plans import GRPC_ROUTE, BackendPlan, ListenerPolicies, RoutePlan, Target
 from dataplane.table.router import Router
 from dataplane.upstream.endpoint import Endpoint
-from dataplane.upstream.versions import BY_REQUEST, configured
+from dataplane.upstream.versions import BY_REQUEST, HTTP2, configured
 from gatewright.attach.merge import Attached
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, route_pb2
 
@@ -48,6 +48,7 @@ def route_plan(
         rule_index=rule_index,
         rule=message.rule,
         kind=source.kind or "HTTPRoute",
+        http_version=HTTP2 if source.kind == GRPC_ROUTE else BY_REQUEST,
     )
 
 

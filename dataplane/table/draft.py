@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from dataplane.table.matches import EXACT, PREFIX, REGEX, ROOT, Match, Placement, Rank
 from dataplane.table.parted import Container, grown
-from dataplane.table.plans import RoutePlan
+from dataplane.table.plans import GRPC_ROUTE, RoutePlan
 from dataplane.table.router import EMPTY, Found, Level, Router, as_matches
 
 Rules = Container[bytes, Found]
@@ -27,18 +27,26 @@ class RouterDraft:
         self.fresh: Container[bytes, Level] = {}
         """Levels that this draft made, by hostname: they may be changed."""
 
-    def add(self, hostname: bytes, placements: Iterable[Placement]) -> None:
-        """Enter matches under a hostname (b"" any, b"*.x" wildcard, else exact)."""
+    def add(self, hostname: bytes, placements: Iterable[Placement], plan: RoutePlan) -> None:
+        """Enter the matches of a plan under a hostname (b"" any, b"*.x" wildcard, else exact)."""
         level = self._level(hostname)
+        if plan.kind == GRPC_ROUTE:
+            if level.grpc is None:
+                level.grpc = Level()
+            level = level.grpc
         for kind, key, entry in placements:
             _add(level, kind, key, entry)
 
     def remove(self, hostname: bytes, placements: Iterable[Placement], plan: RoutePlan) -> None:
         """Take out the matches of a plan; of `placements`, only kind and key are looked at."""
         level = self._level(hostname)
-        for kind, key, _ in placements:
-            _remove(level, kind, key, plan)
-        if not (level.exact or level.prefixes or level.regexes or level.root):
+        part = level.grpc if plan.kind == GRPC_ROUTE else level
+        if part is not None:
+            for kind, key, _ in placements:
+                _remove(part, kind, key, plan)
+        if level.grpc is not None and _is_empty(level.grpc):
+            level.grpc = None
+        if _is_empty(level):
             del self.fresh[hostname]
             self._replace(hostname, None)
 
@@ -71,6 +79,10 @@ class RouterDraft:
         return old
 
 
+def _is_empty(level: Level) -> bool:
+    return not (level.exact or level.prefixes or level.regexes or level.root or level.grpc)
+
+
 def _replaced(
     container: Container[bytes, Level], key: bytes, value: Level | None
 ) -> tuple[Level | None, Container[bytes, Level]]:
@@ -86,6 +98,9 @@ def _copy(old: Level, new: Level) -> None:
     new.exact = None if old.exact is None else old.exact.copy()
     new.prefixes = None if old.prefixes is None else old.prefixes.copy()
     new.longest, new.root, new.regexes = old.longest, old.root, old.regexes
+    if old.grpc is not None:
+        new.grpc = Level()
+        _copy(old.grpc, new.grpc)
 
 
 def _add(level: Level, kind: int, key: bytes, entry: Entry) -> None:
@@ -94,7 +109,7 @@ def _add(level: Level, kind: int, key: bytes, entry: Entry) -> None:
     elif kind == REGEX:
         (match,) = _as_match(entry)
         regexes = level.regexes
-        index = bisect(regexes, (-len(key), match.rank), key=_regex_rank)
+        index = bisect(regexes, _regex_rank((key, match)), key=_regex_rank)
         level.regexes = (*regexes[:index], (key, match), *regexes[index:])
     elif kind == EXACT:
         exact = level.exact if level.exact is not None else {}
@@ -128,8 +143,9 @@ def _rank(match: Match) -> Rank:
     return match.rank
 
 
-def _regex_rank(entry: tuple[bytes, Match]) -> tuple[int, Rank]:
-    return -len(entry[0]), entry[1].rank
+def _regex_rank(entry: tuple[bytes, Match]) -> tuple[int, int, Rank]:
+    pattern, match = entry
+    return -match.precedence, -len(pattern), match.rank
 
 
 def _remove(level: Level, kind: int, key: bytes, plan: RoutePlan) -> None:

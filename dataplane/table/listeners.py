@@ -82,7 +82,7 @@ def fill_new(swap: Swap) -> Iterator[None]:
             placements = place(message, record.plan)
             swap.of.interns.settle(swap.policies_of(listener).upper, record.plan.policies)
             for hostname in compiler.hostnames(message):
-                draft.add(hostname, placements)
+                draft.add(hostname, placements, record.plan)
             yield
 
 

@@ -4,7 +4,9 @@ Where Gateway API leaves the choice to implementations:
 - a header that is repeated matches when any of its lines does; a query parameter that is repeated counts once, with its
   first value; several conditions on one name: the first counts;
 - query names and values are compared after form decoding ("+" and percent escapes); header values as they are;
-- regular expressions are RE2's and must match the whole value; a path's competes with prefixes by its length.
+- regular expressions are RE2's and must match the whole value; a path's competes with prefixes by its length;
+- of a GRPCRoute (GRPCRouteMatch) a service or method that is named exactly goes before a regular expression that
+  matches as much of the path.
 """
 
 from __future__ import annotations
@@ -33,14 +35,18 @@ ROOT = b""
 class Match:
     """One match of a rule, without its hostname and path: `accepts` tests the rest. `rank`: the smaller goes first."""
 
-    __slots__ = ("headers", "method", "path", "plan", "query", "rank")
+    __slots__ = ("headers", "method", "path", "plan", "precedence", "query", "rank")
 
-    def __init__(self, plan: RoutePlan, rank: Rank, method: bytes, path: Test | None = None) -> None:
+    def __init__(
+        self, plan: RoutePlan, rank: Rank, method: bytes, path: Test | None = None, precedence: int = 0
+    ) -> None:
         self.plan = plan
         self.rank = rank
         self.method = method
         self.path = path
         """Test of the path; None where the path was found by key."""
+        self.precedence = precedence
+        """Before its length where it competes for a path: the greater goes first."""
         self.headers: tuple[tuple[bytes, bytes, Test | None], ...] = ()
         """(name, value, None) or (name, b"", test)."""
         self.query: tuple[tuple[bytes, bytes, Test | None], ...] = ()
@@ -48,7 +54,7 @@ class Match:
     @property
     def plain(self) -> bool:
         """No condition beside hostname and path."""
-        return not (self.method or self.headers or self.query or self.path)
+        return not (self.method or self.headers or self.query or self.path or self.precedence)
 
     def accepts(self, exchange: Exchange) -> bool:
         if self.method and exchange.method != self.method:
@@ -105,25 +111,78 @@ _EVERY_PATH = route_pb2.RouteMatch(path=route_pb2.PathMatch(prefix="/")).Seriali
 
 
 def _placement(message: route_pb2.RouteMatch, index: int, plan: RoutePlan) -> Placement:
-    kind, key = _path(message.path)
+    kind, key, test, precedence = _path(message.path)
     headers = _conditions(message.headers, lower=True) if message.headers else ()
     query = _conditions(message.query, lower=False) if message.query else ()
-    if not (index or headers or query or message.method or kind == REGEX):
+    if not (index or headers or query or message.method or test or precedence):
         return Placement(kind, key, plan)
     rank = (0 if message.method else 1, -len(headers), -len(query), plan.order, plan.rule_index, index)
-    match = Match(plan, rank, message.method.encode(), compile_regex(key) if kind == REGEX else None)
+    match = Match(plan, rank, message.method.encode(), test, precedence)
     match.headers, match.query = headers, query
     return Placement(kind, key, match)
 
 
-def _path(message: route_pb2.PathMatch) -> tuple[int, bytes]:
+class _Path(NamedTuple):
+    """Where a path goes, and what else it asks for."""
+
+    kind: int
+    key: bytes
+    test: Test | None = None
+    precedence: int = 0
+
+
+def _path(message: route_pb2.PathMatch) -> _Path:
     kind = message.WhichOneof("kind")
     if kind == "prefix":
         prefix = message.prefix
-        return PREFIX, ROOT if prefix == "/" else _canonical(prefix).rstrip(b"/")
+        return _Path(PREFIX, ROOT if prefix == "/" else _canonical(prefix).rstrip(b"/"))
     if kind == "exact":
-        return EXACT, _canonical(message.exact)
-    return (REGEX, message.regex.encode()) if kind else (PREFIX, ROOT)
+        return _Path(EXACT, _canonical(message.exact))
+    if kind == "regex":
+        pattern = message.regex.encode()
+        return _Path(REGEX, pattern, compile_regex(pattern))
+    return _grpc_path(message.grpc) if kind == "grpc" else _Path(PREFIX, ROOT)
+
+
+def _grpc_path(message: route_pb2.GrpcMethodMatch) -> _Path:
+    """A name that is to be matched exactly has all the characters that a regular expression can match: what matters is
+    whether a service is asked for, then whether a method is (Gateway API GRPCRouteRule `matches`)."""
+    service, method = message.service, message.method
+    if not service and not method:
+        return _Path(PREFIX, ROOT)
+    if message.regex or not service:
+        order = _GRPC_PRECEDENCE[bool(service), bool(method), message.regex]
+        return _Path(REGEX, f"{service}/{method}".encode(), _names(service, method, message.regex), order)
+    if method:
+        return _Path(EXACT, _canonical(f"/{service}/{method}"))
+    return _Path(PREFIX, _canonical(f"/{service}"), None, _GRPC_PRECEDENCE[True, False, False])
+
+
+_GRPC_PRECEDENCE = {
+    # service, method, regular expression
+    (True, True, True): 5,  # service and method by name are found before all others, by the path
+    (True, False, False): 4,
+    (True, False, True): 3,
+    (False, True, False): 2,
+    (False, True, True): 1,
+}
+
+
+def _names(service: str, method: str, is_regex: bool) -> Test:
+    """A test of a path "/<service>/<method>"; "" is any."""
+    first, second = (_name(text.encode(), is_regex) if text else None for text in (service, method))
+
+    def test(path: bytes) -> bool:
+        names = path.split(b"/")
+        return (
+            len(names) == 3 and (first is None or bool(first(names[1]))) and (second is None or bool(second(names[2])))
+        )
+
+    return test
+
+
+def _name(text: bytes, is_regex: bool) -> Test:
+    return compile_regex(text) if is_regex else text.__eq__
 
 
 def _canonical(path: str) -> bytes:

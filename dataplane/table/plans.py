@@ -122,6 +122,9 @@ class ListenerPolicies(NamedTuple):
 NO_LISTENER_POLICIES = ListenerPolicies()
 
 
+GRPC_ROUTE = "GRPCRoute"
+
+
 @dataclass(slots=True, eq=False)
 class RoutePlan:
     """One rule of a route."""
@@ -145,6 +148,8 @@ class RoutePlan:
     """The rule's own name."""
     kind: str = "HTTPRoute"
     """Kind of the route object."""
+    http_version: int = 0
+    """Version of HTTP that backends are spoken to with (`upstream/versions`) where no policy names one."""
 
 
 @dataclass(slots=True, eq=False)

@@ -215,9 +215,9 @@ def marked_routes(swap: Swap) -> Iterator[str]:
     routes = swap.of.store.routes
     for kind, namespace, name in swap.merged_routes:
         for number in range(MAX_RULES):
-            record = routes.get(f"route/{namespace}/{name}/{number}")
-            if record is not None and record.plan.kind == kind:
-                yield f"route/{namespace}/{name}/{number}"
+            key = f"route/{kind.lower()}/{namespace}/{name}/{number}"
+            if key in routes:
+                yield key
 
 
 def merge_listeners(swap: Swap) -> Iterator[None]:

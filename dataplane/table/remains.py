@@ -104,14 +104,14 @@ def _parted(things: list[Any], thing: PartedDict[Any, Any]) -> Iterator[None]:
 
 
 def _level(things: list[Any], thing: Level) -> Iterator[None]:
-    things.extend((thing.exact, thing.prefixes, thing.root, thing.regexes))
+    things.extend((thing.exact, thing.prefixes, thing.root, thing.regexes, thing.grpc))
     yield
 
 
 def _is_large(value: object) -> bool:
     """Whether freeing a value of a container whole may take long."""
     if type(value) is Level:
-        return any(map(_is_large, (value.exact, value.prefixes, value.root, value.regexes)))
+        return any(map(_is_large, (value.exact, value.prefixes, value.root, value.regexes, value.grpc)))
     return type(value) in _SIZED and len(value) > CHUNK  # type: ignore[arg-type]
 
 

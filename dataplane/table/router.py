@@ -3,8 +3,11 @@
 Order (Gateway API HTTPRouteRule, and where it is silent the choice beside it):
 1. hostname of the route: exact, then wildcards by longest suffix, then none. The first level with a matching rule wins,
    so a request falls through to less specific hostnames of the same listener, never to another listener;
-2. path: exact, then the longest prefix or regular expression (by characters);
-3. a method, more headers, more query parameters, the older route, its name, the earlier rule, the earlier match.
+2. within a hostname GRPCRoutes and others are apart (Gateway API: they must not be merged). Requests of gRPC and
+   gRPC-Web are looked for among GRPCRoutes first, all others among the other routes first; then among the rest;
+3. path: exact, then the longest prefix or regular expression (by characters); of GRPCRoutes service and method, then
+   service, then method (`matches`);
+4. a method, more headers, more query parameters, the older route, its name, the earlier rule, the earlier match.
 A rule that wins without a usable backend answers 500; nothing falls through to the next.
 
 A router is never changed: `draft.RouterDraft` makes the next one. Containers hold a `RoutePlan` where a key has one
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.http import grpc
 from dataplane.table.matches import Match
 from dataplane.table.plans import RoutePlan
 
@@ -28,7 +32,7 @@ Found = RoutePlan | tuple[Match, ...]
 class Level:
     """The rules of one hostname."""
 
-    __slots__ = ("exact", "longest", "prefixes", "regexes", "root")
+    __slots__ = ("exact", "grpc", "longest", "prefixes", "regexes", "root")
 
     def __init__(self) -> None:
         self.exact: Container[bytes, Found] | None = None
@@ -39,12 +43,14 @@ class Level:
         """No prefix is longer."""
         self.root: Found | None = None
         self.regexes: tuple[tuple[bytes, Match], ...] = ()
-        """(pattern, match): longest pattern first, then by rank."""
+        """(pattern, match): greatest precedence first, then the longest pattern, then by rank."""
+        self.grpc: Level | None = None
+        """The rules of GRPCRoutes, which are not among the others."""
 
     def __repr__(self) -> str:
         return (
             f"Level({len(self.exact or ())} exact, {len(self.prefixes or ())} prefixes,"
-            f" {len(self.regexes)} regexes, root={self.root!r})"
+            f" {len(self.regexes)} regexes, root={self.root!r}, grpc={self.grpc!r})"
         )
 
 
@@ -89,8 +95,11 @@ class Router:
 EMPTY = Router()
 
 
-def find(level: Level, path: bytes, exchange: Exchange) -> RoutePlan | None:
-    """The rule for a path among those of one hostname; sets `plan` and `prefix` of the exchange."""
+def find(level: Level, path: bytes, exchange: Exchange, apart: bool = False) -> RoutePlan | None:
+    """The rule for a path among those of one hostname; sets `plan` and `prefix` of the exchange. `apart`: without those
+    of GRPCRoutes."""
+    if level.grpc is not None and not apart:
+        return _find_by_kind(level, level.grpc, path, exchange)
     exact = level.exact
     if exact is not None:
         found = exact.get(path)
@@ -127,6 +136,12 @@ def find(level: Level, path: bytes, exchange: Exchange) -> RoutePlan | None:
     return plan
 
 
+def _find_by_kind(others: Level, calls: Level, path: bytes, exchange: Exchange) -> RoutePlan | None:
+    first, second = (calls, others) if grpc.is_meant(exchange.method, exchange.request) else (others, calls)
+    plan = find(first, path, exchange, True)
+    return plan if plan is not None else find(second, path, exchange, True)
+
+
 def _first(matches: tuple[Match, ...], exchange: Exchange) -> RoutePlan | None:
     for match in matches:
         if match.accepts(exchange):
@@ -136,11 +151,15 @@ def _first(matches: tuple[Match, ...], exchange: Exchange) -> RoutePlan | None:
 
 def _find_by_length(level: Level, path: bytes, exchange: Exchange) -> RoutePlan | None:
     """As the end of `find`, for a hostname with regular expressions: they compete with prefixes by length."""
-    found = [(-len(pattern), match.rank, b"", match) for pattern, match in level.regexes if match.path(path)]  # type: ignore[misc]
+    found = [
+        (-match.precedence, -len(pattern), match.rank, b"", match)
+        for pattern, match in level.regexes
+        if match.path(path)  # type: ignore[misc]
+    ]
     for prefix, matches in _prefixes_of(level, path):
-        found += [(-len(prefix), match.rank, prefix, match) for match in as_matches(matches)]
-    found.sort(key=lambda candidate: candidate[:2])
-    for _, _, prefix, match in found:
+        found += [(-match.precedence, -len(prefix), match.rank, prefix, match) for match in as_matches(matches)]
+    found.sort(key=lambda candidate: candidate[:3])
+    for _, _, _, prefix, match in found:
         if match.accepts(exchange):
             exchange.plan = match.plan
             exchange.prefix = prefix

@@ -76,7 +76,7 @@ def change_policies(swap: Swap, key: str) -> None:
     store, interns = swap.of.store, swap.of.interns
     record = store.routes[key]
     plan = record.plan
-    _, namespace, name, _ = key.split("/")
+    _, _, namespace, name, _ = key.split("/")
     attached = policies.attached_to_rule(store, plan.kind, namespace, name, plan.rule)
     if attached == plan.policies.attached:
         return
@@ -104,7 +104,7 @@ def _enter(swap: Swap, key: str, message: route_pb2.Route, placements: list[Plac
         swap.of.interns.settle(swap.policies_of(listener).upper, plan.policies)
         if draft is not None:
             for hostname in hostnames:
-                draft.add(hostname, placements)
+                draft.add(hostname, placements, plan)
 
 
 def _leave(swap: Swap, key: str, record: RouteRecord) -> None:

@@ -35,7 +35,7 @@ _not_ascii = re.compile(r"[^\x00-\x7e]").sub
 
 
 def _route(plan: Any) -> str:  # Any: a RoutePlan, which is above this room
-    _, namespace, name, _ = plan.key.split("/")
+    _, _, namespace, name, _ = plan.key.split("/")
     return f"{namespace}/{name}"
 
 

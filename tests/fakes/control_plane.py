@@ -110,14 +110,14 @@ def gateway(port: int, upstream: int) -> dict[str, resource_pb2.Resource | bytes
             "backend/gatewaybackend/default/origin",
             backend=backend_pb2.Backend(static=backend_pb2.StaticBackend(host="127.0.0.1", port=upstream)),
         ),
-        "route/default/all/0": route("/"),
+        "route/httproute/default/all/0": route("/"),
     }
 
 
 def route(prefix: str) -> resource_pb2.Resource:
     """The one route, matching a path prefix."""
     return _resource(
-        "route/default/all/0",
+        "route/httproute/default/all/0",
         route=route_pb2.Route(
             source=policy_pb2.ObjectRef(kind="HTTPRoute", namespace="default", name="all"),
             listeners=["listener/default/web/http"],

@@ -93,12 +93,18 @@ def match(
     method: str = "",
     headers: dict[str, str] | None = None,
     query: dict[str, str] | None = None,
+    grpc: tuple[str, str] | None = None,
 ) -> route_pb2.RouteMatch:
-    """A value that begins with "~" is a regular expression."""
+    """A value that begins with "~" is a regular expression. `grpc`: service and method, either of both or none so."""
     message = route_pb2.RouteMatch(method=method)
     for kind, value in (("prefix", prefix), ("exact", exact), ("regex", regex)):
         if value is not None:
             setattr(message.path, kind, value)
+    if grpc is not None:
+        path = message.path.grpc
+        path.regex = any(name.startswith("~") for name in grpc)
+        path.service, path.method = (name.removeprefix("~") for name in grpc)
+        path.SetInParent()
     for field, values in ((message.headers, headers), (message.query, query)):
         for name, value in (values or {}).items():
             entry = field.add(name=name)
@@ -106,8 +112,8 @@ def match(
     return message
 
 
-def route_key(name: str, rule: int = 0) -> str:
-    return f"route/default/{name}/{rule}"
+def route_key(name: str, rule: int = 0, kind: str = "HTTPRoute") -> str:
+    return f"route/{kind.lower()}/default/{name}/{rule}"
 
 
 def route(
@@ -119,11 +125,12 @@ def route(
     policies: Iterable[policy_pb2.Policy] = (),
     order: str = "",
     rule: int = 0,
+    kind: str = "HTTPRoute",
     **one: Any,  # fields of one match, instead of `matches`
 ) -> Change:
-    resource = resource_pb2.Resource(key=route_key(name, rule))
+    resource = resource_pb2.Resource(key=route_key(name, rule, kind))
     message = resource.route
-    message.source.kind, message.source.namespace, message.source.name = "HTTPRoute", "default", name
+    message.source.kind, message.source.namespace, message.source.name = kind, "default", name
     message.rule_index = rule
     message.listeners.extend(listener_key(each) for each in listeners)
     message.hostnames.extend(hosts)
@@ -199,7 +206,7 @@ class TableRun:
     def find(self, host: str = "a.example", path: str = "/", **request: Any) -> str | None:  # fields of `exchange`
         """Name of the route that a request finds."""
         plan = self.plan(exchange(host=host, path=path, **request))
-        return None if plan is None else plan.key.split("/")[2]
+        return None if plan is None else plan.key.split("/")[3]
 
 
 def toy(name: str, build: Callable[[Any, Env], Any], kind: str = "step", plan_field: str = "") -> Row:

@@ -55,7 +55,7 @@ async def test_no_room_for_the_logs_of_anybody(tmp_path: Path) -> None:
             await until(lambda: world.proxy.metric(DROPPED), "dropped lines are counted")
             await more(traffic)
             await until(lambda: is_programmed(world.controller), "programmed")
-            assert "route/default/more/0" in (await world.proxy.dump())["resources"]["route"]
+            assert "route/httproute/default/more/0" in (await world.proxy.dump())["resources"]["route"]
             assert await world.proxy.workers() == [pid]
             assert traffic.is_clean(), traffic
             for process in (world.proxy.agent, world.controller.process):

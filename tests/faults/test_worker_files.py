@@ -120,7 +120,7 @@ async def test_a_controller_without_descriptors_keeps_its_streams(tmp_path: Path
                 await more(traffic)
                 assert cpu_seconds(control.process.pid) - before < 1.0
         await control.process.says("INFO file descriptors are free again")
-        await until(lambda: has_route(world.proxy, "route/default/more/0"), control.process.log)
+        await until(lambda: has_route(world.proxy, "route/httproute/default/more/0"), control.process.log)
         assert traffic.is_clean(), traffic
         assert page.count("proxies and operators cannot connect", control.process.log()) == 1
         assert "Traceback" not in control.process.log()

@@ -133,6 +133,7 @@ def _level(level: Level) -> Any:
         {path: _found(found) for path, found in (level.prefixes or {}).items()},
         _found(level.root) if level.root is not None else None,
         [(pattern, _match(match)) for pattern, match in level.regexes],
+        _level(level.grpc) if level.grpc is not None else None,
     )
 
 

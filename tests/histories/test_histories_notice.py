@@ -47,7 +47,7 @@ def believe(claim: Claim, subscriptions: Any, newest: Any, _recall: Any) -> Any:
 
 
 def all_but_one(resources: Resources) -> Any:
-    return (record for record in good(resources) if record.name != "route/a/q/0")
+    return (record for record in good(resources) if record.name != "route/httproute/a/q/0")
 
 
 def all_is_good(resources: Resources, _refused: Any) -> None:

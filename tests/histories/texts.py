@@ -50,6 +50,10 @@ def _route(namespace: str, name: str, parents: str, rules: str, hosts: str = "")
     return f"{GATEWAY_API}\nkind: HTTPRoute\n{_meta(namespace, name)}\n{spec}\n"
 
 
+def _calls(parents: str, rules: str, hosts: str = "") -> str:
+    return _route("a", "r", parents, rules, hosts).replace("kind: HTTPRoute", "kind: GRPCRoute")
+
+
 def _rule(path: str, backends: str = "", filters: str = "", kind: str = "PathPrefix", more: str = "") -> str:
     fields = [f"matches: [{{path: {{type: {kind}, value: {path}}}{more}}}]"]
     fields += [f"filters: [{filters}]"] * bool(filters) + [f"backendRefs: [{backends}]"] * bool(backends)
@@ -115,6 +119,20 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
         _route("b", "r", "{name: one, namespace: a}, {name: two, namespace: a}", _rule("/", TO_S)),
         _route("b", "r", "{name: two, namespace: a}", _rule("/e", TO_S, kind="Exact"), "y.test"),
         _route("b", "r", "{name: one, namespace: a, sectionName: wild}", _rule("/", TO_S)),
+    ),
+    "route of calls a/r": (
+        _calls("{name: one}", f"{{matches: [{{method: {{service: p, method: q}}}}], backendRefs: [{TO_S}]}}"),
+        _calls(
+            "{name: one}, {name: two}", f"{{matches: [{{method: {{service: p}}}}], backendRefs: [{TO_T}]}}", "x.test"
+        ),
+        _calls(
+            "{name: one}", f"{{backendRefs: [{TO_S}, {NOWHERE}]}}, {{backendRefs: [{TO_X}], filters: [{SET_HEADER}]}}"
+        ),
+        _calls(
+            "{name: one}",
+            f"{{matches: [{{method: {{type: RegularExpression, service: p.*}}}}], filters: [{REFUSED_FILTER}], "
+            f"backendRefs: [{TO_S}]}}",
+        ),
     ),
     "service a/s": (
         _service("a", "s"),

@@ -61,7 +61,7 @@ async def test_it_serves_a_file_shows_its_pages_and_reloads(tmp_path: Path) -> N
 
             dump = await proxy.dump()
             assert dump["listening"] == {f"bind/default/standalone/{port}": [f"127.0.0.1:{port}"]}
-            assert f"route/default/all-{port}/0" in dump["resources"]["route"]
+            assert f"route/httproute/default/all-{port}/0" in dump["resources"]["route"]
             for index in range(2):
                 worker = await proxy.dump(f"?worker={index}")
                 assert (worker["worker"], worker["state"], worker["refused"]) == (index, 1, {})
@@ -90,7 +90,7 @@ async def test_it_serves_a_file_shows_its_pages_and_reloads(tmp_path: Path) -> N
             draft.write_text(file_of((port, upstream), prefix="/new"))
             draft.rename(file)
             line = await proxy.logged("configuration applied.*changed")
-            assert f"changed=route/default/all-{port}/0" in line
+            assert f"changed=route/httproute/default/all-{port}/0" in line
             assert (await get(port))[0] == 404
             assert await get(port, "/new") == (200, "hello")
 
@@ -219,8 +219,8 @@ async def test_states_from_the_control_plane(tmp_path: Path) -> None:
         # A proxy that refuses everything of its first state is not ready; the reason is told.
         broken = control_plane.route("/x")
         broken.min_revision = 99
-        plane.say("v0", {"route/default/all/0": broken})
-        assert "newer proxy" in (await plane.answered())["route/default/all/0"]
+        plane.say("v0", {"route/httproute/default/all/0": broken})
+        assert "newer proxy" in (await plane.answered())["route/httproute/default/all/0"]
         assert (await proxy.readiness()) == (500, "not ready, pending: configuration\n")
 
         plane.say("v1", control_plane.gateway(port, upstream))
@@ -229,13 +229,16 @@ async def test_states_from_the_control_plane(tmp_path: Path) -> None:
         await proxy.ready()
 
         # A bad route keeps its last good version, the rest of the state applies; the NACK says which and why.
-        plane.say("v2", {"route/default/all/0": broken})
+        plane.say("v2", {"route/httproute/default/all/0": broken})
         refused = await plane.answered()
-        assert list(refused) == ["route/default/all/0"] and "newer proxy" in refused["route/default/all/0"]
+        assert (
+            list(refused) == ["route/httproute/default/all/0"]
+            and "newer proxy" in refused["route/httproute/default/all/0"]
+        )
         assert await get(proxy.at(port), "/a") == (200, "hello")
-        assert list((await proxy.dump())["resources"]["refused"]) == ["route/default/all/0"]
+        assert list((await proxy.dump())["resources"]["refused"]) == ["route/httproute/default/all/0"]
 
-        plane.say("v3", {"route/default/all/0": control_plane.route("/b")})
+        plane.say("v3", {"route/httproute/default/all/0": control_plane.route("/b")})
         assert await plane.answered() == {}
         assert [(await get(proxy.at(port), p))[0] for p in ("/a", "/b")] == [404, 200]
 
@@ -277,7 +280,7 @@ async def test_a_proxy_outlives_its_control_plane_and_comes_back_with_what_it_ha
             await until(lambda: len(second.requests) == 4)
             versions = [dict(r.initial_resource_versions) for r in second.requests[2:]]
             assert versions == [{}, dict.fromkeys(control_plane.gateway(port, upstream), "v1")]
-            second.say("v2", {}, removed=["route/default/all/0"])
+            second.say("v2", {}, removed=["route/httproute/default/all/0"])
             assert await second.answered() == {}
             assert (await get(proxy.at(port)))[0] == 404
 
@@ -319,7 +322,7 @@ async def test_the_control_plane_learns_that_a_bind_listens_after_all(tmp_path: 
             await until(lambda: plane.streams == 2)
             await until(lambda: len([r for r in plane.requests if r.resource_names_subscribe]) == 4)
             versions = dict(plane.requests[-1].initial_resource_versions)
-            assert (versions["bind/default/web/80"], versions["route/default/all/0"]) == ("", "v1")
+            assert (versions["bind/default/web/80"], versions["route/httproute/default/all/0"]) == ("", "v1")
             plane.say("v1", {"bind/default/web/80": control_plane.gateway(port, upstream)["bind/default/web/80"]})
             assert await plane.answered() == {}
             assert await get(port) == (200, "hello")

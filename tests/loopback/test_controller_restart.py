@@ -134,4 +134,6 @@ async def test_a_killed_controller_costs_few_bytes_no_request_and_keeps_nothing_
                 last = await counted(proxy)
                 assert last["received"] - after["received"] < FEW
         assert failures == []
-        assert (await proxy.dump())["resources"]["route"].keys() == {f"route/default/r{n}/0" for n in range(ROUTES)}
+        assert (await proxy.dump())["resources"]["route"].keys() == {
+            f"route/httproute/default/r{n}/0" for n in range(ROUTES)
+        }

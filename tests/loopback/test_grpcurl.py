@@ -128,7 +128,7 @@ async def test_another_gateway_is_another_state(controller: Controller, grpcurl:
 
 
 async def test_named_resources(controller: Controller, grpcurl: Run) -> None:
-    named = requests(resource_names_subscribe=["bind/shop/web/80", "route/shop/ghost/0"])
+    named = requests(resource_names_subscribe=["bind/shop/web/80", "route/httproute/shop/ghost/0"])
     code, output, _ = await grpcurl("-d", named, unix(controller), DELTA)
     *_, resources = documents(output)
     assert code == 0

@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -22,10 +21,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.fakes.controller_process import controller
 from tests.fakes.proxy_process import Proxy, running
 from tests.fakes.web_objects import OBJECTS
 from tests.harness.patience import PATIENCE
-from tests.harness.processes import started
 from tests.harness.waiting import until
 
 pytestmark = [
@@ -197,16 +196,6 @@ class Planes:
         """What the proxy's last answer to the controller refuses."""
         (row,) = (await self.status())["proxies"]
         return json.dumps(row["refusals"])
-
-
-@asynccontextmanager
-async def controller(folder: Path, path: Path) -> AsyncIterator[int]:
-    """Until the block ends; gives the port of its admin API."""
-    command = [sys.executable, "-m", "controlplane", str(folder), "--socket", str(path)]
-    command += ["--xds", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
-    async with started(folder.parent, "controller", command, end=signal.SIGKILL) as program:
-        await program.ready()
-        yield program.port("ADMIN")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

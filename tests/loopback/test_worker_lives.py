@@ -62,8 +62,8 @@ async def test_a_replaced_worker_goes_on_with_the_counters_and_says_what_is_refu
         assert await plane.answered() == {}
         broken = control_plane.route("/x")
         broken.min_revision = 99
-        plane.say("v2", {"route/default/all/0": broken})
-        assert list(await plane.answered()) == ["route/default/all/0"]
+        plane.say("v2", {"route/httproute/default/all/0": broken})
+        assert list(await plane.answered()) == ["route/httproute/default/all/0"]
         for _ in range(3):
             assert await get(proxy.at(port)) == (200, "hello")
 
@@ -74,9 +74,9 @@ async def test_a_replaced_worker_goes_on_with_the_counters_and_says_what_is_refu
         assert await get(proxy.at(port)) == (200, "hello")
         worker = await proxy.dump("?worker=0")
         assert worker["pid"] != pid and worker["state"] == 2
-        assert list(worker["refused"]) == ["route/default/all/0"]
+        assert list(worker["refused"]) == ["route/httproute/default/all/0"]
         plane.say("v3", {})
-        assert list(await plane.answered()) == ["route/default/all/0"]
+        assert list(await plane.answered()) == ["route/httproute/default/all/0"]
         total = 'gatewright_downstream_connections_total{bind="bind/default/web/80"}'
         assert await proxy.metric(total) == 4
         assert await proxy.metric('gatewright_workers_restarted_total{cause="signal"}') == 1

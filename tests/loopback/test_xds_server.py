@@ -134,7 +134,7 @@ async def controller(tmp_path: Path) -> AsyncIterator[Controller]:
 
 async def test_state_is_sent_acknowledged_and_updated(controller: Controller) -> None:
     controller.publish(["svc/a/80/10.0.0.1:80"], b"endpoint", ENDPOINT_TYPE)
-    controller.publish([f"route/shop/r{number}/0" for number in range(600)], b"route")
+    controller.publish([f"route/httproute/shop/r{number}/0" for number in range(600)], b"route")
     async with controller.channel() as channel:
         client = Client(channel)
         await client.subscribe(RESOURCE_TYPE)
@@ -146,14 +146,16 @@ async def test_state_is_sent_acknowledged_and_updated(controller: Controller) ->
         await client.ack(first[-1])
         await controller.until(lambda: controller.acknowledged(2) == 1)
 
-        controller.publish(["route/shop/r7/0"], b"changed")
-        controller.publish(["route/shop/r8/0"], None)
+        controller.publish(["route/httproute/shop/r7/0"], b"changed")
+        controller.publish(["route/httproute/shop/r8/0"], None)
         second = await client.state()
         await client.ack(second[-1])
         if not client.removed:
             second += await client.state()
             await client.ack(second[-1])
-        assert {resource.name for response in second for resource in response.resources} == {"route/shop/r7/0"}
+        assert {resource.name for response in second for resource in response.resources} == {
+            "route/httproute/shop/r7/0"
+        }
         await controller.until(lambda: controller.acknowledged(4) == 1)
         (row,) = controller.fleet.proxies(lambda gateway: controller.snapshots.newest(gateway).sequence)
         assert (row.node_id, row.lag) == ("shop/web/one", 0)
@@ -345,7 +347,7 @@ async def test_shutdown_ends_streams_with_unavailable(tmp_path: Path) -> None:
 
 
 async def test_restart_resends_nothing(tmp_path: Path) -> None:
-    contents = [f"route/shop/r{number}/0" for number in range(1000)]
+    contents = [f"route/httproute/shop/r{number}/0" for number in range(1000)]
     held: dict[str, str] = {}
     for attempt in range(2):
         async with running(tmp_path / "xds.sock") as controller:

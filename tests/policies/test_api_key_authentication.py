@@ -260,7 +260,7 @@ def test_a_key_of_a_request_that_an_unusable_policy_refuses_is_not_logged() -> N
     location = {"query_parameter": {"name": "key"}}
     own = authentication_pb2.ApiKeyAuthentication(secrets=["secret/default/a"], location=location)
     inline = policy_pb2.Policy(api_key_authentication=own, invalid="the Secret is not there")
-    built = Interns(ROWS, Env(clock=time.monotonic, random=lambda: 0.0)).inline([inline], "route/default/r/0")
+    built = Interns(ROWS, Env(clock=time.monotonic, random=lambda: 0.0)).inline([inline], "route/httproute/default/r/0")
     x = exchange(query="key=k-ann&b")
     assert built.chain.request is not None and built.chain.request(x) is not None
     for hook in built.chain.end:

@@ -78,7 +78,7 @@ STATUSES = {
         8,
         "rate limit exceeded",
     ),
-    "500": (NO_BACKEND, plain, "NoValidBackend", 13, "no valid backends"),
+    "500": (NO_BACKEND, plain, "NoValidBackend", 14, "no valid backends"),
     "502": (
         served("policies: {http: {version: HTTP1}}"),
         broken,

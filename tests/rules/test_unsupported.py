@@ -26,13 +26,13 @@ WAITING = {
     "GatewayClass": 4,
     "Gateway": 36,
     "HTTPRoute": 35,
+    "GRPCRoute": 13,
     "GatewayPolicy": 503,
     "GatewayParameters": 37,
     "GatewayBackend": 889,
     STANDALONE: 60,  # what remains of `policies` and the listeners' `traffic`, which were one setting each
 }
 UNSERVED = {
-    "GRPCRoute": 71,
     "TLSRoute": 15,
     "TCPRoute": 14,
     "UDPRoute": 14,

@@ -123,7 +123,7 @@ async def test_it_serves_a_state_from_its_commit_on() -> None:
         assert isinstance(prepared, messages.Prepared)
         assert prepared.refused == {} and [(bind.key, bind.port) for bind in prepared.binds] == [(BIND, 8080)]
         agent.heard.clear()
-        agent.state(2, removed=("route/default/all/0",))
+        agent.state(2, removed=("route/httproute/default/all/0",))
         await agent.hears(messages.Prepared)
         assert (await ask(agent.port)).body == "hello"  # not committed
         agent.word.commit(2)
@@ -162,10 +162,10 @@ async def test_a_resource_that_it_cannot_use_is_refused_and_the_rest_serves() ->
     async with origin() as upstream, linked() as (agent, _):
         await agent.serve(config(8080, upstream))
         agent.heard.clear()
-        agent.channel.send(messages.Changes((Record(RESOURCE, "route/default/all/0", b"\xff"),)))
+        agent.channel.send(messages.Changes((Record(RESOURCE, "route/httproute/default/all/0", b"\xff"),)))
         agent.channel.send(messages.StateEnd(2))
         prepared = await agent.hears(messages.Prepared)
-        assert isinstance(prepared, messages.Prepared) and list(prepared.refused) == ["route/default/all/0"]
+        assert isinstance(prepared, messages.Prepared) and list(prepared.refused) == ["route/httproute/default/all/0"]
         agent.commit(2)
         assert (await ask(agent.port)).body == "hello"
 

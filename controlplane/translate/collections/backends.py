@@ -16,7 +16,7 @@ class UsedBackends:
 
     def __init__(self, graph: Graph, views: Views, routes: Routes, policies: Policies) -> None:
         self._views = views
-        self.uses = graph.groups("uses", routes.uses, policies.uses)
+        self.uses = graph.groups("uses", *routes.uses, policies.uses)
         self.uses_by_backend = self.uses.index("backend", lambda use, _: [use.backend])
         self.used = graph.groups("used backends", self.uses_by_backend)
         self.addresses = graph.map("addresses", self.used, self._addresses)

@@ -7,6 +7,7 @@ from typing import Any
 from controlplane.derive import Graph, Source
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.keys import ObjectKey
+from controlplane.translate.route_kinds import ROUTE_KINDS
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_backend import GatewayBackend
@@ -17,7 +18,6 @@ from gatewright.api.objects.namespace import Namespace
 from gatewright.api.objects.reference_grant import ReferenceGrant
 from gatewright.api.objects.secret import Secret
 from gatewright.api.objects.service import Service
-from gatewright.api.routes.http_route import HTTPRoute
 
 
 class Inputs:
@@ -29,7 +29,8 @@ class Inputs:
         """Those of objects; Any: each kind has a model of its own."""
         self.gateway_classes: Source[ObjectKey, GatewayClass] = self._objects("GatewayClass")
         self.gateways: Source[ObjectKey, Gateway] = self._objects("Gateway")
-        self.http_routes: Source[ObjectKey, HTTPRoute] = self._objects("HTTPRoute")
+        self.routes = {kind: self._objects(kind) for kind in ROUTE_KINDS}
+        """By kind."""
         self.grants: Source[ObjectKey, ReferenceGrant] = self._objects("ReferenceGrant")
         self.namespaces: Source[ObjectKey, Namespace] = self._objects("Namespace")
         self.services: Source[ObjectKey, Service] = self._objects("Service")

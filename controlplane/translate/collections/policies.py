@@ -13,9 +13,8 @@ from controlplane.translate.collections.routes import Routes
 from controlplane.translate.collections.views import Views
 from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, ResourceKey, SecretUse
 from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
-from controlplane.translate.policy_targets import Attachment, RouteView, Targets
+from controlplane.translate.policy_targets import Attachment, Targets
 from gatewright.api.objects.gateway_policy import GatewayPolicy
-from gatewright.api.routes.http_route import HTTPRoute
 
 
 class Policies:
@@ -23,13 +22,11 @@ class Policies:
 
     def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways, views: Views, routes: Routes) -> None:
         self._views = views
-        self._routes = routes
         self._objects = inputs.gateway_policies
-        self.route_views = graph.map("routes for policies", inputs.http_routes, self._route_view)
         self.translations = graph.map("policies", inputs.gateway_policies, self._translate, policies.untranslated)
-        self.callers = self._targets(inputs, gateways)
+        self.callers = self._targets(inputs, gateways, routes)
         self.calls = graph.map("calls of policies", self.translations, self._call)
-        self.users = graph.groups("users of backends", routes.uses, self.calls.index("uses", lambda _, uses: uses))
+        self.users = graph.groups("users of backends", *routes.uses, self.calls.index("uses", lambda _, uses: uses))
         """Gateways with a route to a backend, or with a policy that calls it."""
         self.targets = replace(
             self.callers, uses=self.users.index("object", lambda use, _: [(use.backend.kind, use.backend.object)])
@@ -43,20 +40,16 @@ class Policies:
         )
         self.resources = graph.derive("policy resources", self.placed, lambda _, __, policy: _resources(policy))
 
-    def _targets(self, inputs: Inputs, gateways: Gateways) -> Targets:
-        labelled = (inputs.gateways, inputs.http_routes, inputs.services, inputs.gateway_backends)
+    def _targets(self, inputs: Inputs, gateways: Gateways, routes: Routes) -> Targets:
+        labelled = (inputs.gateways, *inputs.routes.values(), inputs.services, inputs.gateway_backends)
         return Targets(
             gateways.plans,
-            self.route_views,
+            {kind: each.views for kind, each in routes.by_kind.items()},
             self._views.services,
             self._views.gateway_backends,
             None,
             {source.name: source.index("labels", policy_targets.labels) for source in labelled},
         )
-
-    def _route_view(self, context: Context, key: ObjectKey, route: HTTPRoute) -> RouteView:
-        parents = context.fetch(self._routes.attachments, key)
-        return policy_targets.route_view(route, parents or ())
 
     def _attach(self, context: Context, key: ObjectKey, policy: GatewayPolicy) -> Attachment:
         return policy_targets.attachment(context, self.targets, key, policy)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import attachment, routes
+from controlplane.translate import attachment, policy_targets, routes
 from controlplane.translate.attachment import Candidate, Parent
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
@@ -13,31 +14,49 @@ from controlplane.translate.collections.views import Views
 from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, ResourceKey
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.namespaces import Labels
+from controlplane.translate.policy_targets import RouteView
+from controlplane.translate.route_kinds import ROUTE_KINDS, RouteKind
 from controlplane.translate.routes import PlacedRoute, RouteTranslation
-from gatewright.api.routes.http_route import HTTPRoute
 
 
 class Routes:
-    """HTTPRoutes."""
+    """All kinds of routes, each with collections of its own."""
 
     def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways, views: Views) -> None:
-        self._inputs = inputs
+        self.by_kind = {kind: KindOfRoutes(graph, inputs, gateways, views, row) for kind, row in ROUTE_KINDS.items()}
+        self.uses = tuple(each.uses for each in self.by_kind.values())
+        """Of backends."""
+        self.resources = tuple(each.resources for each in self.by_kind.values())
+
+    def admitted(self, context: Context, gateway: ObjectKey, listener: str) -> int:
+        """How many routes a listener admits."""
+        return sum(context.count(each.admitted, (gateway, listener)) for each in self.by_kind.values())
+
+
+class KindOfRoutes:
+    """The routes of one kind."""
+
+    def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways, views: Views, row: RouteKind) -> None:
+        kind = row.kind
+        self.row = row
+        self.objects = inputs.routes[kind]
         self._gateways = gateways
         self._views = views
-        self.attachments = graph.map("attachments", inputs.http_routes, self._attach)
-        self.attached = graph.groups("attached", self.attachments.index("route", lambda key, _: [key]))
-        self.translations = graph.map("routes", self.attached, self._translate, routes.untranslated)
-        self.placed = graph.map("placed routes", self.attachments, self._place)
+        self.attachments = graph.map(f"{kind} attachments", self.objects, self._attach)
+        self.attached = graph.groups(f"{kind} attached", self.attachments.index("route", lambda key, _: [key]))
+        self.translations = graph.map(f"{kind} translations", self.attached, self._translate, routes.untranslated)
+        self.placed = graph.map(f"{kind} placed", self.attachments, self._place)
         self.admitted = self.placed.index("admitted by", lambda _, route: route.admitted_by)
         self.uses = self.placed.index("uses", lambda _, route: _uses(route))
         """Of backends."""
-        self.resources = graph.derive("route resources", self.placed, lambda _, __, route: _resources(route))
+        self.resources = graph.derive(f"{kind} resources", self.placed, lambda _, __, route: _resources(route))
+        self.views = graph.map(f"{kind} for policies", self.objects, self._view)
 
-    def _attach(self, context: Context, key: ObjectKey, route: HTTPRoute) -> tuple[Parent, ...] | None:
+    def _attach(self, context: Context, key: ObjectKey, route: Any) -> tuple[Parent, ...] | None:
         def labels() -> Labels | None:
             return context.fetch(self._views.labels, ObjectKey("", key.namespace))
 
-        candidate = Candidate(routes.KIND, key.namespace, route.spec.hostnames, labels)
+        candidate = Candidate(self.row.kind, key.namespace, route.spec.hostnames, labels)
         parents = []
         for position, reference in enumerate(route.spec.parent_refs):
             gateway = attachment.gateway_of(reference, key.namespace)
@@ -53,12 +72,18 @@ class Routes:
         return context.fetch(self._gateways.plans, gateway)
 
     def _translate(self, context: Context, key: ObjectKey, _: bool) -> RouteTranslation | None:
-        route = context.fetch(self._inputs.http_routes, key)
-        return routes.translate(context, self._views.backends, key, route) if route is not None else None
+        route = context.fetch(self.objects, key)
+        if route is None:
+            return None
+        return routes.translate(context, self._views.backends, self.row, key, route)
 
     def _place(self, context: Context, key: ObjectKey, parents: tuple[Parent, ...]) -> PlacedRoute | None:
         translation = context.fetch(self.translations, key)
-        return routes.placed(key, translation, parents) if translation is not None else None
+        return routes.placed(self.row, key, translation, parents) if translation is not None else None
+
+    def _view(self, context: Context, key: ObjectKey, route: Any) -> RouteView:
+        parents = context.fetch(self.attachments, key)
+        return policy_targets.route_view(route, parents or ())
 
 
 def _uses(route: PlacedRoute) -> Iterator[BackendUse]:

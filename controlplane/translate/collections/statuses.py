@@ -13,7 +13,7 @@ from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.outcomes import Outcomes
 from controlplane.translate.collections.policies import Policies
-from controlplane.translate.collections.routes import Routes
+from controlplane.translate.collections.routes import KindOfRoutes, Routes
 from controlplane.translate.collections.views import Views
 from controlplane.translate.conditions import StatusBody
 from controlplane.translate.fleet import RefusalKey
@@ -48,26 +48,27 @@ class GatewayStatuses:
             plan,
             context.fetch(self._inputs.fleet, key),
             refusals,
-            lambda listener: context.count(self._routes.admitted, (key, listener)),
+            lambda listener: self._routes.admitted(context, key, listener),
         )
         return report.status(item.metadata.generation)
 
 
 class RouteStatuses:
-    """Of HTTPRoutes."""
+    """Of the routes of one kind."""
 
-    def __init__(self, graph: Graph, inputs: Inputs, routes: Routes, outcomes: Outcomes) -> None:
+    def __init__(self, graph: Graph, inputs: Inputs, routes: KindOfRoutes, outcomes: Outcomes) -> None:
         self._inputs = inputs
         self._routes = routes
         self._outcomes = outcomes
-        self.of_routes = graph.map("route statuses", routes.placed, self._status)
+        self.of_routes = graph.map(f"{routes.row.kind} statuses", routes.placed, self._status)
 
     def _status(self, context: Context, key: ObjectKey, route: PlacedRoute) -> StatusBody | None:
-        item = context.fetch(self._inputs.http_routes, key)
+        item = context.fetch(self._routes.objects, key)
         parents = context.fetch(self._routes.attachments, key)
         if item is None or parents is None:
             return None
         report = RouteReport(
+            self._routes.row,
             item,
             parents,
             route,

@@ -16,9 +16,10 @@ from gatewright.api.schema.metadata import KubeObject
 from gatewright.api.schema.model import Model, model_in
 from gatewright.api.text.problem import UNSUPPORTED
 
+_EXTENSION: Final = "-{}.extensionRef"  # no kind of ours is one
 _FILTERS: Final = (
     "-{}.externalAuth",  # gRPC callouts; over HTTP a GatewayPolicy does it
-    "-{}.extensionRef",  # no kind of ours is one
+    _EXTENSION,
 )
 
 _FILTERS_IN_THE_FILE: Final = ("urlRewrite", "requestRedirect", "requestMirror")
@@ -71,6 +72,13 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "-spec.rules[].sessionPersistence",  # experimental
         *(row.format("spec.rules[].filters[]") for row in _FILTERS),
         *(row.format("spec.rules[].backendRefs[].filters[]") for row in _FILTERS),
+    ),
+    "GRPCRoute": (
+        "spec",
+        "-spec.useDefaultGateways",  # experimental
+        "-spec.rules[].sessionPersistence",  # experimental
+        _EXTENSION.format("spec.rules[].filters[]"),
+        _EXTENSION.format("spec.rules[].backendRefs[].filters[]"),
     ),
     "GatewayPolicy": (
         "spec.targetRefs",

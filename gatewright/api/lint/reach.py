@@ -11,11 +11,13 @@ from typing import Any
 from gatewright.api.checks.parts import parts
 from gatewright.api.objects.gateway_policy import GatewayPolicy, TargetSelector
 from gatewright.api.objects.kinds import KINDS
+from gatewright.api.routes.grpc_route import GRPCRoute
 from gatewright.api.routes.http_route import HTTPRoute
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 from gatewright.api.schema.references import BackendObjectReference, ParentReference
 
 Objects = Mapping[ObjectKey, KubeObject]
+Route = HTTPRoute | GRPCRoute
 
 
 def named(reference: Any, namespace: str) -> ObjectKey | None:
@@ -50,26 +52,26 @@ def labelled(kind: str, namespace: str, labels: Mapping[str, str], objects: Obje
             yield key
 
 
-def backends(route: HTTPRoute) -> set[ObjectKey]:
+def backends(route: Route) -> set[ObjectKey]:
     """What a route leads to."""
     return _keys(route, BackendObjectReference)
 
 
-def parents(route: HTTPRoute) -> set[ObjectKey]:
+def parents(route: Route) -> set[ObjectKey]:
     """What a route is attached to."""
     return _keys(route, ParentReference)
 
 
-def _keys(route: HTTPRoute, form: type[BackendObjectReference | ParentReference]) -> set[ObjectKey]:
+def _keys(route: Route, form: type[BackendObjectReference | ParentReference]) -> set[ObjectKey]:
     found = (named(part, route.key.namespace) for _, part in parts(route) if isinstance(part, form))
     return {key for key in found if key is not None}
 
 
-def leading(objects: Objects) -> Mapping[ObjectKey, list[HTTPRoute]]:
+def leading(objects: Objects) -> Mapping[ObjectKey, list[Route]]:
     """Every backend that routes lead to, with those routes."""
-    found: dict[ObjectKey, list[HTTPRoute]] = {}
+    found: dict[ObjectKey, list[Route]] = {}
     for item in objects.values():
-        if isinstance(item, HTTPRoute):
+        if isinstance(item, Route):
             for key in backends(item):
                 found.setdefault(key, []).append(item)
     return found

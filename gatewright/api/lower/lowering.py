@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
+from gatewright.api.routes.grpc_route import GRPCHeaderMatch, GRPCMethodMatch, GRPCRouteMatch
 from gatewright.api.routes.http_filters import HTTPRequestMirrorFilter
 from gatewright.api.routes.http_route import HTTPHeaderMatch, HTTPPathMatch, HTTPRouteMatch
 from gatewright.api.schema import duration
@@ -138,24 +139,39 @@ def _bytes(attribute: str) -> Callable[[Any], int | None]:
 
 
 def _value_of(kind: str) -> Callable[[Any], str | None]:
-    """The value of a match whose `type` is `kind`."""
-    return lambda match: match.value if match.type == kind else None
+    """The value of a match whose `type` is `kind`; a method of gRPC has names instead."""
+    return lambda match: match.value if not isinstance(match, GRPCMethodMatch) and match.type == kind else None
 
 
-def _prefix(match: HTTPPathMatch) -> str | None:
-    return (match.value.rstrip("/") or "/") if match.type == "PathPrefix" else None
+def _prefix(match: HTTPPathMatch | GRPCMethodMatch) -> str | None:
+    if isinstance(match, GRPCMethodMatch) or match.type != "PathPrefix":
+        return None
+    return match.value.rstrip("/") or "/"
 
 
-def _headers(match: HTTPRouteMatch) -> Iterable[HTTPHeaderMatch]:
-    first: dict[str, HTTPHeaderMatch] = {}
+def _headers(match: HTTPRouteMatch | GRPCRouteMatch) -> Iterable[HTTPHeaderMatch | GRPCHeaderMatch]:
+    first: dict[str, HTTPHeaderMatch | GRPCHeaderMatch] = {}
     for header in match.headers:
         first.setdefault(header.name.lower(), header)
     return first.values()
 
 
+def _path(match: HTTPRouteMatch | GRPCRouteMatch) -> HTTPPathMatch | GRPCMethodMatch | None:
+    """Of a GRPCRoute the method; one whose names are empty is any (Gateway API GRPCMethodMatch)."""
+    if isinstance(match, HTTPRouteMatch):
+        return match.path
+    method = match.method
+    return method if method is not None and (method.service or method.method) else None
+
+
+def _http_method(match: HTTPRouteMatch | GRPCRouteMatch) -> str | None:
+    """All calls of gRPC are POST, so a GRPCRoute asks for none."""
+    return match.method if isinstance(match, HTTPRouteMatch) else None
+
+
 def _match_name(match: Any) -> str:
     name: str = match.name
-    return name.lower() if isinstance(match, HTTPHeaderMatch) else name
+    return name.lower() if isinstance(match, (HTTPHeaderMatch, GRPCHeaderMatch)) else name
 
 
 def _count(attribute: str) -> Callable[[Any], int | None]:
@@ -186,11 +202,15 @@ def _share(part: str) -> Callable[[HTTPRequestMirrorFilter], int]:
 
 # (message, field) to how its value is found, where the model has no attribute of that name and type.
 EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
-    ("RouteMatch", "query"): lambda match: match.query_params,
+    ("RouteMatch", "path"): _path,
+    ("RouteMatch", "method"): _http_method,
+    ("RouteMatch", "query"): optional("query_params"),
     ("RouteMatch", "headers"): _headers,
     ("PathMatch", "exact"): _value_of("Exact"),
     ("PathMatch", "prefix"): _prefix,
     ("PathMatch", "regex"): _value_of("RegularExpression"),
+    ("PathMatch", "grpc"): lambda path: path if isinstance(path, GRPCMethodMatch) else None,
+    ("GrpcMethodMatch", "regex"): lambda method: method.type == "RegularExpression",
     ("ValueMatch", "name"): _match_name,
     ("ValueMatch", "exact"): _value_of("Exact"),
     ("ValueMatch", "regex"): _value_of("RegularExpression"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewright.api.lower.lowering import lower
+from gatewright.api.routes.grpc_route import GRPCRouteFilter, GRPCRouteMatch
 from gatewright.api.routes.http_filters import HTTPRequestMirrorFilter, HTTPRouteFilter
 from gatewright.api.routes.http_route import HTTPRouteMatch, HTTPRouteRetry, HTTPRouteTimeouts
 from gatewright.api.schema.model import to_camel
@@ -52,14 +53,14 @@ class References:
     keys of the Secrets that have its credentials; one of them for basic_authentication."""
 
 
-def route_match(match: HTTPRouteMatch) -> route_pb2.RouteMatch:
-    """A match of an HTTPRoute rule. Header names in lower case; of names alike but for case the first counts, as
-    Gateway API demands."""
+def route_match(match: HTTPRouteMatch | GRPCRouteMatch) -> route_pb2.RouteMatch:
+    """A match of a rule of an HTTPRoute or GRPCRoute. Header names in lower case; of names alike but for case the first
+    counts, as Gateway API demands."""
     return lower(match, route_pb2.RouteMatch())
 
 
 def rule_policies(
-    filters: Iterable[HTTPRouteFilter],
+    filters: Iterable[HTTPRouteFilter | GRPCRouteFilter],
     timeouts: HTTPRouteTimeouts | None = None,
     retry: HTTPRouteRetry | None = None,
     *,
@@ -79,7 +80,9 @@ def rule_policies(
         elif item.request_mirror is not None:
             result += request_mirror(item.request_mirror, mirror_target)
         else:
-            result += (_policy(name, setting) for name in _FILTERS if (setting := getattr(item, name)) is not None)
+            result += (
+                _policy(name, setting) for name in _FILTERS if (setting := getattr(item, name, None)) is not None
+            )
     if modifiers.HasField("header_modifiers"):
         result.insert(0, modifiers)
     if timeouts is not None:

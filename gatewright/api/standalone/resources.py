@@ -58,7 +58,7 @@ class Resources:
             self.places[self._backend(backend)] = ("backends", index)
         routes = []
         for index, place in enumerate(self._content.routes()):
-            key = f"route/{NAMESPACE}/{place.name}/0"
+            key = f"route/httproute/{NAMESPACE}/{place.name}/0"
             self.places[key] = place.path
             routes.append(_resource(key, route=self._route(place, f"{index:06}")))
         policies = [*self._frontend_policies(), *self._listener_policies()]

@@ -42,14 +42,26 @@ class RouteMatch(_message.Message):
     def __init__(self, path: _Optional[_Union[PathMatch, _Mapping]] = ..., method: _Optional[str] = ..., headers: _Optional[_Iterable[_Union[ValueMatch, _Mapping]]] = ..., query: _Optional[_Iterable[_Union[ValueMatch, _Mapping]]] = ...) -> None: ...
 
 class PathMatch(_message.Message):
-    __slots__ = ("exact", "prefix", "regex")
+    __slots__ = ("exact", "prefix", "regex", "grpc")
     EXACT_FIELD_NUMBER: _ClassVar[int]
     PREFIX_FIELD_NUMBER: _ClassVar[int]
     REGEX_FIELD_NUMBER: _ClassVar[int]
+    GRPC_FIELD_NUMBER: _ClassVar[int]
     exact: str
     prefix: str
     regex: str
-    def __init__(self, exact: _Optional[str] = ..., prefix: _Optional[str] = ..., regex: _Optional[str] = ...) -> None: ...
+    grpc: GrpcMethodMatch
+    def __init__(self, exact: _Optional[str] = ..., prefix: _Optional[str] = ..., regex: _Optional[str] = ..., grpc: _Optional[_Union[GrpcMethodMatch, _Mapping]] = ...) -> None: ...
+
+class GrpcMethodMatch(_message.Message):
+    __slots__ = ("service", "method", "regex")
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    REGEX_FIELD_NUMBER: _ClassVar[int]
+    service: str
+    method: str
+    regex: bool
+    def __init__(self, service: _Optional[str] = ..., method: _Optional[str] = ..., regex: _Optional[bool] = ...) -> None: ...
 
 class ValueMatch(_message.Message):
     __slots__ = ("name", "exact", "regex")

@@ -9,6 +9,7 @@ from tests.outside.dialects.objects import ALL, CLASS, GATEWAY, NEXT, SHOP, poli
 AT, AT_NEXT, ASKED = "127.0.0.1:3000", "127.0.0.1:3001", "127.0.0.1:9000"
 BASE = GATEWAY + SHOP
 ISSUER = Issuer()
+CALL = {"content-type": "application/grpc"}
 
 INGRESS = (
     Row(
@@ -156,8 +157,8 @@ ENVOY = (
         verdict="not yet: spec.traffic.extProc",
     ),
     Row(
-        "Envoy", "grpc routes", "gRPC by service and method", "GRPCRoute, not yet",
-        BASE + """\
+        "Envoy", "grpc routes", "gRPC by service and method", "GRPCRoute",
+        BASE + policy("    http: {version: HTTP1}", section="backend", kind="Gateway") + """\
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: GRPCRoute
@@ -166,7 +167,10 @@ spec:
   parentRefs: [{name: web}]
   rules: [{matches: [{method: {service: shop.Orders}}], backendRefs: [{name: shop, port: 80}]}]
 """,
-        verdict="not yet: kind",
+        asks=(
+            Ask("POST /shop.Orders/Get", headers=CALL, at=AT, sees="POST /shop.Orders/Get"),
+            Ask("POST /shop.Other/Get", headers=CALL, gets={"grpc-status": "12"}),
+        ),
     ),
 )  # fmt: skip
 

@@ -8,7 +8,8 @@ TCP_UDP = "TCP and UDP do not work yet"
 PROVISIONING = "nothing is provisioned yet: a Gateway's addresses and labels are the operator's"
 
 REASONS = {
-    "GRPCRoute unsupported kind": "gRPC does not work yet",
+    "GRPCRoute Accepted=NotAllowedByListeners": f"the listener's kinds or namespaces ({MEANT}), or: {TLS}",
+    "GRPCRoute ResolvedRefs=BackendNotFound": "the Service is not in the file: meant so, or left to the reader",
     "TLSRoute unsupported kind": TLS,
     "TCPRoute unsupported kind": TCP_UDP,
     "UDPRoute unsupported kind": TCP_UDP,

@@ -21,7 +21,7 @@ class Known:
         return {"version": "1.2.3", "pid": 7}
 
     def proxies(self) -> Sequence[facts.ProxyRow]:
-        refusal = facts.Refusal("route/shop/cart/0", "unknown field")
+        refusal = facts.Refusal("route/httproute/shop/cart/0", "unknown field")
         return [
             facts.ProxyRow("default/web", "proxy-1", "aa", "aa", 0.0),
             facts.ProxyRow("default/web", "proxy-2", "aa", "99", 1.5),
@@ -76,7 +76,7 @@ async def test_status_shows_everything_sorted(port: int) -> None:
         ("proxy-2", "Stale"),
         ("proxy-3", "Refused"),
     ]
-    assert body["proxies"][2]["refusals"] == [{"resource": "route/shop/cart/0", "message": "unknown field"}]
+    assert body["proxies"][2]["refusals"] == [{"resource": "route/httproute/shop/cart/0", "message": "unknown field"}]
     assert [(row["kind"], row["name"]) for row in body["objects"]] == [("Gateway", "web"), ("HTTPRoute", "cart")]
     assert body["problems"][0]["line"] == 3
     assert body["notes"] == ["a note"]

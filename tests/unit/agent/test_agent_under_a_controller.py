@@ -36,15 +36,15 @@ async def test_a_state_is_served_and_a_refused_part_is_named(tmp_path: Path) -> 
             assert (await ask(port)).body == "hello"
             broken = control_plane.route("/x")
             broken.min_revision = 99
-            plane.say("v2", {"route/default/all/0": broken})
-            assert list(await plane.answered()) == ["route/default/all/0"]
+            plane.say("v2", {"route/httproute/default/all/0": broken})
+            assert list(await plane.answered()) == ["route/httproute/default/all/0"]
             assert (await ask(port)).body == "hello"
             dump = await proxy.dump()
             assert dump["xds"] == {"connected": True, "version": "v2"}
-            assert list(dump["resources"]["refused"]) == ["route/default/all/0"]
+            assert list(dump["resources"]["refused"]) == ["route/httproute/default/all/0"]
             assert await proxy.metric("gatewright_xds_connected") == 1
             assert await proxy.metric("gatewright_xds_nacks_total") == 1
-            plane.say("v3", {}, ["route/default/all/0"])
+            plane.say("v3", {}, ["route/httproute/default/all/0"])
             assert await plane.answered() == {}
             assert (await ask(port)).status == 404
         node = plane.requests[0].node
@@ -76,7 +76,7 @@ async def test_a_control_plane_that_comes_back_is_told_what_is_held(
             told = {
                 each.type_url: dict(each.initial_resource_versions) for each in again.requests if each.response_nonce
             }
-            assert told[RESOURCE]["route/default/all/0"] == "v1" and told[ENDPOINT] == {}
+            assert told[RESOURCE]["route/httproute/default/all/0"] == "v1" and told[ENDPOINT] == {}
 
 
 async def test_what_is_no_response_ends_the_stream_and_it_calls_again(

@@ -193,9 +193,9 @@ async def test_what_is_refused_is_named_as_the_file_writes_it(tmp_path: Path, ca
     async with following(file) as applied:
         applied.refuse = {
             "bind/default/standalone/2": "port 2 is in use",
-            "route/default/users/0": f"basic_authentication: {why}",
+            "route/httproute/default/users/0": f"basic_authentication: {why}",
             "policy/default/listener:a/ext_auth": f"ext_auth: {why}",
-            "route/default/more/0": "no such thing: really",
+            "route/httproute/default/more/0": "no such thing: really",
             "": "workers hang",
             "odd": why,
         }

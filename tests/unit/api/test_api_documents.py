@@ -297,7 +297,6 @@ def test_foreign_kinds_are_skipped_with_one_line() -> None:
 
 RULES = "rules: [{backendRefs: [{name: s, port: 1}]}]"
 WAITING = {
-    "GRPCRoute": "{}",
     "TLSRoute": f"{{hostnames: [a.b], {RULES}}}",
     "TCPRoute": f"{{{RULES}}}",
     "UDPRoute": f"{{{RULES}}}",
@@ -463,5 +462,5 @@ def test_the_matches_of_all_rules_of_a_grpc_route_are_counted() -> None:
             for each in decoded.problems
         ]
 
-    assert told(64, 64) == ["not supported yet: GRPCRoute"]
+    assert told(64, 64) == []
     assert told(64, 64, 1) == ["must have at most 128 matches in all rules together, got 129"]

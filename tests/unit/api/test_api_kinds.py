@@ -9,13 +9,14 @@ from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
 
 CLUSTER_WIDE = {"GatewayClass", "Namespace"}
-NOT_SERVED = {"GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "ListenerSet", "BackendTLSPolicy", "InferencePool"}
+NOT_SERVED = {"TLSRoute", "TCPRoute", "UDPRoute", "ListenerSet", "BackendTLSPolicy", "InferencePool"}
 GATEWAY_API, OWN = "gateway.networking.k8s.io", "gatewright.dev"
 VERSIONS = {
     "GatewayClass": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
     "Gateway": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
     "HTTPRoute": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
     "ReferenceGrant": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
+    "GRPCRoute": (f"{GATEWAY_API}/v1",),
     "GatewayBackend": (f"{OWN}/v1alpha1",),
     "GatewayParameters": (f"{OWN}/v1alpha1",),
     "GatewayPolicy": (f"{OWN}/v1alpha1",),

@@ -321,6 +321,7 @@ spec:
   rules:
     - backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: anywhere}]
 """
+OF_CALLS = ROUTE.replace("HTTPRoute", "GRPCRoute")
 GUARD = f"{POLICY_HEAD}  traffic:\n    authorization: {{policy: {{matchExpressions: ['request.method == \"GET\"']}}}}\n"
 SELECTING = """\
 apiVersion: gatewright.dev/v1alpha1
@@ -345,6 +346,14 @@ CURE = "guard it by a GatewayPolicy with traffic.authorization"
                 f" guards; {CURE}"
             ],
         ),
+        (
+            [OF_CALLS],
+            [
+                f"{REACHES} gateway can through GRPCRoute default/out, which no authorization policy of these files"
+                f" guards; {CURE}"
+            ],
+        ),
+        ([OF_CALLS, GUARD.replace("kind: Gateway,", "kind: GRPCRoute,").replace("name: edge", "name: out")], []),
         ([ROUTE, GUARD], []),
         ([ROUTE, GUARD.replace("kind: Gateway,", "kind: HTTPRoute,").replace("name: edge", "name: out")], []),
         ([ROUTE.replace("name: out}", "name: out, labels: {a: b, c: d}}"), SELECTING], []),
@@ -390,13 +399,13 @@ def test_a_forward_proxy_of_the_file() -> None:
     assert warnings(FILE_FORWARD.replace("- routes:", f"- {rule}\n        routes:")) == []
 
 
-def test_references_within_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "route.yaml").write_text(ROUTE)
+@pytest.mark.parametrize("kind", ["HTTPRoute", "GRPCRoute"])
+def test_references_within_a_folder(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "route.yaml").write_text(ROUTE.replace("HTTPRoute", kind))
     lines = [str(problem).replace(f"{tmp_path}/", "") for problem in lint_paths([tmp_path]).problems]
     assert lines == [
-        "route.yaml:5: HTTPRoute default/out: spec.parentRefs[0]: leads nowhere: no Gateway default/edge in these"
-        " files",
-        "route.yaml:7: HTTPRoute default/out: spec.rules[0].backendRefs[0]: leads nowhere: no GatewayBackend"
+        f"route.yaml:5: {kind} default/out: spec.parentRefs[0]: leads nowhere: no Gateway default/edge in these files",
+        f"route.yaml:7: {kind} default/out: spec.rules[0].backendRefs[0]: leads nowhere: no GatewayBackend"
         " default/anywhere in these files",
     ]
     (tmp_path / "backend.yaml").write_text(FORWARD)

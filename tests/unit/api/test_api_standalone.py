@@ -80,9 +80,9 @@ def test_resources_of_a_good_file() -> None:
         "backend/gatewaybackend/default/other",
         "backend/gatewaybackend/default/backend.example.com:9001",
         "backend/gatewaybackend/default/unix:/run/m.sock",
-        "route/default/echo/0",
-        "route/default/main-route-1/0",
-        "route/default/by-host/0",
+        "route/httproute/default/echo/0",
+        "route/httproute/default/main-route-1/0",
+        "route/httproute/default/by-host/0",
     ]
     assert list(resources["bind/default/standalone/3001"].bind.addresses) == ["127.0.0.1"]
     listener = resources["listener/default/standalone/listener-3001-0"].listener
@@ -94,7 +94,7 @@ def test_resources_of_a_good_file() -> None:
 
 def test_a_route_of_the_file() -> None:
     resources = {resource.key: resource for resource in standalone.load(GOOD, "gw.yaml").resources}
-    route = resources["route/default/echo/0"].route
+    route = resources["route/httproute/default/echo/0"].route
     assert list(route.listeners) == ["listener/default/standalone/main"]
     assert [(item.weight, item.backend) for item in route.backends] == [
         (3, "backend/gatewaybackend/default/backend.example.com:9001"),
@@ -109,7 +109,7 @@ def test_a_route_of_the_file() -> None:
     mirror = route.policies[1].request_mirror
     assert (mirror.backend, mirror.numerator) == ("backend/gatewaybackend/default/unix:/run/m.sock", 10)
     # Of the route's hostnames only those that meet the listener's.
-    assert list(resources["route/default/by-host/0"].route.hostnames) == ["a.example.com"]
+    assert list(resources["route/httproute/default/by-host/0"].route.hostnames) == ["a.example.com"]
     orders = [resource.route.order for resource in resources.values() if resource.HasField("route")]
     assert orders == sorted(orders)
 
@@ -131,7 +131,9 @@ spec:
     item = decode(text, "f")[0].item
     assert isinstance(item, HTTPRoute)
     rule = item.spec.rules[0]
-    route = next(each.route for each in standalone.load(GOOD, "f").resources if each.key == "route/default/echo/0")
+    route = next(
+        each.route for each in standalone.load(GOOD, "f").resources if each.key == "route/httproute/default/echo/0"
+    )
     assert list(route.matches) == [route_match(match) for match in rule.matches]
     assert [policy for policy in route.policies if not policy.HasField("request_mirror")] == rule_policies(
         rule.filters, rule.timeouts, rule.retry, mirror_target=lambda reference: None
@@ -205,7 +207,7 @@ def test_an_edit_keeps_all_other_keys() -> None:
     before = {each.key: each.SerializeToString(deterministic=True) for each in standalone.load(GOOD, "f").resources}
     edited = GOOD.replace("weight: 3", "weight: 4")
     after = {each.key: each.SerializeToString(deterministic=True) for each in standalone.load(edited, "f").resources}
-    assert [key for key in before if before[key] != after[key]] == ["route/default/echo/0"]
+    assert [key for key in before if before[key] != after[key]] == ["route/httproute/default/echo/0"]
     assert before.keys() == after.keys()
 
 

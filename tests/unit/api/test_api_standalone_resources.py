@@ -39,7 +39,7 @@ binds:
 
 
 def inline(route: str) -> list[policy_pb2.Policy]:
-    return list(resources(file(route))["route/default/shop/0"].route.policies)
+    return list(resources(file(route))["route/httproute/default/shop/0"].route.policies)
 
 
 def read(content: Content) -> bytes:
@@ -98,7 +98,7 @@ def test_each_item_of_a_conditional_policy_has_its_own_server() -> None:
     first_item = "{condition: 'true', policy: {host: '10.0.0.1:80', protocol: {http: {}}}}"
     items = f"[{first_item}, {{policy: {{backend: b, protocol: {{http: {{}}}}}}}}]"
     found = resources(file(f"{{extAuthz: {{conditional: {items}}}}}", rest='backends: [{name: b, host: "unix:/s"}]'))
-    (policy,) = found["route/default/shop/0"].route.policies
+    (policy,) = found["route/httproute/default/shop/0"].route.policies
     first, second = policy.ext_auth.conditional
     assert (first.condition, first.policy.backend) == ("true", HOST)
     assert (second.condition, second.policy.backend) == ("", "backend/gatewaybackend/default/b")
@@ -156,7 +156,7 @@ def test_secrets_travel_apart_from_their_policies() -> None:
     found = resources(file(KEYS, USERS), read)
     key = "secret/default/route/shop/api_key_authentication"
     assert dict(found[key].secret.data) == {"ann": b"from keys/ann", "ben": b"from BEN", "cid": b"c"}
-    (policy,) = found["route/default/shop/0"].route.policies
+    (policy,) = found["route/httproute/default/shop/0"].route.policies
     assert list(policy.api_key_authentication.secrets) == [key]
     users = "secret/default/listener/front/basic_authentication"
     assert dict(found[users].secret.data) == {".htaccess": b"ann:$1$a\nben:$1$b"}
@@ -210,8 +210,8 @@ def test_where_each_resource_stands_in_the_file() -> None:
         "policy/default/listener:front/api_key_authentication": LISTENER,
         "policy/default/listener:front/cors": LISTENER,
         "secret/default/listener/front/api_key_authentication": (*LISTENER, "policies", *KEYS_BELOW),
-        "route/default/shop/0": ROUTE,
-        "route/default/plain/0": (*LISTENER, "routes", 1),
+        "route/httproute/default/shop/0": ROUTE,
+        "route/httproute/default/plain/0": (*LISTENER, "routes", 1),
         "secret/default/route/shop/basic_authentication": (*ROUTE, "policies", "basicAuthentication", "users"),
     }
 
@@ -219,11 +219,16 @@ def test_where_each_resource_stands_in_the_file() -> None:
 @pytest.mark.parametrize(
     ("key", "reason", "line", "told"),
     [
-        ("route/default/shop/0", "basic_authentication: no user", 10, "policies.basicAuthentication: no user"),
-        ("route/default/shop/0", "ext_auth: no: way", 10, "policies.extAuthz: no: way"),
-        ("route/default/shop/0", "backend_http: no", 10, "policies.http: no"),
-        ("route/default/shop/0", "matches: a bad one", 8, "matches: a bad one"),
-        ("route/default/shop/0", "cors", 8, "cors"),
+        (
+            "route/httproute/default/shop/0",
+            "basic_authentication: no user",
+            10,
+            "policies.basicAuthentication: no user",
+        ),
+        ("route/httproute/default/shop/0", "ext_auth: no: way", 10, "policies.extAuthz: no: way"),
+        ("route/httproute/default/shop/0", "backend_http: no", 10, "policies.http: no"),
+        ("route/httproute/default/shop/0", "matches: a bad one", 8, "matches: a bad one"),
+        ("route/httproute/default/shop/0", "cors", 8, "cors"),
         ("policy/default/listener:front/cors", "cors: too open", 6, "policies.cors: too open"),
         ("policy/default/gateway:standalone/access_log", "access_log: no such name", 15, "no such name"),
     ],

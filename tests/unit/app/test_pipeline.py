@@ -18,7 +18,7 @@ from controlplane.xds.nacks import Refusal, Refusals
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "quickstart"
 GATEWAY = "default/quickstart"
-ROUTE = "route/default/shop/0"
+ROUTE = "route/httproute/default/shop/0"
 
 
 class World:
@@ -79,7 +79,7 @@ async def test_the_first_state_is_whole_and_published_at_once(world: World) -> N
     first = world.pipeline.snapshots.newest(GATEWAY)
     assert world.published[-1] is first
     names = {record.name for resources in first.types.values() for record in resources}
-    assert {f"gateway/{GATEWAY}", f"bind/{GATEWAY}/8080", ROUTE, "route/default/catalog/0"} <= names
+    assert {f"gateway/{GATEWAY}", f"bind/{GATEWAY}/8080", ROUTE, "route/httproute/default/catalog/0"} <= names
 
 
 async def test_nothing_is_published_while_the_source_goes_on() -> None:
@@ -95,16 +95,16 @@ async def test_a_cold_start_translates_each_route_once_whatever_the_order() -> N
     for file, text in sorted(world.texts.items(), key=lambda item: item[0] != "routes.yaml"):
         await world.pipeline.take(world.changes(file, text))
     await world.pipeline.flush()
-    assert world.pipeline.program.runs()["routes"] == 3
+    assert world.pipeline.program.runs()["HTTPRoute translations"] == 3
 
 
 async def test_one_edited_route_is_one_run_and_one_resource(world: World) -> None:
-    runs = world.pipeline.program.runs()["routes"]
+    runs = world.pipeline.program.runs()["HTTPRoute translations"]
     told: list[tuple[str, str]] = []
     world.pipeline.program.on_resources(lambda changes: told.extend((change[0], change[2]) for change in changes))
     await world.edit("routes.yaml", "x-served-by", "x-served-with")
-    assert world.pipeline.program.runs()["routes"] == runs + 1
-    assert told == [(GATEWAY, "route/default/filters/0")]
+    assert world.pipeline.program.runs()["HTTPRoute translations"] == runs + 1
+    assert told == [(GATEWAY, "route/httproute/default/filters/0")]
     assert len(world.published) == 2
 
 

@@ -132,7 +132,7 @@ def test_the_status_table() -> None:
                 "instance": "proxy-2",
                 "acknowledged": "",
                 "state": "Refused",
-                "refusals": [{"resource": "route/default/cart/0", "message": "unknown field"}],
+                "refusals": [{"resource": "route/httproute/default/cart/0", "message": "unknown field"}],
             },
         ],
         "objects": [GOOD_GATEWAY, BAD_ROUTE, SERVICE],
@@ -157,7 +157,7 @@ note: a note
 PROXY    GATEWAY      STATE    LAG   VERSION
 proxy-1  default/web  Synced   -     aabbccddeeff
 proxy-2  default/web  Refused  1.2s  -
-    route/default/cart/0: unknown field
+    route/httproute/default/cart/0: unknown field
 
 KIND       OBJECT        STATE
 Gateway    default/web   Accepted, Programmed

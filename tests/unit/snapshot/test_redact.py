@@ -39,7 +39,7 @@ def test_users_that_a_policy_writes_itself_are_hidden() -> None:
 
 def test_secret_under_another_key_is_hidden_too() -> None:
     secret = secret_pb2.Secret(data={"password": VALUE})
-    assert VALUE not in redacted(as_any(resource_pb2.Resource(key="route/shop/a/0", secret=secret))).value
+    assert VALUE not in redacted(as_any(resource_pb2.Resource(key="route/httproute/shop/a/0", secret=secret))).value
 
 
 def test_other_resources_pass_whole() -> None:

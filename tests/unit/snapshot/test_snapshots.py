@@ -91,10 +91,10 @@ def test_published_time_is_that_of_the_content() -> None:
 
 def test_what_is_shown_of_a_version_does_not_depend_on_secrets() -> None:
     snapshots, bare = Snapshots(), Snapshots()
-    bare.apply([put("route/a/b/0", b"1")])
+    bare.apply([put("route/httproute/a/b/0", b"1")])
     versions = []
     for secret in (b"weak", b"weaker", b"weak"):
-        snapshots.apply([put("route/a/b/0", b"1"), put("secret/a/b", secret)])
+        snapshots.apply([put("route/httproute/a/b/0", b"1"), put("secret/a/b", secret)])
         versions.append(snapshots.newest(WEB).version)
     assert versions[0] == versions[2] != versions[1]
     assert {shown(version) for version in versions} == {bare.newest(WEB).version}
@@ -151,13 +151,13 @@ def test_one_edit_among_many_is_cheap() -> None:
 def edit_cost(count: int) -> float:
     """CPU seconds of the thread; the least of twenty."""
     snapshots = Snapshots()
-    snapshots.apply([put(f"route/shop/r{number}/0", b"1") for number in range(count)])
+    snapshots.apply([put(f"route/httproute/shop/r{number}/0", b"1") for number in range(count)])
     costs = []
     for attempt in range(20):
         before = snapshots.newest(WEB).resources(RESOURCE_TYPE)
         started = time.thread_time()
-        (after,) = snapshots.apply([put("route/shop/r7/0", f"edit {attempt}".encode())])
+        (after,) = snapshots.apply([put("route/httproute/shop/r7/0", f"edit {attempt}".encode())])
         difference = after.resources(RESOURCE_TYPE).since(before)
         costs.append(time.thread_time() - started)
-        assert [record.name for record in difference.changed] == ["route/shop/r7/0"]
+        assert [record.name for record in difference.changed] == ["route/httproute/shop/r7/0"]
     return min(costs)

@@ -143,7 +143,7 @@ PATHS = table(
 def test_paths(path: str, expected: str, prefix: bytes) -> None:
     x = exchange(path=path)
     plan = PATHS.plan(x)
-    assert plan is not None and plan.key == f"route/default/{expected}/0"
+    assert plan is not None and plan.key == f"route/httproute/default/{expected}/0"
     assert x.plan is plan and x.prefix == prefix
 
 
@@ -315,7 +315,7 @@ def test_a_rule_without_matches_takes_every_path() -> None:
 
 def test_a_winning_rule_without_backends_does_not_fall_through() -> None:
     plan = table(route("empty", prefix="/a"), route("rest", prefix="/")).plan(exchange(path="/a"))
-    assert plan is not None and plan.key == "route/default/empty/0" and plan.targets == ()
+    assert plan is not None and plan.key == "route/httproute/default/empty/0" and plan.targets == ()
 
 
 @pytest.mark.parametrize(
@@ -335,8 +335,8 @@ def test_a_winning_rule_without_backends_does_not_fall_through() -> None:
 def test_what_cannot_be_matched_with_is_refused(fields: dict[str, Any], reason: str) -> None:
     run = TableRun()
     run.apply(bind(), listener(), route("bad", **fields), route("good", prefix="/"))
-    assert list(run.refused) == ["route/default/bad/0"]
-    assert reason in run.refused["route/default/bad/0"]
+    assert list(run.refused) == ["route/httproute/default/bad/0"]
+    assert reason in run.refused["route/httproute/default/bad/0"]
     assert run.find() == "good"
 
 

@@ -273,10 +273,10 @@ def test_inline_policies_refuse_their_rule_alone() -> None:
     table.apply(route("shop", prefix="/shop", policies=[own]))
     answer = ran(table)[1]
     assert answer is not None and answer.status == 503
-    assert table.refused == {"route/default/shop/0": "basic_authentication: realm: is bad"}
+    assert table.refused == {"route/httproute/default/shop/0": "basic_authentication: realm: is bad"}
     assert ran(table, "/named")[1] is None
     table.apply(route("shop", prefix="/shop", policies=[own]))  # it comes again as it was
-    assert table.refused == {"route/default/shop/0": "basic_authentication: realm: is bad"}
+    assert table.refused == {"route/httproute/default/shop/0": "basic_authentication: realm: is bad"}
 
 
 def test_an_inline_policy_that_is_invalid_never_passes_for_one_that_reads_like_the_reason() -> None:

@@ -41,7 +41,7 @@ def exchange(made: LogPlan | None) -> Exchange:
         access_log=made,
     )
     x.plan = SimpleNamespace(
-        key="route/default/r/0",
+        key="route/httproute/default/r/0",
         rule="",
         rule_index=0,
         kind="HTTPRoute",

@@ -32,6 +32,11 @@ spec: {{parentRefs: [{parents}], {rest}}}
 """
 
 
+def calls(parents: str, rest: str) -> str:
+    """Of the name of an HTTPRoute."""
+    return route("a", "r", parents, rest).replace("kind: HTTPRoute", "kind: GRPCRoute")
+
+
 def service(namespace: str, ports: str) -> str:
     return f"""
 apiVersion: v1
@@ -103,6 +108,7 @@ stringData: {%s}
 ON_ONE = "{group: gateway.networking.k8s.io, kind: Gateway, name: one}"
 ON_HTTP = "{group: gateway.networking.k8s.io, kind: Gateway, name: one, sectionName: http}"
 ON_R = "{group: gateway.networking.k8s.io, kind: HTTPRoute, name: r}"
+ON_CALLS = "{group: gateway.networking.k8s.io, kind: GRPCRoute, name: r, sectionName: n}"
 KEYS = "apiKeyAuthentication: {secretSelector: {matchLabels: {keys: mine}}}"
 USERS = "basicAuthentication: {secretRef: {name: k}}"
 ASKS = "extAuth: {backendRef: {name: s, namespace: b, port: 80}, http: {}}"
@@ -140,6 +146,9 @@ VARIANTS: list[Edit] = [
         ),
         route("b", "r", "{name: two, namespace: a}", f"rules: [{{backendRefs: [{TO_A}]}}, {{backendRefs: [{TO_A}]}}]"),
         route("b", "r", "{name: one, namespace: a}, {name: two, namespace: a}", "hostnames: ['*.test']"),
+        calls("{name: one}", f"rules: [{{name: n, backendRefs: [{TO_A}]}}]"),
+        calls("{name: one}, {name: two}", f"hostnames: [x.test, y], rules: [{{backendRefs: [{TO_B}, {TO_X}]}}]"),
+        calls("{name: two, sectionName: open}", f"rules: [{STICKY}]"),
         service("a", "{port: 80}"),
         service("a", "{port: 80, appProtocol: http}, {name: more, port: 81}"),
         service("b", "{port: 80}"),
@@ -152,6 +161,7 @@ VARIANTS: list[Edit] = [
         policy("p", f"{ON_ONE}, {ON_R}", f"traffic: {{csrf: {{}}, {USERS}}}"),
         policy("p", ON_HTTP, f"strategy: {{inheritance: Override}}, traffic: {{csrf: {{}}, {ASKS}}}"),
         policy("q", ON_R, f"traffic: {{csrf: {{}}, {KEYS}}}"),
+        policy("q", f"{ON_CALLS}, {ON_R}", f"traffic: {{csrf: {{}}, {ASKS}}}"),
         policy("q", f"{ON_HTTP}, {ON_ONE}", f"traffic: {{phase: PreRouting, {ASKS}}}"),
         policy("q", f"{ON_ONE}", "traffic: {extProc: {backendRef: {name: s, port: 80}}}"),
         SECRET % ("mine", "a: b"),
@@ -170,7 +180,7 @@ NAMES = ["a/one", "a/two"]
 REFUSALS = st.dictionaries(
     st.sampled_from(
         [
-            "route/a/r/0",
+            "route/httproute/a/r/0",
             "bind/a/one/80",
             "backend/service/a/s/80",
             "backend/gatewaybackend/a/x",

@@ -121,15 +121,15 @@ def test_one_edit_among_ten_thousand_routes() -> None:
     for generation in range(2, 7):
         edited = renamed(model, key[1], generation)
         ran = runs_of(made, lambda edited=edited: made.program.apply([("HTTPRoute", key, edited)]))  # type: ignore[misc]
-        assert ran["routes"] == 1
+        assert ran["HTTPRoute translations"] == 1
         assert sum(ran.values()) <= 7
-        assert [change[2] for change in made.batches[-1]] == [f"route/default/{key[1]}/0"]
+        assert [change[2] for change in made.batches[-1]] == [f"route/httproute/default/{key[1]}/0"]
     few, hundred = world(CLASS, GATEWAY, SERVICE, SLICE), many_routes(100)
     few.program.apply(hundred)
     assert edit_cost(made, routes[5000]) < 5 * edit_cost(few, hundred[50])
     # One more route and one less: its own transforms, and the Gateway's count.
     ran = runs_of(made, lambda: made.program.apply([("HTTPRoute", ("default", "new"), renamed(model, "new", 1))]))
-    assert ran["routes"] == 1 and ran["gateway statuses"] == 1 and sum(ran.values()) <= 7
+    assert ran["HTTPRoute translations"] == 1 and ran["gateway statuses"] == 1 and sum(ran.values()) <= 7
     status = made.program.status("Gateway", "default", "gw")
     assert status is not None and status["listeners"][0]["attachedRoutes"] == 10_001
 
@@ -141,7 +141,7 @@ def test_a_route_and_its_new_backend_are_told_in_one_batch() -> None:
         "default/shop/80/10.0.0.1:8080",
         "default/shop/80/10.0.0.2:8080",
         "backend/service/default/shop/80",
-        "route/default/shop/0",
+        "route/httproute/default/shop/0",
     ]
 
 
@@ -151,7 +151,7 @@ def test_an_endpoint_that_goes_is_one_resource_and_no_translation() -> None:
     assert [(type_url, name, data) for _, type_url, name, data in made.batches[-1]] == [
         (ENDPOINT_TYPE, "default/shop/80/10.0.0.2:8080", None)
     ]
-    assert "routes" not in ran
+    assert "HTTPRoute translations" not in ran
 
 
 def test_the_last_endpoint_makes_the_backend_empty() -> None:
@@ -197,7 +197,7 @@ def test_a_service_that_vanishes_takes_its_backend_along_and_leaves_500() -> Non
         "default/shop/80/10.0.0.2:8080",
         "backend/service/default/shop/80",
     ]
-    assert made.messages()["route/default/shop/0"]["route"]["backends"] == [
+    assert made.messages()["route/httproute/default/shop/0"]["route"]["backends"] == [
         {"weight": 1, "invalid": {"reason": "BackendNotFound: Service default/shop does not exist"}}
     ]
     assert made.conditions("HTTPRoute", "shop", entry=0) == [
@@ -226,8 +226,8 @@ def test_a_gateway_edit_does_not_translate_routes_again() -> None:
     made = world(CLASS, GATEWAY, SERVICE, ROUTE)
     second = GATEWAY.replace("---", "    - {name: more, protocol: HTTP, port: 81}\n---")
     ran = runs_of(made, lambda: made.put(second))
-    assert "routes" not in ran
-    assert made.messages()["route/default/shop/0"]["route"]["listeners"] == [
+    assert "HTTPRoute translations" not in ran
+    assert made.messages()["route/httproute/default/shop/0"]["route"]["listeners"] == [
         "listener/default/gw/http",
         "listener/default/gw/more",
     ]
@@ -239,11 +239,11 @@ def test_a_grant_that_comes_and_goes() -> None:
     message = f"ResolvedRefs=False {refused} permits HTTPRoutes of namespace red"
     for _ in range(2):
         assert made.conditions("HTTPRoute", "shop", namespace="red", entry=0) == [ACCEPTED, message]
-        assert "invalid" in made.messages()["route/red/shop/0"]["route"]["backends"][0]
+        assert "invalid" in made.messages()["route/httproute/red/shop/0"]["route"]["backends"][0]
         assert "backend/service/default/shop/80" not in made.messages()
         made.put(GRANT)
         assert made.conditions("HTTPRoute", "shop", namespace="red", entry=0) == [ACCEPTED, RESOLVED]
-        assert made.messages()["route/red/shop/0"]["route"]["backends"] == [
+        assert made.messages()["route/httproute/red/shop/0"]["route"]["backends"] == [
             {"weight": 1, "backend": "backend/service/default/shop/80"}
         ]
         take_back(made, GRANT)
@@ -259,7 +259,13 @@ def test_a_foreign_class_is_no_work_and_gets_no_status() -> None:
     ran = runs_of(made, lambda: made.put(FOREIGN_CLASS + GATEWAY + SERVICE + SLICE + ROUTE))
     assert made.batches == []
     assert made.program.statuses() == {}
-    assert not {"routes", "placed routes", "addresses", "gateway statuses", "route statuses"} & set(ran)
+    assert not {
+        "HTTPRoute translations",
+        "HTTPRoute placed",
+        "addresses",
+        "gateway statuses",
+        "HTTPRoute statuses",
+    } & set(ran)
 
 
 def test_a_gateway_that_leaves_us_leaves_nothing() -> None:
@@ -269,7 +275,7 @@ def test_a_gateway_that_leaves_us_leaves_nothing() -> None:
     assert made.resources == {}
     assert made.program.statuses() == {}
     made.put(CLASS)
-    assert "route/default/shop/0" in made.messages()
+    assert "route/httproute/default/shop/0" in made.messages()
 
 
 def test_a_namespace_that_gets_its_label_is_admitted() -> None:
@@ -337,14 +343,14 @@ def test_programmed_follows_the_fleet() -> None:
 
 def test_refusals_are_replaced_as_a_whole() -> None:
     made = world(CLASS, GATEWAY, SERVICE, ROUTE)
-    made.program.refuse("default/gw", {"route/default/shop/0": "too long", "listener/default/gw/http": "no"})
+    made.program.refuse("default/gw", {"route/httproute/default/shop/0": "too long", "listener/default/gw/http": "no"})
     assert made.conditions("HTTPRoute", "shop", entry=0)[2:] == [
-        "Programmed=False Rejected (1): route/default/shop/0: too long"
+        "Programmed=False Rejected (1): route/httproute/default/shop/0: too long"
     ]
     assert made.conditions("Gateway", "gw")[1] == "Programmed=False Rejected (1): listener/default/gw/http: no"
-    made.program.refuse("default/gw", {"route/default/shop/0": "too short"})
+    made.program.refuse("default/gw", {"route/httproute/default/shop/0": "too short"})
     assert made.conditions("HTTPRoute", "shop", entry=0)[2:] == [
-        "Programmed=False Rejected (1): route/default/shop/0: too short"
+        "Programmed=False Rejected (1): route/httproute/default/shop/0: too short"
     ]
     assert made.conditions("Gateway", "gw")[1] == "Programmed=False Pending (1): 0 proxies connected"
     made.program.refuse("default/gw", {})
@@ -409,14 +415,14 @@ def test_an_edited_route_moves_no_policy() -> None:
     made = world(CLASS, GATEWAY, SERVICE, ROUTE, selects)
     before = made.program.runs()
     made.put(ROUTE.replace("rules: [{", "rules: [{name: all, ").replace("port: 80", "port: 81"))
-    assert told(made) == ["backend/service/default/shop/80", "route/default/shop/0"]
+    assert told(made) == ["backend/service/default/shop/80", "route/httproute/default/shop/0"]
     ran = {name for name, count in made.program.runs().items() if count != before[name]}
     assert "policy attachments" in ran  # rules have other names
     assert not ran & {"placed policies", "policies", "claims"}
     before = made.program.runs()
     made.put(ROUTE.replace("rules: [{", "rules: [{name: all, "))
     ran = {name for name, count in made.program.runs().items() if count != before[name]}
-    assert not any("polic" in name for name in ran - {"routes for policies"})
+    assert not any("polic" in name for name in ran - {"HTTPRoute for policies"})
 
 
 def test_an_override_is_told_to_those_below_it() -> None:
@@ -486,7 +492,7 @@ def test_older_proxies_refuse_what_is_new_to_them() -> None:
     assert {name for name, revision in revisions.items() if revision == 2} == {
         "policy/default/a/basic_authentication",
         "secret/default/a/basic_authentication",
-        "route/default/cors/0",
+        "route/httproute/default/cors/0",
     }
     assert set(revisions.values()) == {1, 2}
 
@@ -526,7 +532,7 @@ def test_kinds_that_nothing_reads_are_passed_over() -> None:
     told = len(made.batches)
     made.put("{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {a: b}}")  # read when a policy names it
     made.put("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}")
-    made.program.apply([("GRPCRoute", ("default", "g"), None)])
+    made.program.apply([("TLSRoute", ("default", "g"), None)])
     assert len(made.batches) == told
 
 

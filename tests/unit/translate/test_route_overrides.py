@@ -101,17 +101,17 @@ def test_each_rule_and_no_more_than_one_can_read() -> None:
 def test_it_comes_and_goes_with_the_lock_and_the_route_is_sent_but_once() -> None:
     made = world(CLASS, GATEWAY, SERVICE, saying(OWN_TIMEOUTS))
     ran = runs_of(made, lambda: made.put(locking(ON_GATEWAY)))
-    assert (ran["route statuses"], len(overridden(made))) == (1, 1)
+    assert (ran["HTTPRoute statuses"], len(overridden(made))) == (1, 1)
     assert told(made) == ["policy/default/a/timeouts"]
     ran = runs_of(made, lambda: made.put(locking(ON_GATEWAY, "timeouts: {request: 2s}")))
-    assert "route statuses" not in ran, "a new value locks as the old one did"
+    assert "HTTPRoute statuses" not in ran, "a new value locks as the old one did"
     take_back(made, locking(ON_GATEWAY))
     assert overridden(made) == []
 
 
 def test_a_route_without_fields_of_its_own_asks_nobody() -> None:
     made = world(CLASS, GATEWAY, SERVICE, ROUTE)
-    assert "route statuses" not in runs_of(made, lambda: made.put(locking(ON_GATEWAY)))
+    assert "HTTPRoute statuses" not in runs_of(made, lambda: made.put(locking(ON_GATEWAY)))
 
 
 def test_a_route_that_is_not_accepted_loses_nothing() -> None:

@@ -21,10 +21,22 @@ def policy(invalid: str, order: str = "") -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("route/a/b/0", wire.resource("route/a/b/0", route=route_pb2.Route(backends=[THERE, MISSING])), True),
-        ("route/a/b/0", wire.resource("route/a/b/0", route=route_pb2.Route(backends=[THERE])), False),
-        ("route/a/b/0", wire.resource("route/a/b/0", route=route_pb2.Route(backends=[FORBIDDEN])), False),
-        ("route/a/b/0", None, False),
+        (
+            "route/httproute/a/b/0",
+            wire.resource("route/httproute/a/b/0", route=route_pb2.Route(backends=[THERE, MISSING])),
+            True,
+        ),
+        (
+            "route/httproute/a/b/0",
+            wire.resource("route/httproute/a/b/0", route=route_pb2.Route(backends=[THERE])),
+            False,
+        ),
+        (
+            "route/httproute/a/b/0",
+            wire.resource("route/httproute/a/b/0", route=route_pb2.Route(backends=[FORBIDDEN])),
+            False,
+        ),
+        ("route/httproute/a/b/0", None, False),
         (
             "backend/service/a/b/80",
             wire.resource("x", backend=backend_pb2.Backend(service=backend_pb2.ServiceBackend(empty=True))),

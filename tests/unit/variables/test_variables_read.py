@@ -31,7 +31,7 @@ class Moment(Variables):
 
 
 LISTENER = SimpleNamespace(key="listener/ns/gw/web", name="web", gateway="ns/gw", port=8443)
-ROUTE = SimpleNamespace(key="route/shop/orders/3", kind="HTTPRoute", rule="third")
+ROUTE = SimpleNamespace(key="route/httproute/shop/orders/3", kind="HTTPRoute", rule="third")
 SERVICE = SimpleNamespace(key="backend/service/shop/api/80")
 
 
@@ -178,5 +178,5 @@ def test_what_policies_leave_is_there_for_later_expressions() -> None:
 
 
 def test_a_rule_without_a_name_is_none() -> None:
-    x = Moment(plan=SimpleNamespace(key="route/ns/r/0", kind="HTTPRoute", rule=""), context=SimpleNamespace())
+    x = Moment(plan=SimpleNamespace(key="route/httproute/ns/r/0", kind="HTTPRoute", rule=""), context=SimpleNamespace())
     assert x.proxy_route == {"namespace": "ns", "name": "r", "kind": "HTTPRoute"}

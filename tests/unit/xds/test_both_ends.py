@@ -166,7 +166,7 @@ def test_answers_reach_the_server_as_outcomes() -> None:
 def big() -> Link:
     """10,000 resources, settled."""
     link = Link()
-    contents = [(RESOURCE_TYPE, f"route/shop/r{number}/0", b"x" * 500) for number in range(8000)]
+    contents = [(RESOURCE_TYPE, f"route/httproute/shop/r{number}/0", b"x" * 500) for number in range(8000)]
     contents += [(ENDPOINT_TYPE, f"shop/s{number}/80/10.0.0.1:80", b"x" * 50) for number in range(2000)]
     link.snapshots.apply((GATEWAY, *content) for content in contents)
     link.settle()
@@ -185,9 +185,9 @@ def test_return_to_a_restarted_server_costs_less_than_two_kilobytes_in_both_dire
 
 def test_what_changed_meanwhile_is_asked_for_and_nothing_else_is_sent() -> None:
     link = big()
-    link.publish("route/shop/r7/0", None)
-    link.publish("route/shop/r8/0", b"new")
-    link.publish("route/shop/r9999/0", b"added")
+    link.publish("route/httproute/shop/r7/0", None)
+    link.publish("route/httproute/shop/r8/0", b"new")
+    link.publish("route/httproute/shop/r9999/0", b"added")
     before = link.sent
     link.restart()
     assert link.settle() == (Acknowledged(1, link.newest.version),)

@@ -100,7 +100,9 @@ def test_contents_are_redacted_or_left_out() -> None:
 def test_no_version_of_a_secret_is_shown_by_which_it_could_be_guessed(refused: bool) -> None:
     pair = Pair()
     name = "secret/shop/key"
-    pair.snapshots.apply([(GATEWAY, RESOURCE_TYPE, name, b"weak"), (GATEWAY, RESOURCE_TYPE, "route/a/b/0", b"1")])
+    pair.snapshots.apply(
+        [(GATEWAY, RESOURCE_TYPE, name, b"weak"), (GATEWAY, RESOURCE_TYPE, "route/httproute/a/b/0", b"1")]
+    )
     pair.open()
     if refused:
         pair.nack(pair.read()[-1], json.dumps([{"key": name, "error": "no"}]))
@@ -109,7 +111,7 @@ def test_no_version_of_a_secret_is_shown_by_which_it_could_be_guessed(refused: b
     entries = shown(pair)
     assert entries[name].config_status == (ERROR if refused else SYNCED)
     assert (entries[name].version_info, entries[name].error_state.version_info) == ("", "")
-    assert entries["route/a/b/0"].version_info
+    assert entries["route/httproute/a/b/0"].version_info
 
 
 def test_of_what_a_proxy_claims_the_part_that_covers_secrets_is_not_shown(pair: Pair) -> None:

@@ -11,7 +11,7 @@ from controlplane.xds.nacks import MOST_REFUSALS, MOST_TEXT, Refusal, note, pars
 NO_REASON = "refused without a reason"
 
 MESSAGES = [
-    ('[{"key": "route/a/b/0", "error": "no"}]', (Refusal("route/a/b/0", "no"),)),
+    ('[{"key": "route/httproute/a/b/0", "error": "no"}]', (Refusal("route/httproute/a/b/0", "no"),)),
     ('[{"key": "a", "error": "x"}, {"key": "b", "error": "y"}]', (Refusal("a", "x"), Refusal("b", "y"))),
     ('[{"key": "a", "error": "first"}, {"key": "a", "error": "second"}]', (Refusal("a", "first"),)),
     ('[{"key": "a", "error": "x", "more": [1]}]', (Refusal("a", "x"),)),
@@ -74,6 +74,6 @@ def test_a_newer_reason_that_finds_no_room_leaves_the_older_one() -> None:
 
 
 def test_proxies_that_say_the_same_share_the_text() -> None:
-    message = json.dumps([{"key": "route/a/b/0", "error": "no such filter: x"}])
+    message = json.dumps([{"key": "route/httproute/a/b/0", "error": "no such filter: x"}])
     (one,), (other,) = parse(message), parse(message)
     assert (one.key is other.key, one.error is other.error) == (True, True)
