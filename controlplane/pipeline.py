@@ -16,13 +16,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from controlplane.derive import TransformError
+from controlplane.numbers import Numbers
 from controlplane.snapshot import Coalescer, Snapshot, Snapshots, shown
 from controlplane.sources.tree import Change
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.program import Program, ResourceChange
 from controlplane.translate.unfinished import is_unfinished
 from controlplane.turns import Job, Turns
-from controlplane.xds import Fleet, View
+from controlplane.xds import Fleet, Proxy, View
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 
 log = logging.getLogger("controlplane")
@@ -45,10 +46,12 @@ class Pipeline:
         self.published_at: dict[str, float] = {}  # steady seconds of each Gateway's newest state
         self.changed: Callable[[], None] = lambda: None  # objects or proxies are not what they were
         self.turns = Turns()
+        self.numbers = Numbers()
         self._coalescer = Coalescer(time.monotonic, is_unfinished=is_unfinished)
         self._timer: asyncio.TimerHandle | None = None
         self._incoming: dict[ObjectKey, KubeObject | None] = {}
         self._incoming_since = 0.0
+        self._unpublished_since: float | None = None  # when the oldest change was reported that no state holds yet
         self._translated: list[ResourceChange] = []
         self._wanted: dict[str, int] = {}  # of a Gateway: the first state that holds its newest content
         self._awaiting: set[str] = set()  # Gateways whose newest content is not published yet
@@ -56,6 +59,7 @@ class Pipeline:
         self._news_due: asyncio.TimerHandle | None = None
         self.program.on_resources(self._translated.extend)
         self.fleet.listen(self._answered)
+        self.fleet.on_acknowledged = self._acknowledged
 
     def close(self) -> None:
         """Publishes nothing more."""
@@ -71,6 +75,7 @@ class Pipeline:
         """The source's sink."""
         if not self._incoming:
             self._incoming_since = time.monotonic()
+        self.numbers.changes += len(changes)
         self._incoming.update((change.key, change.model) for change in changes)
         if self.ready.is_set() and time.monotonic() - self._incoming_since > LONGEST_HOLD:
             await self.flush()
@@ -78,7 +83,7 @@ class Pipeline:
     async def flush(self) -> None:
         """Translates what came in, and publishes it by the coalescing rule; the first time at once."""
         changes, self._incoming = self._incoming, {}
-        await self.turns.start(self._translate(changes))
+        await self.turns.start(self._translate(changes, self._incoming_since))
         if self.ready.is_set():
             self._publish_when_due()
         else:
@@ -88,13 +93,13 @@ class Pipeline:
         if changes:
             self.changed()
 
-    def _translate(self, changes: Mapping[ObjectKey, KubeObject | None]) -> Job:
-        """One batch of objects, as a whole for whoever looks."""
+    def _translate(self, changes: Mapping[ObjectKey, KubeObject | None], since: float) -> Job:
+        """One batch of objects, reported from `since` on, as a whole for whoever looks."""
         for key, model in changes.items():
             if key.kind == "Gateway":
                 yield from self._expect(f"{key.namespace}/{key.name}", model)
         batch = ((key.kind, (key.namespace, key.name), model) for key, model in changes.items())
-        with _bugs_logged():
+        with self._bugs_logged():
             yield from self.program.steps(batch)
         for key, model in changes.items():
             if model is None:
@@ -103,6 +108,8 @@ class Pipeline:
                 self.objects[key] = model
         translated = self._translated.copy()
         self._translated.clear()
+        if translated and self._unpublished_since is None:
+            self._unpublished_since = since
         for start in range(0, len(translated), PIECE):
             self._coalescer.add(translated[start : start + PIECE])
             yield
@@ -130,13 +137,18 @@ class Pipeline:
             self._timer = asyncio.get_running_loop().call_later(wait, self._publish_when_due)
 
     def _publish(self) -> Job:
-        changes = self._coalescer.take()
+        changes, since = self._coalescer.take(), self._unpublished_since
+        self._unpublished_since = None
         counts = Counter(gateway for gateway, *_ in changes)
-        for snapshot in (yield from self.snapshots.steps(changes)):
+        published = yield from self.snapshots.steps(changes)
+        if published and since is not None:
+            self.numbers.change_seconds.observe(time.monotonic() - since)
+        for snapshot in published:
             self._note(snapshot, counts[snapshot.gateway])
         self._settle_generations()
 
     def _note(self, snapshot: Snapshot, count: int) -> None:
+        self.numbers.snapshots += 1
         self.published_at[snapshot.gateway] = time.monotonic()
         changed = "1 resource" if count == 1 else f"{count} resources"
         log.info("%s: version %s, %s changed", snapshot.gateway, shown(snapshot.version)[:12], changed)
@@ -150,6 +162,13 @@ class Pipeline:
         self._awaiting.clear()
 
     # The proxies' answers back in
+
+    def _acknowledged(self, proxy: Proxy) -> None:
+        """How long the newest state took; a proxy that came later was not waited for."""
+        published = self.published_at.get(proxy.gateway, 0.0)
+        is_newest = proxy.acknowledged == self.snapshots.newest(proxy.gateway).sequence
+        if is_newest and proxy.connected_since <= published:
+            self.numbers.acknowledge_seconds.observe(time.monotonic() - published)
 
     def _answered(self, gateway: str) -> None:
         """Several proxies answer at about the same time, though not in one turn of the loop: the program is told once
@@ -175,8 +194,17 @@ class Pipeline:
 
     def _tell_program(self, gateway: str) -> Job:
         view = self.fleet.view(gateway)
-        with _bugs_logged():
+        with self._bugs_logged():
             yield from self.program.news(gateway, fleet_view(view, self._wanted.get(gateway, 0)), refusals(view))
+
+    @contextlib.contextmanager
+    def _bugs_logged(self) -> Iterator[None]:
+        """A transform that raises is a bug of ours. The rest of the batch took effect: serve that, and say so."""
+        try:
+            yield
+        except TransformError as bug:
+            self.numbers.failures += 1
+            log.error("a bug in the controller: %s", bug, exc_info=bug.failures[0][2])
 
 
 def fleet_view(view: View, wanted: int) -> FleetView:
@@ -210,12 +238,3 @@ def _by(count: int, connected: int) -> str:
 
 def _instance(node_id: str) -> str:
     return node_id.rpartition("/")[2]
-
-
-@contextlib.contextmanager
-def _bugs_logged() -> Iterator[None]:
-    """A transform that raises is a bug of ours. The rest of the batch took effect: serve that, and say so loudly."""
-    try:
-        yield
-    except TransformError as bug:
-        log.error("a bug in the controller: %s", bug, exc_info=bug.failures[0][2])

@@ -26,6 +26,10 @@ class Settings:
     socket: Path
     xds: tuple[str, int] = ("127.0.0.1", 18000)
     admin: tuple[str, int] = ("127.0.0.1", 18001)
+    stats: tuple[str, int] | None = None
+    """A page of metrics for scrapers elsewhere; the admin address has it anyhow."""
+    readiness: tuple[str, int] | None = None
+    """Pages for probes from elsewhere; the admin address has them anyhow."""
 
 
 def version() -> str:

@@ -8,14 +8,14 @@ import os
 
 from controlplane import settings
 from controlplane.app import App
-from controlplane.cli import lines, notify, running
+from controlplane.cli import lines, notify, process_log, running
 
 STDOUT = 1
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 after SIGTERM, 130 after SIGINT; Failure when an address is taken."""
-    running.log_to_stderr()
+    process_log.configure(arguments.log_level, arguments.log_format)
     return asyncio.run(_serve(arguments))
 
 

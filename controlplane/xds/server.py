@@ -21,7 +21,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2_grpc
 
 from controlplane.snapshot import Snapshot, Snapshots
-from controlplane.xds import csds, services, unix_socket
+from controlplane.xds import csds, numbers, services, unix_socket
 from controlplane.xds.delta import Library
 from controlplane.xds.fleet import Fleet
 from controlplane.xds.node import Identity, Peer, ProtocolError
@@ -76,7 +76,8 @@ class XdsServer:
         self._settings = settings
         self._authorize = authorize
         self._library = Library()
-        self._house = House(snapshots, fleet, Permits(), settings.send_timeout)
+        self.numbers = numbers.Numbers()
+        self._house = House(snapshots, fleet, Permits(), settings.send_timeout, self.numbers)
         self._sessions: dict[str, set[Session]] = defaultdict(set)
         self._servers: list[grpc.aio.Server] = []
         self._health: health.aio.HealthServicer | None = None
@@ -177,20 +178,38 @@ class XdsServer:
             await call.abort(grpc.StatusCode.UNAVAILABLE, SHUTTING_DOWN)
         stream = Stream(self._library, time.monotonic, self._snapshots.recall)
         peer = _peer(call)
-        if not await _open(stream, call):
+        if not await self._open(stream, call):
             return
         assert stream.identity is not None  # set by the first request
         reason = await self._authorize(stream.identity, peer)
         if reason is not None:
             LOG.warning("%s may not have %s: %s", peer.address, stream.identity.gateway, reason)
+            self.numbers.streams[numbers.FORBIDDEN] += 1
             await call.abort(grpc.StatusCode.PERMISSION_DENIED, reason)
         stream.admitted()
+        self.numbers.streams[numbers.ACCEPTED] += 1
         session = Session(stream, self._house, peer)
         self._sessions[session.gateway].add(session)
         try:
             await session.run(call)
         finally:
             self._forget(session)
+
+    async def _open(self, stream: Stream, call: DeltaCall) -> bool:
+        """Receive the first request. False: the peer ended the call instead."""
+        try:
+            async with asyncio.timeout(FIRST_REQUEST):
+                request = await call.read()
+            if request is grpc.aio.EOF:
+                return False
+            stream.take(request)
+        except TimeoutError:
+            self.numbers.streams[numbers.MALFORMED] += 1
+            await call.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"no request within {FIRST_REQUEST:g} s")
+        except ProtocolError as error:
+            self.numbers.streams[numbers.MALFORMED] += 1
+            await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        return True
 
     def _forget(self, session: Session) -> None:
         remaining = self._sessions[session.gateway]
@@ -236,21 +255,6 @@ def _peer(call: Call) -> Peer:
     address = call.peer()
     metadata = tuple((str(key), value) for key, value in call.invocation_metadata() or ())
     return Peer(address, local=address.startswith("unix:"), metadata=metadata)
-
-
-async def _open(stream: Stream, call: DeltaCall) -> bool:
-    """Receive the first request. False: the peer ended the call instead."""
-    try:
-        async with asyncio.timeout(FIRST_REQUEST):
-            request = await call.read()
-        if request is grpc.aio.EOF:
-            return False
-        stream.take(request)
-    except TimeoutError:
-        await call.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"no request within {FIRST_REQUEST:g} s")
-    except ProtocolError as error:
-        await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-    return True
 
 
 async def _refuse(requests: object, call: DeltaCall) -> None:

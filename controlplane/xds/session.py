@@ -13,7 +13,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol
 
 import grpc
@@ -22,6 +22,7 @@ from controlplane.snapshot import Snapshots
 from controlplane.xds.fleet import Fleet, Proxy
 from controlplane.xds.nacks import Refusal
 from controlplane.xds.node import Peer, ProtocolError
+from controlplane.xds.numbers import Numbers
 from controlplane.xds.permits import FREE_BYTES, PATIENCE, Permit, Permits
 from controlplane.xds.stream import Acknowledged, Refused, Stream
 
@@ -58,6 +59,7 @@ class House:
     fleet: Fleet
     permits: Permits
     send_timeout: float
+    numbers: Numbers = field(default_factory=Numbers)
 
 
 class Session:
@@ -71,6 +73,7 @@ class Session:
         self._snapshots = house.snapshots
         self._fleet = house.fleet
         self._permits = house.permits
+        self._numbers = house.numbers
         self._send_timeout = house.send_timeout
         self._woken = False
         self._waiter: asyncio.Future[None] | None = None
@@ -172,6 +175,8 @@ class Session:
             return
         self._waits_since = time.monotonic()
         await call.write(response)
+        self._numbers.responses += 1
+        self._numbers.response_bytes += len(response)
         self._slow = time.monotonic() - self._waits_since > PATIENCE
         if not self.stream.is_asked:
             self._end_permit()
