@@ -7,7 +7,6 @@ has to name loopback, and no CORS header is ever sent.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Awaitable, Callable
 
@@ -15,10 +14,10 @@ from aiohttp import web
 
 from controlplane.admin import facts as facts_
 from controlplane.admin import pages
+from controlplane.settings import is_loopback
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-LOCAL_NAMES = frozenset(("localhost", "localhost."))
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 INDEX = {
@@ -30,17 +29,6 @@ INDEX = {
     "/api/objects": "the objects that the controller knows",
     "/api/objects/KIND/NAMESPACE/NAME": "one object as decoded (cluster-scoped: KIND/NAME)",
 }
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address (IPv6 with or without brackets) can only mean this machine."""
-    bare = host.strip("[]").lower()
-    if bare in LOCAL_NAMES or bare.endswith(".localhost"):  # RFC 6761, 6.3
-        return True
-    try:
-        return ipaddress.ip_address(bare).is_loopback
-    except ValueError:
-        return False
 
 
 def host_of(authority: str) -> str:

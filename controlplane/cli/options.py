@@ -34,10 +34,12 @@ def add_controller(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--xds",
+        "--xds-address",
         metavar="ADDR",
         type=address,
         default=XDS,
-        help="reflection, health and client status (CSDS, redacted) over TCP (default: %(default)s)",
+        help="xDS over TCP: reflection, health and client status (CSDS, redacted), on loopback; with TLS resources and"
+        " health, on any address (default: %(default)s)",
     )
     group.add_argument(
         "--admin",
@@ -45,6 +47,31 @@ def add_controller(parser: argparse.ArgumentParser) -> None:
         type=address,
         default=ADMIN,
         help="admin API, metrics and probes, loopback only (default: %(default)s)",
+    )
+
+
+def add_fleet(parser: argparse.ArgumentParser) -> None:
+    """How proxies on other hosts reach the controller."""
+    group = parser.add_argument_group(
+        "proxies on other hosts", "PEM files and tokens for --xds; all are read again when they change"
+    )
+    group.add_argument("--xds-tls-cert", metavar="FILE", help="certificate of the controller, for TLS")
+    group.add_argument("--xds-tls-key", metavar="FILE", help="its private key")
+    group.add_argument(
+        "--xds-token-file",
+        metavar="FILE",
+        help="tokens of proxies, one a line; after it the Gateways (NAMESPACE/NAME) that it is for, if not all",
+    )
+    group.add_argument(
+        "--xds-client-ca",
+        metavar="FILE",
+        help="authority of proxies' certificates (mutual TLS); a certificate may name its Gateway as"
+        " spiffe://DOMAIN/ns/NAMESPACE/gateway/NAME",
+    )
+    group.add_argument(
+        "--xds-insecure",
+        action="store_true",
+        help="serve resources, secrets among them, to whoever reaches the address; for loopback only",
     )
 
 

@@ -68,6 +68,7 @@ def _up(parser: argparse.ArgumentParser) -> None:
 def _controller(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dir", metavar="DIR", help="folder of YAML, watched for changes")
     options.add_controller(parser)
+    options.add_fleet(parser)
     options.add_operation(parser)
 
 
@@ -171,13 +172,17 @@ examples:
         "controller",
         "run the controller alone: a folder of YAML in, configuration for proxies out",
         """\
-Proxies connect over a Unix socket and keep what they have when the controller goes away.
+Proxies connect over a Unix socket, or from other hosts over TLS with a token or a certificate, and keep what they have
+when the controller goes away.
 
 examples:
   gatewright controller ./gateways
   gatewright controller ./gateways --socket /run/gw.sock
   gatewright controller ./gateways --log-format json --stats [::]:18002 --readiness [::]:18003
-  gatewright proxy --xds unix:/run/gw.sock --gateway default/web""",
+  gatewright proxy --xds unix:/run/gw.sock --gateway default/web
+  gatewright controller ./gateways --xds 0.0.0.0:18000 --xds-tls-cert tls.crt --xds-tls-key tls.key \\
+      --xds-token-file tokens
+  gatewright proxy --xds controller.example:18000 --xds-ca-file ca.crt --xds-token-file token --gateway default/web""",
         "controlplane.cli.controller",
         _controller,
     ),

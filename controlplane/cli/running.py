@@ -17,7 +17,8 @@ from typing import Any
 
 from controlplane import app, settings
 from controlplane.cli import exits, files, holders, options
-from controlplane.xds import SocketError
+from controlplane.xds import SocketError, exposure
+from controlplane.xds.tokens import CredentialError
 
 EXAMPLES = "examples"
 
@@ -56,6 +57,23 @@ def from_arguments(arguments: argparse.Namespace) -> settings.Settings:
         settings.address(arguments.admin),
         _page(arguments, "stats"),
         _page(arguments, "readiness"),
+        _security(arguments),
+    )
+
+
+def _security(arguments: argparse.Namespace) -> settings.Security:
+    """How xDS is served over TCP; `up` has no options for it."""
+
+    def file(name: str) -> Path | None:
+        given = getattr(arguments, name, None)
+        return None if given is None else Path(given)
+
+    return settings.Security(
+        file("xds_tls_cert"),
+        file("xds_tls_key"),
+        file("xds_client_ca"),
+        file("xds_token_file"),
+        getattr(arguments, "xds_insecure", False),
     )
 
 
@@ -88,7 +106,11 @@ def taken(address: tuple[str, int]) -> str:
 
 @contextlib.asynccontextmanager
 async def controller(wanted: settings.Settings) -> AsyncIterator[app.App]:
-    """A running controller; addresses in use become Failures that name their holder."""
+    """A running controller. What keeps it from running, such as an address in use, is a Failure with the cure."""
+    try:
+        exposure.check(wanted.xds, wanted.security)
+    except exposure.Exposed as error:
+        raise exits.Failure(exits.USAGE, str(error)) from error
     check_free(wanted.admin, "the admin API", "stop that process, or name another address with --admin")
     check_free(wanted.xds, "the xDS server", "stop that process, or name another address with --xds")
     for name, address in (("stats", wanted.stats), ("readiness", wanted.readiness)):
@@ -101,6 +123,8 @@ async def controller(wanted: settings.Settings) -> AsyncIterator[app.App]:
     except (app.AddressTaken, SocketError) as error:
         cure = "another one is named with --admin, --stats, --readiness, --xds or --socket"
         raise exits.Failure(exits.BIND, f"{error}; {cure}") from error
+    except CredentialError as error:
+        raise exits.Failure(exits.DEPENDENCY, str(error)) from error
     except ValueError as error:
         raise exits.Failure(exits.USAGE, str(error)) from error
 

@@ -42,6 +42,8 @@ class Call(Protocol):
 
     def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]] | None: ...
 
+    def auth_context(self) -> Mapping[str, Sequence[bytes]]: ...
+
 
 class DeltaCall(Call, Protocol):
     """A delta call: requests are read as bytes (or `grpc.aio.EOF`), responses written as such."""
@@ -68,6 +70,7 @@ class Session:
     def __init__(self, stream: Stream, house: House, peer: Peer) -> None:
         assert stream.identity is not None  # the first request was received
         self.stream = stream
+        self.peer = peer
         self.gateway = stream.identity.gateway
         self.proxy: Proxy = house.fleet.connect(stream.identity.node_id, self.gateway, peer.address)
         self._snapshots = house.snapshots

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # why a handshake failed is in our own line, once
+
 import grpc
 from google.protobuf.message import DecodeError
 
+from dataplane.agent import xds_access
 from dataplane.agent.backoff import Backoff
 from dataplane.agent.xds_stream import METHOD, Request, Response, State, XdsStream
-from dataplane.bootstrap import Address
+from dataplane.bootstrap import LOCAL, Address, XdsAccess
 from dataplane.link.messages import Record
 from dataplane.telemetry.metrics import Metrics
 
@@ -49,8 +53,10 @@ Apply = Callable[[Sequence[Record]], Awaitable[Mapping[str, str]]]
 class XdsClient:
     """Runs until it is cancelled."""
 
-    def __init__(self, address: Address, stream: XdsStream, apply: Apply, metrics: Metrics) -> None:
-        self._address, self._stream, self._apply = address, stream, apply
+    def __init__(
+        self, address: Address, stream: XdsStream, apply: Apply, metrics: Metrics, access: XdsAccess = LOCAL
+    ) -> None:
+        self._address, self._stream, self._apply, self._access = address, stream, apply, access
         self._metrics = metrics
         self._again = asyncio.Event()
         self._told = ""
@@ -77,8 +83,12 @@ class XdsClient:
     async def _talk(self) -> str:
         """One stream; answers why it ended."""
         self._again.clear()
-        async with grpc.aio.insecure_channel(_target(self._address), OPTIONS) as channel:
-            call = channel.stream_stream(METHOD, request_serializer=Request.SerializeToString)()
+        try:
+            opened, extra = xds_access.channel(self._address, self._access, OPTIONS), xds_access.metadata(self._access)
+        except xds_access.Unusable as unusable:
+            return f"UNUSABLE_FILE: {unusable}"
+        async with opened as channel:
+            call = channel.stream_stream(METHOD, request_serializer=Request.SerializeToString)(**extra)
             try:
                 if not await self._converse(call):
                     return "STARTED_OVER: to be told of what is well again"
@@ -163,7 +173,3 @@ class XdsClient:
 
 def _kind(type_url: str) -> str:
     return type_url.rpartition(".")[2]
-
-
-def _target(address: Address) -> str:
-    return f"unix:{address.path}" if address.path else f"dns:///{address}"

@@ -11,7 +11,7 @@ from typing import Any, cast
 import grpc.aio
 import pytest
 
-from dataplane.agent import xds_client
+from dataplane.agent import xds_access, xds_client
 from dataplane.agent.xds_client import XdsClient
 from dataplane.agent.xds_stream import Request, Response, XdsStream
 from dataplane.bootstrap import Address
@@ -264,5 +264,5 @@ def test_a_control_plane_that_is_gone_without_a_word_is_noticed_within_twenty_se
 
 
 def test_where_a_control_plane_is() -> None:
-    assert xds_client._target(ADDRESS) == "dns:///10.0.0.1:18000"
-    assert xds_client._target(Address(path="/run/xds.sock")) == "unix:/run/xds.sock"
+    assert xds_access._target(ADDRESS) == "dns:///10.0.0.1:18000"
+    assert xds_access._target(Address(path="/run/xds.sock")) == "unix:/run/xds.sock"

@@ -17,7 +17,10 @@ from controlplane.cli import exits, parser, version
 CLIENT = {"admin": "127.0.0.1:18001"}
 SERVER = {"socket": None, "xds": "127.0.0.1:18000", "admin": "127.0.0.1:18001"}
 UP = {"dir": "examples/quickstart", "quiet": False, "proxies": 2, "port_offset": 0, "workers": None, **SERVER}
-OPERATION = {"stats": "off", "readiness": "off", "log_level": "info", "log_format": "text"}
+PAGES = ("stats", "readiness")
+FLEET = dict.fromkeys(("xds_tls_cert", "xds_tls_key", "xds_token_file", "xds_client_ca"))
+LOG = {"log_level": "info", "log_format": "text"}
+OPERATION = {**FLEET, "xds_insecure": False, **LOG, **dict.fromkeys(PAGES, "off")}
 CEL = {"file": None, "variables": None, "moment": "end", "plan": True, "output": "text"}
 
 
