@@ -233,7 +233,7 @@ def _xds_access(options: argparse.Namespace, environment: Mapping[str, str], xds
     }
     server_name = options.xds_server_name or environment.get("GATEWRIGHT_XDS_SERVER_NAME", "")
     asks = any(files.values()) or bool(server_name)
-    local = _is_loopback(xds.host)
+    local = not xds.path and _is_loopback(xds.host)
     if xds.path and (asks or options.xds_insecure):
         raise WrongSetting(f"{xds} is a Unix socket, which needs no TLS: --xds-… options are for --xds HOST:PORT")
     if (files["cert_file"] is None) != (files["key_file"] is None):
@@ -473,7 +473,7 @@ def _add_configuration(group: argparse._ArgumentGroup) -> None:
 
 def _add_xds_access(group: argparse._ArgumentGroup) -> None:
     for name, what in (
-        ("ca", "authority of the control plane's certificate (default: those of the system's gRPC)"),
+        ("ca", "authority of the control plane's certificate (default: those that gRPC brings)"),
         ("token", "the token that the control plane knows this proxy by"),
         ("cert", "certificate of this proxy, for mutual TLS"),
         ("key", "its private key"),

@@ -13,13 +13,16 @@ class Exposed(Exception):
     """The options would serve xDS to whoever connects; the text says what to do."""
 
 
+BELOW_LOCALHOST = ".localhost"
+"""Names that RFC 6761 gives to loopback, and a resolver may give to any address."""
+
 TLS = "--xds-tls-cert FILE and --xds-tls-key FILE"
 WHO = "--xds-token-file FILE (tokens) or --xds-client-ca FILE (client certificates)"
 
 
 def check(address: tuple[str, int], security: Security) -> None:
     """Raises Exposed when the options do not fit together for this address."""
-    local, where = is_loopback(address[0]), shown(address)
+    local, where = is_loopback(address[0]) and not address[0].endswith(BELOW_LOCALHOST), shown(address)
     has_tls = security.certificate is not None or security.key is not None
     knows_proxies = security.token_file is not None or security.client_authority is not None
     if security.insecure and not local:

@@ -46,6 +46,11 @@ OPTIONS = (
     ("grpc.enable_retries", 0),
 )
 
+UNEXPLAINED = "INTERNAL: Internal error from Core"
+"""The library's words when the other end refused the stream while a request was being written: why is lost."""
+MOST_UNEXPLAINED = 3
+"""In succession: then it is a reason of its own. Before that a further try will tell the real one."""
+
 Apply = Callable[[Sequence[Record]], Awaitable[Mapping[str, str]]]
 """Apply a state; answers name -> reason of everything from the control plane that is refused."""
 
@@ -60,6 +65,7 @@ class XdsClient:
         self._metrics = metrics
         self._again = asyncio.Event()
         self._told = ""
+        self._unexplained = 0
         self.is_connected = False
         self.version = ""
         """Of the last state that was applied."""
@@ -161,8 +167,10 @@ class XdsClient:
         code = reason.partition(":")[0]
         self._metrics.slots[self._metrics.gauge("xds_connected")] = 0
         self._count("xds_connection_terminations_total", code)
-        is_news = self.is_connected or code != self._told
-        self.is_connected, self._told = False, code
+        self._unexplained = self._unexplained + 1 if reason == UNEXPLAINED else 0
+        says_why = reason != UNEXPLAINED or self._unexplained == MOST_UNEXPLAINED
+        is_news = self.is_connected or (says_why and code != self._told)
+        self.is_connected, self._told = False, code if is_news or says_why else self._told
         level = logging.WARNING if is_news else logging.DEBUG
         fields = {"address": self._address, "reason": reason}
         log.log(level, "no control plane; serving the last good state, trying again", extra={"fields": fields})

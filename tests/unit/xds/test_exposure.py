@@ -13,7 +13,7 @@ from controlplane.xds.exposure import Exposed, check
 FILE = Path("x")
 LOCAL, ELSEWHERE = (
     ("127.0.0.1", "::1", "localhost"),
-    ("0.0.0.0", "::", "10.0.0.1", "controller.example", "localhost.evil"),
+    ("0.0.0.0", "::", "10.0.0.1", "controller.example", "localhost.evil", "evil.localhost"),
 )
 
 
