@@ -23,10 +23,8 @@ from controlplane.pipeline import Pipeline
 from controlplane.settings import Settings, shown, version
 from controlplane.sources import decode, tree
 from controlplane.sources.directory import Directory
-from controlplane.xds import ProxyStatus, XdsServer, XdsSettings, exposure
-from controlplane.xds.certificates import Certificates, Files
+from controlplane.xds import ProxyStatus, XdsServer, xds_settings
 from controlplane.xds.node import Identity, Peer
-from controlplane.xds.tokens import Tokens
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.schema.metadata import ObjectKey
@@ -53,7 +51,7 @@ class App:
         self.xds = XdsServer(
             self.pipeline.snapshots,
             self.pipeline.fleet,
-            _xds_settings(settings),
+            xds_settings.made_of(settings),
             authorize=self._when_ready,
         )
         facts_ = KnownFacts(self)
@@ -152,19 +150,6 @@ class App:
         if any(problem.object.startswith("Gateway ") for problem in self.source.problems()):
             return ["no Gateway could be read, see the errors; nothing is served until one can"]
         return [f"{self.settings.directory} holds no Gateway; nothing is served until it does"]
-
-
-def _xds_settings(settings: Settings) -> XdsSettings:
-    """Raises Exposed or CredentialError."""
-    security = settings.security
-    exposure.check(settings.xds, security)
-    certificates = tokens = None
-    if security.certificate is not None and security.key is not None:
-        files = Files(security.certificate, security.key, security.client_authority)
-        certificates = Certificates(files)
-    if security.token_file is not None:
-        tokens = Tokens(security.token_file)
-    return XdsSettings(settings.socket, settings.xds, security.insecure, certificates, tokens)
 
 
 @contextlib.asynccontextmanager

@@ -14,7 +14,6 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -24,14 +23,13 @@ from grpc_health.v1 import health, health_pb2_grpc
 from controlplane.snapshot import Snapshot, Snapshots
 from controlplane.xds import csds, listeners, numbers, services, unix_socket
 from controlplane.xds.admission import Admission, Complaints
-from controlplane.xds.certificates import Certificates
 from controlplane.xds.delta import Library
 from controlplane.xds.fleet import Fleet
 from controlplane.xds.node import Identity, Peer, ProtocolError
 from controlplane.xds.permits import Permits
 from controlplane.xds.session import DeltaCall, House, Session
 from controlplane.xds.stream import Stream
-from controlplane.xds.tokens import Tokens
+from controlplane.xds.xds_settings import XdsSettings
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -44,26 +42,6 @@ CHECK_EVERY: Final = 0.5
 SHUTTING_DOWN: Final = "the control plane is shutting down"
 NOT_ITS_OWN: Final = "the token or certificate of this proxy names other Gateways than this one"
 WITHDRAWN: Final = "the credential of this proxy is not valid any more"
-
-
-@dataclass(frozen=True, slots=True)
-class XdsSettings:
-    """Where to listen. None switches a listener off; TCP port 0 takes a free one (`XdsServer.tcp_port`).
-
-    A proxy that does not answer a ping is dropped after `keepalive` + `keepalive_timeout` seconds, one that answers
-    pings and takes no response after `send_timeout`.
-    """
-
-    unix_path: Path | None
-    tcp: tuple[str, int] | None = ("127.0.0.1", 18000)
-    resources_over_tcp: bool = False
-    certificates: Certificates | None = None
-    """TLS over TCP; then its address offers resources and health alone."""
-    tokens: Tokens | None = None
-    """What a proxy needs over TCP."""
-    keepalive: float = 10.0
-    keepalive_timeout: float = 5.0
-    send_timeout: float = 30.0
 
 
 async def trust_local(identity: Identity, peer: Peer) -> str | None:

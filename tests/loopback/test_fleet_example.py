@@ -16,7 +16,7 @@ from tests.harness.patience import PATIENCE
 from tests.harness.ports import reserve
 from tests.harness.processes import running
 from tests.harness.waiting import wait_until
-from tests.loopback.test_fleet import get, streams
+from tests.loopback.test_xds_over_tcp import get, streams
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "examples" / "fleet" / "README.md"
