@@ -13,15 +13,17 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import UTC, datetime
 
-from controlplane import collector
-from controlplane.admin import content, facts
+from controlplane import collector, readings
+from controlplane.admin import content, facts, metrics, pages
+from controlplane.admin.pages import Listening
 from controlplane.admin.server import Server as AdminServer
 from controlplane.pipeline import Pipeline
-from controlplane.settings import Settings, version
+from controlplane.settings import Settings, shown, version
 from controlplane.sources import decode, tree
 from controlplane.sources.directory import Directory
-from controlplane.xds import ProxyStatus, XdsServer, XdsSettings
+from controlplane.xds import ProxyStatus, XdsServer, xds_settings
 from controlplane.xds.node import Identity, Peer
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
@@ -40,6 +42,7 @@ class App:
     """One running controller. Made by `running`."""
 
     def __init__(self, settings: Settings) -> None:
+        """Raises Exposed or CredentialError: xDS cannot be served as the settings say."""
         self.settings = settings
         self.pipeline = Pipeline()
         self.tree = tree.Tree(decode.decode, decode.with_generation)
@@ -48,26 +51,57 @@ class App:
         self.xds = XdsServer(
             self.pipeline.snapshots,
             self.pipeline.fleet,
-            XdsSettings(settings.socket, settings.xds),
+            xds_settings.made_of(settings),
             authorize=self._when_ready,
         )
-        self.admin = AdminServer(KnownFacts(self), *settings.admin)
-        self.admin_port = 0
+        facts_ = KnownFacts(self)
+        self._pages: dict[str, tuple[tuple[str, int], Listening]] = {
+            "admin": (settings.admin, AdminServer(facts_, *settings.admin))
+        }
+        if settings.stats is not None:
+            self._pages["stats"] = settings.stats, Listening(pages.stats(facts_), *settings.stats)
+        if settings.readiness is not None:
+            self._pages["readiness"] = settings.readiness, Listening(pages.readiness(facts_), *settings.readiness)
+        self.ports: dict[str, int] = {}
+        """Where the pages listen, by name, while they do."""
+        self._is_serving = self._is_ending = False
         self._problems: list[Problem] = []
 
     async def open(self) -> None:
-        """Listens. Raises AddressTaken, or SocketError of the xDS room."""
-        try:
-            self.admin_port = await self.admin.start()
-        except OSError as error:
-            host, port = self.settings.admin
-            raise AddressTaken(f"{host}:{port} (admin API): {error.strerror or error}") from error
+        """Listens. Raises AddressTaken, or SocketError of the xDS package."""
+        for name, (address, page) in self._pages.items():
+            try:
+                self.ports[name] = await page.start()
+            except OSError as error:
+                raise AddressTaken(f"{shown(address)} ({name} page): {error.strerror or error}") from error
         await self.xds.start()
+        self._is_serving = True
 
     async def close(self) -> None:
+        self._is_ending = True
         self.pipeline.close()
         await self.xds.stop()
-        await self.admin.stop()
+        for name in [*self.ports]:
+            await self._pages[name][1].stop()
+            del self.ports[name]
+
+    @property
+    def admin_port(self) -> int:
+        """Where the admin API listens."""
+        return self.ports.get("admin", 0)
+
+    def addresses(self) -> dict[str, str]:
+        """Where the pages listen, by name."""
+        return {name: shown((self._pages[name][0][0], port)) for name, port in self.ports.items()}
+
+    def pending(self) -> list[str]:
+        """What keeps the controller from being ready; nothing when it is."""
+        reasons = {
+            "end of this process": self._is_ending,
+            "the configuration is being read": not self.pipeline.ready.is_set(),
+            "the xDS server does not listen yet": not self._is_serving,
+        }
+        return [reason for reason, holds in reasons.items() if holds]
 
     async def _idle(self) -> None:
         """The source has told all that there is."""
@@ -152,6 +186,7 @@ class KnownFacts:
     def __init__(self, app: App) -> None:
         self._app = app
         self._started = time.monotonic()
+        self._started_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def about(self) -> facts.Json:
         return {
@@ -159,6 +194,8 @@ class KnownFacts:
             "pid": os.getpid(),
             "source": str(self._app.settings.directory),
             "synced": self._app.pipeline.ready.is_set(),
+            "startedAt": self._started_at,
+            "ready": not self._app.pending(),
             "uptimeSeconds": round(time.monotonic() - self._started, 3),
         }
 
@@ -168,14 +205,12 @@ class KnownFacts:
 
     def _proxy(self, row: ProxyStatus) -> facts.ProxyRow:
         wanted = self._app.pipeline.snapshots.newest(row.gateway).version
-        published = self._app.pipeline.published_at.get(row.gateway, row.connected_since)
-        behind = 0.0 if row.acknowledged_version == wanted else time.monotonic() - max(published, row.connected_since)
         return facts.ProxyRow(
             row.gateway,
             row.node_id.rpartition("/")[2],
             wanted,
             row.acknowledged_version,
-            round(behind, 3),
+            round(readings.lag(self._app.pipeline, row), 3),
             tuple(facts.Refusal(refusal.key, refusal.error) for refusal in row.refusals),
         )
 
@@ -191,6 +226,13 @@ class KnownFacts:
 
     def notes(self) -> Sequence[str]:
         return self._app.notes()
+
+    def pending(self) -> Sequence[str]:
+        return self._app.pending()
+
+    def numbers(self) -> metrics.Values:
+        app = self._app
+        return readings.values(app.pipeline, app.xds.numbers, self.problems(), is_ready=not app.pending())
 
     def content(self, kind: str, namespace: str, name: str) -> facts.Json | None:
         by_kind = {known.lower(): known for known in {key.kind for key in self._app.pipeline.objects}}

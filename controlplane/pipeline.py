@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from controlplane.derive import TransformError
+from controlplane.numbers import Numbers
 from controlplane.snapshot import Coalescer, Snapshot, Snapshots, shown
 from controlplane.sources.tree import Change
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.program import Program, ResourceChange
 from controlplane.translate.unfinished import is_unfinished
 from controlplane.turns import GIVE_WAY, Job, Turns
-from controlplane.xds import Fleet, View
+from controlplane.xds import Fleet, Proxy, View
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 
 log = logging.getLogger("controlplane")
@@ -44,10 +45,12 @@ class Pipeline:
         self.published_at: dict[str, float] = {}  # steady seconds of each Gateway's newest state
         self.changed: Callable[[], None] = lambda: None  # objects or proxies are not what they were
         self.turns = Turns()
+        self.numbers = Numbers()
         self._coalescer = Coalescer(time.monotonic, is_unfinished=is_unfinished)
         self._timer: asyncio.TimerHandle | None = None
         self._incoming: dict[ObjectKey, KubeObject | None] = {}
         self._incoming_since = 0.0
+        self._unpublished_since: float | None = None  # when the oldest change was reported that no state holds yet
         self._translated: list[ResourceChange] = []
         self._wanted: dict[str, int] = {}  # of a Gateway: the first state that holds its newest content
         self._awaiting: set[str] = set()  # Gateways whose newest content is not published yet
@@ -55,6 +58,7 @@ class Pipeline:
         self._news_due: asyncio.TimerHandle | None = None
         self.program.on_resources(self._translated.extend)
         self.fleet.listen(self._answered)
+        self.fleet.on_acknowledged = self._acknowledged
 
     def close(self) -> None:
         """Publishes nothing more."""
@@ -70,6 +74,7 @@ class Pipeline:
         """The source's sink."""
         if not self._incoming:
             self._incoming_since = time.monotonic()
+        self.numbers.changes += len(changes)
         self._incoming.update((change.key, change.model) for change in changes)
         if self.ready.is_set() and time.monotonic() - self._incoming_since > LONGEST_HOLD:
             await self.flush()
@@ -77,7 +82,7 @@ class Pipeline:
     async def flush(self) -> None:
         """Translates what came in, and publishes it by the coalescing rule; the first time at once."""
         changes, self._incoming = self._incoming, {}
-        await self.turns.start(self._translate(changes))
+        await self.turns.start(self._translate(changes, self._incoming_since))
         if self.ready.is_set():
             self._publish_when_due()
         else:
@@ -87,16 +92,16 @@ class Pipeline:
         if changes:
             self.changed()
 
-    def _translate(self, changes: Mapping[ObjectKey, KubeObject | None]) -> Job:
-        """One batch of objects, as a whole for whoever looks."""
+    def _translate(self, changes: Mapping[ObjectKey, KubeObject | None], since: float) -> Job:
+        """One batch of objects, reported from `since` on, as a whole for whoever looks."""
         for key, model in changes.items():
             if key.kind == "Gateway":
                 yield from self._expect(f"{key.namespace}/{key.name}", model)
         batch = ((key.kind, (key.namespace, key.name), model) for key, model in changes.items())
-        with _bugs_logged():
+        with self._bugs_logged():
             for _ in self.program.steps(batch):
                 if self._translated:
-                    yield from self._resources_leave()
+                    yield from self._resources_leave(since)
                 yield None
         for key, model in changes.items():
             if model is None:
@@ -104,10 +109,13 @@ class Pipeline:
             else:
                 self.objects[key] = model
 
-    def _resources_leave(self) -> Job:
-        """What a batch changed, to be published when it is due: before the statuses of the batch are computed."""
+    def _resources_leave(self, since: float) -> Job:
+        """What a batch changed that was reported from `since` on, to be published when it is due: before the statuses
+        of the batch are computed."""
         translated = self._translated.copy()
         self._translated.clear()
+        if translated and self._unpublished_since is None:
+            self._unpublished_since = since
         for start in range(0, len(translated), PIECE):
             self._coalescer.add(translated[start : start + PIECE])
             yield None
@@ -144,12 +152,19 @@ class Pipeline:
 
     def _publish(self, *, early: bool = False) -> Job:
         """What is due (`early`: all), one Gateway after the other: none of them waits for the resources of a bigger."""
+        since = self._unpublished_since
         for changes in self._coalescer.take(early=early):
-            for snapshot in (yield from self.snapshots.steps(changes)):
+            published = yield from self.snapshots.steps(changes)
+            if published and since is not None:
+                self.numbers.change_seconds.observe(time.monotonic() - since)
+            for snapshot in published:
                 self._note(snapshot, len(changes))
+        if not len(self._coalescer):
+            self._unpublished_since = None
         self._settle_generations()
 
     def _note(self, snapshot: Snapshot, count: int) -> None:
+        self.numbers.snapshots += 1
         self.published_at[snapshot.gateway] = time.monotonic()
         changed = "1 resource" if count == 1 else f"{count} resources"
         log.info("%s: version %s, %s changed", snapshot.gateway, shown(snapshot.version)[:12], changed)
@@ -163,6 +178,13 @@ class Pipeline:
             self._awaiting.discard(gateway)
 
     # The proxies' answers back in
+
+    def _acknowledged(self, proxy: Proxy) -> None:
+        """How long the newest state took; a proxy that came later was not waited for."""
+        published = self.published_at.get(proxy.gateway, 0.0)
+        is_newest = proxy.acknowledged == self.snapshots.newest(proxy.gateway).sequence
+        if is_newest and proxy.connected_since <= published:
+            self.numbers.acknowledge_seconds.observe(time.monotonic() - published)
 
     def _answered(self, gateway: str) -> None:
         """Several proxies answer at about the same time, though not in one turn of the loop: the program is told once
@@ -188,8 +210,17 @@ class Pipeline:
 
     def _tell_program(self, gateway: str) -> Job:
         view = self.fleet.view(gateway)
-        with _bugs_logged():
+        with self._bugs_logged():
             yield from self.program.news(gateway, fleet_view(view, self._wanted.get(gateway, 0)), refusals(view))
+
+    @contextlib.contextmanager
+    def _bugs_logged(self) -> Iterator[None]:
+        """A transform that raises is a bug of ours. The rest of the batch took effect: serve that, and say so."""
+        try:
+            yield
+        except TransformError as bug:
+            self.numbers.failures += 1
+            log.error("a bug in the controller: %s", bug, exc_info=bug.failures[0][2])
 
 
 def fleet_view(view: View, wanted: int) -> FleetView:
@@ -223,12 +254,3 @@ def _by(count: int, connected: int) -> str:
 
 def _instance(node_id: str) -> str:
     return node_id.rpartition("/")[2]
-
-
-@contextlib.contextmanager
-def _bugs_logged() -> Iterator[None]:
-    """A transform that raises is a bug of ours. The rest of the batch took effect: serve that, and say so loudly."""
-    try:
-        yield
-    except TransformError as bug:
-        log.error("a bug in the controller: %s", bug, exc_info=bug.failures[0][2])

@@ -12,10 +12,31 @@ from pathlib import Path
 SOCKET_NAME = "xds.sock"
 FOLDER = "gatewright"
 DISTRIBUTION = "gatewright"
+LOCAL_NAMES = frozenset(("localhost", "localhost."))
 
 
 class UnsafeFolder(Exception):
     """The folder for the socket belongs to somebody else, or others may write to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """Of the xDS address, as files. `insecure`: resources for whoever reaches a loopback address."""
+
+    certificate: Path | None = None
+    key: Path | None = None
+    client_authority: Path | None = None
+    token_file: Path | None = None
+    insecure: bool = False
+
+    @property
+    def is_secured(self) -> bool:
+        """Over TLS, for proxies that show who they are."""
+        return self.certificate is not None
+
+    @property
+    def serves_resources(self) -> bool:
+        return self.is_secured or self.insecure
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +47,11 @@ class Settings:
     socket: Path
     xds: tuple[str, int] = ("127.0.0.1", 18000)
     admin: tuple[str, int] = ("127.0.0.1", 18001)
+    stats: tuple[str, int] | None = None
+    """A page of metrics for scrapers elsewhere; the admin address has it anyhow."""
+    readiness: tuple[str, int] | None = None
+    """Pages for probes from elsewhere; the admin address has them anyhow."""
+    security: Security = Security()
 
 
 def version() -> str:
@@ -46,6 +72,19 @@ def shown(where: tuple[str, int]) -> str:
     """The inverse of `address`."""
     host, port = where
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address (IPv6 with or without brackets) can only mean this machine."""
+    import ipaddress  # here: it loads much that no other command needs
+
+    bare = host.strip("[]").lower()
+    if bare in LOCAL_NAMES or bare.endswith(".localhost"):  # RFC 6761, 6.3
+        return True
+    try:
+        return ipaddress.ip_address(bare).is_loopback
+    except ValueError:
+        return False
 
 
 def default_socket(environment: Mapping[str, str]) -> Path:

@@ -46,6 +46,26 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
+class XdsAccess:
+    """How the control plane is reached. Files are PEM, but for `token_file`; they are read at each try.
+
+    Without `ca_file` the authorities that gRPC knows are trusted. `server_name` is what the certificate must name
+    instead of the host of the address.
+    """
+
+    tls: bool = False
+    ca_file: Path | None = None
+    token_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    server_name: str = ""
+
+
+LOCAL = XdsAccess()
+"""Over a Unix socket, whose peers are trusted."""
+
+
+@dataclass(frozen=True, slots=True)
 class SessionKey:
     """Seals sessions; the same for all workers of a proxy. Its repr shows nothing."""
 
@@ -97,6 +117,7 @@ class Settings:
     logging: Logging
     drain: Drain
     session_key: SessionKey
+    xds_access: XdsAccess = LOCAL
     notify_socket: str = ""
     """Where the service manager wants to hear of readiness; empty: nowhere."""
     warnings: tuple[str, ...] = ()
@@ -184,6 +205,7 @@ def _settings(options: argparse.Namespace, environment: Mapping[str, str], defau
         raise WrongSetting("--xds needs --gateway NAMESPACE/NAME (or GATEWRIGHT_GATEWAY): whose resources to ask for")
     session_key, warnings = _session_key(environment, file)
     return Settings(
+        xds_access=LOCAL if xds is None else _xds_access(options, environment, xds),
         file=options.file,
         xds=xds,
         gateway=gateway or "",
@@ -200,6 +222,40 @@ def _settings(options: argparse.Namespace, environment: Mapping[str, str], defau
         notify_socket=environment.get("NOTIFY_SOCKET", ""),
         warnings=warnings,
     )
+
+
+def _xds_access(options: argparse.Namespace, environment: Mapping[str, str], xds: Address) -> XdsAccess:
+    """TLS, unless the address cannot be reached from elsewhere and nothing asks for it: resources hold secrets."""
+    names = ("ca_file", "token_file", "cert_file", "key_file")
+    files = {
+        name: getattr(options, f"xds_{name}") or _from(environment, f"GATEWRIGHT_XDS_{name.upper()}", Path)
+        for name in names
+    }
+    server_name = options.xds_server_name or environment.get("GATEWRIGHT_XDS_SERVER_NAME", "")
+    asks = any(files.values()) or bool(server_name)
+    local = not xds.path and _is_loopback(xds.host)
+    if xds.path and (asks or options.xds_insecure):
+        raise WrongSetting(f"{xds} is a Unix socket, which needs no TLS: --xds-… options are for --xds HOST:PORT")
+    if (files["cert_file"] is None) != (files["key_file"] is None):
+        raise WrongSetting("--xds-cert-file and --xds-key-file are needed both")
+    if options.xds_insecure and not local:
+        raise WrongSetting(
+            f"--xds-insecure is for loopback addresses only, not for {xds}; without it TLS is used, with"
+            " --xds-ca-file FILE and --xds-token-file FILE (or --xds-cert-file and --xds-key-file)"
+        )
+    if options.xds_insecure and (server_name or files["ca_file"] or files["cert_file"]):
+        raise WrongSetting("--xds-insecure is without TLS: it goes with --xds-token-file alone")
+    tls = not xds.path and not options.xds_insecure and (asks or not local)
+    return XdsAccess(tls=tls, server_name=server_name, **files)
+
+
+def _is_loopback(host: str) -> bool:
+    import ipaddress
+
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 T = TypeVar("T")
@@ -351,10 +407,13 @@ _EPILOG = """\
 examples:
   gatewright-proxy -f config.yaml                                  alone, from a file; saved changes apply at once
   gatewright-proxy --xds unix:/run/gw.sock --gateway default/web   under a controller
+  gatewright-proxy --xds controller.example:18000 --xds-ca-file ca.crt --xds-token-file token --gateway default/web
   gatewright-proxy -f config.yaml --workers 1 --log-level info,dataplane.http=debug
 
 environment:
   GATEWRIGHT_XDS, GATEWRIGHT_GATEWAY       as --xds and --gateway; the flags win
+  GATEWRIGHT_XDS_CA_FILE, _TOKEN_FILE, _CERT_FILE, _KEY_FILE, _SERVER_NAME
+                                           as the flags of these names
   SESSION_KEY                              64 hex digits that seal sessions; the same for all replicas
   CONNECTION_MIN_TERMINATION_DEADLINE      how long connections are accepted after SIGTERM (default: 10s)
   TERMINATION_GRACE_PERIOD_SECONDS         when what is still open after SIGTERM is cut (default: 60)
@@ -390,6 +449,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=Version, nargs=0, help="show program's version number and exit")
     _add_configuration(parser.add_argument_group("configuration"))
+    _add_xds_access(parser.add_argument_group("control plane over TCP", "files for --xds HOST:PORT, read at each try"))
     _add_process(parser.add_argument_group("process"))
     _add_pages(parser.add_argument_group("pages, each IP:PORT, localhost:PORT, unix:/path or off"))
     return parser
@@ -408,6 +468,24 @@ def _add_configuration(group: argparse._ArgumentGroup) -> None:
         type=_argument(_instance),
         metavar="NAME",
         help="name of this proxy among those of its Gateway (default: host name and process id)",
+    )
+
+
+def _add_xds_access(group: argparse._ArgumentGroup) -> None:
+    for name, what in (
+        ("ca", "authority of the control plane's certificate (default: those that gRPC brings)"),
+        ("token", "the token that the control plane knows this proxy by"),
+        ("cert", "certificate of this proxy, for mutual TLS"),
+        ("key", "its private key"),
+    ):
+        group.add_argument(f"--xds-{name}-file", type=Path, metavar="FILE", help=what)
+    group.add_argument(
+        "--xds-server-name",
+        metavar="NAME",
+        help="name that the control plane's certificate must have (default: the host of --xds)",
+    )
+    group.add_argument(
+        "--xds-insecure", action="store_true", help="no TLS although there is a token; for loopback addresses only"
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from controlplane.admin import metrics
 from controlplane.snapshot import shown
 from gatewright.api.text.problem import Problem
 
@@ -121,6 +122,12 @@ class Facts(Protocol):
     def objects(self) -> Iterable[ObjectRow]: ...
 
     def problems(self) -> Sequence[Problem]: ...
+
+    def pending(self) -> Sequence[str]:
+        """What keeps the controller from being ready; nothing when it is."""
+
+    def numbers(self) -> metrics.Values:
+        """What the page of metrics shows."""
 
     def notes(self) -> Sequence[str]:
         """What is worth knowing and belongs to no object: for example that there is no Gateway at all."""

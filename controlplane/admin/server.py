@@ -1,4 +1,5 @@
-"""The operator's HTTP API on loopback (127.0.0.1:18001): read-only JSON, no credentials, therefore loopback only.
+"""The operator's HTTP API on loopback (127.0.0.1:18001): read-only JSON, metrics and probes, no credentials, therefore
+loopback only.
 
 Started by the composition root. A browser page from elsewhere must not read it through DNS rebinding: the Host header
 has to name loopback, and no CORS header is ever sent.
@@ -6,37 +7,28 @@ has to name loopback, and no CORS header is ever sent.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
 from controlplane.admin import facts as facts_
+from controlplane.admin import pages
+from controlplane.settings import is_loopback
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-SHUTDOWN_SECONDS = 0.5
-LOCAL_NAMES = frozenset(("localhost", "localhost."))
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 INDEX = {
+    "/metrics": "metrics of the controller, in the format that Prometheus reads",
+    "/healthz/ready": "200 when the configuration was read and xDS listens",
+    "/healthz/live": "200 while the controller answers",
     "/api/version": "version of the controller",
     "/api/status": "proxies, objects with their conditions, problems of files; ?object=KIND/NAMESPACE/NAME selects",
     "/api/objects": "the objects that the controller knows",
     "/api/objects/KIND/NAMESPACE/NAME": "one object as decoded (cluster-scoped: KIND/NAME)",
 }
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address (IPv6 with or without brackets) can only mean this machine."""
-    bare = host.strip("[]").lower()
-    if bare in LOCAL_NAMES or bare.endswith(".localhost"):  # RFC 6761, 6.3
-        return True
-    try:
-        return ipaddress.ip_address(bare).is_loopback
-    except ValueError:
-        return False
 
 
 def host_of(authority: str) -> str:
@@ -75,6 +67,8 @@ def application(facts: facts_.Facts) -> web.Application:
         return _json(content)
 
     app = web.Application(middlewares=[_guard])
+    pages.add_stats(app, facts)
+    pages.add_readiness(app, facts)
     app.router.add_get("/", index)
     app.router.add_get("/api", index)
     app.router.add_get("/api/version", version)
@@ -107,26 +101,13 @@ def _listed(row: facts_.ObjectRow) -> facts_.Json:
     return {"kind": row.kind, "namespace": row.namespace, "name": row.name, "generation": row.generation}
 
 
-class Server:
+class Server(pages.Listening):
     """The listening admin API. `start` raises OSError when the address is taken."""
 
     def __init__(self, facts: facts_.Facts, host: str, port: int) -> None:
         if not is_loopback(host):
-            raise ValueError(f"the admin API has no credentials and listens on loopback only, not on {host}")
-        self._runner = web.AppRunner(application(facts), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
-        self._host, self._port = host.strip("[]"), port
-
-    async def start(self) -> int:
-        """Listens, and gives the port (of use when 0 was asked for)."""
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port)
-        try:
-            await site.start()
-        except OSError:
-            await self._runner.cleanup()
-            raise
-        addresses = self._runner.addresses
-        return int(addresses[0][1])
-
-    async def stop(self) -> None:
-        await self._runner.cleanup()
+            raise ValueError(
+                f"the admin API has no credentials and listens on loopback only, not on {host};"
+                " --stats and --readiness serve metrics and probes elsewhere"
+            )
+        super().__init__(application(facts), host, port)

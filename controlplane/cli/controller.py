@@ -8,14 +8,14 @@ import os
 
 from controlplane import settings
 from controlplane.app import App
-from controlplane.cli import lines, notify, running
+from controlplane.cli import lines, notify, process_log, running
 
 STDOUT = 1
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 after SIGTERM, 130 after SIGINT; Failure when an address is taken."""
-    running.log_to_stderr()
+    process_log.configure(arguments.log_level, arguments.log_format)
     return asyncio.run(_serve(arguments))
 
 
@@ -31,10 +31,17 @@ async def _serve(arguments: argparse.Namespace) -> int:
     return signals.code
 
 
+def _offered(security: settings.Security) -> str:
+    if security.is_secured:
+        return "resources for proxies over TLS, health"
+    status = "reflection, health, client status"
+    return f"{status}, resources without TLS" if security.insecure else status
+
+
 def _announcement(wanted: settings.Settings, app: App) -> str:
     return (
         f"controller: reading {wanted.directory}\n"
         f"  admin API  http://{wanted.admin[0]}:{app.admin_port}/api/status\n"
-        f"  xDS        {wanted.xds[0]}:{app.xds.tcp_port} (reflection, health, client status)\n"
+        f"  xDS        {settings.shown((wanted.xds[0], app.xds.tcp_port or 0))} ({_offered(wanted.security)})\n"
         f"  proxies    gatewright proxy --xds unix:{wanted.socket} --gateway NAMESPACE/NAME\n"
     )

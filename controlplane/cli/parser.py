@@ -11,9 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from controlplane.cli import exits
-
-XDS, ADMIN = "127.0.0.1:18000", "127.0.0.1:18001"
+from controlplane.cli import exits, options
+from controlplane.cli.options import ADMIN, address
 
 MOMENTS = ("connection", "request", "response", "end")
 """As in gatewright.variables.moments; a test compares them."""
@@ -32,39 +31,11 @@ def duration(text: str) -> float:
     return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)(h|ms|m|s)", text))
 
 
-def address(text: str) -> str:
-    """`host:port`; port 0 takes a free one."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdigit() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an address; write HOST:PORT, for example 127.0.0.1:18001")
-    return text
-
-
 def count(text: str) -> int:
     """A whole number from 0."""
     if not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
-
-
-def _controller_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("controller")
-    group.add_argument(
-        "--socket",
-        metavar="PATH",
-        help="Unix socket (mode 0600) where proxies fetch their configuration"
-        " (default: gatewright/xds.sock in $XDG_RUNTIME_DIR, or in a private folder of the temporary directory)",
-    )
-    group.add_argument(
-        "--xds",
-        metavar="ADDR",
-        type=address,
-        default=XDS,
-        help="reflection, health and client status (CSDS, redacted) over TCP (default: %(default)s)",
-    )
-    group.add_argument(
-        "--admin", metavar="ADDR", type=address, default=ADMIN, help="admin API, loopback only (default: %(default)s)"
-    )
 
 
 def _client_options(parser: argparse.ArgumentParser) -> None:
@@ -94,12 +65,14 @@ def _up(parser: argparse.ArgumentParser) -> None:
         help="add N to every port of the first proxy; each further proxy adds 1000 (default: %(default)s)",
     )
     group.add_argument("--workers", metavar="N", type=count, help="worker processes of each proxy (default: its own)")
-    _controller_options(parser)
+    options.add_controller(parser)
 
 
 def _controller(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dir", metavar="DIR", help="folder of YAML, watched for changes")
-    _controller_options(parser)
+    options.add_controller(parser)
+    options.add_fleet(parser)
+    options.add_operation(parser)
 
 
 def _proxy(parser: argparse.ArgumentParser) -> None:
@@ -214,12 +187,17 @@ examples:
         "controller",
         "run the controller alone: a folder of YAML in, configuration for proxies out",
         """\
-Proxies connect over a Unix socket and keep what they have when the controller goes away.
+Proxies connect over a Unix socket, or from other hosts over TLS with a token or a certificate, and keep what they have
+when the controller goes away.
 
 examples:
   gatewright controller ./gateways
   gatewright controller ./gateways --socket /run/gw.sock
-  gatewright proxy --xds unix:/run/gw.sock --gateway default/web""",
+  gatewright controller ./gateways --log-format json --stats [::]:18002 --readiness [::]:18003
+  gatewright proxy --xds unix:/run/gw.sock --gateway default/web
+  gatewright controller ./gateways --xds 0.0.0.0:18000 --xds-tls-cert tls.crt --xds-tls-key tls.key \\
+      --xds-token-file tokens
+  gatewright proxy --xds controller.example:18000 --xds-ca-file ca.crt --xds-token-file token --gateway default/web""",
         "controlplane.cli.controller",
         _controller,
     ),
@@ -318,7 +296,7 @@ def build() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for row in COMMANDS:
-        options = commands.add_parser(
+        made = commands.add_parser(
             row.name,
             help=row.summary,
             description=row.summary[0].upper() + row.summary[1:] + ".",
@@ -328,5 +306,5 @@ def build() -> argparse.ArgumentParser:
             # `proxy` hands everything on, --help too.
             add_help=row.name != "proxy",
         )
-        row.options(options)
+        row.options(made)
     return parser

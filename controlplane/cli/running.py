@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import logging
 import os
 import signal
 import socket
@@ -17,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from controlplane import app, settings
-from controlplane.cli import exits, files, holders, lines
-from controlplane.xds import SocketError
+from controlplane.cli import exits, files, holders, options
+from controlplane.xds import SocketError, exposure
+from controlplane.xds.tokens import CredentialError
 
 EXAMPLES = "examples"
-STDERR = 2
 
 
 def directory(text: str) -> Path:
@@ -51,8 +50,37 @@ def from_arguments(arguments: argparse.Namespace) -> settings.Settings:
         path = Path(arguments.socket) if arguments.socket else settings.default_socket(os.environ)
     except (settings.UnsafeFolder, OSError) as error:
         raise exits.Failure(exits.BIND, str(error)) from error
-    admin = settings.address(arguments.admin)
-    return settings.Settings(directory(arguments.dir), path, settings.address(arguments.xds), admin)
+    return settings.Settings(
+        directory(arguments.dir),
+        path,
+        settings.address(arguments.xds),
+        settings.address(arguments.admin),
+        _page(arguments, "stats"),
+        _page(arguments, "readiness"),
+        _security(arguments),
+    )
+
+
+def _security(arguments: argparse.Namespace) -> settings.Security:
+    """How xDS is served over TCP; `up` has no options for it."""
+
+    def file(name: str) -> Path | None:
+        given = getattr(arguments, name, None)
+        return None if given is None else Path(given)
+
+    return settings.Security(
+        file("xds_tls_cert"),
+        file("xds_tls_key"),
+        file("xds_client_ca"),
+        file("xds_token_file"),
+        getattr(arguments, "xds_insecure", False),
+    )
+
+
+def _page(arguments: argparse.Namespace, name: str) -> tuple[str, int] | None:
+    """The address of a page; `up` has no options for them."""
+    given = getattr(arguments, name, options.OFF)
+    return None if given == options.OFF else settings.address(given)
 
 
 def check_free(address: tuple[str, int], purpose: str, cure: str) -> None:
@@ -78,15 +106,25 @@ def taken(address: tuple[str, int]) -> str:
 
 @contextlib.asynccontextmanager
 async def controller(wanted: settings.Settings) -> AsyncIterator[app.App]:
-    """A running controller; addresses in use become Failures that name their holder."""
+    """A running controller. What keeps it from running, such as an address in use, is a Failure with the cure."""
+    try:
+        exposure.check(wanted.xds, wanted.security)
+    except exposure.Exposed as error:
+        raise exits.Failure(exits.USAGE, str(error)) from error
     check_free(wanted.admin, "the admin API", "stop that process, or name another address with --admin")
     check_free(wanted.xds, "the xDS server", "stop that process, or name another address with --xds")
+    for name, address in (("stats", wanted.stats), ("readiness", wanted.readiness)):
+        if address is not None:
+            check_free(address, f"the {name} page", f"stop that process, or name another address with --{name}")
     asyncio.get_running_loop().set_exception_handler(files.FilesWatch().heard)
     try:
         async with app.running(wanted) as started:
             yield started
     except (app.AddressTaken, SocketError) as error:
-        raise exits.Failure(exits.BIND, f"{error}; another one is named with --admin, --xds or --socket") from error
+        cure = "another one is named with --admin, --stats, --readiness, --xds or --socket"
+        raise exits.Failure(exits.BIND, f"{error}; {cure}") from error
+    except CredentialError as error:
+        raise exits.Failure(exits.DEPENDENCY, str(error)) from error
     except ValueError as error:
         raise exits.Failure(exits.USAGE, str(error)) from error
 
@@ -95,7 +133,7 @@ def addresses(started: app.App) -> dict[str, str]:
     """Where a controller listens, for the readiness notification."""
     wanted = started.settings
     return {
-        "ADMIN": settings.shown((wanted.admin[0], started.admin_port)),
+        **{name.upper(): address for name, address in started.addresses().items()},
         "XDS": settings.shown((wanted.xds[0], started.xds.tcp_port or wanted.xds[1])),
         "SOCKET": str(wanted.socket),
     }
@@ -130,11 +168,3 @@ class Signals:
             return
         self.code = code
         self.stop.set()
-
-
-def log_to_stderr(prefix: str = "") -> None:
-    """One line a record; the controller's own rooms from INFO on, libraries from WARNING on."""
-    handler = lines.Handler(STDERR)
-    handler.setFormatter(logging.Formatter(f"{prefix}%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    logging.getLogger("controlplane").setLevel(logging.INFO)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from controlplane import app as app_
 from controlplane import settings
-from controlplane.cli import announcement, children, exits, fleet, notify, running, summary
+from controlplane.cli import announcement, children, exits, fleet, notify, process_log, running, summary
 from controlplane.cli import household as household_
 from controlplane.cli.household import Household
 from gatewright.api.routes.http_route import HTTPRoute
@@ -29,7 +29,7 @@ READY_PAUSE = 0.05
 
 def run(arguments: argparse.Namespace) -> int:
     """0 after SIGTERM, 130 after SIGINT; Failure when something that is needed is taken or absent."""
-    running.log_to_stderr("[controller] ")
+    process_log.configure(prefix="[controller] ")
     return asyncio.run(serve(arguments))
 
 

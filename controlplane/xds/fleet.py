@@ -100,6 +100,9 @@ class Fleet:
         self._answered: dict[str, Counter[int]] = defaultdict(Counter)
         """By Gateway: of how many proxies each state is the last that they have answered."""
         self._listeners: list[Listener] = []
+        self.acks = self.nacks = 0
+        self.on_acknowledged: Callable[[Proxy], None] = lambda _proxy: None
+        """Called when a proxy has acknowledged a state for the first time."""
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Have `listener` called with the Gateway's name whenever its view changes; the answer ends that."""
@@ -128,10 +131,14 @@ class Fleet:
     def acknowledge(self, proxy: Proxy, sequence: int, version: str) -> None:
         """It holds this state and refuses nothing of it."""
         self._count(proxy, sequence)
+        self.acks += 1
+        is_news = sequence > proxy.acknowledged
         proxy.acknowledged = sequence
         proxy.acknowledged_version = version
         proxy.acknowledged_at = self._clock()
         proxy.refusals = NONE
+        if is_news:
+            self.on_acknowledged(proxy)
         self._tell(proxy.gateway)
 
     def refuse(
@@ -139,6 +146,7 @@ class Fleet:
     ) -> None:
         """It refuses a part of this state. `complete`: these are all, and the rest is applied. Keeps the mapping."""
         proxy.refusals = refusals if complete else {**proxy.refusals, **refusals}
+        self.nacks += 1
         if complete:
             self._count(proxy, sequence)
         proxy.refused, proxy.refused_version, proxy.refused_at = sequence, version, self._clock()

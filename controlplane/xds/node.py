@@ -33,11 +33,13 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The connection: where it comes from, over a Unix socket or not, and the call's metadata (tokens: not shown)."""
+    """The connection: where it comes from, over a Unix socket or not, the call's metadata (tokens: not shown), and the
+    URIs of its certificate, which TLS has checked."""
 
     address: str
     local: bool
     metadata: tuple[tuple[str, str | bytes], ...] = ()
+    uris: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Peer {self.address}>"

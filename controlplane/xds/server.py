@@ -1,8 +1,9 @@
 """The controller's gRPC server: resources for the proxies, and what helps people to see what they were given.
 
 Two listeners, one set of sessions. The Unix socket (mode 0600) serves everything and its peers are trusted, as only the
-same user can open it. TCP on loopback offers reflection, health and redacted client status; there the resources, which
-hold secrets, are refused unless `resources_over_tcp` says otherwise. `controlplane.app` starts this after the first
+same user can open it. TCP with TLS serves resources and health, the former to proxies that `admission` lets in. TCP
+without TLS, on loopback, offers reflection, health and redacted client status; there the resources, which hold secrets,
+are refused unless `resources_over_tcp` says otherwise. `controlplane.app` starts this after the first
 complete translation: a server that knows nothing yet would tell every proxy to forget all it has.
 """
 
@@ -13,7 +14,6 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,13 +21,15 @@ import grpc
 from grpc_health.v1 import health, health_pb2_grpc
 
 from controlplane.snapshot import Snapshot, Snapshots
-from controlplane.xds import csds, services, unix_socket
+from controlplane.xds import csds, listeners, numbers, services, unix_socket
+from controlplane.xds.admission import Admission, Complaints
 from controlplane.xds.delta import Library
 from controlplane.xds.fleet import Fleet
 from controlplane.xds.node import Identity, Peer, ProtocolError
 from controlplane.xds.permits import Permits
-from controlplane.xds.session import Call, DeltaCall, House, Session
+from controlplane.xds.session import DeltaCall, House, Session
 from controlplane.xds.stream import Stream
+from controlplane.xds.xds_settings import XdsSettings
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -37,28 +39,9 @@ Authorize = Callable[[Identity, Peer], Awaitable[str | None]]
 FIRST_REQUEST: Final = 15.0
 GRACE: Final = 1.0
 CHECK_EVERY: Final = 0.5
-MOST_RECEIVED: Final = 64 << 20
-"""Bytes of one request: a client that comes back to another state names each resource it holds, 100,000 of them are
-about 10 MB."""
-
 SHUTTING_DOWN: Final = "the control plane is shutting down"
-TCP_REFUSES: Final = "resources are served on the Unix socket only; this address offers reflection, health and status"
-
-
-@dataclass(frozen=True, slots=True)
-class XdsSettings:
-    """Where to listen. None switches a listener off; TCP port 0 takes a free one (`XdsServer.tcp_port`).
-
-    A proxy that does not answer a ping is dropped after `keepalive` + `keepalive_timeout` seconds, one that answers
-    pings and takes no response after `send_timeout`.
-    """
-
-    unix_path: Path | None
-    tcp: tuple[str, int] | None = ("127.0.0.1", 18000)
-    resources_over_tcp: bool = False
-    keepalive: float = 10.0
-    keepalive_timeout: float = 5.0
-    send_timeout: float = 30.0
+NOT_ITS_OWN: Final = "the token or certificate of this proxy names other Gateways than this one"
+WITHDRAWN: Final = "the credential of this proxy is not valid any more"
 
 
 async def trust_local(identity: Identity, peer: Peer) -> str | None:
@@ -76,7 +59,11 @@ class XdsServer:
         self._settings = settings
         self._authorize = authorize
         self._library = Library()
-        self._house = House(snapshots, fleet, Permits(), settings.send_timeout)
+        self.numbers = numbers.Numbers()
+        self._house = House(snapshots, fleet, Permits(), settings.send_timeout, self.numbers)
+        self._tcp_admission = Admission(settings.tokens)
+        self._generation = self._tcp_admission.generation
+        self._complaints = Complaints()
         self._sessions: dict[str, set[Session]] = defaultdict(set)
         self._servers: list[grpc.aio.Server] = []
         self._health: health.aio.HealthServicer | None = None
@@ -135,62 +122,98 @@ class XdsServer:
         unix_socket.clear_stale(path)
         server = self._make_server(self._delta)
         with unix_socket.private_files():
-            _bind(server, f"unix:{path.absolute()}")
+            listeners.bind(server, f"unix:{path.absolute()}")
         self._bound_path = path
         path.chmod(0o600)
         LOG.info("resources are served on %s", path)
 
     def _listen_tcp(self, host: str, port: int) -> None:
-        allowed = self._settings.resources_over_tcp
-        server = self._make_server(self._delta if allowed else _refuse)
-        shown = f"[{host}]" if ":" in host else host
-        self.tcp_port = _bind(server, f"{shown}:{port}")
+        settings, shown = self._settings, f"[{host}]" if ":" in host else host
+        delta = self._delta_over_tcp
+        if settings.certificates is not None:
+            server = self._make_server(delta, with_status=False)
+            self.tcp_port = listeners.bind(server, f"{shown}:{port}", settings.certificates.credentials())
+            LOG.info("resources over TLS and health on %s:%d", shown, self.tcp_port)
+            return
+        server = self._make_server(delta if settings.resources_over_tcp else listeners.refuse)
+        self.tcp_port = listeners.bind(server, f"{shown}:{port}")
         LOG.info("reflection, health and client status on %s:%d", shown, self.tcp_port)
+        if settings.resources_over_tcp:
+            LOG.warning("resources, secrets among them, are served without TLS on %s:%d", shown, self.tcp_port)
 
-    def _make_server(self, delta: services.DeltaMethod) -> grpc.aio.Server:
-        server = grpc.aio.server(options=self._options())
-        status = services.ClientStatus(self._clients)
-        handlers = (services.discovery_handler(delta), status.handler(), *services.reflection_handlers())
-        server.add_generic_rpc_handlers(handlers)
+    def _make_server(self, delta: services.DeltaMethod, *, with_status: bool = True) -> grpc.aio.Server:
+        """`with_status`: also what shows all Gateways' proxies, to whoever connects."""
+        server = grpc.aio.server(options=listeners.options(self._settings.keepalive, self._settings.keepalive_timeout))
+        handlers = [services.discovery_handler(delta)]
+        if with_status:
+            handlers += [services.ClientStatus(self._clients).handler(), *services.reflection_handlers()]
+        server.add_generic_rpc_handlers(tuple(handlers))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         self._servers.append(server)
         return server
 
-    def _options(self) -> list[tuple[str, int]]:
-        return [
-            ("grpc.so_reuseport", 0),  # a second controller on the same port must fail, not share it
-            ("grpc.max_receive_message_length", MOST_RECEIVED),
-            ("grpc.max_send_message_length", -1),
-            ("grpc.keepalive_time_ms", int(self._settings.keepalive * 1000)),
-            ("grpc.keepalive_timeout_ms", int(self._settings.keepalive_timeout * 1000)),
-            ("grpc.http2.ping_timeout_ms", int(self._settings.keepalive_timeout * 1000)),  # else 60 s, seen
-            ("grpc.keepalive_permit_without_calls", 1),
-            ("grpc.http2.max_pings_without_data", 0),
-            ("grpc.http2.max_ping_strikes", 0),  # a proxy may ping as often as it likes
-        ]
-
     # Streams
 
     async def _delta(self, requests: object, call: DeltaCall) -> None:
-        """DeltaAggregatedResources: read the first request, let the proxy in, serve it."""
+        """DeltaAggregatedResources on the Unix socket."""
+        await self._serve(Admission(), call)
+
+    async def _delta_over_tcp(self, requests: object, call: DeltaCall) -> None:
+        await self._serve(self._tcp_admission, call)
+
+    async def _serve(self, admission: Admission, call: DeltaCall) -> None:
+        """Look at the credential, read the first request, let the proxy in, serve it."""
         if self._stopping:
             await call.abort(grpc.StatusCode.UNAVAILABLE, SHUTTING_DOWN)
+        peer = listeners.peer(call)
+        right = admission.admit(peer)
+        if isinstance(right, str):
+            await self._turn_away(call, peer, grpc.StatusCode.UNAUTHENTICATED, right)
+            return
         stream = Stream(self._library, time.monotonic, self._snapshots.recall)
-        peer = _peer(call)
-        if not await _open(stream, call):
+        if not await self._open(stream, call):
             return
         assert stream.identity is not None  # set by the first request
-        reason = await self._authorize(stream.identity, peer)
+        gateway = stream.identity.gateway
+        reason = await self._authorize(stream.identity, peer) if right.allows(gateway) else NOT_ITS_OWN
         if reason is not None:
-            LOG.warning("%s may not have %s: %s", peer.address, stream.identity.gateway, reason)
-            await call.abort(grpc.StatusCode.PERMISSION_DENIED, reason)
+            await self._turn_away(call, peer, grpc.StatusCode.PERMISSION_DENIED, reason, gateway)
         stream.admitted()
+        self.numbers.streams[numbers.ACCEPTED] += 1
         session = Session(stream, self._house, peer)
         self._sessions[session.gateway].add(session)
+        if not admission.keeps(peer, gateway):
+            session.close(WITHDRAWN)  # while it waited
         try:
             await session.run(call)
         finally:
             self._forget(session)
+
+    async def _turn_away(
+        self, call: DeltaCall, peer: Peer, code: grpc.StatusCode, reason: str, gateway: str = "resources"
+    ) -> None:
+        """Refuse, with a line in the log unless this host was refused for this a moment ago."""
+        is_unknown = code is grpc.StatusCode.UNAUTHENTICATED
+        self.numbers.streams[numbers.UNAUTHENTICATED if is_unknown else numbers.FORBIDDEN] += 1
+        if self._complaints.is_news(peer.address, f"{gateway}: {reason}", time.monotonic()):
+            LOG.warning("%s may not have %s: %s", peer.address, gateway, reason)
+        await call.abort(code, reason)
+
+    async def _open(self, stream: Stream, call: DeltaCall) -> bool:
+        """Receive the first request. False: the peer ended the call instead."""
+        try:
+            async with asyncio.timeout(FIRST_REQUEST):
+                request = await call.read()
+            if request is grpc.aio.EOF:
+                return False
+            stream.take(request)
+        except TimeoutError:
+            self.numbers.streams[numbers.MALFORMED] += 1
+            await call.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"no request within {FIRST_REQUEST:g} s")
+        except ProtocolError as error:
+            self.numbers.streams[numbers.MALFORMED] += 1
+            await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        return True
 
     def _forget(self, session: Session) -> None:
         remaining = self._sessions[session.gateway]
@@ -201,8 +224,13 @@ class XdsServer:
     def _check(self) -> None:
         """Look for slow proxies, and again after a moment: one timer for all instead of one for each message."""
         now = time.monotonic()
+        generation = self._tcp_admission.generation
+        are_others, self._generation = generation != self._generation, generation
         for session in self._all_sessions():
             session.check(now)
+            if are_others and not session.peer.local and not self._tcp_admission.keeps(session.peer, session.gateway):
+                LOG.warning("proxy %s: %s", session.proxy.node_id, WITHDRAWN)
+                session.close(WITHDRAWN)
         self._checking = asyncio.get_running_loop().call_later(CHECK_EVERY, self._check)
 
     def _published(self, snapshot: Snapshot) -> None:
@@ -219,39 +247,3 @@ class XdsServer:
             csds.Client(session.stream, self._snapshots.newest(session.gateway), session.proxy.refused_at)
             for session in ordered
         )
-
-
-def _bind(server: grpc.aio.Server, address: str) -> int:
-    """The port that was bound (1 for a Unix socket)."""
-    try:
-        port: int = server.add_insecure_port(address)
-    except RuntimeError as error:
-        raise unix_socket.SocketError(f"cannot listen on {address}: {error}") from error
-    if port == 0:
-        raise unix_socket.SocketError(f"cannot listen on {address}")
-    return port
-
-
-def _peer(call: Call) -> Peer:
-    address = call.peer()
-    metadata = tuple((str(key), value) for key, value in call.invocation_metadata() or ())
-    return Peer(address, local=address.startswith("unix:"), metadata=metadata)
-
-
-async def _open(stream: Stream, call: DeltaCall) -> bool:
-    """Receive the first request. False: the peer ended the call instead."""
-    try:
-        async with asyncio.timeout(FIRST_REQUEST):
-            request = await call.read()
-        if request is grpc.aio.EOF:
-            return False
-        stream.take(request)
-    except TimeoutError:
-        await call.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"no request within {FIRST_REQUEST:g} s")
-    except ProtocolError as error:
-        await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-    return True
-
-
-async def _refuse(requests: object, call: DeltaCall) -> None:
-    await call.abort(grpc.StatusCode.PERMISSION_DENIED, TCP_REFUSES)

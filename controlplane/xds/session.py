@@ -13,7 +13,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol
 
 import grpc
@@ -22,6 +22,7 @@ from controlplane.snapshot import Snapshots
 from controlplane.xds.fleet import Fleet, Proxy
 from controlplane.xds.nacks import Refusal
 from controlplane.xds.node import Peer, ProtocolError
+from controlplane.xds.numbers import Numbers
 from controlplane.xds.permits import FREE_BYTES, PATIENCE, Permit, Permits
 from controlplane.xds.stream import Acknowledged, Refused, Stream
 
@@ -41,6 +42,8 @@ class Call(Protocol):
 
     def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]] | None: ...
 
+    def auth_context(self) -> Mapping[str, Sequence[bytes]]: ...
+
 
 class DeltaCall(Call, Protocol):
     """A delta call: requests are read as bytes (or `grpc.aio.EOF`), responses written as such."""
@@ -58,6 +61,7 @@ class House:
     fleet: Fleet
     permits: Permits
     send_timeout: float
+    numbers: Numbers = field(default_factory=Numbers)
 
 
 class Session:
@@ -66,11 +70,13 @@ class Session:
     def __init__(self, stream: Stream, house: House, peer: Peer) -> None:
         assert stream.identity is not None  # the first request was received
         self.stream = stream
+        self.peer = peer
         self.gateway = stream.identity.gateway
         self.proxy: Proxy = house.fleet.connect(stream.identity.node_id, self.gateway, peer.address)
         self._snapshots = house.snapshots
         self._fleet = house.fleet
         self._permits = house.permits
+        self._numbers = house.numbers
         self._send_timeout = house.send_timeout
         self._woken = False
         self._waiter: asyncio.Future[None] | None = None
@@ -172,6 +178,8 @@ class Session:
             return
         self._waits_since = time.monotonic()
         await call.write(response)
+        self._numbers.responses += 1
+        self._numbers.response_bytes += len(response)
         self._slow = time.monotonic() - self._waits_since > PATIENCE
 
     def _end_permit(self) -> None:

@@ -151,7 +151,7 @@ class Agent:
         from dataplane.agent.xds_stream import XdsStream
 
         stream = XdsStream(settings.gateway, settings.instance, version())
-        client = XdsClient(settings.xds, stream, partial(self._journey.take, XDS), self._metrics)
+        client = XdsClient(settings.xds, stream, partial(self._journey.take, XDS), self._metrics, settings.xds_access)
         self._reports.xds, self._journey.on_healing = client, client.start_over
         return client
 

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # why a handshake failed is in our own line, once
+
 import grpc
 from google.protobuf.message import DecodeError
 
+from dataplane.agent import xds_access
 from dataplane.agent.backoff import Backoff
 from dataplane.agent.xds_stream import METHOD, Request, Response, State, XdsStream
-from dataplane.bootstrap import Address
+from dataplane.bootstrap import LOCAL, Address, XdsAccess
 from dataplane.link.messages import Record
 from dataplane.telemetry.metrics import Metrics
 
@@ -42,6 +46,11 @@ OPTIONS = (
     ("grpc.enable_retries", 0),
 )
 
+UNEXPLAINED = "INTERNAL: Internal error from Core"
+"""The library's words when the other end refused the stream while a request was being written: why is lost."""
+MOST_UNEXPLAINED = 3
+"""In succession: then it is a reason of its own. Before that a further try will tell the real one."""
+
 Apply = Callable[[Sequence[Record]], Awaitable[Mapping[str, str]]]
 """Apply a state; answers name -> reason of everything from the control plane that is refused."""
 
@@ -49,11 +58,14 @@ Apply = Callable[[Sequence[Record]], Awaitable[Mapping[str, str]]]
 class XdsClient:
     """Runs until it is cancelled."""
 
-    def __init__(self, address: Address, stream: XdsStream, apply: Apply, metrics: Metrics) -> None:
-        self._address, self._stream, self._apply = address, stream, apply
+    def __init__(
+        self, address: Address, stream: XdsStream, apply: Apply, metrics: Metrics, access: XdsAccess = LOCAL
+    ) -> None:
+        self._address, self._stream, self._apply, self._access = address, stream, apply, access
         self._metrics = metrics
         self._again = asyncio.Event()
         self._told = ""
+        self._unexplained = 0
         self.is_connected = False
         self.version = ""
         """Of the last state that was applied."""
@@ -77,8 +89,12 @@ class XdsClient:
     async def _talk(self) -> str:
         """One stream; answers why it ended."""
         self._again.clear()
-        async with grpc.aio.insecure_channel(_target(self._address), OPTIONS) as channel:
-            call = channel.stream_stream(METHOD, request_serializer=Request.SerializeToString)()
+        try:
+            opened, extra = xds_access.channel(self._address, self._access, OPTIONS), xds_access.metadata(self._access)
+        except xds_access.Unusable as unusable:
+            return f"UNUSABLE_FILE: {unusable}"
+        async with opened as channel:
+            call = channel.stream_stream(METHOD, request_serializer=Request.SerializeToString)(**extra)
             try:
                 if not await self._converse(call):
                     return "STARTED_OVER: to be told of what is well again"
@@ -151,8 +167,10 @@ class XdsClient:
         code = reason.partition(":")[0]
         self._metrics.slots[self._metrics.gauge("xds_connected")] = 0
         self._count("xds_connection_terminations_total", code)
-        is_news = self.is_connected or code != self._told
-        self.is_connected, self._told = False, code
+        self._unexplained = self._unexplained + 1 if reason == UNEXPLAINED else 0
+        says_why = reason != UNEXPLAINED or self._unexplained == MOST_UNEXPLAINED
+        is_news = self.is_connected or (says_why and code != self._told)
+        self.is_connected, self._told = False, code if is_news or says_why else self._told
         level = logging.WARNING if is_news else logging.DEBUG
         fields = {"address": self._address, "reason": reason}
         log.log(level, "no control plane; serving the last good state, trying again", extra={"fields": fields})
@@ -163,7 +181,3 @@ class XdsClient:
 
 def _kind(type_url: str) -> str:
     return type_url.rpartition(".")[2]
-
-
-def _target(address: Address) -> str:
-    return f"unix:{address.path}" if address.path else f"dns:///{address}"

@@ -119,7 +119,7 @@ async def test_a_controller_without_descriptors_keeps_its_streams(tmp_path: Path
                 (objects / "more.yaml").write_text(route("more", "/more"))
                 await more(traffic)
                 assert cpu_seconds(control.process.pid) - before < 1.0
-        await control.process.says("INFO file descriptors are free again")
+        await control.process.says("file descriptors are free again process=controller")
         await until(lambda: has_route(world.proxy, "route/httproute/default/more/0"), control.process.log)
         assert traffic.is_clean(), traffic
         assert page.count("proxies and operators cannot connect", control.process.log()) == 1

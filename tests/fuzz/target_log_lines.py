@@ -18,10 +18,10 @@ from typing import Any
 
 from dataplane.exchange import Exchange
 from dataplane.http.heads import Head
-from dataplane.telemetry import process_log
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.log_fields import writers
 from dataplane.telemetry.log_plan import Added, LogPlan
+from gatewright import logs as log_forms
 from gatewright.cel.errors import CelError
 from tests.fuzz.dice import Dice
 from tests.fuzz.rig import require
@@ -220,7 +220,7 @@ def check_process_log(dice: Dice) -> None:
     if dice.chance(2):
         error = ValueError(_text(dice))
         record.exc_info = (ValueError, error, None)
-    formatters = [process_log._FORMATTERS[form]("worker-0") for form in ("text", "json")]
+    formatters = [log_forms.formatter(form, "worker-0") for form in ("text", "json")]
     text, row = (made.format(record).encode("utf-8", "backslashreplace").decode() for made in formatters)
     said = json.loads(row, object_pairs_hook=_once)
     require("\n" not in row and row.isascii() and row.isprintable(), row)

@@ -27,8 +27,9 @@ from dataplane.proxy.exchange import ActiveExchange
 from dataplane.proxy.replay import BodyCopy
 from dataplane.server.h1.connection import Connection
 from dataplane.table import routes
-from dataplane.telemetry import log_fields, process_log
+from dataplane.telemetry import log_fields
 from dataplane.upstream.h1 import UpstreamConnection
+from gatewright import logs as log_forms
 from gatewright.api.text import yaml_text
 from gatewright.cel import emit_operators, lexer, selection, types
 from gatewright.cel import errors as cel_errors
@@ -324,11 +325,11 @@ def bare_values(patch: pytest.MonkeyPatch) -> None:
 
 
 def raw_messages(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(process_log, "_CONTROL", re.compile("(?!)"))
+    patch.setattr(log_forms, "_CONTROL", re.compile("(?!)"))
 
 
 def raw_exceptions(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(process_log, "_indented", lambda text: "\n" + text)
+    patch.setattr(log_forms, "_indented", lambda text: "\n" + text)
 
 
 def head(*lines: bytes) -> bytes:

@@ -135,6 +135,9 @@ class ServerEnd:
     def invocation_metadata(self) -> tuple[()]:
         return ()
 
+    def auth_context(self) -> dict[str, list[bytes]]:
+        return {}
+
 
 class ClientEnd:
     """What `agent/xds_client` asks of a call."""

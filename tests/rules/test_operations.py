@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+from controlplane import numbers
+from controlplane.admin import metrics as controller_metrics
 from controlplane.cli import exits
 from dataplane.chain.replies import REPLIES
 from dataplane.exchange import Exchange
@@ -31,6 +33,16 @@ def test_metrics() -> None:
         (PREFIX + each.name, each.kind, ", ".join(each.labels), str(each.limit or ""), each.help) for each in METRICS
     ]
     assert table("Metrics") == expected
+
+
+def test_metrics_of_the_controller() -> None:
+    expected = [
+        (controller_metrics.PREFIX + each.name, each.kind, ", ".join(each.labels), each.help)
+        for each in controller_metrics.METRICS
+    ]
+    assert table("Metrics of the controller") == expected
+    said = PAGE.read_text().split("Buckets of these histograms end at (seconds): ", 1)[1].split(".\n", 1)[0]
+    assert [float(number) for number in said.split(",")] == list(numbers.BUCKETS)
 
 
 def test_bounds_of_histograms() -> None:

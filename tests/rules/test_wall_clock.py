@@ -18,6 +18,7 @@ ALLOWED = {
     ("dataplane/variables.py", 1): "moments of the monotonic clock as times of the day, for expressions",
     ("dataplane/chain/filter.py", 1): "tokens and cookies are dated (`Env.wall_clock`)",
     ("dataplane/proxy/own_answers.py", 1): "the date header of our own answers (RFC 9110, 6.6.1)",
+    ("controlplane/app.py", 1): "when the controller was started, shown to people",
     ("controlplane/snapshot/snapshots.py", 1): "when a state was published, shown to people",
     ("controlplane/pipeline.py", 2): "when a proxy acknowledged or refused, for CSDS; lastTransitionTime of conditions",
 }

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 import pytest
 
-from controlplane.admin import facts, server
+from controlplane.admin import facts, metrics, server
 from gatewright.api.text.problem import Problem
 from tests.harness.patience import PATIENCE
 
@@ -33,6 +33,12 @@ class Known:
 
     def problems(self) -> Sequence[Problem]:
         return [Problem("a.yaml", 3, "HTTPRoute shop/cart", "spec", "is wrong")]
+
+    def pending(self) -> Sequence[str]:
+        return []
+
+    def numbers(self) -> metrics.Values:
+        return {"ready": {(): 1}}
 
     def notes(self) -> Sequence[str]:
         return ["a note"]

@@ -11,7 +11,7 @@ from typing import Any, cast
 import grpc.aio
 import pytest
 
-from dataplane.agent import xds_client
+from dataplane.agent import xds_access, xds_client
 from dataplane.agent.xds_client import XdsClient
 from dataplane.agent.xds_stream import Request, Response, XdsStream
 from dataplane.bootstrap import Address
@@ -264,5 +264,36 @@ def test_a_control_plane_that_is_gone_without_a_word_is_noticed_within_twenty_se
 
 
 def test_where_a_control_plane_is() -> None:
-    assert xds_client._target(ADDRESS) == "dns:///10.0.0.1:18000"
-    assert xds_client._target(Address(path="/run/xds.sock")) == "unix:/run/xds.sock"
+    assert xds_access._target(ADDRESS) == "dns:///10.0.0.1:18000"
+    assert xds_access._target(Address(path="/run/xds.sock")) == "unix:/run/xds.sock"
+
+
+UNAUTHENTICATED = "UNAUTHENTICATED: the token is not known"
+
+
+@pytest.mark.parametrize(
+    ("reasons", "told"),
+    [
+        ([UNAUTHENTICATED, xds_client.UNEXPLAINED, UNAUTHENTICATED], [UNAUTHENTICATED]),
+        ([xds_client.UNEXPLAINED, UNAUTHENTICATED, *[xds_client.UNEXPLAINED] * 2], [UNAUTHENTICATED]),
+        ([UNAUTHENTICATED, *[xds_client.UNEXPLAINED] * 4], [UNAUTHENTICATED, xds_client.UNEXPLAINED]),
+        ([xds_client.UNEXPLAINED] * 2, []),
+        ([REFUSED, UNAUTHENTICATED, REFUSED], [REFUSED, UNAUTHENTICATED, REFUSED]),
+    ],
+)
+@moved
+async def test_a_refusal_whose_reason_the_library_lost_is_no_news(
+    reasons: list[str], told: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Seen on a busy machine: it refuses while the second request is written."""
+    with caplog.at_level(logging.WARNING, "xds"):
+        await Client(*[(0.0, False, reason) for reason in reasons]).run()
+    warned = [cast(Any, record).fields["reason"] for record in caplog.records if record.levelno == logging.WARNING]
+    assert warned == told
+
+
+@moved
+async def test_an_end_of_a_good_stream_is_news_whatever_its_reason(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "xds"):
+        await Client((5.0, True, xds_client.UNEXPLAINED)).run()
+    assert len(caplog.records) == 1

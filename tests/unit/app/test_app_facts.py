@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -116,7 +117,7 @@ async def test_a_proxy_is_as_far_behind_as_the_newest_state_is_old(
     proxy = fleet.connect("default/web/one", "default/web", "unix:")
     published = world.app.pipeline.published_at["default/web"]
     since = max(published, world.app.pipeline.fleet.proxies(lambda _: 0)[0].connected_since)
-    monkeypatch.setattr(app, "time", SimpleNamespace(monotonic=lambda: since + 2.5))
+    monkeypatch.setattr(app.readings, "time", SimpleNamespace(monotonic=lambda: since + 2.5))
     (row,) = world.facts.proxies()
     assert (row.gateway, row.instance, row.wanted, row.acknowledged) == ("default/web", "one", newest.version, "")
     assert row.lag_seconds == 2.5
@@ -134,6 +135,7 @@ async def test_about(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     started = world.facts._started
     monkeypatch.setattr(app, "time", SimpleNamespace(monotonic=lambda: started + 1.23456))
     assert world.facts.about()["uptimeSeconds"] == 1.235
+    assert datetime.fromisoformat(about["startedAt"]).tzname() == "UTC" and about["startedAt"].endswith("Z")
     await world.put(CLASS)
     assert world.facts.about()["synced"] is True
 
@@ -182,6 +184,6 @@ async def test_an_admin_address_that_is_taken_is_named(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(app.AdminServer, "start", taken)
     made = app.App(Settings(tmp_path, tmp_path / "socket", admin=("127.0.0.1", 18001)))
-    with pytest.raises(app.AddressTaken, match=r"^127\.0\.0\.1:18001 \(admin API\): Address already in use$"):
+    with pytest.raises(app.AddressTaken, match=r"^127\.0\.0\.1:18001 \(admin page\): Address already in use$"):
         await made.open()
     made.pipeline.close()

@@ -17,6 +17,10 @@ from controlplane.cli import exits, parser, version
 CLIENT = {"admin": "127.0.0.1:18001"}
 SERVER = {"socket": None, "xds": "127.0.0.1:18000", "admin": "127.0.0.1:18001"}
 UP = {"dir": "examples/quickstart", "quiet": False, "proxies": 2, "port_offset": 0, "workers": None, **SERVER}
+PAGES = ("stats", "readiness")
+FLEET = dict.fromkeys(("xds_tls_cert", "xds_tls_key", "xds_token_file", "xds_client_ca"))
+LOG = {"log_level": "info", "log_format": "text"}
+OPERATION = {**FLEET, "xds_insecure": False, **LOG, **dict.fromkeys(PAGES, "off")}
 CEL = {"file": None, "variables": None, "moment": "end", "plan": True, "output": "text"}
 
 
@@ -26,7 +30,8 @@ CEL = {"file": None, "variables": None, "moment": "end", "plan": True, "output":
         (["up"], UP),
         (["up", "d", "-q", "--proxies", "0"], {**UP, "dir": "d", "quiet": True, "proxies": 0}),
         (["up", "--workers", "3", "--port-offset", "7000"], {**UP, "workers": 3, "port_offset": 7000}),
-        (["controller", "d"], {"dir": "d", **SERVER}),
+        (["controller", "d"], {"dir": "d", **SERVER, **OPERATION}),
+        (["controller", "d", "--stats", "[::]:18002"], {"dir": "d", **SERVER, **OPERATION, "stats": "[::]:18002"}),
         (["lint", "a", "b"], {"paths": ["a", "b"], "output": "text", "strict": False, "elsewhere": []}),
         (["cel", "x"], {"expression": "x", **CEL}),
         (["cel", "--no-plan", "--json"], {"expression": None, **CEL, "plan": False, "output": "json"}),

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import app
-from controlplane.cli import exits, proxy, running
+from controlplane.cli import exits, process_log, proxy, running
 from controlplane.xds.unix_socket import SocketError
 from tests.harness.waiting import wait_until
 
@@ -70,7 +70,7 @@ def test_the_log_is_lines_on_standard_error(capfd: pytest.CaptureFixture[str]) -
     root, own = logging.getLogger(), logging.getLogger("controlplane")
     before = root.handlers[:], root.level, own.level
     try:
-        running.log_to_stderr("[controller] ")
+        process_log.configure(prefix="[controller] ")
         logging.getLogger("controlplane.x").info("ours")
         logging.getLogger("controlplane.x").debug("no")
         logging.getLogger("library").info("no")
@@ -80,9 +80,11 @@ def test_the_log_is_lines_on_standard_error(capfd: pytest.CaptureFixture[str]) -
         root.handlers[:], root.level, own.level = before
         logging.getLogger().manager._clear_cache()  # type: ignore[attr-defined]
     said = wait_until(lambda: capfd.readouterr().err).splitlines()
-    assert [line.rpartition(" ")[2] for line in said] == ["ours", "theirs"]
     assert all(line.startswith("[controller] 2") for line in said)
-    assert " INFO " in said[0] and " WARNING " in said[1]
+    assert [line.split("\t")[1:] for line in said] == [
+        ["info", "controlplane.x", "ours process=controller"],
+        ["warn", "library", "theirs process=controller"],
+    ]
 
 
 def test_a_proxy_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,9 +106,9 @@ def test_the_process_becomes_the_proxy(words: list[str], handed_on: list[str], m
     ("error", "code", "text"),
     [
         (app.AddressTaken("127.0.0.1:18001 is taken"), exits.BIND,
-         "127.0.0.1:18001 is taken; another one is named with --admin, --xds or --socket"),
+         "127.0.0.1:18001 is taken; another one is named with --admin, --stats, --readiness, --xds or --socket"),
         (SocketError("/run/x is held"), exits.BIND,
-         "/run/x is held; another one is named with --admin, --xds or --socket"),
+         "/run/x is held; another one is named with --admin, --stats, --readiness, --xds or --socket"),
         (ValueError("no such folder"), exits.USAGE, "no such folder"),
     ],
 )  # fmt: skip

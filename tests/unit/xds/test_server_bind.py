@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.xds import server
+from controlplane.xds import listeners
 from controlplane.xds.unix_socket import SocketError
 
 
@@ -29,9 +29,9 @@ class Library:
 def test_what_cannot_be_bound_is_an_error_with_its_address(answer: int | RuntimeError, told: str) -> None:
     library: Any = Library(answer)
     with pytest.raises(SocketError, match=told):
-        server._bind(library, "host:1")
+        listeners.bind(library, "host:1")
 
 
 def test_the_port_that_was_bound() -> None:
     library: Any = Library(18000)
-    assert server._bind(library, "host:0") == 18000
+    assert listeners.bind(library, "host:0") == 18000

@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots
-from controlplane.xds import permits, server, session
+from controlplane.xds import listeners, permits, server, session
 from controlplane.xds.claim import OWN_AGENT, QUESTION, STATE_KEY
 from controlplane.xds.delta import Library
 from controlplane.xds.fleet import Fleet
@@ -57,6 +57,9 @@ class Call:
     async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
         self.ended = code, details
         raise Aborted
+
+    def auth_context(self) -> dict[str, list[bytes]]:
+        return {}
 
     def peer(self) -> str:
         return self.address
@@ -432,7 +435,7 @@ def test_what_a_server_promises_by_itself() -> None:
     """docs: resources on the Unix socket alone, loopback, a proxy that is gone is noticed within 15 seconds."""
     settings = server.XdsSettings(None)
     assert (settings.tcp, settings.resources_over_tcp) == (("127.0.0.1", 18000), False)
-    options = dict(server.XdsServer(Snapshots(), Fleet(lambda: 0.0), settings)._options())
+    options = dict(listeners.options(settings.keepalive, settings.keepalive_timeout))
     assert options["grpc.keepalive_time_ms"] + options["grpc.keepalive_timeout_ms"] == 15_000
     assert options["grpc.http2.ping_timeout_ms"] == options["grpc.keepalive_timeout_ms"] == 5000
     assert options["grpc.max_receive_message_length"] == 64 << 20

@@ -1,0 +1,105 @@
+"""Options that `controller` and `up` have in common, and addresses as they are written. The standard library only."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+XDS: Final = "127.0.0.1:18000"
+ADMIN: Final = "127.0.0.1:18001"
+OFF: Final = "off"
+
+
+def address(text: str) -> str:
+    """`host:port`; port 0 takes a free one."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address; write HOST:PORT, for example 127.0.0.1:18001")
+    return text
+
+
+def page(text: str) -> str:
+    """An address, or `off`."""
+    return text if text == OFF else address(text)
+
+
+def add_controller(parser: argparse.ArgumentParser) -> None:
+    """Where a controller listens."""
+    group = parser.add_argument_group("controller")
+    group.add_argument(
+        "--socket",
+        metavar="PATH",
+        help="Unix socket (mode 0600) where proxies fetch their configuration"
+        " (default: gatewright/xds.sock in $XDG_RUNTIME_DIR, or in a private folder of the temporary directory)",
+    )
+    group.add_argument(
+        "--xds",
+        "--xds-address",
+        metavar="ADDR",
+        type=address,
+        default=XDS,
+        help="xDS over TCP: reflection, health and client status (CSDS, redacted), on loopback; with TLS resources and"
+        " health, on any address (default: %(default)s)",
+    )
+    group.add_argument(
+        "--admin",
+        metavar="ADDR",
+        type=address,
+        default=ADMIN,
+        help="admin API, metrics and probes, loopback only (default: %(default)s)",
+    )
+
+
+def add_fleet(parser: argparse.ArgumentParser) -> None:
+    """How proxies on other hosts reach the controller."""
+    group = parser.add_argument_group(
+        "proxies on other hosts", "PEM files and tokens for --xds; all are read again when they change"
+    )
+    group.add_argument("--xds-tls-cert", metavar="FILE", help="certificate of the controller, for TLS")
+    group.add_argument("--xds-tls-key", metavar="FILE", help="its private key")
+    group.add_argument(
+        "--xds-token-file",
+        metavar="FILE",
+        help="tokens of proxies, one a line; after it the Gateways (NAMESPACE/NAME) that it is for, if not all",
+    )
+    group.add_argument(
+        "--xds-client-ca",
+        metavar="FILE",
+        help="authority of proxies' certificates (mutual TLS); a certificate may name its Gateway as"
+        " spiffe://DOMAIN/ns/NAMESPACE/gateway/NAME",
+    )
+    group.add_argument(
+        "--xds-insecure",
+        action="store_true",
+        help="serve resources, secrets among them, to whoever reaches the address; for loopback only",
+    )
+
+
+def add_operation(parser: argparse.ArgumentParser) -> None:
+    """How a controller is watched from outside."""
+    group = parser.add_argument_group("operation")
+    group.add_argument(
+        "--stats",
+        metavar="ADDR",
+        type=page,
+        default=OFF,
+        help="/metrics for scrapers on other machines, for example [::]:18002 (default: %(default)s; the admin address"
+        " has it anyhow)",
+    )
+    group.add_argument(
+        "--readiness",
+        metavar="ADDR",
+        type=page,
+        default=OFF,
+        help="/healthz/ready and /healthz/live for probes, for example [::]:18003 (default: %(default)s; the admin"
+        " address has them anyhow)",
+    )
+    group.add_argument(
+        "--log-level",
+        metavar="LEVEL",
+        default="info",
+        help="for example info,controlplane.xds=debug (default: %(default)s)",
+    )
+    group.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="of the log (default: %(default)s)"
+    )

@@ -1,0 +1,42 @@
+"""Which xDS address may serve what: the rules between the options of a controller's TCP listener. Pure.
+
+Resources hold secrets. So they leave over TCP only through TLS, and only to proxies that show a token or a
+certificate. Loopback has one exception, which must be asked for.
+"""
+
+from __future__ import annotations
+
+from controlplane.settings import Security, is_loopback, shown
+
+
+class Exposed(Exception):
+    """The options would serve xDS to whoever connects; the text says what to do."""
+
+
+BELOW_LOCALHOST = ".localhost"
+"""Names that RFC 6761 gives to loopback, and a resolver may give to any address."""
+
+TLS = "--xds-tls-cert FILE and --xds-tls-key FILE"
+WHO = "--xds-token-file FILE (tokens) or --xds-client-ca FILE (client certificates)"
+
+
+def check(address: tuple[str, int], security: Security) -> None:
+    """Raises Exposed when the options do not fit together for this address."""
+    local, where = is_loopback(address[0]) and not address[0].endswith(BELOW_LOCALHOST), shown(address)
+    has_tls = security.certificate is not None or security.key is not None
+    knows_proxies = security.token_file is not None or security.client_authority is not None
+    if security.insecure and not local:
+        raise Exposed(f"--xds-insecure is for loopback addresses only, not for {where}; give {TLS}, and {WHO}")
+    if (security.certificate is None) != (security.key is None):
+        raise Exposed("--xds-tls-cert and --xds-tls-key are needed both")
+    if not has_tls and not local:
+        raise Exposed(
+            f"{where} can be reached from other machines, so xDS needs TLS there: give {TLS}, and {WHO};"
+            " or name an address of loopback with --xds"
+        )
+    if not has_tls and security.client_authority is not None:
+        raise Exposed(f"--xds-client-ca needs TLS: give {TLS}")
+    if not has_tls and security.token_file is not None and not security.insecure:
+        raise Exposed(f"--xds-token-file needs TLS, so that nobody can read the tokens: give {TLS}")
+    if has_tls and not knows_proxies and not security.insecure:
+        raise Exposed(f"TLS alone lets every client have every Gateway's secrets: give {WHO}")

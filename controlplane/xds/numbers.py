@@ -1,0 +1,25 @@
+"""What the xDS server counts, for the page of metrics. Written by the server and its sessions, in one thread."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+ACCEPTED: Final = "accepted"
+UNAUTHENTICATED: Final = "unauthenticated"
+FORBIDDEN: Final = "forbidden"
+MALFORMED: Final = "malformed"
+"""Outcomes of a stream: it was let in; it had no valid credential; it asked for what its credential does not name; its
+first request could not be read or did not come."""
+
+OUTCOMES: Final = (ACCEPTED, UNAUTHENTICATED, FORBIDDEN, MALFORMED)
+
+
+@dataclass(slots=True)
+class Numbers:
+    """Since the start. `streams`: by outcome, of OUTCOMES."""
+
+    streams: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(OUTCOMES, 0)))
+    responses: int = 0
+    response_bytes: int = 0

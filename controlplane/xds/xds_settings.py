@@ -1,0 +1,44 @@
+"""Where the xDS server listens and whom it serves there: made of a controller's settings, once, when it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from controlplane.settings import Settings
+from controlplane.xds import exposure
+from controlplane.xds.certificates import Certificates, Files
+from controlplane.xds.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class XdsSettings:
+    """Where to listen. None switches a listener off; TCP port 0 takes a free one (`XdsServer.tcp_port`).
+
+    A proxy that does not answer a ping is dropped after `keepalive` + `keepalive_timeout` seconds, one that answers
+    pings and takes no response after `send_timeout`.
+    """
+
+    unix_path: Path | None
+    tcp: tuple[str, int] | None = ("127.0.0.1", 18000)
+    resources_over_tcp: bool = False
+    certificates: Certificates | None = None
+    """TLS over TCP; then its address offers resources and health alone."""
+    tokens: Tokens | None = None
+    """What a proxy needs over TCP."""
+    keepalive: float = 10.0
+    keepalive_timeout: float = 5.0
+    send_timeout: float = 30.0
+
+
+def made_of(settings: Settings) -> XdsSettings:
+    """Reads the files. Raises Exposed or CredentialError."""
+    security = settings.security
+    exposure.check(settings.xds, security)
+    certificates = tokens = None
+    if security.certificate is not None and security.key is not None:
+        files = Files(security.certificate, security.key, security.client_authority)
+        certificates = Certificates(files)
+    if security.token_file is not None:
+        tokens = Tokens(security.token_file)
+    return XdsSettings(settings.socket, settings.xds, security.insecure, certificates, tokens)

@@ -1,0 +1,65 @@
+"""How the agent reaches its control plane: plain over a Unix socket, else TLS, with a token or a certificate.
+
+Called by `xds_client` at each try, which reads the files anew: a token or certificate that was replaced acts from the
+next stream on. Nothing of a file's content is in an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+
+from dataplane.bootstrap import Address, XdsAccess
+
+TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+"""RFC 6750, 2.1."""
+
+Option = tuple[str, str | int]
+
+
+class Unusable(Exception):
+    """A file cannot be used; the text names it."""
+
+
+def channel(address: Address, access: XdsAccess, options: Sequence[Option]) -> grpc.aio.Channel:
+    """A channel of its own. Raises Unusable."""
+    if not access.tls:
+        return grpc.aio.insecure_channel(_target(address), options)
+    credentials = grpc.ssl_channel_credentials(_read(access.ca_file), _read(access.key_file), _read(access.cert_file))
+    if access.server_name:
+        options = (*options, ("grpc.ssl_target_name_override", access.server_name))
+    return grpc.aio.secure_channel(_target(address), credentials, options)
+
+
+def metadata(access: XdsAccess) -> dict[str, Any]:
+    """Arguments of a call: the token, if there is one. Raises Unusable."""
+    if access.token_file is None:
+        return {}
+    return {"metadata": (("authorization", f"Bearer {_token(access.token_file)}"),)}
+
+
+def _token(file: Path) -> str:
+    """The first word of the first line that has one: a line of the controller's file will do, too."""
+    text = (_read(file) or b"").decode("utf-8", "replace")
+    words = (line.partition("#")[0].split() for line in text.splitlines())
+    token = next((first for first, *_ in filter(None, words)), "")
+    if not TOKEN.fullmatch(token):
+        raise Unusable(f"{file} holds no token: letters, digits and -._~+/ on a line")
+    return token
+
+
+def _read(file: Path | None) -> bytes | None:
+    if file is None:
+        return None
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise Unusable(f"{file} cannot be read: {error.strerror or 'error'}") from None
+
+
+def _target(address: Address) -> str:
+    return f"unix:{address.path}" if address.path else f"dns:///{address}"
