@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from controlplane.admin import facts
+from controlplane.cli import verdicts
+from controlplane.translate.graph import Collections
 from gatewright.api.text.problem import Problem
 
 
@@ -46,3 +48,11 @@ def test_proxies_are_judged_by_whole_versions_and_shown_without_the_part_of_secr
     row = facts.ProxyRow("default/web", "proxy-1", seen + new, seen + old, 0.5)
     told = facts._proxy(row)
     assert (told["state"], told["wanted"], told["acknowledged"]) == (facts.STALE, seen, seen)
+
+
+def test_every_kind_that_has_a_status_is_known_to_commands() -> None:
+    """What `status` says of an object that cannot be read, and what `wait` waits for."""
+    kinds = Collections().statuses.keys()
+    every = [problem(f"{kind} default/a", "spec", "wrong") for kind in kinds]
+    assert {each.kind for each in facts.unreadable(every, known=())} == kinds
+    assert verdicts.DEFAULTS.keys() == kinds
