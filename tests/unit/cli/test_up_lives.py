@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.cli import exits, fleet, running, up
+from controlplane.cli import exits, fleet, process_log, up
 from tests.fakes.memory_agent import descriptors
 from tests.fakes.memory_children import MemoryChildren
 from tests.harness.ports import reserve, reserve_offset
@@ -168,7 +168,7 @@ def test_its_own_lines_have_a_prefix_and_its_end_is_the_exit_code(
     async def serve(arguments: argparse.Namespace) -> int:
         return exits.INTERRUPTED if arguments.dir == "x" else exits.OK
 
-    monkeypatch.setattr(running, "log_to_stderr", prefixes.append)
+    monkeypatch.setattr(process_log, "configure", lambda prefix: prefixes.append(prefix))
     monkeypatch.setattr(up, "serve", serve)
     assert up.run(argparse.Namespace(dir="x")) == 130
     assert prefixes == ["[controller] "]
