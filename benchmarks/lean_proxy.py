@@ -23,6 +23,7 @@ RESOURCE_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Resource"
 ENDPOINT_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Endpoint"
 TYPES: Final = (ENDPOINT_TYPE, RESOURCE_TYPE)
 USER_AGENT: Final = "gatewright"
+WIRE_REVISION: Final = 4
 STATE_KEY: Final = "gatewright.state"
 QUESTION: Final = "versions"
 
@@ -121,7 +122,7 @@ class LeanProxy:
         first, second = (Request(type_url=type_url, resource_names_subscribe=["*"]) for type_url in TYPES)
         first.node.id, first.node.cluster = f"{self.gateway}/{self.instance}", self.gateway
         first.node.user_agent_name, first.node.user_agent_version = USER_AGENT, "lean"
-        first.node.metadata["wire_revision"] = 1
+        first.node.metadata["wire_revision"] = WIRE_REVISION
         if self.state:
             first.node.metadata[STATE_KEY] = self.state
         head = PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS, 1, HEADER_BLOCK)

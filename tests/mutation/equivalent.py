@@ -290,8 +290,8 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "when all that are wanted are found, each proxy that is left is passed over without a look",
     (
         "dataplane/proxy/request_body.py",
-        "x.body = Body(x.context.make_future, x.pace, None if length < 0 else length)",
-        "x.body = Body(x.context.make_future, x.pace, None if (length <= 0) else length)",
+        "x.buffer = BodyBuffer(x.context.make_future, x.pace, None if length < 0 else length)",
+        "x.buffer = BodyBuffer(x.context.make_future, x.pace, None if (length <= 0) else length)",
     ): "an announced length is only compared with limits, and 0 is above none",
     (
         "dataplane/proxy/replay.py",
