@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime
 
 from controlplane import collector, readings
-from controlplane.admin import content, facts, metrics, pages
+from controlplane.admin import content, facts, ignored, metrics, pages
 from controlplane.admin.pages import Listening
 from controlplane.admin.server import Server as AdminServer
 from controlplane.pipeline import Pipeline
@@ -218,7 +218,10 @@ class KnownFacts:
         status = self._app.pipeline.program.status
         for key, item in self._app.pipeline.objects.items():
             file = self._app.tree.file_of(key) or ""
-            yield facts.ObjectRow(*key, item.metadata.generation, file, dict(status(*key) or {}))
+            body = dict(status(*key) or {})
+            is_told = body.get("conditions") or body.get("parents") or body.get("ancestors")
+            why = "" if is_told else ignored.reason(item, self._app.pipeline.objects)
+            yield facts.ObjectRow(*key, item.metadata.generation, file, body, why, ignored.is_foreign(item))
         yield from facts.unreadable(self.problems(), self._app.pipeline.objects)
 
     def problems(self) -> Sequence[Problem]:

@@ -57,6 +57,10 @@ class ObjectRow:
     generation: int
     file: str
     status: Json
+    ignored: str = ""
+    """Why nobody here acts on it, of an object without a status."""
+    foreign: bool = False
+    """Whether that is in order: it is somebody else's."""
 
     def matches(self, wanted: Selector) -> bool:
         return (

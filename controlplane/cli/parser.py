@@ -129,8 +129,14 @@ def _status(parser: argparse.ArgumentParser) -> None:
         "objects", nargs="*", metavar="OBJECT", help="only these: KIND, KIND/NAME or KIND/NAMESPACE/NAME"
     )
     parser.add_argument(
-        "--output", "-o", choices=("text", "json"), default="text", help="form of the report (default: %(default)s)"
+        "--output",
+        "-o",
+        choices=("text", "wide", "json", "yaml"),
+        default="text",
+        help="form of the report; wide: with files and generations (default: %(default)s)",
     )
+    parser.add_argument("--watch", "-w", action="store_true", help="go on, and print again what is another answer")
+    parser.add_argument("--exit-code", action="store_true", help="exit with 1 when something is not well")
     _client_options(parser)
 
 
@@ -251,7 +257,9 @@ examples:
   gatewright status                      everything
   gatewright status httproute/shop       one object
   gatewright status gateway              one kind
-  gatewright status -o json              for scripts; the same as http://127.0.0.1:18001/api/status""",
+  gatewright status -o json              for scripts; the same as http://127.0.0.1:18001/api/status
+  gatewright status --exit-code          exit code 1 when something is not well; 4: what is named does not exist
+  gatewright status --watch              again whenever something changed""",
         "controlplane.cli.status",
         _status,
     ),

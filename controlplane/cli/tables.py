@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from controlplane.cli import verdicts
 
@@ -16,15 +16,16 @@ REFUSED = "proxies refuse what it says, told below"
 OLD = "its file has an error, told below: what acts is its last good version"
 
 
-def status(body: Json) -> str:
-    """Everything a person wants to see first; the sections that have nothing to say are left out."""
+def status(body: Json, wide: bool = False) -> str:
+    """Everything a person wants to see first; the sections that have nothing to say are left out. `wide`: with the file
+    and generation of each object."""
     errors = [row for row in body["problems"] if row["severity"] == "error" and not row.get("unsupported")]
     broken = {row["object"]: REFUSED if row.get("refused") else OLD for row in errors}
     sections = [
         _header(body["controller"]),
         "\n".join(f"note: {note}" for note in body["notes"]),
         proxies(body["proxies"]),
-        objects(body["objects"], broken),
+        objects(body["objects"], broken, wide),
         problems(body["problems"]),
     ]
     return "\n\n".join(section for section in sections if section)
@@ -50,25 +51,60 @@ def proxies(rows: Sequence[Json]) -> str:
     return _table(lines, below)
 
 
-def objects(rows: Sequence[Json], broken: Mapping[str, str] = MappingProxyType({})) -> str:
-    """One line for each object that has conditions; below it the conditions that are not as they should be. `broken`:
-    `kind namespace/name` of those that are not well although their conditions are, to the reason: their file has an
-    error, so that conditions speak of what was there before, or proxies are sure to refuse them."""
-    lines, below = [("KIND", "OBJECT", "STATE")], {}
-    for row in rows:
-        found = list(verdicts.conditions(row))
-        if not found:
-            continue
-        name = f"{row['namespace']}/{row['name']}" if row["namespace"] else row["name"]
-        bad = [each for each in found if not each.is_well]
-        accepted = not any(each.type == "Accepted" for each in bad)
-        more_of_it = broken.get(f"{row['kind']} {name}") if accepted else None
-        lines.append((row["kind"], name, "Problem" if more_of_it else _state(found)))
-        below[len(lines) - 1] = [*map(str, _told(bad)), *([more_of_it] if more_of_it else ())]
-    others = len(rows) - len(lines) + 1
+def objects(rows: Sequence[Json], broken: Mapping[str, str] = MappingProxyType({}), wide: bool = False) -> str:
+    """One line for each object that has conditions or should, those that are not well first; below it what is wrong.
+    `broken`: `kind namespace/name` of those that are not well although their conditions are, to the reason: their file
+    has an error, so that conditions speak of what was there before, or proxies are sure to refuse them."""
+    told = [line for row in rows if (line := _line(row, broken)) is not None]
+    told.sort(key=lambda line: _URGENCY.get(line.state, len(_URGENCY)))
+    lines = [("KIND", "OBJECT", "STATE", "GENERATION", "FILE"), *(line.cells() for line in told)]
+    lines = lines if wide else [cells[:3] for cells in lines]
+    below = {number: line.wrong for number, line in enumerate(told, 1)}
+    others = len(rows) - len(told)
     more = f"{others} more {'object has' if others == 1 else 'objects have'} no conditions (Services and the like)"
-    table = _table(lines, below) if len(lines) > 1 else ""
+    table = _table(lines, below) if told else ""
     return "\n".join(part for part in (table, more if others else "") if part) or "no objects"
+
+
+PROBLEM, IGNORED, PENDING, FOREIGN = "Problem", "Ignored", "Pending", "Foreign"
+_URGENCY = {PROBLEM: 0, IGNORED: 1, PENDING: 2}
+"""States that are told first."""
+
+
+class _Line(NamedTuple):
+    """An object, and what is wrong with it."""
+
+    kind: str
+    name: str
+    state: str
+    wrong: list[str]
+    generation: int
+    file: str
+
+    def cells(self) -> tuple[str, ...]:
+        return self.kind, self.name, self.state, str(self.generation), self.file or "-"
+
+
+def _line(row: Json, broken: Mapping[str, str]) -> _Line | None:
+    """None for objects that never have conditions."""
+    name = f"{row['namespace']}/{row['name']}" if row["namespace"] else row["name"]
+    found, more = list(verdicts.conditions(row)), (row["generation"], row["file"])
+    if not found:
+        state = FOREIGN if row["foreign"] else IGNORED
+        return _Line(row["kind"], name, state, [row["ignored"]], *more) if row["ignored"] else None
+    bad = [each for each in found if not each.is_well]
+    accepted = not any(each.type == "Accepted" for each in bad)
+    more_of_it = broken.get(f"{row['kind']} {name}") if accepted else None
+    wrong = [*map(str, _told(bad)), *([more_of_it] if more_of_it else ())]
+    return _Line(row["kind"], name, PROBLEM if more_of_it else _state(found), wrong, *more)
+
+
+def is_well(body: Json) -> bool:
+    """Whether no object has a problem or is ignored, no file an error, and no proxy refuses anything."""
+    errors = [row for row in body["problems"] if row["severity"] == "error" and not row.get("unsupported")]
+    lines = [_line(row, {}) for row in body["objects"]]
+    bad = [line for line in lines if line is not None and line.state in (PROBLEM, IGNORED)]
+    return not errors and not bad and not any(row["refusals"] for row in body["proxies"])
 
 
 def _told(bad: Sequence[verdicts.Condition]) -> Iterator[verdicts.Condition]:
@@ -80,7 +116,7 @@ def _told(bad: Sequence[verdicts.Condition]) -> Iterator[verdicts.Condition]:
 def _state(found: Sequence[verdicts.Condition]) -> str:
     bad = [each for each in found if not each.is_well and not each.is_intended]
     if bad:
-        return "Pending" if all(each.is_pending for each in bad) else "Problem"
+        return PENDING if all(each.is_pending for each in bad) else PROBLEM
     if any(each.is_intended for each in found):
         return verdicts.OVERRIDDEN
     return ", ".join(dict.fromkeys(each.type for each in found if each.type not in verdicts.NEGATIVE))

@@ -74,7 +74,7 @@ async def test_a_folder_is_served_an_edit_arrives_and_commands_tell_of_it(
         while (await ask(port, "/x")).status != 404:
             await asyncio.sleep(0.02)
         capsys.readouterr()
-        assert await command(app, "status", "-o", "json", "gateway/web", "httproute/none") == exits.OK
+        assert await command(app, "status", "-o", "json", "gateway/web", "httproute/none") == exits.DEPENDENCY
         shown = capsys.readouterr()
         body = json.loads(shown.out)
         assert [row["name"] for row in body["objects"]] == ["web"] and body["problems"] == []

@@ -35,7 +35,7 @@ CEL = {"file": None, "variables": None, "moment": "end", "plan": True, "output":
         (["lint", "a", "b"], {"paths": ["a", "b"], "output": "text", "strict": False, "elsewhere": []}),
         (["cel", "x"], {"expression": "x", **CEL}),
         (["cel", "--no-plan", "--json"], {"expression": None, **CEL, "plan": False, "output": "json"}),
-        (["status"], {"objects": [], "output": "text", **CLIENT}),
+        (["status"], {"objects": [], "output": "text", "watch": False, "exit_code": False, **CLIENT}),
         (["wait", "a"], {"objects": ["a"], "condition": None, "timeout": 30.0, **CLIENT}),
         (["version"], {"output": "text"}),
     ],

@@ -20,8 +20,9 @@ def condition(kind: str, status: str = "True", generation: int = 3, reason: str 
     }
 
 
-def row(kind: str, status: Row | None, name: str = "web", namespace: str = "default") -> Row:
-    return {"kind": kind, "namespace": namespace, "name": name, "generation": 3, "file": "a.yaml", "status": status}
+def row(kind: str, status: Row | None, name: str = "web", namespace: str = "default", ignored: str = "") -> Row:
+    place = {"kind": kind, "namespace": namespace, "name": name, "generation": 3, "file": "a.yaml"}
+    return {**place, "status": status, "ignored": ignored, "foreign": kind == "GatewayClass"}
 
 
 def parents(*conditions: Row, name: str = "web") -> Row:
@@ -160,9 +161,9 @@ proxy-2  default/web  Refused  1.2s  -
     route/httproute/default/cart/0: unknown field
 
 KIND       OBJECT        STATE
-Gateway    default/web   Accepted, Programmed
 HTTPRoute  default/cart  Problem
     parent default/b: ResolvedRefs=False BackendNotFound: no x
+Gateway    default/web   Accepted, Programmed
 1 more object has no conditions (Services and the like)
 
 error a.yaml:7: HTTPRoute x/y: spec: m"""
@@ -184,6 +185,51 @@ error a.yaml:7: HTTPRoute x/y: spec: m"""
 )
 def test_objects_without_conditions_are_counted(rows: list[Row], text: str) -> None:
     assert tables.objects(rows) == text
+
+
+LOST = row("HTTPRoute", {"parents": []}, "lost", ignored="its parent Gateway default/wab does not exist")
+FOREIGN = row("GatewayClass", None, "other", "", ignored="is of controller example.com/c, not of ours")
+
+
+def test_what_nobody_acts_on_says_so_and_what_is_wrong_comes_first() -> None:
+    assert (
+        tables.objects([FOREIGN, GOOD_ROUTE, SERVICE, WAITING_GATEWAY, LOST, BAD_ROUTE])
+        == """\
+KIND          OBJECT        STATE
+HTTPRoute     default/cart  Problem
+    parent default/b: ResolvedRefs=False BackendNotFound: no x
+HTTPRoute     default/lost  Ignored
+    its parent Gateway default/wab does not exist
+Gateway       default/web   Pending
+    Programmed not yet known
+GatewayClass  other         Foreign
+    is of controller example.com/c, not of ours
+HTTPRoute     default/shop  Accepted, ResolvedRefs
+1 more object has no conditions (Services and the like)"""
+    )
+
+
+def test_wide_names_the_file_and_the_generation() -> None:
+    header, line = tables.objects([GOOD_ROUTE], wide=True).splitlines()
+    assert header.split() == ["KIND", "OBJECT", "STATE", "GENERATION", "FILE"]
+    assert line.split() == ["HTTPRoute", "default/shop", "Accepted,", "ResolvedRefs", "3", "a.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_well"),
+    [
+        ([GOOD_ROUTE, SERVICE, FOREIGN], True),
+        ([WAITING_GATEWAY], True),
+        ([GOOD_ROUTE, LOST], False),
+        ([BAD_ROUTE], False),
+    ],
+)
+def test_whether_all_is_well(rows: list[Row], is_well: bool) -> None:
+    body = {"objects": rows, "problems": [], "proxies": []}
+    assert tables.is_well(body) is is_well
+    assert not tables.is_well({**body, "problems": [{"severity": "error"}]})
+    assert tables.is_well({**body, "problems": [{"severity": "error", "unsupported": True}]}) is is_well
+    assert not tables.is_well({**body, "proxies": [{"refusals": ["one"]}]})
 
 
 def test_without_proxies_it_says_so_and_a_problem_of_a_file_has_no_line() -> None:

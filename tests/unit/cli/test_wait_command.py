@@ -10,9 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import client, exits, wait
+from controlplane.cli import client, exits, parser, status, wait
 
 Answer = tuple[int, str]
 READY: dict[str, Any] = {"controller": {"synced": True}, "objects": [], "problems": []}
@@ -80,12 +81,60 @@ def test_named_objects_are_asked_for(server: Server, capsys: pytest.CaptureFixtu
     server.answer = (200, json.dumps({**READY, "proxies": []}))
     address = f"127.0.0.1:{server.server_port}"
     assert cli.main(["status", "-o", "json", "--admin", address]) == exits.OK
-    assert cli.main(["status", "-o", "json", "--admin", address, "gateway/a b", "httproute"]) == exits.OK
+    assert cli.main(["status", "-o", "json", "--admin", address, "gateway/a b", "httproute"]) == exits.DEPENDENCY
     assert server.paths == ["/api/status", "/api/status?object=gateway%2Fa+b&object=httproute"]
     shown = capsys.readouterr()
     assert shown.err == "".join(
         f"gatewright: {name}: there is no such object\n" for name in ("gateway/a b", "httproute")
     )
+
+
+IGNORED = {"kind": "HTTPRoute", "namespace": "default", "name": "r", "generation": 1, "file": "", "status": {}}
+CONTROLLER = {"version": "1", "pid": 7, "source": "/x", "synced": True, "uptimeSeconds": 1}
+NOT_WELL = {
+    **READY,
+    "controller": CONTROLLER,
+    "notes": [],
+    "proxies": [],
+    "objects": [{**IGNORED, "ignored": "its parent is not there", "foreign": False}],
+}
+
+
+def test_an_exit_code_for_scripts(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    server.answer = (200, json.dumps(NOT_WELL))
+    address = f"127.0.0.1:{server.server_port}"
+    assert cli.main(["status", "--admin", address]) == exits.OK
+    assert cli.main(["status", "--admin", address, "--exit-code"]) == exits.CONFIG
+    assert cli.main(["status", "--admin", address, "--exit-code", "gateway/none"]) == exits.DEPENDENCY
+    server.answer = (200, json.dumps({**NOT_WELL, "objects": []}))
+    assert cli.main(["status", "--admin", address, "--exit-code"]) == exits.OK
+
+
+def test_yaml_is_the_same_as_json(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    server.answer = (200, json.dumps(NOT_WELL))
+    assert cli.main(["status", "--admin", f"127.0.0.1:{server.server_port}", "-o", "yaml"]) == exits.OK
+    assert yaml.safe_load(capsys.readouterr().out) == NOT_WELL
+
+
+def test_watching_prints_what_is_another_answer(
+    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = {**NOT_WELL, "controller": {**CONTROLLER, "uptimeSeconds": 9}}
+    bodies = [NOT_WELL, later, {**NOT_WELL, "objects": []}]
+    server.answer = (200, json.dumps(bodies.pop(0)))
+
+    def sleep(seconds: float) -> None:
+        assert seconds == status.PAUSE
+        if not bodies:
+            raise KeyboardInterrupt
+        server.answer = (200, json.dumps(bodies.pop(0)))
+
+    monkeypatch.setattr("controlplane.cli.status.time.sleep", sleep)
+    with pytest.raises(KeyboardInterrupt):
+        status.run(parser.build().parse_args(["status", "--watch", "--admin", f"127.0.0.1:{server.server_port}"]))
+    shown = capsys.readouterr().out
+    assert shown.count("controller ") == 2, "a clock that goes on is no news"
+    assert shown.endswith("no objects\n")
 
 
 class Clock:
