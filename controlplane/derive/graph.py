@@ -34,8 +34,8 @@ class TransformError(Exception):
 class Graph:
     """Declare sources and derived collections once, then `apply` batches.
 
-    `part_ends` divides the collections: what is declared before it is settled and its subscribers are told before what
-    follows is looked at, so that what somebody waits for can leave first.
+    `part_ends` divides the collections: what is declared before it is settled and its subscribers are called before
+    what follows is looked at, so that what somebody waits for can leave first.
 
     Laws: after a batch every derived value equals what its transform answers on the present inputs, as if computed from
     scratch; the order of changes within and between batches does not matter; a transform ran only for keys whose input
@@ -78,7 +78,7 @@ class Graph:
         return self._declare(Groups(name, self._count, indexes))
 
     def part_ends(self) -> None:
-        """What is declared from now on is settled when the subscribers of all before it have been told."""
+        """What is declared from now on is settled after the subscribers of everything before it were called."""
         self._parts.append([])
 
     def apply(self, changes: Iterable[AnyChange] = ()) -> None:
