@@ -2,10 +2,10 @@
 
     python -m benchmarks.hops controller|proxy|worker ARGUMENTS...
 
-starts that program with some of its functions wrapped: each call writes one line, `NANOSECONDS CPU THREAD NAME`, into a
-file of the process in the folder $GATEWRIGHT_HOPS. The clock is the system's monotonic one, which all processes have in
-common; CPU is that of the thread. The product knows nothing of this. A stamp costs some three microseconds, and a change
-makes about sixty.
+starts that program with some of its functions wrapped: each call writes one line, `NANOSECONDS CPU THREAD NAME`, into
+a file of the process in the folder $GATEWRIGHT_HOPS. The clock is the system's monotonic one, which all processes have
+in common; CPU is that of the thread. The product knows nothing of this. A stamp costs some three microseconds, and a
+change makes about sixty.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,7 +40,7 @@ class Hop:
     after: bool = False
     """Stamp the return instead of the call."""
     last: bool = False
-    """Of several stamps in one change the last one counts: it is the slowest process, or call, that clients wait for."""
+    """Of several stamps in one change the last one counts: the slowest process, or call, is what clients wait for."""
 
 
 CONTROLLER = (
@@ -140,7 +141,7 @@ def read(folder: Path) -> Stamps:
 
 def table(stamps: Stamps, changes: Sequence[Window], step: int = 1) -> list[Row]:
     """The hops in order, "first 200" at the end; of every `step`-th change."""
-    ends = [min(begin + LONGEST, following) for (begin, _), (following, _) in zip(changes, changes[1:], strict=False)]
+    ends = [min(begin + LONGEST, following) for (begin, _), (following, _) in pairwise(changes)]
     ends += [changes[-1][0] + LONGEST]
     spans = [(begin, end) for (begin, _), end in zip(changes, ends, strict=True)][::step]
     rows: list[Row] = []
