@@ -53,9 +53,10 @@ def test_there_are_cases() -> None:
 REASONS = {
     "Accepted=True": {"Accepted", "ListenersNotValid", "PartiallyValid"},
     "Accepted=False": {
-        "HostnameConflict", "IncompatibleFilters", "Invalid", "InvalidParameters", "ListenersNotValid",
-        "NoMatchingListenerHostname", "NoMatchingParent", "NotAllowedByListeners", "PortUnavailable",
-        "ProtocolConflict", "UnsupportedAddress", "UnsupportedProtocol", "UnsupportedValue",
+        "Conflicted", "HostnameConflict", "IncompatibleFilters", "Invalid", "InvalidParameters", "ListenersNotValid",
+        "NoMatchingListenerHostname", "NoMatchingParent", "NoValidCACertificate", "NotAllowedByListeners",
+        "PortUnavailable", "ProtocolConflict", "TargetNotFound", "UnsupportedAddress", "UnsupportedProtocol",
+        "UnsupportedValue",
     },
     "Attached=True": {"Attached"},
     "Attached=False": {"TargetNotFound"},
@@ -66,8 +67,8 @@ REASONS = {
     "Programmed=False": {"Invalid", "Pending", "Rejected"},
     "ResolvedRefs=True": {"ResolvedRefs"},
     "ResolvedRefs=False": {
-        "BackendNotFound", "InvalidKind", "InvalidRouteKinds", "InvalidSecret", "RefNotPermitted", "SecretNotFound",
-        "UnsupportedProtocol",
+        "BackendNotFound", "InvalidCACertificateRef", "InvalidKind", "InvalidRouteKinds", "InvalidSecret",
+        "RefNotPermitted", "SecretNotFound", "UnsupportedProtocol",
     },
     "ResolvedRefs=Unknown": {"Pending"},
 }  # fmt: skip
