@@ -1,7 +1,7 @@
 """BackendTLSPolicies (Gateway API 1.7): what each asks for, which of them counts for a backend, and what becomes of it.
 
-No proxy speaks TLS to a backend yet. A backend under such a policy is therefore refused as a whole: whoever sends to it,
-a request, a mirror or a policy's call, gets an error, and never plaintext in place of TLS.
+No proxy speaks TLS to a backend yet. A backend under such a policy is therefore refused as a whole: whoever sends to
+it, a request, a mirror or a policy's call, gets an error, and never plaintext in place of TLS.
 """
 
 from __future__ import annotations
@@ -205,9 +205,7 @@ def standings(context: Context, policies: TLSPolicies, uses: Uses, key: ObjectKe
     return {gateway: found[gateway] for gateway in sorted(found)}
 
 
-def _standing(
-    context: Context, policies: TLSPolicies, key: ObjectKey, place: Place, section: str | None
-) -> Standing:
+def _standing(context: Context, policies: TLSPolicies, key: ObjectKey, place: Place, section: str | None) -> Standing:
     if section is None:
         return Standing(place, is_there=False)
     first = _first(_rivals(context, policies, place.kind, place.key), section)

@@ -27,7 +27,7 @@ class Views:
         self.backends = Backends(self.services, self.gateway_backends, self.granted)
 
         self.secret_views = graph.map("secrets", inputs.secrets, lambda _, __, secret: secrets.view(secret))
-        self.certificates = graph.map("certificates", inputs.config_maps, lambda _, __, each: certificates.ca_view(each))
+        self.certificates = graph.map("certificates", inputs.config_maps, lambda _, __, ca: certificates.ca_view(ca))
         self.secrets = Secrets(self.secret_views, self.secret_views.index("labels", secrets.labels))
 
 

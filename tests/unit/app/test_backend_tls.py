@@ -50,7 +50,11 @@ def test_it_is_so_from_the_first_state_on() -> None:
 
 @pytest.mark.parametrize(
     ("target", "status"),
-    [("name: shop, sectionName: http", 500), ("name: shop, sectionName: '80'", 500), ("name: shop, sectionName: x", 200)],
+    [
+        ("name: shop, sectionName: http", 500),
+        ("name: shop, sectionName: '80'", 500),
+        ("name: shop, sectionName: x", 200),
+    ],
 )
 def test_a_port_of_the_service(target: str, status: int) -> None:
     planes = BothPlanes(BASE + ALL + tls(target=target))
