@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.harness.patience import SCALE
 from tests.mutation import planted, selection
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,8 +43,9 @@ MEMORY = 8 << 30
 """Bytes of addresses: a fault may fill all memory."""
 STACK = 1 << 20
 """Bytes of addresses for each thread: every proxy in memory starts one for its log."""
-WAIT_FACTOR = 4
-"""Seconds by the wall clock for each second of computing that tests may use: those that wait for ever end as well."""
+WAIT_FACTOR = 4 * SCALE
+"""Seconds by the wall clock for each second of computing that tests may use: those that wait for ever end as well. More
+of them beside other work (GATEWRIGHT_PATIENCE), which would end tests that only wait for their turn."""
 COLLECTING = "ERROR collecting "
 """What pytest prints of a file that it cannot import."""
 NO_VERDICT, NOT_FOUND, NO_TESTS = -1, 4, 5

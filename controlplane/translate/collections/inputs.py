@@ -10,6 +10,8 @@ from controlplane.facts import Fact, Invalid
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.route_kinds import ROUTE_KINDS
+from gatewright.api.objects.backend_tls_policy import BackendTLSPolicy
+from gatewright.api.objects.config_map import ConfigMap
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_backend import GatewayBackend
@@ -42,6 +44,8 @@ class Inputs:
         self.gateway_policies: Source[ObjectKey, GatewayPolicy] = self._objects("GatewayPolicy")
         self.gateway_parameters: Source[ObjectKey, GatewayParameters] = self._objects("GatewayParameters")
         self.secrets: Source[ObjectKey, Secret] = self._objects("Secret")
+        self.config_maps: Source[ObjectKey, ConfigMap] = self._objects("ConfigMap")
+        self.backend_tls_policies: Source[ObjectKey, BackendTLSPolicy] = self._objects("BackendTLSPolicy")
 
         self.invalid: Source[api.ObjectKey, Invalid] = graph.source("invalid")
         """Objects that cannot be read, also those that something acts for."""

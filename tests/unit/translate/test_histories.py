@@ -117,6 +117,25 @@ OPEN = (
     "{name: open, protocol: HTTP, port: 81, hostname: '*.test', allowedRoutes: {namespaces: {from: Selector, "
     "selector: {matchLabels: {open: 'yes'}}}}}"
 )
+CA = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: ca, namespace: a}
+data: {%s: text}
+"""
+
+
+def tls(name: str, target: str) -> str:
+    return f"""
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {{name: {name}, namespace: a}}
+spec:
+  targetRefs: [{target}]
+  validation: {{hostname: up.test, caCertificateRefs: [{{group: "", kind: ConfigMap, name: ca}}]}}
+"""
+
+
 TCP = "{name: tcp, protocol: TCP, port: 80}"
 TO_A = "{name: s, port: 80}"
 TO_B = "{name: s, namespace: b, port: 80}"
@@ -167,6 +186,12 @@ VARIANTS: list[Edit] = [
         SECRET % ("mine", "a: b"),
         SECRET % ("mine", "a: c, .htaccess: 'a:b'"),
         SECRET % ("yours", "a: b"),
+        CA % "ca.crt",
+        CA % "other",
+        tls("t", "{group: '', kind: Service, name: s}"),
+        tls("t", "{group: gatewright.dev, kind: GatewayBackend, name: x}"),
+        tls("u", "{group: '', kind: Service, name: s, sectionName: more}"),
+        tls("u", "{group: '', kind: Service, name: s}, {group: gatewright.dev, kind: GatewayBackend, name: x}"),
         "{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {open: 'yes'}}}",
         "{apiVersion: v1, kind: Namespace, metadata: {name: b, labels: {open: 'yes'}}}",
     )
