@@ -4,7 +4,8 @@ The bytes are a script. The language in the files is a toy: a line `NAME VALUE` 
 `part NAME VALUE` one in error of which a part stands until it has a good state, `!` is too broken to name anything.
 The oracle keeps dictionaries of whole files and computes everything anew. Promises: what is good applies; what is in
 error stays as it was and is told as such; the first file in order defines an object; changes are told once, and
-generations count them; problems name the line; cutting loses no character; a text that loses nothing is never held back for long.
+generations count them; problems name the line; cutting loses no character; a text that loses nothing is never held
+back for long.
 """
 
 from __future__ import annotations
