@@ -16,14 +16,17 @@ from gatewright.api.text.problem import Advice, Severity
 BAD: Final[Mapping[tuple[str, str], Severity]] = {("Accepted", "False"): "error", ("PartiallyInvalid", "True"): "error"}
 """Type and status of a condition that is not well, to how severe that is."""
 
-ENTRIES: Final = {"parents": "parentRefs", "listeners": "listeners"}
-"""Lists in a status, and the field of the spec that each entry is about."""
+ENTRIES: Final = {"parents": "parentRefs", "listeners": "listeners", "ancestors": ""}
+"""Lists in a status, and the field of the spec whose items its entries are about."""
+
+DEPENDING: Final = frozenset({"BackendTLSPolicy"})
+"""Kinds that are not accepted when what they refer to is missing."""
 
 
 def conditions(world: World, told: Collection[ObjectKey]) -> Iterator[Found]:
     """`told`: objects that something was said of already."""
     for key, body in world.statuses():
-        if key in told:
+        if key in told or (key.kind in DEPENDING and not (world.folder.whole and not world.folder.elsewhere)):
             continue
         for path, condition in _all(body):
             severity = BAD.get((condition["type"], condition["status"]))
@@ -37,5 +40,6 @@ def _all(body: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], dict[
     """Each condition, with the field that it is about."""
     for field, name in ENTRIES.items():
         for index, entry in enumerate(body.get(field, ())):
-            yield from ((("spec", name, index), each) for each in entry["conditions"])
+            path = ("spec", name, index) if name else ("spec",)
+            yield from ((path, each) for each in entry["conditions"])
     yield from ((("spec",), each) for each in body.get("conditions", ()))

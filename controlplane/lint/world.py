@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 
 from controlplane.derive import Context
+from controlplane.facts import fact_of
 from controlplane.lint import elsewhere
 from controlplane.translate.graph import Collections
 from controlplane.translate.keys import ObjectKey as Key
@@ -26,8 +27,7 @@ class World:
         self.objects = folder.objects
         self.stand_ins = elsewhere.stand_ins(folder)
         self._program = Program(lambda: 0.0)
-        everything = (*folder.objects.items(), *self.stand_ins.items())
-        self._program.apply((key.kind, (key.namespace, key.name), item) for key, item in everything)
+        self._program.apply(map(fact_of, (*folder.objects.values(), *self.stand_ins.values())))
         self._namespaces = {key.namespace for key in folder.known}
 
     @property

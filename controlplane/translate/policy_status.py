@@ -56,7 +56,7 @@ class PolicyReport:
             "conditions": rendered(_worst([self._general(), *entries.values()]), generation),
             "ancestors": [
                 {
-                    "ancestorRef": _reference(gateway),
+                    "ancestorRef": reference(gateway),
                     "controllerName": CONTROLLER_NAME,
                     "conditions": rendered(entries[gateway], generation),
                 }
@@ -155,5 +155,6 @@ def _rank(condition: Condition) -> int:
     return -rank if condition.type in _TROUBLES else rank
 
 
-def _reference(gateway: ObjectKey) -> dict[str, Any]:
+def reference(gateway: ObjectKey) -> dict[str, Any]:
+    """The `ancestorRef` of a Gateway."""
     return {"group": GATEWAY_API_GROUP, "kind": "Gateway", "namespace": gateway.namespace, "name": gateway.name}

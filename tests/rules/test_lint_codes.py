@@ -44,7 +44,7 @@ AI = (
     "  targetRefs: [{group: gatewright.dev, kind: GatewayBackend, name: model}]\n"
 )
 
-HOSTNAMES = "{hostnames: [b.example], "
+HOSTED = ROUTE.replace("name: shop}\nspec: {", "name: b}\nspec: {hostnames: [b.example], ")
 
 FOLDERS: dict[str, tuple[tuple[str, ...], str]] = {
     "invalid": (but("port: 8080", "prot: 8080"), "error"),
@@ -82,7 +82,7 @@ FOLDERS: dict[str, tuple[tuple[str, ...], str]] = {
         but(
             "port: 8080,",
             "port: 8080, hostname: a.example,",
-            ROUTE.replace("name: shop}\nspec: {", "name: b}\nspec: " + HOSTNAMES),
+            HOSTED,
         ),
         "error",
     ),
