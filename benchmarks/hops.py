@@ -57,7 +57,7 @@ AGENT = (
     Hop("agents received", "dataplane.agent.xds_stream:XdsStream.receive", last=True),
     Hop("state whole", "dataplane.agent.workers:Workers.apply", last=True),
     Hop("relayed", "dataplane.agent.process:WorkerProcess.send_state", after=True, last=True),
-    Hop("agents committed", "dataplane.link.shared:CommitWord.commit", after=True, last=True),
+    Hop("agents committed", "dataplane.link.commits:Commits.commit", after=True, last=True),
     Hop("acknowledged", "dataplane.agent.xds_stream:XdsStream.answer", last=True),
 )
 WORKER = (
