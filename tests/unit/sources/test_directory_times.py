@@ -121,13 +121,13 @@ async def test_losses_that_follow_each_other_hold_others_up_for_150_milliseconds
 ) -> None:
     for number in range(6):
         (tmp_path / f"{number}.yaml").write_text(f"old{number} 1\n")
-    async with running(tmp_path) as (source, seen):
+    async with running(tmp_path) as (_source, seen):
         idle: list[tuple[float, int]] = []
 
         async def note() -> None:
             idle.append((now(), len(seen.objects)))
 
-        source.on_idle = note
+        seen.on_idle = note
         (tmp_path / "new.yaml").write_text("new 1\n")
         watches.tell(tmp_path / "new.yaml")
         for number in range(6):
@@ -157,13 +157,13 @@ async def test_at_its_end_nothing_is_left(tmp_path: Path) -> None:
 
 @moved
 async def test_what_is_told_of_several_files_at_once_is_published_once(tmp_path: Path, watches: Watches) -> None:
-    async with running(tmp_path) as (source, seen):
+    async with running(tmp_path) as (_source, seen):
         idle: list[dict[str, str]] = []
 
         async def note() -> None:
             idle.append(dict(seen.objects))
 
-        source.on_idle = note
+        seen.on_idle = note
         for name in "ab":
             (tmp_path / f"{name}.yaml").write_text(f"{name} 1\n")
         watches.tell(tmp_path / "a.yaml", tmp_path / "b.yaml")
@@ -188,7 +188,7 @@ def test_what_comes_after_the_end_concerns_nobody(tmp_path: Path, watches: Watch
 @moved
 async def test_a_part_of_a_group_is_read_at_once_and_published_with_the_whole(tmp_path: Path, watches: Watches) -> None:
     async with running(tmp_path) as (source, seen):
-        idle = idles(source, seen)
+        idle = idles(seen)
         (tmp_path / "a.yaml").write_text("a 1\n")
         watches.tell(tmp_path / "a.yaml", whole=False)
         await asyncio.sleep(0.005)
@@ -207,7 +207,7 @@ async def test_a_part_of_a_group_is_read_at_once_and_published_with_the_whole(tm
 @moved
 async def test_a_group_that_ends_while_its_part_is_being_read_is_published(tmp_path: Path, watches: Watches) -> None:
     async with running(tmp_path) as (source, seen):
-        idle = idles(source, seen)
+        idle = idles(seen)
         (tmp_path / "a.yaml").write_text("a 1\n")
         watches.tell(tmp_path / "a.yaml", whole=False)
         while not seen.objects:
@@ -220,7 +220,7 @@ async def test_a_group_that_ends_while_its_part_is_being_read_is_published(tmp_p
 @moved
 async def test_a_part_of_the_next_group_is_not_published_with_the_one_before(tmp_path: Path, watches: Watches) -> None:
     async with running(tmp_path) as (source, seen):
-        idle = idles(source, seen)
+        idle = idles(seen)
         (tmp_path / "a.yaml").write_text("a 1\n")
         watches.tell(tmp_path / "a.yaml")
         (tmp_path / "b.yaml").write_text("b 1\n")
@@ -245,7 +245,7 @@ async def test_a_group_that_ends_while_the_one_before_is_published_is_published_
             watches.tell()  # the end of the next group
             await asyncio.sleep(0.001)
 
-        source.on_idle = publish
+        seen.on_idle = publish
         (tmp_path / "a.yaml").write_text("a 1\n")
         watches.tell(tmp_path / "a.yaml")
         (tmp_path / "b.yaml").write_text("b 1\n")
@@ -257,7 +257,7 @@ async def test_a_group_that_ends_while_the_one_before_is_published_is_published_
 @moved
 async def test_a_group_that_comes_as_a_whole_after_the_last_look_is_published(tmp_path: Path, watches: Watches) -> None:
     async with running(tmp_path) as (source, seen):
-        idle = idles(source, seen)
+        idle = idles(seen)
         (tmp_path / "a.yaml").write_text("a 1\n")
         (tmp_path / "b.yaml").write_text("b 1\n")
         watches.tell(tmp_path / "a.yaml", whole=False)
@@ -276,7 +276,7 @@ async def test_a_group_that_is_written_while_a_loss_has_to_stand_comes_after_it(
 ) -> None:
     (tmp_path / "old.yaml").write_text("old 1\n")
     async with running(tmp_path) as (source, seen):
-        idle = idles(source, seen)
+        idle = idles(seen)
         (tmp_path / "old.yaml").unlink()
         watches.tell(tmp_path / "old.yaml")
         await asyncio.sleep(directory.SETTLE + directory.TOGETHER - 0.001)
@@ -297,7 +297,7 @@ async def test_a_loss_that_held_others_for_too_long_waits_for_the_group_that_is_
     for number in range(5):
         (tmp_path / f"{number}.yaml").write_text(f"old{number} 1\n")
     async with running(tmp_path) as (source, seen):
-        idle = idles(source, seen)
+        idle = idles(seen)
         for number in range(5):  # losses follow each other for longer than others wait for them
             await asyncio.sleep(0.04)
             (tmp_path / f"{number}.yaml").unlink()
@@ -319,7 +319,7 @@ async def test_a_group_whose_watch_is_replaced_is_published(tmp_path: Path, watc
     folder = tmp_path / "folder"
     folder.mkdir()
     async with running(folder) as (source, seen):
-        idle = idles(source, seen)
+        idle = idles(seen)
         (folder / "a.yaml").write_text("a 1\n")
         watches.tell(folder / "a.yaml", whole=False)
         await asyncio.sleep(directory.RESCAN - 1)
@@ -332,14 +332,14 @@ async def test_a_group_whose_watch_is_replaced_is_published(tmp_path: Path, watc
         assert idle == [{"a": "1"}] and watches.made[0].calls[-1] == "stop"
 
 
-def idles(source: directory.Directory, seen: Any) -> list[dict[str, str]]:
+def idles(seen: Any) -> list[dict[str, str]]:
     """What the sink knew each time that the source called it a good moment to publish."""
     found: list[dict[str, str]] = []
 
     async def note() -> None:
         found.append(dict(seen.objects))
 
-    source.on_idle = note
+    seen.on_idle = note
     return found
 
 
@@ -364,7 +364,7 @@ async def test_groups_are_published_whole_all_of_them_and_in_order(tmp_path: Pat
                 idle.append(set(seen.objects))  # noqa: B023 - ends with this round
                 await rest(dice)  # noqa: B023
 
-            source.on_idle = publish
+            seen.on_idle = publish
             wholes: list[set[str]] = [set()]
             for group in range(dice.randrange(1, 8)):
                 names = [f"{group}-{number}" for number in range(dice.randrange(4))]
