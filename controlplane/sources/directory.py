@@ -38,8 +38,8 @@ _T = TypeVar("_T")
 class Directory:
     """One watched folder. `run` is its life; `synced` is set when the first reading is complete.
 
-    What the watch reports is read at once. The source is idle when a group of events is whole (`watch`), all of it has been read
-    and told, and no loss has to stand any more (for `HOLD` seconds at most, where losses follow each other).
+    What the watch reports is read at once. The source is idle when a group of events is whole (`watch`), all of it has
+    been read and told, and no loss has to stand any more (for `HOLD` seconds at most, where losses follow each other).
     """
 
     def __init__(self, root: Path, state: tree.Tree) -> None:

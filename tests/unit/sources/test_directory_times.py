@@ -121,7 +121,7 @@ async def test_losses_that_follow_each_other_hold_others_up_for_150_milliseconds
 ) -> None:
     for number in range(6):
         (tmp_path / f"{number}.yaml").write_text(f"old{number} 1\n")
-    async with running(tmp_path) as (_source, seen):
+    async with running(tmp_path) as (_, seen):
         idle: list[tuple[float, int]] = []
 
         async def note() -> None:
@@ -157,7 +157,7 @@ async def test_at_its_end_nothing_is_left(tmp_path: Path) -> None:
 
 @moved
 async def test_what_is_told_of_several_files_at_once_is_published_once(tmp_path: Path, watches: Watches) -> None:
-    async with running(tmp_path) as (_source, seen):
+    async with running(tmp_path) as (_, seen):
         idle: list[dict[str, str]] = []
 
         async def note() -> None:
@@ -187,7 +187,7 @@ def test_what_comes_after_the_end_concerns_nobody(tmp_path: Path, watches: Watch
 
 @moved
 async def test_a_part_of_a_group_is_read_at_once_and_published_with_the_whole(tmp_path: Path, watches: Watches) -> None:
-    async with running(tmp_path) as (source, seen):
+    async with running(tmp_path) as (_, seen):
         idle = idles(seen)
         (tmp_path / "a.yaml").write_text("a 1\n")
         watches.tell(tmp_path / "a.yaml", whole=False)
@@ -206,7 +206,7 @@ async def test_a_part_of_a_group_is_read_at_once_and_published_with_the_whole(tm
 
 @moved
 async def test_a_group_that_ends_while_its_part_is_being_read_is_published(tmp_path: Path, watches: Watches) -> None:
-    async with running(tmp_path) as (source, seen):
+    async with running(tmp_path) as (_, seen):
         idle = idles(seen)
         (tmp_path / "a.yaml").write_text("a 1\n")
         watches.tell(tmp_path / "a.yaml", whole=False)
@@ -219,7 +219,7 @@ async def test_a_group_that_ends_while_its_part_is_being_read_is_published(tmp_p
 
 @moved
 async def test_a_part_of_the_next_group_is_not_published_with_the_one_before(tmp_path: Path, watches: Watches) -> None:
-    async with running(tmp_path) as (source, seen):
+    async with running(tmp_path) as (_, seen):
         idle = idles(seen)
         (tmp_path / "a.yaml").write_text("a 1\n")
         watches.tell(tmp_path / "a.yaml")
@@ -237,7 +237,7 @@ async def test_a_part_of_the_next_group_is_not_published_with_the_one_before(tmp
 async def test_a_group_that_ends_while_the_one_before_is_published_is_published_next(
     tmp_path: Path, watches: Watches
 ) -> None:
-    async with running(tmp_path) as (source, seen):
+    async with running(tmp_path) as (_, seen):
         idle: list[dict[str, str]] = []
 
         async def publish() -> None:
@@ -256,7 +256,7 @@ async def test_a_group_that_ends_while_the_one_before_is_published_is_published_
 
 @moved
 async def test_a_group_that_comes_as_a_whole_after_the_last_look_is_published(tmp_path: Path, watches: Watches) -> None:
-    async with running(tmp_path) as (source, seen):
+    async with running(tmp_path) as (_, seen):
         idle = idles(seen)
         (tmp_path / "a.yaml").write_text("a 1\n")
         (tmp_path / "b.yaml").write_text("b 1\n")
@@ -275,7 +275,7 @@ async def test_a_group_that_is_written_while_a_loss_has_to_stand_comes_after_it(
     tmp_path: Path, watches: Watches
 ) -> None:
     (tmp_path / "old.yaml").write_text("old 1\n")
-    async with running(tmp_path) as (source, seen):
+    async with running(tmp_path) as (_, seen):
         idle = idles(seen)
         (tmp_path / "old.yaml").unlink()
         watches.tell(tmp_path / "old.yaml")
@@ -318,7 +318,7 @@ async def test_a_loss_that_held_others_for_too_long_waits_for_the_group_that_is_
 async def test_a_group_whose_watch_is_replaced_is_published(tmp_path: Path, watches: Watches) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
-    async with running(folder) as (source, seen):
+    async with running(folder) as (_, seen):
         idle = idles(seen)
         (folder / "a.yaml").write_text("a 1\n")
         watches.tell(folder / "a.yaml", whole=False)
@@ -357,7 +357,7 @@ async def test_groups_are_published_whole_all_of_them_and_in_order(tmp_path: Pat
     for round_ in range(times(40)):
         dice, folder = rolls("groups of files", round_), tmp_path / str(round_)
         folder.mkdir()
-        async with running(folder) as (source, seen):
+        async with running(folder) as (_, seen):
             idle: list[set[str]] = []
 
             async def publish() -> None:
