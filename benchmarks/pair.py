@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import cpu
+from benchmarks import cpu, hops
 from benchmarks.fleet import GATEWAY, Folder
 from benchmarks.machine import LOAD_CORE, PROXY_CORE, Process
 
@@ -26,9 +26,13 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)[.,](\d{3})")
 
 
 class Pair:
-    """Everything ends with `stack`. `backend_port`: the origin that all routes lead to."""
+    """Everything ends with `stack`. `backend_port`: the origin that all routes lead to.
 
-    def __init__(self, stack: ExitStack, backend_port: int) -> None:
+    `hops`: the folder for stamps at each hop of a change (module `hops`); None: the programs as they are.
+    """
+
+    def __init__(self, stack: ExitStack, backend_port: int, hops: Path | None = None) -> None:
+        self._hops = hops
         folder = Folder(backend_port)
         stack.callback(folder.remove)
         folder.gateway(extra=False)
@@ -44,8 +48,10 @@ class Pair:
 
     def _controller(self, stack: ExitStack) -> Process:
         places = ["--socket", str(self._socket), "--xds", "127.0.0.1:0"]
-        command = [sys.executable, "-m", "controlplane.cli", "controller", str(self.folder), *places]
-        process = Process("controller", [*command, "--admin", "127.0.0.1:0"], _CORES, {"TZ": "UTC0"})
+        module = ["controlplane.cli"] if self._hops is None else ["benchmarks.hops", "controller"]
+        command = [sys.executable, "-m", *module, "controller", str(self.folder), *places]
+        environment = {"TZ": "UTC0", **self._stamps()}
+        process = Process("controller", [*command, "--admin", "127.0.0.1:0"], _CORES, environment)
         stack.callback(process.stop)
         process.await_ready()
         return process
@@ -54,11 +60,15 @@ class Pair:
         source = ["--xds", f"unix:{self._socket}", "--gateway", f"default/{GATEWAY}", "--instance", f"proxy-{number}"]
         shape = ["--any-port", f"--workers={WORKERS}"]
         pages = ["--admin=127.0.0.1:0", "--stats=off", "--readiness=off"]
-        command = [sys.executable, "-m", "dataplane", *source, *shape, *pages]
-        environment = {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0"}
+        module = ["dataplane"] if self._hops is None else ["benchmarks.hops", "proxy"]
+        command = [sys.executable, "-m", *module, *source, *shape, *pages]
+        environment = {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0", **self._stamps()}
         process = Process(f"proxy-{number}", command, _CORES, environment)
         stack.callback(process.stop)
         return process
+
+    def _stamps(self) -> dict[str, str]:
+        return {} if self._hops is None else {hops.FOLDER: str(self._hops)}
 
     def cpu_seconds(self) -> dict[str, float]:
         """Of each process and its children so far."""

@@ -17,6 +17,7 @@ import json
 import math
 import statistics
 import sys
+import tempfile
 import time
 import urllib.request
 from collections import Counter
@@ -25,6 +26,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from benchmarks import hops
 from benchmarks.fleet import wait_until
 from benchmarks.load import Backend
 from benchmarks.machine import OUT, alone
@@ -55,6 +57,8 @@ class Run:
         self.wrong: list[str] = []
         self.windows: list[tuple[float, float]] = []
         """Of created routes: wall-clock seconds of the write and of the first 200 of the proxy that came last."""
+        self.steady: list[tuple[float, float]] = []
+        """The same by the steady clock."""
         self.per_worker: Counter[str] = Counter()
 
     def close(self) -> None:
@@ -97,6 +101,7 @@ class Run:
             time.sleep(POLL)
         if after == 200:
             self.windows.append((wall, wall + last - began))
+            self.steady.append((began, last))
         return last - began
 
     def _look(self, request: Request) -> list[list[int]]:
@@ -146,13 +151,14 @@ def summary(seconds: Sequence[float]) -> dict[str, float]:
     return {"mean": statistics.fmean(ordered), "p50": statistics.median(ordered), "p99": p99, "max": ordered[-1]}
 
 
-def measure(routes: int, removals: int) -> dict[str, Any]:
+def measure(routes: int, removals: int, *, with_hops: bool = False) -> dict[str, Any]:
     """Create `routes`, remove `removals` of them."""
     with ExitStack() as stack:
         stack.enter_context(alone())
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gatewright-hops"))) if with_hops else None
         backend = Backend()
         stack.callback(backend.process.stop)
-        pair = Pair(stack, backend.port)
+        pair = Pair(stack, backend.port, folder)
         files, run = RouteFiles(pair.folder, backend.port), Run(pair)
         stack.callback(run.close)
         wait_until(lambda: run.answers(files.first()) == {200}, "first route")
@@ -161,6 +167,7 @@ def measure(routes: int, removals: int) -> dict[str, Any]:
         spent = {name: seconds - spent[name] for name, seconds in pair.cpu_seconds().items()}
         removed = [run.remove(files, number) for number in range(min(removals, routes))]
         phases = pair.phases(run.windows)
+        where = {} if folder is None else _hops(hops.read(folder), run.steady)
     of_kind = {kind.name: created[number :: len(KINDS)] for number, kind in enumerate(KINDS)}
     return {
         "routes": routes,
@@ -169,11 +176,17 @@ def measure(routes: int, removals: int) -> dict[str, Any]:
         "ms, first and last tenth": [summary(created[: routes // 10 or 1]), summary(created[-(routes // 10 or 1) :])],
         "ms of removal": summary(removed),
         "phases, mean ms": phases,
+        "hops, median ms": where,
         "cpu ms per route": {name: seconds * 1e3 / routes for name, seconds in spent.items()},
         "answers": dict(sorted(Counter(f"{each.kind}: {each.status}" for each in run.asked).items())),
         "wrong answers": run.wrong,
         "connections per worker": dict(sorted(run.per_worker.items())),
     }
+
+
+def _hops(stamps: hops.Stamps, changes: Sequence[hops.Window]) -> dict[str, list[hops.Row]]:
+    """Of all routes, and of the plainest."""
+    return {"all": hops.table(stamps, changes), KINDS[0].name: hops.table(stamps, changes, len(KINDS))}
 
 
 def verdict(found: dict[str, Any]) -> bool:
@@ -191,12 +204,14 @@ def verdict(found: dict[str, Any]) -> bool:
 
 def show(found: dict[str, Any]) -> None:
     print(f"| {found['routes']} routes | mean ms | p50 | p99 | max |\n|---|---|---|---|---|")
-    rows = {"all": found["ms"], **found["ms by kind"], "removal": found["ms of removal"]}
-    rows |= dict(zip(("first tenth", "last tenth"), found["ms, first and last tenth"], strict=True))
-    for name, times in rows.items():
+    of_kind = {"all": found["ms"], **found["ms by kind"], "removal": found["ms of removal"]}
+    of_kind |= dict(zip(("first tenth", "last tenth"), found["ms, first and last tenth"], strict=True))
+    for name, times in of_kind.items():
         if times:
             print(f"| {name} | " + " | ".join(f"{times[key]:.1f}" for key in ("mean", "p50", "p99", "max")) + " |")
     print("phases, mean ms:", ", ".join(f"{name} {ms:.1f}" for name, ms in found["phases, mean ms"].items()))
+    for name, rows in found["hops, median ms"].items():
+        print(f"hops, {name}:\n{hops.text(rows)}")
     print("CPU ms per route:", ", ".join(f"{name} {ms:.1f}" for name, ms in found["cpu ms per route"].items()))
     print("answers:", ", ".join(f"{name} {count:,}" for name, count in found["answers"].items()))
     for text in found["wrong answers"][:20]:
@@ -208,10 +223,11 @@ def main() -> int:
     parser.add_argument("--routes", type=int, help="default 1000")
     parser.add_argument("--removals", type=int, help="default: all")
     parser.add_argument("--quick", action="store_true", help="60 routes: a look, not a result")
+    parser.add_argument("--hops", action="store_true", help="also where the time goes, by stamps in every process")
     parser.add_argument("--json", type=Path, metavar="FILE", default=OUT / "propagation.json")
     options = parser.parse_args()
     routes = options.routes or (60 if options.quick else 1000)
-    found = measure(routes, routes if options.removals is None else options.removals)
+    found = measure(routes, routes if options.removals is None else options.removals, with_hops=options.hops)
     options.json.write_text(json.dumps(found, indent=1))
     show(found)
     return 0 if verdict(found) else 1

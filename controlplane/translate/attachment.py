@@ -6,10 +6,10 @@ there which leaves the attachment as it was does not translate the route again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from controlplane.translate.conditions import Condition
+from controlplane.translate.conditions import Condition, joined
 from controlplane.translate.hostnames import meeting
 from controlplane.translate.keys import ObjectKey, listener_resource
 from controlplane.translate.listeners import GatewayPlan, ListenerPlan
@@ -32,6 +32,8 @@ class Parent:
     hostnames: tuple[str, ...] = ()
     """The route's own hostnames that meet those of its served listeners; () for any host."""
     refused: Condition | None = None
+    unserved: str = ""
+    """Why no listener serves the route although some admit it."""
 
     @property
     def listener_names(self) -> Iterator[str]:
@@ -76,6 +78,7 @@ def attach(position: int, reference: ParentReference, plan: GatewayPlan, route: 
         admitted_by=tuple(listener.name for listener, _ in matching),
         listeners=tuple(listener_resource(plan.key, listener.name) for listener, _ in served),
         hostnames=tuple(hostname for hostname in route.hostnames if hostname in met),
+        unserved="" if served else _unserved(plan, [listener for listener, _ in matching]),
     )
 
 
@@ -102,10 +105,23 @@ def _no_parent(reference: ParentReference) -> Condition:
 
 def _not_allowed(listeners: Sequence[ListenerPlan], route: Candidate) -> Condition:
     if not any(route.kind in listener.kinds for listener in listeners):
-        why = f"no listener admits kind {route.kind}"
+        # A listener of a protocol that is not supported admits no kind: that is the cause, not the route's kind.
+        why = _causes(each for each in listeners if not each.kinds) or f"no listener admits kind {route.kind}"
     else:
         why = f"no listener admits routes from namespace {route.namespace}"
     return Condition("Accepted", False, "NotAllowedByListeners", why)
+
+
+def _unserved(plan: GatewayPlan, listeners: Sequence[ListenerPlan]) -> str:
+    """Why listeners that admit a route do not serve it: what is wrong with the Gateway, or else with each of them."""
+    if plan.refused is not None:
+        return f"Gateway {plan.key} is not accepted: {plan.refused.message}"
+    return _causes(listeners)
+
+
+def _causes(listeners: Iterable[ListenerPlan]) -> str:
+    """What is wrong with each of the listeners that cannot be served."""
+    return joined([f"listener {each.name}: {each.refused.message}" for each in listeners if each.refused is not None])
 
 
 def _no_hostname(listeners: Sequence[ListenerPlan], route: Candidate) -> Condition:

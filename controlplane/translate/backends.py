@@ -172,8 +172,8 @@ RESOLVERS = {
 }
 
 
-def service_resource(key: BackendKey, port: PortView, *, empty: bool) -> bytes:
-    """The Backend of a Service port. `empty` tells proxies not to wait for endpoints."""
+def service_resource(key: BackendKey, port: PortView, *, empty: bool, refused: str = "") -> bytes:
+    """The Backend of a Service port. `empty` tells proxies not to wait for endpoints, `refused` why to send nothing."""
     service = backend_pb2.ServiceBackend(
         namespace=key.namespace,
         name=key.name,
@@ -182,11 +182,11 @@ def service_resource(key: BackendKey, port: PortView, *, empty: bool) -> bytes:
         empty=empty,
         port_name=port.name,
     )
-    return wire.resource(key.resource, backend=backend_pb2.Backend(service=service))
+    return wire.resource(key.resource, backend=backend_pb2.Backend(service=service, refused=refused))
 
 
-def static_resource(key: BackendKey, view: GatewayBackendView) -> bytes:
-    """The Backend of a GatewayBackend with a fixed address."""
+def static_resource(key: BackendKey, view: GatewayBackendView, *, refused: str = "") -> bytes:
+    """The Backend of a GatewayBackend with a fixed address; `refused` as for a Service."""
     static = backend_pb2.StaticBackend(host=view.host, port=view.port, unix_path=view.unix_path)
     policies = [policy_pb2.Policy.FromString(policy) for policy in view.policies]
-    return wire.resource(key.resource, backend=backend_pb2.Backend(static=static, policies=policies))
+    return wire.resource(key.resource, backend=backend_pb2.Backend(static=static, policies=policies, refused=refused))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from controlplane.derive import Collection, Graph
 from controlplane.translate import own_kinds
+from controlplane.translate.collections.backend_tls import BackendTLS
 from controlplane.translate.collections.backends import UsedBackends
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
@@ -15,7 +16,13 @@ from controlplane.translate.collections.outcomes import Outcomes
 from controlplane.translate.collections.policies import Policies
 from controlplane.translate.collections.routes import Routes
 from controlplane.translate.collections.secrets import UsedSecrets
-from controlplane.translate.collections.statuses import BackendStatuses, GatewayStatuses, PolicyStatuses, RouteStatuses
+from controlplane.translate.collections.statuses import (
+    BackendStatuses,
+    BackendTLSStatuses,
+    GatewayStatuses,
+    PolicyStatuses,
+    RouteStatuses,
+)
 from controlplane.translate.collections.views import Views
 from controlplane.translate.conditions import StatusBody
 from controlplane.translate.keys import ObjectKey, ResourceKey
@@ -36,8 +43,10 @@ class Collections:
         routes = Routes(graph, inputs, gateways, views)
         policies = self.policies = Policies(graph, inputs, gateways, views, routes)
         outcomes = Outcomes(graph, policies)
+        # Which backends want TLS.
+        backend_tls = BackendTLS(graph, inputs, views)
         # Only what routes and policies use.
-        backends = UsedBackends(graph, views, routes, policies)
+        backends = UsedBackends(graph, views, routes, policies, backend_tls)
         secrets = UsedSecrets(graph, inputs, policies)
 
         self.resources: tuple[Collection[ResourceKey, bytes], ...] = (
@@ -58,6 +67,7 @@ class Collections:
             "Gateway": of_gateways.of_gateways,
             **{kind: RouteStatuses(graph, inputs, each, outcomes).of_routes for kind, each in routes.by_kind.items()},
             "GatewayBackend": BackendStatuses(graph, inputs, views, backends).of_backends,
+            "BackendTLSPolicy": BackendTLSStatuses(graph, inputs, backend_tls, policies).of_policies,
             "GatewayPolicy": PolicyStatuses(graph, inputs, policies, outcomes).of_policies,
             "GatewayParameters": graph.map(
                 "parameters statuses", inputs.gateway_parameters, lambda _, __, item: own_kinds.parameters_status(item)

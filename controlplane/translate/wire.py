@@ -19,6 +19,9 @@ BACKEND_POLICIES: Final = 3
 GRPC_ROUTES: Final = 4
 """The revision that brought GRPCRoutes, whose rules older proxies would mix with those of HTTPRoutes."""
 
+REFUSED_BACKENDS: Final = 5
+"""The revision that brought backends to which nothing may be sent."""
+
 
 def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.kind, under its field name
     """The bytes of a Resource that carries the one message given."""
@@ -26,6 +29,8 @@ def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.ki
     revision = POLICIES if name in ("policy", "secret") or (name == "route" and _has_cors(content)) else REVISION
     if name == "backend" and content.policies:
         revision = BACKEND_POLICIES
+    if name == "backend" and content.refused:
+        revision = REFUSED_BACKENDS
     if name == "route" and content.source.kind == "GRPCRoute":
         revision = GRPC_ROUTES
     message = resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)

@@ -24,7 +24,7 @@ from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, resource_pb2
 if TYPE_CHECKING:
     from dataplane.table.built import Built
 
-WIRE_REVISION = 4
+WIRE_REVISION = 5
 """The newest wire revision whose fields this proxy reads."""
 
 RESOURCE_TYPE = "type.googleapis.com/gatewright.wire.v1.Resource"

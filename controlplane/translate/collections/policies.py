@@ -28,9 +28,8 @@ class Policies:
         self.calls = graph.map("calls of policies", self.translations, self._call)
         self.users = graph.groups("users of backends", *routes.uses, self.calls.index("uses", lambda _, uses: uses))
         """Gateways with a route to a backend, or with a policy that calls it."""
-        self.targets = replace(
-            self.callers, uses=self.users.index("object", lambda use, _: [(use.backend.kind, use.backend.object)])
-        )
+        self.users_by_object = self.users.index("object", lambda use, _: [(use.backend.kind, use.backend.object)])
+        self.targets = replace(self.callers, uses=self.users_by_object)
         self.attachments = graph.map("policy attachments", inputs.gateway_policies, self._attach)
         self.placed = graph.map("placed policies", self.attachments, self._place)
         self.uses = self.placed.index("uses", lambda _, policy: _uses(policy))
