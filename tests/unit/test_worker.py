@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
+import uvloop
 
 from dataplane import serving, worker
 from dataplane.bootstrap import Drain, SessionKey, WorkerSettings
@@ -38,6 +39,12 @@ async def test_work_that_holds_the_processor_has_one_thread() -> None:
     beside = serving._beside(loop, partial(StepFuture, loop=loop))
     threads = {await work for work in [beside(threading.get_ident) for _ in range(8)]}
     assert len(threads - {threading.get_ident()}) == len(threads) == 1
+
+
+def test_its_loop_is_uvloop_where_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert worker._loop_factory() is uvloop.new_event_loop
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert worker._loop_factory() is asyncio.new_event_loop
 
 
 @pytest.mark.parametrize("arguments", [[], ["--link-fd"], ["--link-fd", "x"], ["--fd", "3"], ["--link-fd", "3", "4"]])
