@@ -25,14 +25,14 @@ FOLDERS = {
 
 def files(module: str) -> Iterator[tuple[str, str]]:
     """Path below the module and text of each YAML file of `FOLDERS`, in the order of their paths."""
-    with zipfile.ZipFile(_archive(module)) as archive:
+    with zipfile.ZipFile(archive(module)) as archive:
         for name in sorted(archive.namelist()):
             path = name.removeprefix(f"{module}/")
             if path.startswith(FOLDERS[module]) and path.endswith((".yaml", ".yml")):
                 yield path, archive.read(name).decode()
 
 
-def _archive(module: str) -> str:
+def archive(module: str) -> str:
     """The archive in the module cache. A Go older than the module asks for says so and downloads it all the same."""
     command = [need_tool("go"), "mod", "download", "-json", module]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
