@@ -1,6 +1,6 @@
 """A folder of YAML as the source of objects: reads it, watches it, tells changes. The shell around `tree` and `scan`.
 
-The composition root gives it a sink. It promises: the loop is never held for more than a slice, however many files
+A `Source` (`source`). It promises: the loop is never held for more than a slice, however many files
 there are; a reading that would take objects away (an editor that renames, a file half written) must stand for `SETTLE`
 seconds before it counts, and what follows is published with it, at most `HOLD` seconds and a settling later; everything
 else counts at once; what cannot be read keeps its last good state.
@@ -13,12 +13,14 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from controlplane import turns
+from controlplane.facts import Fact
 from controlplane.sources import scan, tree, watch
+from controlplane.sources.source import Sink
 from gatewright.api.text.problem import Problem
 
 log = logging.getLogger(__name__)
@@ -32,24 +34,17 @@ MAX_FILE = 64 * 1024 * 1024
 
 _T = TypeVar("_T")
 
-Sink = Callable[[Sequence[tree.Change]], Awaitable[None]]
-
-
-async def _nothing() -> None:
-    return None
-
 
 class Directory:
     """One watched folder. `run` is its life; `synced` is set when the first reading is complete.
 
-    `on_idle` is called whenever everything that was seen has been read and told, and no loss has to stand any more
-    (for `HOLD` seconds at most, where losses follow each other): a good moment to publish.
+    It is idle whenever everything that was seen has been read and told, and no loss has to stand any more (for `HOLD`
+    seconds at most, where losses follow each other).
     """
 
-    def __init__(self, root: Path, state: tree.Tree, sink: Sink) -> None:
+    def __init__(self, root: Path, state: tree.Tree) -> None:
         self._root = str(root.absolute())
         self._tree = state
-        self._sink = sink
         self._signatures: dict[str, scan.Signature] = {}
         self._dirty: set[str] = set()
         self._must_rescan = True
@@ -61,7 +56,6 @@ class Directory:
         self._problems: list[Problem] = []
         self._slice_end = 0.0
         self.synced = asyncio.Event()
-        self.on_idle: Callable[[], Awaitable[None]] = _nothing
 
     def __repr__(self) -> str:
         return f"<Directory {self._root} {self._tree!r} dirty={len(self._dirty)}>"
@@ -75,11 +69,11 @@ class Directory:
         """Everything wrong with the folder when it was last read to the end."""
         return list(self._problems)
 
-    async def run(self) -> None:
+    async def run(self, sink: Sink) -> None:
         """Reads and watches until cancelled."""
         watcher, loop = self._watch(), asyncio.get_running_loop()
         try:
-            await self._work()
+            await self._work(sink)
             self.synced.set()
             look_again = loop.time() + RESCAN
             while True:
@@ -90,7 +84,7 @@ class Directory:
                     self._must_rescan = True
                     watcher = self._rewatch(watcher)
                     look_again = loop.time() + RESCAN
-                await self._work()
+                await self._work(sink)
         finally:
             if watcher:
                 watcher[0].stop()
@@ -146,10 +140,10 @@ class Directory:
 
     # Reading
 
-    async def _work(self) -> None:
+    async def _work(self, sink: Sink) -> None:
         self._wake.clear()
         self._slice_end = time.monotonic() + turns.SLICE
-        changes: list[tree.Change] = []
+        changes: list[Fact] = []
         while self.is_busy:
             if self._must_rescan:
                 self._must_rescan = False
@@ -158,12 +152,12 @@ class Directory:
                 self._dirty.discard(file)
                 changes += await self._read(file)
                 if len(changes) >= BATCH:
-                    await self._tell(changes)
+                    await self._tell(sink, changes)
                     changes = []
-        await self._tell(changes)
+        await self._tell(sink, changes)
         self._problems = ([self._trouble] if self._trouble else []) + self._tree.problems()
         if not self._must_hold():
-            await self.on_idle()
+            await sink.idle()
 
     def _must_hold(self) -> bool:
         """Whether what was told waits for a loss that still has to stand: it may have been written after that, and
@@ -174,9 +168,9 @@ class Directory:
         self._held_since = since if is_held else None
         return is_held
 
-    async def _tell(self, changes: Sequence[tree.Change]) -> None:
+    async def _tell(self, sink: Sink, changes: Sequence[Fact]) -> None:
         if changes:
-            await self._sink(changes)
+            await sink.take(changes)
         await self._breathe()
 
     async def _breathe(self) -> None:
@@ -194,7 +188,7 @@ class Directory:
         gone = self._tree.files - found.keys()
         return {file for file, signature in found.items() if self._signatures.get(file) != signature} | gone
 
-    async def _read(self, file: str) -> list[tree.Change]:
+    async def _read(self, file: str) -> list[Fact]:
         text = self._text(file)
         if isinstance(text, Problem):
             self._tree.unreadable(text)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import Any
 
 from controlplane.derive import AnyChange, Change, TransformError
+from controlplane.facts import Fact
 from controlplane.translate.conditions import StatusBody, stamped, timestamp
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.graph import Collections
 from controlplane.translate.keys import ObjectKey, ResourceKey
-from gatewright.api.schema.metadata import KubeObject
 
 ResourceChange = tuple[str, str, str, bytes | None]
 """Gateway "namespace/name", type URL, resource name, and the serialised message or None when it is gone."""
@@ -51,17 +51,13 @@ class Program:
         for kind, statuses in self._collections.statuses.items():
             statuses.subscribe(functools.partial(self._note_statuses, kind))
 
-    def apply(self, changes: Iterable[tuple[str, tuple[str, str], KubeObject | None]]) -> None:
-        """Take a batch of (kind, (namespace, name), model or None when deleted).
+    def apply(self, facts: Iterable[Fact]) -> None:
+        """Take a batch of facts. Kinds that nothing reads yet (ConfigMap) are passed over."""
+        _finish(self.steps(facts))
 
-        The namespace is "" for cluster-scoped kinds. Kinds that nothing reads yet (ConfigMap) are passed over.
-        """
-        _finish(self.steps(changes))
-
-    def steps(self, changes: Iterable[tuple[str, tuple[str, str], KubeObject | None]]) -> Iterator[None]:
+    def steps(self, facts: Iterable[Fact]) -> Iterator[None]:
         """`apply`, a piece at a time."""
-        sources = self._collections.inputs.by_kind
-        return self._steps((sources[kind], ObjectKey(*key), model) for kind, key, model in changes if kind in sources)
+        return self._steps(self._collections.inputs.changes(facts))
 
     def news(self, gateway: str, view: FleetView | None, refusals: Mapping[str, str]) -> Iterator[None]:
         """`fleet` and `refuse` as one batch, a piece at a time."""

@@ -35,7 +35,7 @@ class BothPlanes(MemoryProxy):
 
     def remove(self, kind: str, name: str, namespace: str = "default") -> None:
         """An object goes."""
-        self.world.program.apply([(kind, (namespace, name), None)])
+        self.world.apply([(kind, (namespace, name), None)])
         self._arrive()
 
     def _arrive(self) -> None:

@@ -118,13 +118,13 @@ async def test_losses_that_follow_each_other_hold_others_up_for_150_milliseconds
 ) -> None:
     for number in range(6):
         (tmp_path / f"{number}.yaml").write_text(f"old{number} 1\n")
-    async with running(tmp_path) as (source, seen):
+    async with running(tmp_path) as (_source, seen):
         idle: list[tuple[float, int]] = []
 
         async def note() -> None:
             idle.append((now(), len(seen.objects)))
 
-        source.on_idle = note
+        seen.on_idle = note
         (tmp_path / "new.yaml").write_text("new 1\n")
         watches.tell(tmp_path / "new.yaml")
         for number in range(6):
@@ -154,13 +154,13 @@ async def test_at_its_end_nothing_is_left(tmp_path: Path) -> None:
 
 @moved
 async def test_what_is_told_of_several_files_at_once_is_published_once(tmp_path: Path, watches: Watches) -> None:
-    async with running(tmp_path) as (source, seen):
+    async with running(tmp_path) as (_source, seen):
         idle: list[dict[str, str]] = []
 
         async def note() -> None:
             idle.append(dict(seen.objects))
 
-        source.on_idle = note
+        seen.on_idle = note
         for name in "ab":
             (tmp_path / f"{name}.yaml").write_text(f"{name} 1\n")
         watches.tell(tmp_path / "a.yaml", tmp_path / "b.yaml")

@@ -7,6 +7,7 @@ line: `Type=Status Reason (generation): message`. Run the tests with GOLDEN=writ
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ from typing import Any
 import yaml
 from google.protobuf.json_format import MessageToDict
 
+from controlplane.facts import Fact
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.keys import RESOURCE_TYPE
 from controlplane.translate.program import Program, ResourceChange
 from gatewright.api.decode import documents
+from gatewright.api.schema import metadata as api
 from gatewright.api.schema.metadata import KubeObject
 from gatewright.wire.v1 import backend_pb2, resource_pb2
 
@@ -58,6 +61,10 @@ def objects(text: str, file: str = "test.yaml") -> list[Edit]:
     return edits
 
 
+def facts(edits: Iterable[Edit]) -> list[Fact]:
+    return [Fact(api.ObjectKey(kind, *key), model) for kind, key, model in edits]
+
+
 class World:
     """A program and all that it has told: the resources in force, and every batch."""
 
@@ -78,10 +85,13 @@ class World:
                 self.resources[gateway, type_url, name] = data
 
     def put(self, text: str) -> None:
-        self.program.apply(objects(text))
+        self.apply(objects(text))
+
+    def apply(self, edits: Iterable[Edit]) -> None:
+        self.program.apply(facts(edits))
 
     def load(self, case: Case) -> None:
-        self.program.apply(case.objects)
+        self.apply(case.objects)
         self.news(case)
 
     def news(self, case: Case) -> None:

@@ -36,11 +36,11 @@ def test_order_does_not_matter_and_everything_can_be_taken_back(path: Path) -> N
     at_once.load(case)
     one_by_one.news(case)
     for edit in reversed(case.objects):
-        one_by_one.program.apply([edit])
+        one_by_one.apply([edit])
     assert one_by_one.resources == at_once.resources
     assert one_by_one.program.statuses() == at_once.program.statuses()
     for kind, key, _ in case.objects:
-        one_by_one.program.apply([(kind, key, None)])
+        one_by_one.apply([(kind, key, None)])
     assert one_by_one.resources == {}
     assert one_by_one.program.statuses() == {}
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.translate.fleet import FleetView
-from tests.unit.translate.golden import Edit, World, objects
+from tests.unit.translate.golden import Edit, World, facts, objects
 
 
 def gateway(name: str, listeners: str, class_name: str = "ours") -> str:
@@ -227,12 +227,12 @@ STEP = st.one_of(
 @given(st.lists(STEP, max_size=14), st.randoms(use_true_random=False))
 def test_any_history_ends_where_a_fresh_start_ends(steps: list[tuple[str, Any]], random: Any) -> None:
     lived = World()
-    lived.program.apply(START)
+    lived.apply(START)
     known: dict[Any, Edit] = {(kind, key): (kind, key, model) for kind, key, model in START}
     news: dict[Any, Any] = {}
     for step, value in steps:
         if step == "apply":
-            lived.program.apply(value)
+            lived.apply(value)
             known.update({(kind, key): (kind, key, model) for kind, key, model in value})
         else:
             getattr(lived.program, step)(*value)
@@ -243,7 +243,7 @@ def test_any_history_ends_where_a_fresh_start_ends(steps: list[tuple[str, Any]],
     edits = [edit for edit in known.values() if edit[2] is not None]
     random.shuffle(edits)
     for edit in edits:
-        fresh.program.apply([edit])
+        fresh.apply([edit])
     assert lived.resources == fresh.resources
     assert lived.program.statuses() == fresh.program.statuses()
     readers = [row["readers"] for row in lived.program.dump()]
@@ -255,9 +255,9 @@ def test_any_history_ends_where_a_fresh_start_ends(steps: list[tuple[str, Any]],
 def test_in_slices_resources_come_as_a_whole_then_statuses_and_the_end_is_the_same(batches: list[list[Edit]]) -> None:
     sliced, whole = World(), World()
     for batch in [START, *batches]:
-        whole.program.apply(batch)
+        whole.apply(batch)
         statuses, resources = dict(sliced.program.statuses()), dict(sliced.resources)
-        for _ in sliced.program.steps(batch):
+        for _ in sliced.program.steps(facts(batch)):
             assert sliced.program.statuses() == statuses
             assert sliced.resources in (resources, whole.resources)
         assert sliced.program.statuses() == whole.program.statuses()
