@@ -16,7 +16,8 @@ HTTP_2: Final = b"HTTP/2"
 """The version of a request, as expressions read it."""
 
 APP_PROTOCOLS: Final = {"kubernetes.io/h2c": HTTP2, "grpc": HTTP2, "http": HTTP1, "kubernetes.io/ws": HTTP1}
-"""What `appProtocol` of a Service port says (GEP-1911, IANA's service names, and `grpc`, which many write); others say nothing."""
+"""What `appProtocol` of a Service port says (GEP-1911, IANA's service names, and `grpc`, which many write); others say
+nothing."""
 
 
 class Asked(Protocol):
