@@ -35,13 +35,13 @@ class Collections:
         # Where routes and policies attach, what they say, and which policies win.
         routes = Routes(graph, inputs, gateways, views)
         policies = self.policies = Policies(graph, inputs, gateways, views, routes)
-        outcomes = Outcomes(graph, policies)
+        outcomes = Outcomes(graph, policies, routes.classes)
         # Only what routes and policies use.
         backends = UsedBackends(graph, views, routes, policies)
         secrets = UsedSecrets(graph, inputs, policies)
 
         self.resources: tuple[Collection[ResourceKey, bytes], ...] = (
-            gateways.resources,
+            *gateways.resources,
             *routes.resources,
             policies.resources,
             secrets.resources,
