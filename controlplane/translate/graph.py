@@ -24,8 +24,10 @@ from controlplane.translate.collections.statuses import (
     RouteStatuses,
 )
 from controlplane.translate.collections.views import Views
+from controlplane.translate.collections.wanted import WantedObjects
 from controlplane.translate.conditions import StatusBody
 from controlplane.translate.keys import ObjectKey, ResourceKey
+from controlplane.translate.unfinished import Unfinished
 
 
 class Collections:
@@ -58,8 +60,14 @@ class Collections:
             backends.endpoint_resources,
         )
 
+        self.unfinished = Unfinished(
+            [*(each.unfinished for each in routes.by_kind.values()), policies.unfinished], backends.unfinished
+        )
+
         # Whoever waits for a resource need not wait for statuses.
         graph.part_ends()
+
+        self.wanted = WantedObjects(graph, inputs, gateways).objects
 
         of_gateways = GatewayStatuses(graph, inputs, gateways, routes)
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {
