@@ -25,8 +25,9 @@ from gatewright.wire.v1 import backend_pb2, policy_pb2
 BACKEND_NOT_FOUND: Final = "BackendNotFound"
 """The reason of Gateway API for a backend that is not there."""
 
-# Application protocols that the proxy speaks upstream: HTTP/1.1 in plain text, upgrades from it, HTTP/2 in plain text.
-APP_PROTOCOLS = frozenset({"", "http", "kubernetes.io/ws", "kubernetes.io/h2c"})
+# Application protocols that the proxy speaks upstream: HTTP/1.1 in plain text, upgrades from it, HTTP/2 in plain text,
+# which is what gRPC without TLS is.
+APP_PROTOCOLS = frozenset({"", "http", "kubernetes.io/ws", "kubernetes.io/h2c", "grpc"})
 
 
 @dataclass(frozen=True, slots=True)

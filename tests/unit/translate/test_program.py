@@ -540,7 +540,7 @@ def test_supported_features_are_sorted() -> None:
     body = world(CLASS).program.status("GatewayClass", "", "gatewright")
     assert body is not None
     names = [each["name"] for each in body["supportedFeatures"]]
-    assert names == sorted(names) and "HTTPRoute" in names
+    assert names == sorted(names) and "HTTPRouteCORS" in names
 
 
 def test_older_routes_come_first() -> None:
