@@ -147,7 +147,8 @@ def _resolve_service(
         return unresolved("InvalidKind", f"Service {key} is of type ExternalName, which has no endpoints")
     found = service.port(port)
     if found is None:
-        return unresolved(BACKEND_NOT_FOUND, f"Service {key} has no port {port}")
+        has = ", ".join(str(each.port) for each in service.ports)
+        return unresolved(BACKEND_NOT_FOUND, f"Service {key} has no port {port}; it has {has or 'none'}")
     if found.protocol != "TCP":
         return unresolved("UnsupportedProtocol", f"Service {key} port {port} has protocol {found.protocol}")
     if found.app_protocol.lower() not in APP_PROTOCOLS:

@@ -39,12 +39,12 @@ class Collections:
         # Objects as decoded, and what is known of the proxies.
         inputs = self.inputs = Inputs(graph)
         # What is served, and what routes and policies refer to, each without what changes nothing for its readers.
-        gateways = Gateways(graph, inputs)
-        views = Views(graph, inputs)
+        gateways = self.gateways = Gateways(graph, inputs)
+        views = self.views = Views(graph, inputs)
         # Where routes and policies attach, what they say, and which policies win.
-        routes = Routes(graph, inputs, gateways, views)
+        routes = self.routes = Routes(graph, inputs, gateways, views)
         policies = self.policies = Policies(graph, inputs, gateways, views, routes)
-        outcomes = Outcomes(graph, policies)
+        outcomes = self.outcomes = Outcomes(graph, policies)
         # Which backends want TLS.
         backend_tls = BackendTLS(graph, inputs, views)
         # Only what routes and policies use.

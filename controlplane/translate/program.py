@@ -98,6 +98,11 @@ class Program:
         """All statuses, by kind, namespace and name."""
         return self._statuses
 
+    @property
+    def collections(self) -> Collections:
+        """The graph, for those who ask about one state and change nothing."""
+        return self._collections
+
     def runs(self) -> dict[str, int]:
         """How often each transform has run since the start; "HTTPRoute translations" is
         the translator of HTTPRoutes."""
