@@ -45,9 +45,9 @@ class Hop:
 
 CONTROLLER = (
     Hop("file event", "controlplane.sources.inotify:Inotify.read", after=True),
-    Hop("group complete", "controlplane.sources.watch:_Told.group", after=True),
     Hop("loop heard", "controlplane.sources.directory:Directory._note"),
     Hop("decoded", "controlplane.pipeline:Pipeline.take"),
+    Hop("group whole", "controlplane.sources.directory:Directory._note", last=True),
     Hop("translation begins", "controlplane.pipeline:Pipeline._translate"),
     Hop("resources leave", "controlplane.pipeline:Pipeline._resources_leave"),
     Hop("published", "controlplane.pipeline:Pipeline._note"),
@@ -57,7 +57,7 @@ AGENT = (
     Hop("agents received", "dataplane.agent.xds_stream:XdsStream.receive", last=True),
     Hop("state whole", "dataplane.agent.workers:Workers.apply", last=True),
     Hop("relayed", "dataplane.agent.process:WorkerProcess.send_state", after=True, last=True),
-    Hop("agents committed", "dataplane.link.shared:CommitWord.commit", after=True, last=True),
+    Hop("agents committed", "dataplane.link.commits:Commits.commit", after=True, last=True),
     Hop("acknowledged", "dataplane.agent.xds_stream:XdsStream.answer", last=True),
 )
 WORKER = (
@@ -139,21 +139,24 @@ def read(folder: Path) -> Stamps:
     return {name: sorted(stamps) for name, stamps in found.items()}
 
 
-def table(stamps: Stamps, changes: Sequence[Window], step: int = 1) -> list[Row]:
-    """The hops in order, "first 200" at the end; of every `step`-th change."""
+def table(stamps: Stamps, changes: Sequence[Window], step: int = 1, quickest: float = 1.0) -> list[Row]:
+    """The hops in order, "first 200" at the end; of every `step`-th change, and of these the quickest part: what others
+    do on the machine shows in the slow ones."""
     ends = [min(begin + LONGEST, following) for (begin, _), (following, _) in pairwise(changes)]
     ends += [changes[-1][0] + LONGEST]
-    spans = [(begin, end) for (begin, _), end in zip(changes, ends, strict=True)][::step]
+    chosen = [(begin, served, end) for (begin, served), end in zip(changes, ends, strict=True)][::step]
+    chosen.sort(key=lambda each: each[1] - each[0])
+    chosen = chosen[: math.ceil(len(chosen) * quickest)]
     rows: list[Row] = []
     for hop in ROWS:
-        found = [(_of_change(stamps[hop.name], *span, last=hop.last), span[0]) for span in spans]
+        found = [(_of_change(stamps[hop.name], begin, end, last=hop.last), begin) for begin, _, end in chosen]
         known = [(each, begin) for each, begin in found if each is not None]
         if known:
             at = statistics.median((each.at - begin) * 1e3 for each, begin in known)
             spent = [each.cpu * 1e3 for each, begin in known if each.since > begin]
             rows.append(Row(hop.name, at, at - (rows[-1].at if rows else 0.0), statistics.median(spent or [math.nan])))
-    served = statistics.median((end - begin) * 1e3 for begin, end in changes[::step])
-    return [*rows, Row("first 200 of both", served, served - rows[-1].at, math.nan)]
+    at = statistics.median((served - begin) * 1e3 for begin, served, _ in chosen)
+    return [*rows, Row("first 200 of both", at, at - (rows[-1].at if rows else 0.0), math.nan)]
 
 
 def text(rows: Sequence[Row]) -> str:

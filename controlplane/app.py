@@ -19,6 +19,7 @@ from controlplane import collector, readings
 from controlplane.admin import content, facts, ignored, metrics, pages
 from controlplane.admin.pages import Listening
 from controlplane.admin.server import Server as AdminServer
+from controlplane.facts import Fact
 from controlplane.pipeline import Pipeline
 from controlplane.settings import Settings, shown, version
 from controlplane.sources import decode, tree
@@ -46,8 +47,7 @@ class App:
         self.settings = settings
         self.pipeline = Pipeline()
         self.tree = tree.Tree(decode.decode, decode.with_generation)
-        self.source = Directory(settings.directory, self.tree, self.pipeline.take)
-        self.source.on_idle = self._idle
+        self.source = Directory(settings.directory, self.tree)
         self.xds = XdsServer(
             self.pipeline.snapshots,
             self.pipeline.fleet,
@@ -103,10 +103,14 @@ class App:
         }
         return [reason for reason, holds in reasons.items() if holds]
 
-    async def _idle(self) -> None:
+    async def take(self, facts: Sequence[Fact]) -> None:
+        """As `Sink` has it: `run` of the source is given this object."""
+        await self.pipeline.take(facts)
+
+    async def idle(self) -> None:
         """The source has told all that there is."""
         is_first = not self.pipeline.ready.is_set()
-        await self.pipeline.flush()
+        await self.pipeline.idle()
         self._report(self.source.problems())
         if is_first:
             # What is read at the start stays. Looking at all of it in search of cycles would hold the loop for as much
@@ -160,7 +164,7 @@ async def running(settings: Settings) -> AsyncIterator[App]:
         gc.disable()
         try:
             await app.open()
-            reading = asyncio.create_task(app.source.run())
+            reading = asyncio.create_task(app.source.run(app))
             reading.add_done_callback(_reading_ended)
             try:
                 yield app

@@ -14,13 +14,13 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from controlplane.derive import TransformError
+from controlplane.derive import Change, TransformError
+from controlplane.facts import Fact
 from controlplane.numbers import Numbers
 from controlplane.snapshot import Coalescer, Snapshot, Snapshots, shown
-from controlplane.sources.tree import Change
 from controlplane.translate.fleet import FleetView
-from controlplane.translate.program import Program, ResourceChange
-from controlplane.translate.unfinished import is_unfinished
+from controlplane.translate.keys import ResourceKey
+from controlplane.translate.program import Message, Program
 from controlplane.turns import GIVE_WAY, Job, Turns
 from controlplane.xds import Fleet, Proxy, View
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
@@ -37,7 +37,10 @@ class Pipeline:
     """One controller's way from objects to states. `ready` is set with the first complete state."""
 
     def __init__(self) -> None:
+        self.facts: dict[ObjectKey, Fact] = {}
+        """Of every object that is there, also of those that cannot be read."""
         self.objects: dict[ObjectKey, KubeObject] = {}
+        """What acts of each; nothing of an object of which nothing could ever be read."""
         self.snapshots = Snapshots()
         self.fleet = Fleet(time.time, time.monotonic)
         self.program = Program(time.time)
@@ -46,17 +49,17 @@ class Pipeline:
         self.changed: Callable[[], None] = lambda: None  # objects or proxies are not what they were
         self.turns = Turns()
         self.numbers = Numbers()
-        self._coalescer = Coalescer(time.monotonic, is_unfinished=is_unfinished)
+        self._coalescer = Coalescer(time.monotonic)
         self._timer: asyncio.TimerHandle | None = None
-        self._incoming: dict[ObjectKey, KubeObject | None] = {}
+        self._incoming: dict[ObjectKey, Fact] = {}
         self._incoming_since = 0.0
         self._unpublished_since: float | None = None  # when the oldest change was reported that no state holds yet
-        self._translated: list[ResourceChange] = []
+        self._translated: list[Change[ResourceKey, Message]] = []
         self._wanted: dict[str, int] = {}  # of a Gateway: the first state that holds its newest content
         self._awaiting: set[str] = set()  # Gateways whose newest content is not published yet
         self._news: set[str] = set()  # Gateways whose proxies answered something
         self._news_due: asyncio.TimerHandle | None = None
-        self.program.on_resources(self._translated.extend)
+        self.program.resources.subscribe(self._translated.extend)
         self.fleet.listen(self._answered)
         self.fleet.on_acknowledged = self._acknowledged
 
@@ -68,18 +71,18 @@ class Pipeline:
             self._news_due.cancel()
         self.turns.close()
 
-    # Objects in
+    # Objects in: the pipeline is the sink of a source
 
-    async def take(self, changes: Sequence[Change]) -> None:
-        """The source's sink."""
+    async def take(self, facts: Sequence[Fact]) -> None:
+        """As `Sink` has it."""
         if not self._incoming:
             self._incoming_since = time.monotonic()
-        self.numbers.changes += len(changes)
-        self._incoming.update((change.key, change.model) for change in changes)
+        self.numbers.changes += len(facts)
+        self._incoming.update((fact.key, fact) for fact in facts)
         if self.ready.is_set() and time.monotonic() - self._incoming_since > LONGEST_HOLD:
-            await self.flush()
+            await self.idle()
 
-    async def flush(self) -> None:
+    async def idle(self) -> None:
         """Translates what came in, and publishes it by the coalescing rule; the first time at once."""
         changes, self._incoming = self._incoming, {}
         await self.turns.start(self._translate(changes, self._incoming_since))
@@ -92,22 +95,28 @@ class Pipeline:
         if changes:
             self.changed()
 
-    def _translate(self, changes: Mapping[ObjectKey, KubeObject | None], since: float) -> Job:
+    def _translate(self, changes: Mapping[ObjectKey, Fact], since: float) -> Job:
         """One batch of objects, reported from `since` on, as a whole for whoever looks."""
-        for key, model in changes.items():
+        for key, fact in changes.items():
             if key.kind == "Gateway":
-                yield from self._expect(f"{key.namespace}/{key.name}", model)
-        batch = ((key.kind, (key.namespace, key.name), model) for key, model in changes.items())
+                yield from self._expect(f"{key.namespace}/{key.name}", fact.acts)
         with self._bugs_logged():
-            for _ in self.program.steps(batch):
+            for _ in self.program.steps(changes.values()):
                 if self._translated:
                     yield from self._resources_leave(since)
                 yield None
-        for key, model in changes.items():
-            if model is None:
-                self.objects.pop(key, None)
-            else:
-                self.objects[key] = model
+        for fact in changes.values():
+            self._note_fact(fact)
+
+    def _note_fact(self, fact: Fact) -> None:
+        if fact.model is None:
+            self.facts.pop(fact.key, None)
+        else:
+            self.facts[fact.key] = fact
+        if fact.acts is None:
+            self.objects.pop(fact.key, None)
+        else:
+            self.objects[fact.key] = fact.acts
 
     def _resources_leave(self, since: float) -> Job:
         """What a batch changed that was reported from `since` on, to be published when it is due: before the statuses
@@ -117,11 +126,17 @@ class Pipeline:
         if translated and self._unpublished_since is None:
             self._unpublished_since = since
         for start in range(0, len(translated), PIECE):
-            self._coalescer.add(translated[start : start + PIECE])
+            self._hold(translated[start : start + PIECE])
             yield None
         if self.ready.is_set() and self._coalescer.wait() == 0:
             yield from self._publish()
             yield GIVE_WAY
+
+    def _hold(self, changes: Sequence[Change[ResourceKey, Message]]) -> None:
+        """Lets resources wait until they are due."""
+        held = {(str(key.gateway), key.type_url, key.name): new for key, _, new in changes}
+        unfinished = {place for place, new in held.items() if new is not None and new.unfinished}
+        self._coalescer.add([(*place, new and new.content) for place, new in held.items()], unfinished)
 
     def _expect(self, gateway: str, model: KubeObject | None) -> Job:
         """A Gateway's content is new, so no proxy has it yet; said before its new status is computed."""

@@ -23,8 +23,9 @@ from dataplane.bootstrap import WorkerSettings
 from dataplane.chain.filter import Env, Row
 from dataplane.link import messages
 from dataplane.link.buckets import Buckets
+from dataplane.link.commits import Commits
 from dataplane.link.messages import Message, Record, WantedBind
-from dataplane.link.shared import CommitWord, Region
+from dataplane.link.shared import Region
 from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context
 from dataplane.proxy.deadlines import Deadlines
@@ -85,7 +86,8 @@ class Serving:
         self.metrics = metrics = Metrics(region.section("slots"), region.section("directory"))
         metrics.reset_gauges()
         self._tell = tell
-        self._current = Current(CommitWord(common).read)
+        self._commits = Commits(common)
+        self._current = Current(self._commits.read)
         self._heard_of_commit = asyncio.Event()
         self._tasks = _Tasks(loop)
         self._access_log = AccessLog(
@@ -124,6 +126,8 @@ class Serving:
         self._current.number = message.number
         work = self._applier.apply(_taken(records))
         preparing = await self._go_on(work)
+        self._commits.prepare(self.index, message.number)
+        self._current.catch_up()  # the last worker to prepare a state commits it
         self._tell(self._prepared(message.number))
         await self._committed()
         self.state, is_first = message.number, self.state == 0

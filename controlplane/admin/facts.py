@@ -17,7 +17,8 @@ from gatewright.api.text.problem import Problem
 Json = dict[str, Any]  # Any: JSON
 
 # Type, state and what it means; `status` prints these words.
-SYNCED, STALE, REFUSED = "Synced", "Stale", "Refused"
+SYNCED, STALE, REFUSED, WAITING = "Synced", "Stale", "Refused", "Waiting"
+"""It has the newest state; an older one; all of a state but what it refuses; none yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class ProxyRow:
     def state(self) -> str:
         if self.refusals:
             return REFUSED
+        if not self.acknowledged:
+            return WAITING
         return SYNCED if self.acknowledged == self.wanted else STALE
 
 
@@ -97,6 +100,7 @@ _UNREADABLE = {
     "GatewayBackend": "Invalid",
     "GatewayPolicy": "Invalid",
     "GatewayParameters": "InvalidParameters",
+    "BackendTLSPolicy": "Invalid",
 }
 
 

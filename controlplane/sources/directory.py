@@ -1,6 +1,6 @@
 """A folder of YAML as the source of objects: reads it, watches it, tells changes. The shell around `tree` and `scan`.
 
-The composition root gives it a sink. It promises: the loop is never held for more than a slice, however many files
+A `Source` (`source`). It promises: the loop is never held for more than a slice, however many files
 there are; a reading that would take objects away (an editor that renames, a file half written) must stand for `SETTLE`
 seconds before it counts, and what follows is published with it, at most `HOLD` seconds and a settling later; everything
 else counts at once; what cannot be read keeps its last good state.
@@ -13,12 +13,14 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from controlplane import turns
+from controlplane.facts import Fact
 from controlplane.sources import scan, tree, watch
+from controlplane.sources.source import Sink
 from gatewright.api.text.problem import Problem
 
 log = logging.getLogger(__name__)
@@ -32,27 +34,28 @@ MAX_FILE = 64 * 1024 * 1024
 
 _T = TypeVar("_T")
 
-Sink = Callable[[Sequence[tree.Change]], Awaitable[None]]
-
-
-async def _nothing() -> None:
-    return None
-
 
 class Directory:
     """One watched folder. `run` is its life; `synced` is set when the first reading is complete.
 
-    `on_idle` is called whenever everything that was seen has been read and told, and no loss has to stand any more
-    (for `HOLD` seconds at most, where losses follow each other): a good moment to publish.
+    What the watch reports is read at once. The source is idle when a group of events is whole (`watch`), all of it has
+    been read and told, and no loss has to stand any more (for `HOLD` seconds at most, where losses follow each other).
     """
 
-    def __init__(self, root: Path, state: tree.Tree, sink: Sink) -> None:
+    def __init__(self, root: Path, state: tree.Tree) -> None:
         self._root = str(root.absolute())
         self._tree = state
-        self._sink = sink
         self._signatures: dict[str, scan.Signature] = {}
         self._dirty: set[str] = set()
         self._must_rescan = True
+        self._is_due = True
+        """Something whole was seen that the sink was not told of as idle."""
+        self._is_untold = False
+        """Something was read, or is being read, since the sink was last told that the source is idle."""
+        self._is_ahead = False
+        """Some of that is of a group that is not whole yet."""
+        self._following: set[str] = set()
+        """Events of a group that is not whole, while an earlier one is due: not read before that one is published."""
         self._wake = asyncio.Event()
         self._settling: dict[str, asyncio.TimerHandle] = {}
         self._settled: set[str] = set()
@@ -61,7 +64,6 @@ class Directory:
         self._problems: list[Problem] = []
         self._slice_end = 0.0
         self.synced = asyncio.Event()
-        self.on_idle: Callable[[], Awaitable[None]] = _nothing
 
     def __repr__(self) -> str:
         return f"<Directory {self._root} {self._tree!r} dirty={len(self._dirty)}>"
@@ -75,11 +77,11 @@ class Directory:
         """Everything wrong with the folder when it was last read to the end."""
         return list(self._problems)
 
-    async def run(self) -> None:
+    async def run(self, sink: Sink) -> None:
         """Reads and watches until cancelled."""
         watcher, loop = self._watch(), asyncio.get_running_loop()
         try:
-            await self._work()
+            await self._work(sink)
             self.synced.set()
             look_again = loop.time() + RESCAN
             while True:
@@ -87,10 +89,10 @@ class Directory:
                     async with asyncio.timeout_at(look_again):
                         await self._wake.wait()
                 if loop.time() >= look_again:  # also where something happens all the time
-                    self._must_rescan = True
+                    self._must_rescan = self._is_due = True
                     watcher = self._rewatch(watcher)
                     look_again = loop.time() + RESCAN
-                await self._work()
+                await self._work(sink)
         finally:
             if watcher:
                 watcher[0].stop()
@@ -103,9 +105,9 @@ class Directory:
         """The watch and the identity of the folder that it watches; None when there is no folder."""
         loop = asyncio.get_running_loop()
 
-        def told(paths: frozenset[str]) -> None:
+        def told(paths: frozenset[str], is_whole: bool) -> None:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and with it our interest
-                loop.call_soon_threadsafe(self._note, paths)
+                loop.call_soon_threadsafe(self._note, paths, is_whole)
 
         try:
             status = os.stat(self._root)
@@ -126,10 +128,24 @@ class Directory:
             return watcher
         if watcher:
             watcher[0].stop()
+            # The rest of its last group is never told. What it said before that is heard first.
+            asyncio.get_running_loop().call_soon(self._note, ())
         return self._watch()
 
-    def _note(self, paths: Iterable[str]) -> None:
-        """Sorts events: a file of ours becomes dirty; what may have moved many files asks for a scan."""
+    def _note(self, paths: Iterable[str], is_whole: bool = True) -> None:
+        """Events, and whether their group is whole with them."""
+        if self._is_due and not is_whole:
+            self._following.update(paths)
+            return
+        self._sort({*paths, *self._following})
+        self._following.clear()
+        self._is_ahead = not is_whole
+        if self.is_busy or (is_whole and self._is_untold):
+            self._is_due |= is_whole
+            self._wake.set()
+
+    def _sort(self, paths: Iterable[str]) -> None:
+        """A file of ours becomes dirty; what may have moved many files asks for a scan."""
         for path in paths:
             relative = os.path.relpath(path, self._root).replace(os.sep, "/")
             if any(part.startswith("..") for part in relative.split("/")):
@@ -138,18 +154,24 @@ class Directory:
                 self._dirty.add(relative)
             elif not any(part.startswith(".") for part in relative.split("/")) or relative == ".":
                 self._must_rescan |= self._concerns_folder(path, relative)
-        if self._dirty or self._must_rescan:
-            self._wake.set()
 
     def _concerns_folder(self, path: str, relative: str) -> bool:
         return os.path.isdir(path) or any(file.startswith(f"{relative}/") for file in self._signatures)
 
     # Reading
 
-    async def _work(self) -> None:
+    async def _work(self, sink: Sink) -> None:
         self._wake.clear()
+        self._is_untold = True
         self._slice_end = time.monotonic() + turns.SLICE
-        changes: list[tree.Change] = []
+        while self.is_busy:
+            await self._look(sink)
+        self._problems = ([self._trouble] if self._trouble else []) + self._tree.problems()
+        if self._is_due and not self._is_ahead and not self._must_hold():
+            await self._say_idle(sink)
+
+    async def _look(self, sink: Sink) -> None:
+        changes: list[Fact] = []
         while self.is_busy:
             if self._must_rescan:
                 self._must_rescan = False
@@ -158,12 +180,15 @@ class Directory:
                 self._dirty.discard(file)
                 changes += await self._read(file)
                 if len(changes) >= BATCH:
-                    await self._tell(changes)
+                    await self._tell(sink, changes)
                     changes = []
-        await self._tell(changes)
-        self._problems = ([self._trouble] if self._trouble else []) + self._tree.problems()
-        if not self._must_hold():
-            await self.on_idle()
+        await self._tell(sink, changes)
+
+    async def _say_idle(self, sink: Sink) -> None:
+        self._is_due = self._is_untold = False
+        if self._following:
+            self._note((), is_whole=False)  # it is read when this is published
+        await sink.idle()
 
     def _must_hold(self) -> bool:
         """Whether what was told waits for a loss that still has to stand: it may have been written after that, and
@@ -174,9 +199,9 @@ class Directory:
         self._held_since = since if is_held else None
         return is_held
 
-    async def _tell(self, changes: Sequence[tree.Change]) -> None:
+    async def _tell(self, sink: Sink, changes: Sequence[Fact]) -> None:
         if changes:
-            await self._sink(changes)
+            await sink.take(changes)
         await self._breathe()
 
     async def _breathe(self) -> None:
@@ -194,7 +219,7 @@ class Directory:
         gone = self._tree.files - found.keys()
         return {file for file, signature in found.items() if self._signatures.get(file) != signature} | gone
 
-    async def _read(self, file: str) -> list[tree.Change]:
+    async def _read(self, file: str) -> list[Fact]:
         text = self._text(file)
         if isinstance(text, Problem):
             self._tree.unreadable(text)
@@ -249,4 +274,5 @@ class Directory:
             self._settling.pop(file).cancel()
         self._settled.update(lost)
         self._dirty.update(lost)
+        self._is_due = True
         self._wake.set()

@@ -13,6 +13,7 @@ import logging
 import os
 import select
 import struct
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ _OF_INTEREST = (
 _UNFINISHED = _CREATE | _MODIFY
 _HEAD = struct.Struct("iIII")
 _READ_BYTES = 64 * 1024
+_SHORTEST_POLL = 0.001
 
 
 class Event(NamedTuple):
@@ -55,7 +57,11 @@ class Inotify:
             raise
 
     def read(self, seconds: float | None) -> list[Event]:
-        """What happened; waits for it so long at most (None: for ever, or until `wake`)."""
+        """What happened; waits for it so long at most (None: for ever, or until `wake`). Less than a millisecond, which
+        `poll` does not know, is slept through: what happens meanwhile is told at its end."""
+        if seconds is not None and seconds < _SHORTEST_POLL:
+            time.sleep(max(0.0, seconds))
+            seconds = 0.0
         self._poll.poll(None if seconds is None else seconds * 1e3)
         try:
             data = os.read(self._fd, _READ_BYTES)

@@ -10,18 +10,24 @@ the tree's answers only `file_of` is to be asked for. The laws:
   were: those the broken pieces name, or all of them when a piece is too broken to name one. Good pieces always apply.
 - An object that several files define comes from the first of them in sorted order; the others get a problem that
   names both.
+- An object that is in error where it would come from is told as `Invalid`, with every reason and with what stays of it;
+  one that no file defines without an error as well.
 - `metadata.generation` counts the contents that an object has had, as an API server would; status and formatting do not
-  count. A change is told only when the content differs.
+  count, and reasons do. A change is told only when the content, or what is wrong with it, differs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
+from controlplane.facts import Fact, Invalid, Origin
 from gatewright.api.schema.metadata import ObjectKey
-from gatewright.api.text.problem import Problem
+from gatewright.api.text.problem import Problem, mark_join
+
+SOURCE: Final = "directory"
+"""The origin of the facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +55,7 @@ class Decoded:
         return self.is_broken or bool(self.named)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """An object's new model, or None when it is gone."""
-
-    key: ObjectKey
-    model: Any | None
-
+Reasons = tuple[str, ...]
 
 Decode = Callable[[str], Decoded]
 WithGeneration = Callable[[Any, int], Any]
@@ -73,6 +73,8 @@ class _File:
     kept: tuple[Object, ...] = ()
     parts: frozenset[ObjectKey] = frozenset()
     """Of `kept` those that had no good state yet (`Decoded.remains`)."""
+    invalid: Mapping[ObjectKey, Reasons] = field(default_factory=dict)
+    """Objects that the text names and does not yield, and what is wrong with them."""
     in_error: int = 0
     with_problems: int = 0
 
@@ -96,14 +98,28 @@ class Staged:
 
 @dataclass(slots=True)
 class _Claims:
-    """Who defines one object: file to its objects of this key, in order; and what was last told."""
+    """Who defines one object: file to its objects of this key, in order, and to what is wrong with it; and what was
+    last told."""
 
     files: dict[str, list[Object]] = field(default_factory=dict)
+    invalid: dict[str, tuple[Reasons, bool]] = field(default_factory=dict)
+    """With whether what the file keeps of it is a part."""
     generation: int = 0
-    told: Object | None = None
+    told: tuple[object, Reasons, bool] | None = None
+    """Content of what acts, reasons, whether it is a part."""
+    model: Any = None
+    """What acts, with the generation that it was told with."""
 
-    def winner(self) -> Object | None:
-        return self.files[min(self.files)][0] if self.files else None
+    @property
+    def file(self) -> str | None:
+        """Where the object comes from."""
+        return min(self.files or self.invalid, default=None)
+
+    def present(self) -> tuple[Object | None, Reasons, bool]:
+        """What acts, what is wrong with the object, and whether what acts is a part."""
+        assert self.file is not None
+        reasons, is_part = self.invalid.get(self.file, ((), False))
+        return (self.files[self.file][0] if self.files else None), reasons, is_part
 
 
 def cut(text: str) -> tuple[str, ...]:
@@ -147,7 +163,7 @@ class Tree:
     def file_of(self, key: ObjectKey) -> str | None:
         """Where the object comes from."""
         claims = self._claims.get(key)
-        return min(claims.files) if claims and claims.files else None
+        return claims.file if claims else None
 
     def stage(self, file: str, text: str) -> Iterator[Staged | None]:
         """Decodes what is new in `text`: yields None after each piece that it cut or decoded (a good moment to let
@@ -171,13 +187,13 @@ class Tree:
         whole = (*old.decoded[:head], *decoded, *old.decoded[old_tail:])
         yield Staged(file, pieces, whole, head, tail, _loses(replaced, decoded))
 
-    def commit(self, staged: Staged) -> list[Change]:
+    def commit(self, staged: Staged) -> list[Fact]:
         """Puts a staged file in force and tells what changed."""
         *_, changes = self.committing(staged)
         assert changes is not None  # the last answer
         return changes
 
-    def committing(self, staged: Staged) -> Iterator[list[Change] | None]:
+    def committing(self, staged: Staged) -> Iterator[list[Fact] | None]:
         """`commit`, an object at a time: yields None after each, then the changes."""
         old = self._files.get(staged.file, _File())
         head, tail = staged.unchanged_head, staged.unchanged_tail
@@ -185,25 +201,31 @@ class Tree:
         in_error = old.in_error + sum(piece.is_in_error for piece in into) - sum(piece.is_in_error for piece in out)
         problems = old.with_problems + _with_problems(into) - _with_problems(out)
         kept, parts = _kept(old, staged) if in_error else ((), frozenset())
-        new = _File(staged.pieces, staged.decoded, kept, parts, in_error, problems)
+        invalid = _invalid(old, staged, parts) if in_error else {}
+        new = _File(staged.pieces, staged.decoded, kept, parts, invalid, in_error, problems)
         self._unreadable.pop(staged.file, None)
         self._files[staged.file] = new
         (self._troubled.add if problems else self._troubled.discard)(staged.file)
         gone, come = [*_objects(out), *old.kept], [*_objects(into), *new.kept]
-        yield (yield from self._claim(staged.file, gone, come))
+        wrong = self._note_invalid(staged.file, old, new)
+        yield (yield from self._claim(staged.file, gone, come, wrong))
 
-    def remove(self, file: str) -> list[Change]:
+    def remove(self, file: str) -> list[Fact]:
         """The file is gone: so are its objects."""
         *_, changes = self.removing(file)
         assert changes is not None  # the last answer
         return changes
 
-    def removing(self, file: str) -> Iterator[list[Change] | None]:
+    def removing(self, file: str) -> Iterator[list[Fact] | None]:
         """`remove`, an object at a time: yields None after each, then the changes."""
         self._unreadable.pop(file, None)
         self._troubled.discard(file)
         old = self._files.pop(file, None)
-        yield (yield from self._claim(file, list(old.objects()), [])) if old else []
+        if old is None:
+            yield []
+            return
+        wrong = self._note_invalid(file, old, _File())
+        yield (yield from self._claim(file, list(old.objects()), [], wrong))
 
     def unreadable(self, problem: Problem) -> None:
         """The problem's file is there and cannot be read: its objects stay."""
@@ -218,10 +240,20 @@ class Tree:
             found += self._duplicates(key)
         return sorted(found, key=lambda problem: (problem.file, problem.line, problem.object, problem.message))
 
-    def _claim(self, file: str, gone: Sequence[Object], come: Sequence[Object]) -> Generator[None, None, list[Change]]:
+    def _note_invalid(self, file: str, old: _File, new: _File) -> list[ObjectKey]:
+        """Takes down what is wrong with which object of a file; which of them were or are concerned."""
+        for key in old.invalid.keys() - new.invalid.keys():
+            del self._claims[key].invalid[file]
+        for key, reasons in new.invalid.items():
+            self._claims.setdefault(key, _Claims()).invalid[file] = reasons, key in new.parts
+        return [*dict.fromkeys((*old.invalid, *new.invalid))]
+
+    def _claim(
+        self, file: str, gone: Sequence[Object], come: Sequence[Object], wrong: Sequence[ObjectKey]
+    ) -> Generator[None, None, list[Fact]]:
         # Only keys touched by the edit are visited. A key defined twice in one file keeps its file order: the whole
         # list of this file is rebuilt when there is more than one.
-        touched = dict.fromkeys(item.key for item in (*gone, *come))
+        touched = dict.fromkeys((*(item.key for item in (*gone, *come)), *wrong))
         for item in gone:
             yield
             claims = self._claims[item.key]
@@ -231,29 +263,37 @@ class Tree:
         for item in come:
             yield
             self._claims.setdefault(item.key, _Claims()).files.setdefault(file, []).append(item)
-        changes: list[Change] = []
+        changes: list[Fact] = []
         for key in touched:
             yield
             if (change := self._settle(file, key)) is not None:
                 changes.append(change)
         return changes
 
-    def _settle(self, file: str, key: ObjectKey) -> Change | None:
+    def _settle(self, file: str, key: ObjectKey) -> Fact | None:
         claims = self._claims[key]
         if len(claims.files.get(file, ())) > 1:
             state = self._files[file]
             claims.files[file] = [item for item in state.objects() if item.key == key]
         is_contested = sum(map(len, claims.files.values())) > 1
         (self._contested.add if is_contested else self._contested.discard)(key)
-        winner = claims.winner()
-        if winner is None:
+        if claims.file is None:
             del self._claims[key]
-            return Change(key, None)
-        if claims.told is not None and claims.told.content == winner.content:
+            return Fact(key, None, origin=Origin(SOURCE, file))
+        item, reasons, is_part = claims.present()
+        told = (None if item is None else item.content, reasons, is_part)
+        if claims.told == told:
             return None
-        claims.told = winner
         claims.generation += 1
-        return Change(key, self._with_generation(winner.model, claims.generation))
+        is_as_before = claims.told is not None and item is not None and claims.told[0] == item.content
+        if not (reasons and is_as_before):  # what acts on has the generation that it had
+            claims.model = None if item is None else self._with_generation(item.model, claims.generation)
+        claims.told = told
+        model = claims.model
+        if reasons:
+            last_good, rest = (None, model) if is_part else (model, None)
+            model = Invalid(reasons, claims.generation, last_good, rest)
+        return Fact(key, model, origin=Origin(SOURCE, claims.file))
 
     def _duplicates(self, key: ObjectKey) -> Iterator[Problem]:
         files = self._claims[key].files
@@ -304,6 +344,20 @@ def _kept(old: _File, staged: Staged) -> tuple[tuple[Object, ...], frozenset[Obj
     parts |= {item.key: item for piece in staged.decoded for item in piece.remains}
     kept = tuple(item for key, item in (parts | good).items() if key not in new and (is_broken or key in named))
     return kept, frozenset(item.key for item in kept) - good.keys()
+
+
+def _invalid(old: _File, staged: Staged, parts: frozenset[ObjectKey]) -> dict[ObjectKey, Reasons]:
+    """What is wrong with the objects that a text names and does not yield, and with those of which a part stays
+    because the text is too broken to name them."""
+    new = {item.key for item in _objects(staged.decoded)}
+    found: dict[ObjectKey, dict[str, None]] = {}
+    for piece in staged.decoded:
+        for key in piece.named:
+            if key not in new:
+                its = (each for each in piece.problems if each.object == str(key) and each.severity == "error")
+                found.setdefault(key, {}).update((mark_join(each.path, each.message), None) for each in its)
+    invalid = {key: tuple(reasons) or ("cannot be read",) for key, reasons in found.items()}
+    return {key: old.invalid[key] for key in parts if key not in invalid} | invalid
 
 
 def _located(file: str, state: _File) -> Iterator[Problem]:

@@ -1,6 +1,7 @@
 """File-system events of one folder, from a thread: paths that something happened to, grouped over a moment.
 
-Called by `directory`, which decides what an event means. On Linux the system tells at once (`inotify`); elsewhere, or
+What happened is told at once, so that it can be read while the moment lasts, and then that the group is whole. Called
+by `directory`, which decides what an event means. On Linux the system tells at once (`inotify`); elsewhere, or
 when its limit is reached, watchfiles does.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from watchfiles._rust_notify import RustNotify
@@ -18,22 +19,24 @@ from controlplane.sources.inotify import Inotify
 
 log = logging.getLogger(__name__)
 
-QUIET, LONGEST = 0.001, 0.020
-"""Seconds. A group is complete when nothing has happened for so long, and no file is being written; at the latest after
+QUIET, LONGEST = 0.0005, 0.020
+"""Seconds. A group is whole when nothing has happened for so long, and no file is being written; at the latest after
 the longest. So files that a program writes one after the other belong together, and none is read when it is half."""
 
 STEP_MS, DEBOUNCE_MS, IDLE_MS = 3, 20, 2_000
 """The same for watchfiles."""
 POLL_MS = 250
 
-Told = Callable[[frozenset[str]], None]
+Told = Callable[[frozenset[str], bool], None]
+"""Paths, and whether their group is whole with them."""
 
 
 class Watch:
     """Watches from construction on, so that nothing between the first look at the folder and `start` is missed."""
 
     def __init__(self, root: str, told: Told) -> None:
-        """Raises FileNotFoundError when `root` is absent. `told` is called from the thread with absolute paths."""
+        """Raises FileNotFoundError when `root` is absent. `told` is called from the thread with absolute paths; its
+        last call for a group, perhaps with no further path, says that it is whole."""
         self._told = told
         self._stopping = threading.Event()
         self._events = _events(root)
@@ -52,15 +55,25 @@ class Watch:
         self._events.close()
 
     def _run(self) -> None:
-        while not self._stopping.is_set():
-            paths = self._events.group(self._stopping)
-            if paths and not self._stopping.is_set():
-                self._told(paths)
+        try:
+            while not self._stopping.is_set():
+                for paths, is_whole in self._events.group(self._stopping):
+                    if self._stopping.is_set():
+                        return
+                    self._told(paths, is_whole)
+        except OSError as error:  # the folder is looked at now and then all the same
+            log.error("changes below a folder are noticed late: %s", error)
+            self._told(frozenset(), True)
+
+
+Part = tuple[frozenset[str], bool]
+"""Paths of a group, and whether it is whole with them."""
 
 
 class Events(Protocol):
-    def group(self, stopping: threading.Event) -> frozenset[str]:
-        """The next paths; empty after a while in which nothing happened, or when it is time to stop."""
+    def group(self, stopping: threading.Event) -> Iterator[Part]:
+        """The next group in parts, of which the last one is said to be; none after a while in which nothing happened,
+        or when it is time to stop."""
         ...
 
     def wake(self) -> None: ...
@@ -95,20 +108,25 @@ class _Told:
         self._inotify = inotify
         self.wake, self.close = inotify.wake, inotify.close
 
-    def group(self, stopping: threading.Event) -> frozenset[str]:
+    def group(self, stopping: threading.Event) -> Iterator[Part]:
         paths: set[str] = set()
         writing: set[str] = set()
+        has_begun = False
         events = self._inotify.read(None)
         end = time.monotonic() + LONGEST
-        while events:
+        while events and not stopping.is_set():
             for path, is_writing in events:
                 paths.add(path)
                 (writing.add if is_writing else writing.discard)(path)
             left = end - time.monotonic()
-            if left <= 0 or stopping.is_set():
+            if left <= 0:
                 break
+            if not writing:
+                yield frozenset(paths), False
+                paths, has_begun = set(), True
             events = self._inotify.read(left if writing else min(left, QUIET))
-        return frozenset(paths)
+        if paths or has_begun:
+            yield frozenset(paths), True
 
 
 class _Polled:
@@ -117,9 +135,10 @@ class _Polled:
     def __init__(self, notify: RustNotify) -> None:
         self._notify = notify
 
-    def group(self, stopping: threading.Event) -> frozenset[str]:
+    def group(self, stopping: threading.Event) -> Iterator[Part]:
         events = self._notify.watch(DEBOUNCE_MS, STEP_MS, IDLE_MS, stopping)
-        return frozenset(path for _, path in events) if isinstance(events, set) else frozenset()
+        if isinstance(events, set) and events:
+            yield frozenset(path for _, path in events), True
 
     def wake(self) -> None:
         """It looks at the event that it was given, with every step."""

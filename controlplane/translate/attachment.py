@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from controlplane.translate.conditions import Condition
+from controlplane.translate.conditions import Condition, joined
 from controlplane.translate.keys import ObjectKey, RouteClass
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.api.schema.references import ParentReference
-from gatewright.attach.hostnames import ANY_ROUTE, listener_marks, route_marks
+from gatewright.attach.hostnames import ANY_ROUTE, listener_marks, meeting, route_marks
 from gatewright.attach.parents import PARENT_KINDS, Owner, Site, Verdict, judge
 from gatewright.attach.parents import Parent as Named
 
@@ -25,10 +25,14 @@ class Listening(NamedTuple):
 
     site: Site
     protocol: str
-    served: bool
-    """Proxies have it."""
+    cause: str
+    """Why no proxy has it; "" for one that is served."""
     reach: frozenset[str] | None
     """Namespaces whose routes it may come to admit, whatever their labels; None: all."""
+
+    @property
+    def served(self) -> bool:
+        return not self.cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ class Parent:
     gateway: ObjectKey
     is_sent: bool
     refused: Condition | None = None
+    unserved: str = ""
+    """Why no listener serves the route although some admit it."""
 
     @property
     def named(self) -> Named:
@@ -91,6 +97,8 @@ class Mark(NamedTuple):
     route_class: RouteClass
     number: int
     """Of the parent in the class."""
+    served: bool
+    """Of listeners that are served alone, or of all."""
     mark: str
 
 
@@ -141,9 +149,10 @@ def class_answer(key: RouteClass, plan: ParentPlan) -> ClassAnswer:
 def marks(key: RouteClass, listeners: ClassListeners) -> Iterator[Mark]:
     """What routes have to look for to meet one of these listeners."""
     for number, found in enumerate(listeners.by_parent):
-        for hostname in {each.site.hostname for each in found}:
-            for mark in listener_marks(hostname):
-                yield Mark(key, number, mark)
+        for served in (True, False):
+            for hostname in {each.site.hostname for each in found if each.served or not served}:
+                for mark in listener_marks(hostname):
+                    yield Mark(key, number, served, mark)
 
 
 class Hostnames(NamedTuple):
@@ -155,15 +164,23 @@ class Hostnames(NamedTuple):
     listeners: Callable[[RouteClass], ClassListeners | None]
     """Read for the message of a refusal alone."""
 
+    def meet(self, key: RouteClass, number: int, served: bool) -> bool:
+        """Whether a listener by this parent of the class has one of them."""
+        return any(self.is_there(Mark(key, number, served, mark)) for mark in route_marks(self.own))
+
 
 def attach(position: int, key: RouteClass, parent: Named, answer: ClassAnswer, hostnames: Hostnames) -> Parent:
     """The verdict over one parentRef."""
     number = key.parents.index(parent)
-    refused = answer.refused[number]
-    if refused is None and not any(hostnames.is_there(Mark(key, number, mark)) for mark in route_marks(hostnames.own)):
-        found = hostnames.listeners(key)
-        refused = _no_hostname(found.by_parent[number] if found is not None else (), hostnames.own)
-    return Parent(position, key, number, answer.gateway, answer.is_sent, refused)
+    refused, unserved = answer.refused[number], ""
+    if refused is None and not hostnames.meet(key, number, served=True):
+        listeners = hostnames.listeners(key)
+        found = listeners.by_parent[number] if listeners is not None else ()
+        if hostnames.meet(key, number, served=False):
+            unserved = _causes(each for each in found if meeting(each.site.hostname, hostnames.own) is not None)
+        else:
+            refused = _no_hostname(found, hostnames.own)
+    return Parent(position, key, number, answer.gateway, answer.is_sent, refused, unserved)
 
 
 def _refused(key: RouteClass, parent: Named, plan: ParentPlan) -> Condition | None:
@@ -175,10 +192,17 @@ def _refused(key: RouteClass, parent: Named, plan: ParentPlan) -> Condition | No
     if verdict is Verdict.NOT_NAMED:
         return _no_parent(parent)
     if verdict is Verdict.OTHER_KIND:
-        why = f"no listener admits kind {key.kind}"
+        # A listener of a protocol that is not supported admits no kind: that is the cause, not the route's kind.
+        named = [each for each, said in zip(plan.listeners, verdicts, strict=True) if said is not Verdict.NOT_NAMED]
+        why = _causes(each for each in named if not each.site.admits.kinds) or f"no listener admits kind {key.kind}"
     else:
         why = f"no listener admits routes from namespace {key.namespace}"
     return Condition("Accepted", False, "NotAllowedByListeners", why)
+
+
+def _causes(listeners: Iterable[Listening]) -> str:
+    """What is wrong with each of the listeners that cannot be served, or else with their Gateway."""
+    return joined([*dict.fromkeys(each.cause for each in listeners if each.cause)])
 
 
 def _no_parent(parent: Named) -> Condition:

@@ -104,7 +104,14 @@ def parents(plan: GatewayPlan, known: namespaces.Known) -> dict[Owner, ParentPla
 def _listening(plan: GatewayPlan, owner: Owner, listener: listeners.ListenerPlan, known: namespaces.Known) -> Listening:
     admits = Admission(frozenset(listener.kinds), listener.admission.resolved(known))
     site = Site(owner, listener.name, listener.port, listener.hostname, admits)
-    return Listening(site, listener.protocol, plan.serves(listener), listener.admission.reach)
+    return Listening(site, listener.protocol, _cause(plan, listener), listener.admission.reach)
+
+
+def _cause(plan: GatewayPlan, listener: listeners.ListenerPlan) -> str:
+    """Why a listener is not served: what is wrong with the Gateway, or else with itself."""
+    if plan.refused is not None:
+        return f"Gateway {plan.key} is not accepted: {plan.refused.message}"
+    return f"listener {listener.name}: {listener.refused.message}" if listener.refused is not None else ""
 
 
 def listener_resources(plan: ParentPlan) -> dict[ResourceKey, bytes]:

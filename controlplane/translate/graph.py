@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from controlplane.derive import Collection, Graph
 from controlplane.translate import own_kinds
+from controlplane.translate.collections.backend_tls import BackendTLS
 from controlplane.translate.collections.backends import UsedBackends
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
@@ -15,10 +16,18 @@ from controlplane.translate.collections.outcomes import Outcomes
 from controlplane.translate.collections.policies import Policies
 from controlplane.translate.collections.routes import Routes
 from controlplane.translate.collections.secrets import UsedSecrets
-from controlplane.translate.collections.statuses import BackendStatuses, GatewayStatuses, PolicyStatuses, RouteStatuses
+from controlplane.translate.collections.statuses import (
+    BackendStatuses,
+    BackendTLSStatuses,
+    GatewayStatuses,
+    PolicyStatuses,
+    RouteStatuses,
+)
 from controlplane.translate.collections.views import Views
+from controlplane.translate.collections.wanted import WantedObjects
 from controlplane.translate.conditions import StatusBody
 from controlplane.translate.keys import ObjectKey, ResourceKey
+from controlplane.translate.unfinished import Unfinished
 
 
 class Collections:
@@ -30,14 +39,16 @@ class Collections:
         # Objects as decoded, and what is known of the proxies.
         inputs = self.inputs = Inputs(graph)
         # What is served, and what routes and policies refer to, each without what changes nothing for its readers.
-        gateways = Gateways(graph, inputs)
-        views = Views(graph, inputs)
+        gateways = self.gateways = Gateways(graph, inputs)
+        views = self.views = Views(graph, inputs)
         # Where routes and policies attach, what they say, and which policies win.
-        routes = Routes(graph, inputs, gateways, views)
+        routes = self.routes = Routes(graph, inputs, gateways, views)
         policies = self.policies = Policies(graph, inputs, gateways, views, routes)
-        outcomes = Outcomes(graph, policies, routes.classes)
+        outcomes = self.outcomes = Outcomes(graph, policies, routes.classes)
+        # Which backends want TLS.
+        backend_tls = BackendTLS(graph, inputs, views)
         # Only what routes and policies use.
-        backends = UsedBackends(graph, views, routes, policies)
+        backends = UsedBackends(graph, views, routes, policies, backend_tls)
         secrets = UsedSecrets(graph, inputs, policies)
 
         self.resources: tuple[Collection[ResourceKey, bytes], ...] = (
@@ -49,8 +60,14 @@ class Collections:
             backends.endpoint_resources,
         )
 
+        self.unfinished = Unfinished(
+            [*(each.unfinished for each in routes.by_kind.values()), policies.unfinished], backends.unfinished
+        )
+
         # Whoever waits for a resource need not wait for statuses.
         graph.part_ends()
+
+        self.wanted = WantedObjects(graph, inputs, gateways).objects
 
         of_gateways = GatewayStatuses(graph, inputs, gateways, routes)
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {
@@ -58,6 +75,7 @@ class Collections:
             "Gateway": of_gateways.of_gateways,
             **{kind: RouteStatuses(graph, inputs, each, outcomes).of_routes for kind, each in routes.by_kind.items()},
             "GatewayBackend": BackendStatuses(graph, inputs, views, backends).of_backends,
+            "BackendTLSPolicy": BackendTLSStatuses(graph, inputs, backend_tls, policies).of_policies,
             "GatewayPolicy": PolicyStatuses(graph, inputs, policies, outcomes).of_policies,
             "GatewayParameters": graph.map(
                 "parameters statuses", inputs.gateway_parameters, lambda _, __, item: own_kinds.parameters_status(item)

@@ -56,7 +56,7 @@ class PolicyReport:
             "conditions": rendered(_worst([self._general(), *entries.values()]), generation),
             "ancestors": [
                 {
-                    "ancestorRef": _reference(gateway),
+                    "ancestorRef": reference(gateway),
                     "controllerName": CONTROLLER_NAME,
                     "conditions": rendered(entries[gateway], generation),
                 }
@@ -101,8 +101,7 @@ class PolicyReport:
 
     def _rejected(self, gateway: ObjectKey) -> Condition | None:
         """What the proxies refused of the policy: its fields, and what has no status of ours to write, Secrets and
-        Services. Present only when there is something, as for routes, and of fields of which `ResolvedRefs` does not
-        say already why they cannot be served."""
+        Services. Present only when there is something, as for routes."""
         if self._placed is None or gateway not in self._placed.gateways:
             return None
         made = self._translation
@@ -113,13 +112,11 @@ class PolicyReport:
         if not refused:
             return None
         settings = {policy_resource(self._key, each.field): each for each, _ in made.fields}
-        said = {policy_resource(self._key, field) for field in made.refusing}
         texts = [
             _of_setting(settings[name], text) if name in settings else f"{name}: {text}"
             for name, text in refused.items()
-            if name not in said
         ]
-        return rejected(texts) if texts else None
+        return rejected(texts)
 
 
 def _of_setting(setting: Setting, text: str) -> str:
@@ -158,5 +155,6 @@ def _rank(condition: Condition) -> int:
     return -rank if condition.type in _TROUBLES else rank
 
 
-def _reference(gateway: ObjectKey) -> dict[str, Any]:
+def reference(gateway: ObjectKey) -> dict[str, Any]:
+    """The `ancestorRef` of a Gateway."""
     return {"group": GATEWAY_API_GROUP, "kind": "Gateway", "namespace": gateway.namespace, "name": gateway.name}

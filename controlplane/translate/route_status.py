@@ -68,7 +68,7 @@ class RouteReport:
         translation = self._placed.translation
         accepted = parent.refused or translation.refused or ACCEPTED
         resolved = NOT_EXAMINED if translation.refused else translation.unresolved or RESOLVED
-        losses = (self._overridden(parent), self._rejected(parent.gateway))
+        losses = (self._overridden(parent), self._unserved(parent) or self._rejected(parent.gateway))
         return [accepted, resolved, translation.partially_invalid, *losses]
 
     def _overridden(self, parent: Parent) -> Condition | None:
@@ -86,6 +86,12 @@ class RouteReport:
         """All that is above the route by one parent."""
         found = self._ways(parent.route_class) if parent.refused is None else None
         return [*found.to(self._placed.hostnames, parent.number)] if found is not None else []
+
+    def _unserved(self, parent: Parent) -> Condition | None:
+        """An accepted route stays so below listeners that are not (Gateway API, attachedRoutes), and is not served."""
+        if not parent.unserved or self._placed.translation.refused is not None:
+            return None
+        return Condition("Programmed", False, "Invalid", f"no listener serves it: {parent.unserved}")
 
     def _rejected(self, gateway: ObjectKey) -> Condition | None:
         """What the proxies refused of the route: its rules, and Services, which have no status that is ours to

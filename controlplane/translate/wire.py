@@ -15,7 +15,10 @@ POLICIES: Final = 2
 BACKEND_POLICIES: Final = 3
 """The revision that brought policies of backends."""
 
-PARENTS: Final = 5
+REFUSED_BACKENDS: Final = 5
+"""The revision that brought backends to which nothing may be sent."""
+
+PARENTS: Final = 6
 """The revision in which routes name their parents, and listeners say what they admit."""
 
 
@@ -25,6 +28,8 @@ def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.ki
     revision = POLICIES if name in ("policy", "secret") else REVISION
     if name == "backend" and content.policies:
         revision = BACKEND_POLICIES
+    if name == "backend" and content.refused:
+        revision = REFUSED_BACKENDS
     if name in ("route", "listener"):
         revision = PARENTS
     message = resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)

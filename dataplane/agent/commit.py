@@ -1,7 +1,7 @@
-"""Which workers a commit waits for. Pure; `agent/workers` waits, writes the word and tells the workers.
+"""Which workers a commit waits for. Pure; `agent/workers` waits, writes it down and wakes the workers.
 
 A state is sent to all workers, prepared by each, and committed when nobody who may be asked for an answer is behind:
-from the write of the commit word on no request meets the state before. So a commit waits for the workers that have
+from then on (`link/commits`) no request meets the state before. So a commit waits for the workers that have
 sockets, except those that are ending and those that are late: a worker without a sign of life (stopped, or held by
 something that never ends) may keep the others from a state once, for a bounded time; after that it is waited for again
 when it has caught up. A new worker gets its sockets when it has prepared the newest state, and is not waited for.

@@ -21,8 +21,9 @@ from dataplane.agent.resources import Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.bootstrap import WorkerSettings
 from dataplane.link import buckets, locks, messages
+from dataplane.link.commits import Commits
 from dataplane.link.messages import Record, WantedBind
-from dataplane.link.shared import CommitWord, Region
+from dataplane.link.shared import Region
 from dataplane.telemetry.metrics import SECTIONS, Metrics
 
 log = logging.getLogger("dataplane.agent.workers")
@@ -99,7 +100,7 @@ class Workers:
         self.slots = [Slot(i, Region.create(f"gatewright-worker-{i}", SECTIONS)) for i in range(settings.workers)]
         self.number = 0
         """Of the newest state; 0: there was none yet."""
-        self._word, self._common = CommitWord.create(**buckets.SECTIONS)
+        self._commits, self._common = Commits.create(settings.workers, **buckets.SECTIONS)
         locks.initialise(self._common.section(buckets.LOCKS))
         self._started = {life.index: life for life in lives}
         """Workers that were started ahead and have no place yet."""
@@ -134,10 +135,12 @@ class Workers:
         """Tell all workers the next state, which `Resources` has already; waits until they serve it."""
         self.number += 1
         number = self.number
+        self._commits.begin(number, {life.index for life in commit.awaited(self._lives(), number)})
         for life in self._lives():
             life.send_state(number, records)
+        # Workers swap when the last of them has prepared it; what follows is for those that die, hang or sleep.
         await self._all_prepared(number)
-        self._word.commit(number)
+        self._commits.commit(number)
         for life in self._lives():
             life.send(messages.Commit(number))
         # Whoever has prepared a committed state serves it, asleep or not; a worker that was not waited for is here.

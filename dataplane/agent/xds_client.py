@@ -173,7 +173,8 @@ class XdsClient:
         self.is_connected, self._told = False, code if is_news or says_why else self._told
         level = logging.WARNING if is_news else logging.DEBUG
         fields = {"address": self._address, "reason": reason}
-        log.log(level, "no control plane; serving the last good state, trying again", extra={"fields": fields})
+        serving = "serving the last good state" if self.version else "no state received from it yet"
+        log.log(level, f"no control plane; {serving}, trying again", extra={"fields": fields})
 
     def _count(self, name: str, *labels: str, by: int = 1) -> None:
         self._metrics.slots[self._metrics.counter(name, *labels)] += by

@@ -43,8 +43,17 @@ class Static:
             holder.lease_failed("dns", f"{plan.host.decode('latin-1')}:{plan.port} cannot be resolved")
 
 
+class Refused:
+    """One that nothing may be sent to, for the reason that its plan has."""
+
+    def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
+        holder.lease_failed("refused", f"{plan.key}: {plan.refused}")
+
+
 ROWS: Final[dict[str, Backend]] = {
     # name: the field of the wire's Backend message
     "service": Service(),
     "static": Static(),
+    # name: the field that stands above the kind
+    "refused": Refused(),
 }

@@ -51,6 +51,7 @@ REPLIES = _table(
     ("DirectResponseFailed", 500, "direct response failed", False),
     ("NoValidBackend", 500, "no valid backends", False),  # Gateway API: rule without a valid backendRef
     ("InvalidBackend", 500, "backend does not exist", False),  # Gateway API: share of an invalid backendRef
+    ("BackendRefused", 500, "backend cannot be used", False),  # Gateway API: BackendTLSPolicy that cannot be honoured
     ("PolicyUnusable", 503, "policy cannot be applied", False),  # architecture, A bad resource
     ("NoEndpoints", 503, "no healthy backends", False),  # Gateway API: Service without ready endpoints
     ("DnsFailed", 503, "backend name cannot be resolved", False),

@@ -74,6 +74,7 @@ _OF_STATUS: Final = {
 _OF_REASON: Final = {
     "NoValidBackend": UNAVAILABLE,  # Gateway API GRPCRouteRule, backendRefs
     "InvalidBackend": UNAVAILABLE,
+    "BackendRefused": UNAVAILABLE,
 }
 
 

@@ -47,7 +47,7 @@ class Hello(Message):
 
 @dataclass(frozen=True, slots=True)
 class Common(Message):
-    """Second. The descriptor is the region that all workers of the proxy have in common (`shared.CommitWord`)."""
+    """Second. The descriptor is the region that all workers of the proxy have in common (`commits.Commits`)."""
 
     carries_fd: ClassVar[bool] = True
 
@@ -66,7 +66,7 @@ class StateEnd(Message):
 
 @dataclass(frozen=True, slots=True)
 class Commit(Message):
-    """The commit word has this number: wakes a worker that no request has told yet."""
+    """The state with this number is in effect: wakes a worker that no request has told yet."""
 
     number: int
 

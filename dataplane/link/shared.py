@@ -78,39 +78,6 @@ class Region:
         return f"Region(fd={self.fd}, sections={self._sections})"
 
 
-COMMITTED = "committed"
-"""The section of the commit word in the region that all workers of a proxy have in common."""
-
-
-class CommitWord:
-    """The number of the newest state that requests may meet. The agent writes it, every worker looks at it.
-
-    One word for all workers: before the write none of them answers from the new state, after it all of them do that
-    have prepared it. A number of eight bytes at its own alignment is written and read as one.
-    """
-
-    def __init__(self, region: Region) -> None:
-        self._word = region.section(COMMITTED).cast("Q")
-
-    @staticmethod
-    def create(**beside: int) -> tuple[CommitWord, Region]:
-        """A new word, with no state committed, and the region it is in, with these sections beside it."""
-        region = Region.create("gatewright-common", {COMMITTED: 8, **beside})
-        return CommitWord(region), region
-
-    def read(self) -> int:
-        return self._word[0]
-
-    def commit(self, number: int) -> None:
-        """From now on the state with this number is in effect. Numbers only grow: ValueError for one that does not."""
-        if number < self._word[0]:
-            raise ValueError(f"state {number} after state {self._word[0]}")
-        self._word[0] = number
-
-    def __repr__(self) -> str:
-        return f"CommitWord({self.read()})"
-
-
 def _laid_out(sizes: Mapping[str, int]) -> tuple[dict[str, tuple[int, int]], int]:
     """Name -> (offset, size), and the size of the whole."""
     if len(sizes) > MAX_SECTIONS or any(len(name.encode()) > _NAME_BYTES for name in sizes):

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from dataplane.net.turns import Turns
+
 log = logging.getLogger("dataplane.net")
 
 AT_ONCE = 16_384
@@ -26,10 +28,12 @@ class Writer(Protocol):
 class Writes:
     """One per worker. `call_soon` is the loop's: it runs a function when the present events are handled."""
 
-    __slots__ = ("_call_soon", "_writers")
+    __slots__ = ("_call_soon", "_writers", "turns")
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], Any]) -> None:
         self._call_soon = call_soon
+        self.turns = Turns(call_soon)
+        """For connections that have more to read than one turn is for."""
         self._writers: list[Writer] = []
 
     def add(self, writer: Writer) -> None:

@@ -167,6 +167,8 @@ def lease_failed(x: ActiveExchange, cause: str, detail: str, others: bool = Fals
     """As `upstream.lease.Lease.lease_failed`."""
     if cause == "endpoints":
         x.reply(made("NoEndpoints"))
+    elif cause == "refused":
+        x.reply(made("BackendRefused", detail))
     elif cause == "dns":
         _failed(x, "dns", made("DnsFailed", detail), sent=False)
     else:

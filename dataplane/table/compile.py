@@ -189,9 +189,10 @@ def backend_plan(
         static.host.lower().encode() if named else b"",
         static.port if named else 0,
         _authority(message),
-        str(message.WhichOneof("kind")),
+        "refused" if message.refused else str(message.WhichOneof("kind")),
         configured(http_version, message.service.app_protocol),
         http_version != BY_REQUEST,
+        message.refused,
     )
 
 

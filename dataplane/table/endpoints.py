@@ -51,7 +51,7 @@ def change_backend(swap: Swap, key: str, value: bytes | None) -> None:
             raise Refused("a backend keeps the object that it stands for")
         address = compiler.static_address(message)
         static = None if address is None else swap.of.carryover.take(*address)
-        waits = message.WhichOneof("kind") == "service" and not message.service.empty
+        waits = message.WhichOneof("kind") == "service" and not message.service.empty and not message.refused
         inline = swap.of.interns.of_backend(message.policies, key)
         store.backends[key] = BackendRecord(message, value, static, waits, inline)
         store.backends_of.add(_object(key, message), key)
@@ -98,7 +98,7 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
 
 def _said(plan: BackendPlan) -> tuple[object, ...]:
     """What a plan says beside what its key does."""
-    return plan.endpoints, plan.host, plan.port, plan.version, plan.is_versioned
+    return plan.endpoints, plan.host, plan.port, plan.version, plan.is_versioned, plan.refused
 
 
 def _object(key: str, message: backend_pb2.Backend) -> str:

@@ -169,6 +169,8 @@ class BackendPlan:
     """Of HTTP (`upstream/versions`)."""
     is_versioned: bool = False
     """Its own policies name the version, so that those of routes do not count."""
+    refused: str = ""
+    """Why nothing may be sent to it; `kind` is then "refused"."""
     _spoken: dict[int, BackendPlan] | None = None
 
     def spoken(self, version: int) -> BackendPlan:

@@ -97,11 +97,12 @@ def rebuild(swap: Swap) -> Iterator[tuple[str, bytes]]:
 
 def _record(interns: Interns, key: str, value: bytes) -> PolicyRecord:
     message, refused = _decoded(key, value)
+    is_said = bool(message.invalid) and not refused
     try:
         index, row = interns.row(message)
     except Refused as error:  # it may be for security, so it refuses what it covers
         name = key.rpartition("/")[2]
-        refused = refused or str(error)
+        refused, is_said = refused or str(error), False
         row = Row(name, _unknown, STEP, "unknown to this proxy", refuses=True)
         made = Built(0, row, None, f"{name}: {refused}", _object(message))
         built = {key_of(place): made for place in message.places}
@@ -111,7 +112,8 @@ def _record(interns: Interns, key: str, value: bytes) -> PolicyRecord:
         message.invalid = message.invalid or refused
         built = _built(interns, message, index, row)
     override = message.inheritance == policy_pb2.INHERITANCE_OVERRIDE
-    why = next((each.refused for each in built.values() if each.refused), "")
+    # What the control plane marked as impossible it says itself, on the policy: this proxy serves what was meant.
+    why = "" if is_said else next((each.refused for each in built.values() if each.refused), "")
     return PolicyRecord(value, key.rpartition("/")[2], _phase(message, row), override, message.order, built, why)
 
 

@@ -100,7 +100,9 @@ class Asking(ABC):
 
     def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
         """Another endpoint, where there is one: a name may have an address that nobody listens on."""
-        if cause != "connect":
+        if cause == "refused":
+            self.fail(CallFailed("unresolved", detail))
+        elif cause != "connect":
             what = "its name cannot be resolved" if cause == "dns" else "it has no endpoints"
             self.fail(CallFailed("unresolved", f"{self.key}: {what}"))
         elif others and len(self.tried) < MAX_CONNECTS:

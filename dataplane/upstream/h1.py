@@ -28,6 +28,9 @@ MAX_HEAD = 65_536
 MAX_INFORMATIONAL = 16
 """1xx heads before a final one: an endless row of them would keep a request open for ever."""
 
+CHUNKS = 256
+"""Of a body that are begun at a time; what is more waits for the next turn of the loop."""
+
 DISCARDED = 65_536
 """Bytes of an unwanted response that are read so that its connection can be used again."""
 
@@ -62,6 +65,7 @@ class UpstreamConnection(Gathering):
         "tail",
         "taker",
         "to_head",
+        "waits",
     )
 
     def __init__(self, endpoint: Endpoint, writes: Writes, on_close: Callable[[], None] = lambda: None) -> None:
@@ -80,6 +84,9 @@ class UpstreamConnection(Gathering):
         self.tail = b""
         self.left = 0
         self.paused = False
+        """The consumer wants no more now."""
+        self.waits = False
+        """For the next turn of the loop, with what was read already."""
         self.reader: ChunkedReader | None = None
         self.taker: TakesChunks | None = None
         """Who takes chunks as they are, past the consumer."""
@@ -135,12 +142,14 @@ class UpstreamConnection(Gathering):
         """Read no more until `resume`: the consumer cannot pass on what comes."""
         if not self.paused and self.state != CLOSED:
             self.paused = True
-            self.transport.pause_reading()
+            if not self.waits:
+                self.transport.pause_reading()
 
     def resume(self) -> None:
         if self.paused and self.state != CLOSED:
             self.paused = False
-            self.transport.resume_reading()
+            if not self.waits:
+                self.transport.resume_reading()
 
     def hand_chunks(self, taker: TakesChunks) -> bool:
         """Give the body of this response to `taker` in the endpoint's own chunks; its end still goes to the consumer.
@@ -330,7 +339,7 @@ class UpstreamConnection(Gathering):
         reader = self.reader = ChunkedReader()
         self.counted = 0
         try:
-            framed, used = reader.feed(data)
+            framed, used = reader.feed(data, CHUNKS)
         except BadChunk as error:
             self._bad(str(error))
             return
@@ -340,16 +349,33 @@ class UpstreamConnection(Gathering):
         if self.taker is None:
             self.counted = -1
             reader.decode = True
-            framed = ChunkedReader(decode=True).feed(data)[0]
+            framed = ChunkedReader(decode=True).feed(data, CHUNKS)[0]
         self._pass(framed, used, len(data))
 
     def _chunks(self, data: bytes) -> None:
         try:
-            out, used = self.reader.feed(data)  # type: ignore[union-attr]
+            out, used = self.reader.feed(data, CHUNKS)  # type: ignore[union-attr]
         except BadChunk as error:
             self._bad(str(error))
             return
         self._pass(out, used, len(data))
+
+    def next_turn(self) -> None:
+        """As `net.turns.Waiting`."""
+        self.waits = False
+        if self.state == CLOSED:
+            return
+        if not self.paused:
+            self.transport.resume_reading()
+        if self.state == CHUNKED and self.reader is not None and self.reader.rest:
+            self._chunks(self.reader.rest)
+
+    def _wait(self) -> None:
+        """Give way to others; go on in the next turn."""
+        self.waits = True
+        self.writes.turns.add(self)
+        if not self.paused:
+            self.transport.pause_reading()
 
     def _pass(self, out: bytes, used: int, length: int) -> None:
         """Hand on a piece of a body in chunks: `out`, of which `used` of `length` bytes belonged to it (-1: all)."""
@@ -366,7 +392,11 @@ class UpstreamConnection(Gathering):
         elif out and (used < 0 or reader.trailers):
             consumer.upstream_content(out, False)
             out = b""
-        if used < 0 or self.consumer is not consumer:
+        if self.consumer is not consumer:
+            return
+        if used < 0:
+            if reader.rest:
+                self._wait()
             return
         self._give_back()
         if reader.trailers and taker is None:

@@ -69,7 +69,8 @@ class Lease(Consumer, Protocol):
         """As `lease_ready`, after a loss that was stale: send the same once more."""
 
     def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
-        """There is no carrier. `cause`: "dns" (the name has no address), "endpoints" (there are none), "connect".
+        """There is no carrier. `cause`: "dns" (the name has no address), "endpoints" (there are none), "refused"
+        (nothing may be sent to this backend), "connect".
         `others`: there are endpoints that were not tried."""
 
 
@@ -82,6 +83,8 @@ class BackendPlan(Protocol):
     port: int
     version: int
     """One of `upstream/versions`."""
+    refused: str
+    """Why nothing may be sent to it."""
 
     @property
     def endpoints(self) -> Sequence[Endpoint]: ...

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dataplane.link import buckets, locks
-from dataplane.link.shared import CommitWord, Region
+from dataplane.link.commits import Commits
+from dataplane.link.shared import Region
 
 COUNTS = "counts"
 """A section of 16 words of 8 bytes for what children tell."""
@@ -30,7 +31,7 @@ buckets = Buckets.of(region)
 @contextmanager
 def shared() -> Iterator[Region]:
     """As the agent makes it."""
-    _, region = CommitWord.create(**buckets.SECTIONS, **{COUNTS: 128})
+    _, region = Commits.create(**buckets.SECTIONS, **{COUNTS: 128})
     assert locks.initialise(region.section(buckets.LOCKS))
     try:
         yield region

@@ -3,15 +3,18 @@
 The bytes are a script. The language in the files is a toy: a line `NAME VALUE` is an object, `bad NAME` one in error,
 `part NAME VALUE` one in error of which a part stands until it has a good state, `!` is too broken to name anything.
 The oracle keeps dictionaries of whole files and computes everything anew. Promises: what is good applies; what is in
-error stays as it was; the first file in order defines an object; changes are told once, and generations count them;
-problems name the line; cutting loses no character; a text that loses nothing is never held back for long.
+error stays as it was and is told as such; the first file in order defines an object; changes are told once, and
+generations count them; problems name the line; cutting loses no character; a text that loses nothing is never held
+back for long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
+from controlplane.facts import Fact, Invalid
 from controlplane.sources import tree
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.text.problem import Problem
@@ -73,11 +76,13 @@ def decode(text: str) -> tree.Decoded:
 
 @dataclass(slots=True)
 class File:
-    """What one file comes to. `good` are objects by name, the first of each; `parts` stand in for what never was."""
+    """What one file comes to. `good` are objects by name, the first of each; `parts` stand in for what never was;
+    `wrong` are those that the text names and does not yield."""
 
     text: str = ""
     good: dict[str, list[str]] = field(default_factory=dict)
     parts: dict[str, str] = field(default_factory=dict)
+    wrong: frozenset[str] = frozenset()
 
     def objects(self) -> dict[str, list[str]]:
         return {**{name: [value] for name, value in self.parts.items()}, **self.good}
@@ -102,7 +107,11 @@ class File:
         kept = {name: self.good[name][:1] for name in self.good if name in concerned and name not in good}
         stood = {name: value for name, value in self.parts.items() if name in concerned}
         stand = {name: value for name, value in (stood | parts).items() if name not in good and name not in kept}
-        return File(text, good | kept, stand)
+        return File(text, good | kept, stand, frozenset(named - good.keys() | stand.keys()))
+
+
+Present = tuple[str | None, bool, bool]
+"""Of an object the content that acts, whether it is in error, and whether what acts is a part."""
 
 
 class Run:
@@ -110,15 +119,20 @@ class Run:
         self.tree = tree.Tree(decode, lambda model, generation: (model, generation))
         self.files: dict[str, File] = {}
         self.generations: dict[str, int] = {}
+        self.acts: dict[str, tuple[str, int]] = {}
+        """What acts of each object, with the generation that it was told with."""
         self.unreadable: set[str] = set()
         self.told: dict[str, tuple[str, int]] = {}
 
-    def winners(self) -> dict[str, str]:
-        """Of each object the content that counts."""
-        found: dict[str, str] = {}
-        for file in sorted(self.files):
-            for name, values in self.files[file].objects().items():
-                found.setdefault(name, values[0])
+    def winners(self) -> dict[str, Present]:
+        """Of each object what counts."""
+        files = [self.files[file] for file in sorted(self.files)]
+        found: dict[str, Present] = {}
+        for file in files:
+            for name, values in file.objects().items():
+                found.setdefault(name, (values[0], name in file.wrong, name in file.wrong and name not in file.good))
+        for name in (name for file in files for name in file.wrong):
+            found.setdefault(name, (None, True, False))
         return found
 
     def put(self, file: str, text: str, gives_up: bool) -> None:
@@ -143,25 +157,40 @@ class Run:
         self.unreadable.discard(file)
         self.hear(old, self.tree.remove(file))
 
-    def hear(self, old: dict[str, str], changes: Iterable[tree.Change]) -> None:
+    def hear(self, old: dict[str, Present], changes: Iterable[Fact]) -> None:
         """What is told is the difference, each object once, with its generation."""
         new = self.winners()
-        wanted: dict[str, tuple[str, int] | None] = {}
+        wanted: dict[str, tuple[str, int] | Invalid | None] = {}
         for name in old.keys() | new.keys():
             if name not in new:
                 wanted[name] = None
                 self.generations.pop(name)
             elif old.get(name) != new[name]:
                 self.generations[name] = self.generations.get(name, 0) + 1
-                wanted[name] = (f"{name} {new[name]}", self.generations[name])
+                wanted[name] = self._model(name, old.get(name, (None, False, False)), new[name])
         changes = list(changes)
         told = {change.key.name: change.model for change in changes}
         require(len(told) == len(changes), "an object is told twice")
         require(told == wanted, f"told {told}, wanted {wanted}")
 
+    def _model(self, name: str, old: Present, new: Present) -> tuple[str, int] | Invalid | None:
+        """What acts keeps its generation while the object is in error."""
+        content, is_wrong, is_part = new
+        generation = self.generations[name]
+        if content is None:
+            return Invalid(("cannot be read",), generation)
+        if not is_wrong or old[0] != content:
+            self.acts[name] = (f"{name} {content}", generation)
+        acts: Any = self.acts[name]
+        if not is_wrong:
+            return self.acts[name]
+        return Invalid(("cannot be read",), generation, *((None, acts) if is_part else (acts, None)))
+
     def judge(self) -> None:
         for name in (*NAMES, "no"):
-            first = next((file for file in sorted(self.files) if name in self.files[file].objects()), None)
+            files = sorted(self.files)
+            having = [file for file in files if name in self.files[file].objects()]
+            first = next(iter(having or [file for file in files if name in self.files[file].wrong]), None)
             require(self.tree.file_of(key(name)) == first, f"{name} is of {self.tree.file_of(key(name))}, not {first}")
         require(self.tree.files == self.files.keys(), "other files")
         said = sorted((problem.file, problem.line, problem.message) for problem in self.tree.problems())

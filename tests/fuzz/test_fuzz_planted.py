@@ -309,10 +309,10 @@ def errors_take_away(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_last_file_wins(patch: pytest.MonkeyPatch) -> None:
-    def winner(self: Any) -> Any:
-        return self.files[max(self.files)][0] if self.files else None
+    def last(self: Any) -> Any:
+        return max(self.files or self.invalid, default=None)
 
-    patch.setattr(tree._Claims, "winner", winner)
+    patch.setattr(tree._Claims, "file", property(last))
 
 
 def nothing_is_lost(patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.fuzz import targets
 from tests.raw.mutations import FRAGMENTS
 
-COUNT = 150
+COUNT = 100
 TOKENS = st.sampled_from(
     [b"X-A", b"x-b", b"Cookie", b"Trailer", b"Expect", b"Upgrade", b"Connection", b"TE", b"X_A", b""]
 )

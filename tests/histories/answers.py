@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
+from controlplane.facts import Fact, fact_of
 from controlplane.sources import decode
 from controlplane.translate.program import Program
 from dataplane.chain.filter import Env, Filter, Refused, Row
@@ -199,10 +200,10 @@ def fresh_table(*states: Contents) -> Applier:
 
 
 @lru_cache(1000)
-def models(piece: Piece) -> tuple[Any, ...]:
+def models(piece: Piece) -> tuple[Fact, ...]:
     decoded = decode.decode(VARIANTS[piece.thing][piece.variant])
     assert decoded.objects and not decoded.is_in_error, decoded.problems
-    return tuple((each.key.kind, (each.key.namespace, each.key.name), each.model) for each in decoded.objects)
+    return tuple(fact_of(each.model) for each in decoded.objects)
 
 
 def fresh_program(objects: Objects) -> tuple[Program, dict[str, dict[tuple[str, str], bytes]]]:
@@ -211,11 +212,10 @@ def fresh_program(objects: Objects) -> tuple[Program, dict[str, dict[tuple[str, 
     resources: dict[str, dict[tuple[str, str], bytes]] = {}
 
     def note(changes: Any) -> None:
-        for gateway, type_url, name, data in changes:
-            assert data is not None
-            resources.setdefault(gateway, {})[type_url, name] = data
+        for key, _, new in changes:
+            resources.setdefault(str(key.gateway), {})[key.type_url, key.name] = new.content
 
-    program.on_resources(note)
+    program.resources.subscribe(note)
     program.apply(edit for piece in sorted(objects) for edit in models(piece))
     return program, resources
 

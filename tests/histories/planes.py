@@ -75,15 +75,14 @@ class Controller:
         self._loop = loop
         self.process = Process("controller")
         loop.run_until_complete(self._make(texts, published))
-        loop.start(self.process, self.folder.run())
+        loop.start(self.process, self.folder.run(self.pipeline))
 
     async def _make(self, texts: Mapping[str, str], published: Callable[[Snapshot], None]) -> None:
         self.pipeline = Pipeline()
         self.pipeline.snapshots.listen(published)
         self.tree = tree.Tree(decode.decode, decode.with_generation)
-        self.folder = Folder(ROOT, self.tree, self.pipeline.take)
+        self.folder = Folder(ROOT, self.tree)
         self.folder.texts = texts
-        self.folder.on_idle = self.pipeline.flush
         self.server = XdsServer(
             self.pipeline.snapshots, self.pipeline.fleet, XdsSettings(None, None), authorize=self._when_ready
         )

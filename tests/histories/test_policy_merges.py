@@ -131,7 +131,7 @@ class Planes:
         self._pass_on()
 
     def delete(self, name: str) -> None:
-        self.world.program.apply([("GatewayPolicy", ("default", name), None)])
+        self.world.apply([("GatewayPolicy", ("default", name), None)])
         self._pass_on()
 
     def _pass_on(self) -> None:

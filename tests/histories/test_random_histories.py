@@ -15,7 +15,7 @@ from tests.histories.texts import GONE
 
 @example([("remove", "routes.yaml"), ("edit", "gateway one", 2)])  # an open door for routes that are gone
 @example([("edit", "route a/r", GONE), ("turns", 3), ("edit", "gateway one", 2)])
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(STEPS)
 def test_any_history_ends_where_a_fresh_start_ends(steps: list[Step]) -> None:
     run(steps)

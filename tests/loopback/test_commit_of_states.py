@@ -36,6 +36,18 @@ async def states(room: Workers) -> list[int]:
     return [(await room.dump(slot.index))["state"] for slot in room.slots]
 
 
+async def test_workers_commit_by_themselves_while_the_agent_hears_nothing() -> None:
+    async with workers(REAL, Pace(), count=2) as (room, _), asyncio.timeout(LONG):
+        await room.apply([])
+        applying = asyncio.create_task(room.apply(CHANGE))
+        await asyncio.sleep(0)  # it is sent
+        end = time.monotonic() + PATIENCE
+        while room._commits.read() < 2 and time.monotonic() < end:
+            time.sleep(0.001)  # the loop of the agent stands still
+        assert room._commits.read() == 2 and not applying.done()
+        assert (await applying).refused == {}
+
+
 async def test_a_stopped_worker_holds_the_others_once_for_a_bounded_time_and_catches_up() -> None:
     async with workers(REAL, Pace(grace=0.5, patience=LONG, state=LONG), count=2) as (room, _), asyncio.timeout(LONG):
         await room.apply([])

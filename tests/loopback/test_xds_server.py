@@ -240,6 +240,7 @@ async def test_proxy_that_is_not_allowed(tmp_path: Path) -> None:
             friend = Client(channel, "shop/web/one")
             await friend.subscribe()
             assert len(await friend.state()) == 1
+        assert (controller.server.numbers.streams["forbidden"], controller.server.numbers.streams["accepted"]) == (1, 1)
     finally:
         await controller.server.stop()
 

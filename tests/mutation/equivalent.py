@@ -19,6 +19,11 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "data = file.read(MOST + 2)",
     ): "of a file that is too large one octet more is read, and it is too large",
     (
+        "controlplane/sources/tree.py",
+        "if len(claims.files.get(file, ())) > 1:",
+        "if (len(claims.files.get(file, ())) >= 1):",
+    ): "the list of the one object that a file has of this key is made anew, and is the same",
+    (
         "dataplane/agent/process.py",
         "self._number += 1",
         "self._number += 2",

@@ -11,13 +11,15 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
+import uvloop
 
 from dataplane import serving, worker
 from dataplane.bootstrap import Drain, SessionKey, WorkerSettings
 from dataplane.link import buckets, codec, locks, messages
 from dataplane.link.channel import Channel
+from dataplane.link.commits import Commits
 from dataplane.link.messages import RESOURCE, Message, Record
-from dataplane.link.shared import CommitWord, Region
+from dataplane.link.shared import Region
 from dataplane.proxy.waiting import StepFuture
 from dataplane.telemetry import metrics
 from dataplane.telemetry.metrics import SECTIONS
@@ -39,6 +41,12 @@ async def test_work_that_holds_the_processor_has_one_thread() -> None:
     assert len(threads - {threading.get_ident()}) == len(threads) == 1
 
 
+def test_its_loop_is_uvloop_where_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert worker._loop_factory() is uvloop.new_event_loop
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert worker._loop_factory() is asyncio.new_event_loop
+
+
 @pytest.mark.parametrize("arguments", [[], ["--link-fd"], ["--link-fd", "x"], ["--fd", "3"], ["--link-fd", "3", "4"]])
 def test_it_is_started_by_an_agent_only(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["worker", *arguments])
@@ -53,7 +61,7 @@ class Agent:
         self.heard: list[Message] = []
         self.ends: list[str] = []
         self.region = Region.create("gatewright-test", SECTIONS)
-        self.word, self.common = CommitWord.create(**buckets.SECTIONS)
+        self.commits, self.common = Commits.create(2, **buckets.SECTIONS)
         locks.initialise(self.common.section(buckets.LOCKS))
         self.channel = Channel(ours, lambda message, _fd: self.heard.append(message), self.ends.append)
         self.port = 0
@@ -84,8 +92,12 @@ class Agent:
             self.channel.send(messages.OpenBind(BIND), listening.fileno())
         await self.hears(messages.BindOpened)
 
+    def other_prepares(self, number: int) -> None:
+        """The other worker of this proxy, which is not there."""
+        self.commits.prepare(1, number)
+
     def commit(self, number: int) -> None:
-        self.word.commit(number)
+        self.commits.commit(number)
         self.channel.send(messages.Commit(number))
 
     def counted(self, name: str) -> int:
@@ -126,8 +138,8 @@ async def test_it_serves_a_state_from_its_commit_on() -> None:
         agent.state(2, removed=("route/httproute/default/all/0",))
         await agent.hears(messages.Prepared)
         assert (await ask(agent.port)).body == "hello"  # not committed
-        agent.word.commit(2)
-        assert (await ask(agent.port)).status == 404  # by the word alone: the message is still to come
+        agent.other_prepares(2)
+        assert (await ask(agent.port)).status == 404  # by the shared memory alone: the message is still to come
         agent.commit(2)
         assert life.first_states == 1
 

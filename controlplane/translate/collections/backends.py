@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import backends, endpoints
+from controlplane.translate import backend_tls, backends, endpoints
+from controlplane.translate.collections.backend_tls import BackendTLS
 from controlplane.translate.collections.policies import Policies
 from controlplane.translate.collections.routes import Routes
 from controlplane.translate.collections.views import Views
@@ -14,12 +15,15 @@ from controlplane.translate.keys import ENDPOINT_TYPE, RESOURCE_TYPE, BackendKey
 class UsedBackends:
     """Ports of Services with their endpoints, and GatewayBackends."""
 
-    def __init__(self, graph: Graph, views: Views, routes: Routes, policies: Policies) -> None:
+    def __init__(self, graph: Graph, views: Views, routes: Routes, policies: Policies, tls: BackendTLS) -> None:
         self._views = views
+        self._tls = tls.policies
         self.uses = graph.groups("uses", *routes.uses, policies.uses)
         self.uses_by_backend = self.uses.index("backend", lambda use, _: [use.backend])
         self.used = graph.groups("used backends", self.uses_by_backend)
         self.addresses = graph.map("addresses", self.used, self._addresses)
+        self.unfinished = self.addresses.index("unfinished", lambda key, found: () if found else (key.resource,))
+        """Services without an endpoint."""
         self.messages = graph.map("backends", self.used, self._message)
         self.endpoint_messages = graph.map(
             "endpoints", self.addresses, lambda _, key, found: endpoints.endpoint_resources(key, found)
@@ -44,11 +48,13 @@ class UsedBackends:
         service = context.fetch(self._views.services, key.object)
         port = service.port(key.port) if service is not None else None
         empty = not context.fetch(self.addresses, key)
-        return backends.service_resource(key, port, empty=empty) if port is not None else None
+        refused = backend_tls.refusal(context, self._tls, key)
+        return backends.service_resource(key, port, empty=empty, refused=refused) if port is not None else None
 
     def _static_message(self, context: Context, key: BackendKey) -> bytes | None:
         view = context.fetch(self._views.gateway_backends, key.object)
-        return backends.static_resource(key, view) if view is not None else None
+        refused = backend_tls.refusal(context, self._tls, key)
+        return backends.static_resource(key, view, refused=refused) if view is not None else None
 
     def _resources(self, context: Context, use: BackendUse, _: bool) -> dict[ResourceKey, bytes]:
         data = context.fetch(self.messages, use.backend)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from controlplane.derive import Graph, Source
+from controlplane.derive import AnyChange, Graph, Source
+from controlplane.facts import Fact, Invalid
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.route_kinds import ROUTE_KINDS
+from gatewright.api.objects.backend_tls_policy import BackendTLSPolicy
+from gatewright.api.objects.config_map import ConfigMap
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_backend import GatewayBackend
@@ -18,6 +22,7 @@ from gatewright.api.objects.namespace import Namespace
 from gatewright.api.objects.reference_grant import ReferenceGrant
 from gatewright.api.objects.secret import Secret
 from gatewright.api.objects.service import Service
+from gatewright.api.schema import metadata as api
 
 
 class Inputs:
@@ -39,11 +44,24 @@ class Inputs:
         self.gateway_policies: Source[ObjectKey, GatewayPolicy] = self._objects("GatewayPolicy")
         self.gateway_parameters: Source[ObjectKey, GatewayParameters] = self._objects("GatewayParameters")
         self.secrets: Source[ObjectKey, Secret] = self._objects("Secret")
+        self.config_maps: Source[ObjectKey, ConfigMap] = self._objects("ConfigMap")
+        self.backend_tls_policies: Source[ObjectKey, BackendTLSPolicy] = self._objects("BackendTLSPolicy")
+
+        self.invalid: Source[api.ObjectKey, Invalid] = graph.source("invalid")
+        """Objects that cannot be read, also those that something acts for."""
 
         self.fleet: Source[ObjectKey, FleetView] = graph.source("fleet")
         self.refusals: Source[RefusalKey, str] = graph.source("refusals")
         self.refusals_by_gateway = self.refusals.index("gateway", lambda key, _: [key.gateway])
         self.refusals_by_resource = self.refusals.index("resource", lambda key, _: [key.resource])
+
+    def changes(self, facts: Iterable[Fact]) -> Iterator[AnyChange]:
+        """What facts change in the sources; kinds that nothing reads are passed over."""
+        for fact in facts:
+            source = self.by_kind.get(fact.key.kind)
+            if source is not None:
+                yield source, ObjectKey(fact.key.namespace, fact.key.name), fact.acts
+                yield self.invalid, fact.key, fact.invalid
 
     def _objects(self, kind: str) -> Source[ObjectKey, Any]:
         self.by_kind[kind] = source = self._graph.source(kind)

@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Mapping
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import attachment, gateway_status, own_kinds
+from controlplane.translate import attachment, backend_tls, backend_tls_status, gateway_status, own_kinds
 from controlplane.translate.attachment import ClassListeners
+from controlplane.translate.backend_tls import TLSVerdict
 from controlplane.translate.backends import GatewayBackendView
+from controlplane.translate.collections.backend_tls import BackendTLS
 from controlplane.translate.collections.backends import UsedBackends
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
@@ -140,3 +142,20 @@ class PolicyStatuses:
             lambda gateway, name: context.fetch(self._inputs.refusals, RefusalKey(gateway, name)),
         )
         return report.status(item.metadata.generation)
+
+
+class BackendTLSStatuses:
+    """Of BackendTLSPolicies."""
+
+    def __init__(self, graph: Graph, inputs: Inputs, tls: BackendTLS, policies: Policies) -> None:
+        self._inputs = inputs
+        self._tls = tls.policies
+        self._uses = policies.users_by_object
+        self.of_policies = graph.map("backend TLS statuses", tls.verdicts, self._status)
+
+    def _status(self, context: Context, key: ObjectKey, verdict: TLSVerdict) -> StatusBody | None:
+        item = context.fetch(self._inputs.backend_tls_policies, key)
+        if item is None:
+            return None
+        standings = backend_tls.standings(context, self._tls, self._uses, key, verdict)
+        return backend_tls_status.status(verdict, standings, item.metadata.generation)

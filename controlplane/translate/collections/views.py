@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from controlplane.derive import Graph
-from controlplane.translate import backends, endpoints, own_kinds, references, secrets
+from controlplane.translate import backends, certificates, endpoints, own_kinds, references, secrets
 from controlplane.translate.backends import Backends
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.secrets import Secrets
 
 
 class Views:
-    """Grants, Services with their endpoints, GatewayBackends and Secrets."""
+    """Grants, Services with their endpoints, GatewayBackends, Secrets and CA certificates."""
 
     def __init__(self, graph: Graph, inputs: Inputs) -> None:
         self.granted = graph.groups("granted", inputs.grants.index("permissions", references.permissions))
@@ -24,4 +24,5 @@ class Views:
         self.backends = Backends(self.services, self.gateway_backends, self.granted)
 
         self.secret_views = graph.map("secrets", inputs.secrets, lambda _, __, secret: secrets.view(secret))
+        self.certificates = graph.map("certificates", inputs.config_maps, lambda _, __, ca: certificates.ca_view(ca))
         self.secrets = Secrets(self.secret_views, self.secret_views.index("labels", secrets.labels))

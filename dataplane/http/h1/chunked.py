@@ -8,6 +8,7 @@ extensions are dropped (nobody may rely on them passing a hop, 7.1.1) and traile
 from __future__ import annotations
 
 import re
+import sys
 from typing import Protocol
 
 from dataplane.http.heads import is_name, is_value
@@ -20,6 +21,9 @@ _EXTENSIONS = re.compile(
 """RFC 9112 7.1.1, without the white space that a sender must not generate: readers differ on it."""
 MAX_LINE = 4096
 """Bytes of a chunk-size line with its extensions."""
+MAX_EXCESS = 262_144
+"""Bytes that the framing of a body may have more than its content: chunks of a few bytes cost far more to read than to
+send (CVE-2023-39326)."""
 MAX_TRAILERS = 16_384
 MAX_TRAILER_FIELDS = 100
 
@@ -50,7 +54,7 @@ class TooManyTrailers(BadChunk):
 class ChunkedReader:
     """Reads one chunked body. `decode`: hand on content instead of framed bytes."""
 
-    __slots__ = ("decode", "fields", "left", "line", "size", "state", "trailers")
+    __slots__ = ("decode", "excess", "fields", "left", "line", "lines", "rest", "size", "state", "trailers")
 
     def __init__(self, decode: bool = False) -> None:
         self.decode = decode
@@ -58,15 +62,21 @@ class ChunkedReader:
         self.left = 0
         self.line = b""
         self.size = 0
+        self.excess = 0
         self.fields = 0
+        self.lines = 0
+        """Chunks that the present call may still begin."""
+        self.rest = b""
+        """What the last call did not come to: to be given to the next one, in front of everything else."""
         self.trailers = b""
         """Trailer lines that were let through, each with its CRLF."""
 
-    def feed(self, data: bytes) -> tuple[bytes, int]:
+    def feed(self, data: bytes, lines: int = sys.maxsize) -> tuple[bytes, int]:
         """Take bytes. Answers (what to hand on, how many of `data` belong to this body or -1 while it has not ended).
 
-        Raises BadChunk.
+        `lines`: chunks that are begun at most; what follows them is kept as `rest`. Raises BadChunk.
         """
+        self.lines, self.rest = lines, b""
         if self.state == SIZE and not self.line and not self.decode:
             end = self._whole_chunks(data)
             if end == len(data):
@@ -79,7 +89,7 @@ class ChunkedReader:
     def _whole_chunks(self, data: bytes) -> int:
         """Where the run of complete, plain, non-empty chunks at the start of `data` ends: those pass untouched."""
         position, length = 0, len(data)
-        while position < length:
+        while position < length and self.lines:
             eol = data.find(b"\r\n", position, position + 20)
             if eol < 0:
                 break
@@ -91,8 +101,17 @@ class ChunkedReader:
             if not size or data[after : after + 2] != b"\r\n":
                 break
             self.size += size
+            self.lines -= 1
+            self._count(eol - position, size)
             position = after + 2
         return position
+
+    def _count(self, line: int, size: int) -> None:
+        """A chunk of `size` bytes whose size line has `line` bytes."""
+        excess = self.excess + line + 4 - size
+        self.excess = max(excess, 0)
+        if excess > MAX_EXCESS:
+            raise BadChunk("far more chunk lines than content")
 
     def _walk(self, data: bytes, position: int) -> tuple[bytes, int]:
         out: list[bytes] = []
@@ -115,6 +134,9 @@ class ChunkedReader:
                     self.state = SIZE
                     if not self.decode:
                         out.append(b"\r\n")
+            elif self.state == SIZE and not self.lines:
+                self.rest = data[position:]
+                break
             else:
                 position = self._take_line(data, position, out)
                 if self.state == END:
@@ -143,6 +165,8 @@ class ChunkedReader:
         if _SIZE(digits) is None or _EXTENSIONS(line, len(digits)) is None:
             raise BadChunk("malformed chunk size")
         self.left = int(digits, 16)
+        self.lines -= 1
+        self._count(len(line), self.left)
         self.state = DATA if self.left else TRAILERS
         if not self.decode and self.left:
             out.append(digits + b"\r\n")

@@ -23,13 +23,18 @@ from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.exchange import ActiveExchange
 from dataplane.server.h1 import watch
 from dataplane.server.h1.responding import Responding
-from dataplane.server.h1.states import CLOSED, PIPELINED, READ_BODY, READ_HEAD, TUNNELLING, WAIT
+from dataplane.server.h1.states import CLOSED, PIPELINED, READ_BODY, READ_HEAD, TUNNELLING, TURN, WAIT
 from dataplane.server.peers import peer_of
 
 if TYPE_CHECKING:
     from dataplane.server.plan import ConnectionPlan
 
 _BARE_LF = re.compile(rb"(?<!\r)\n").search
+
+CHUNKS = 256
+REQUESTS = 16
+"""What one connection may cost at a time: chunks of a body, and requests that came behind another one. What is more
+waits for the next turn of the loop, and the socket is not read meanwhile."""
 
 _ODD = RequestHead(b"", b"", b"", Meaning())
 """Known of a connection whose last request cannot be repeated: no block equals it."""
@@ -116,6 +121,9 @@ class Connection(Responding):
             self.half_closed = True
             self.exchange.downstream_content(b"", True)
             return self.exchange is not None  # the endpoint may have more to say
+        if self.exchange is None and self.state == WAIT:  # requests that wait for their turn
+            self.half_closed = True
+            return True
         if self.exchange is None or not self.request_done:
             self.flush()  # an answer of this very turn would be lost in the close
             return False
@@ -200,19 +208,41 @@ class Connection(Responding):
         if self.busy:
             return
         self.busy = True
+        left = REQUESTS
         while self.state == READ_HEAD and self.buffer and not self.is_blocked:
             data, self.buffer = self.buffer, b""
             end = data.find(b"\r\n\r\n")
             if end <= 0:
                 self._partial(data)
                 break
+            if not left:
+                self.buffer = data
+                self.state = WAIT
+                break
+            left -= 1
             self._request(data, end)
         self.busy = False
+        if not left and self.state == WAIT and self.exchange is None:
+            self._wait()
         if len(self.buffer) <= self.context.limits.content_buffer:
             self.resume_reading(PIPELINED)
         if self.half_closed and self.state == READ_HEAD and not self.is_blocked:
             self.flush()
             self.transport.close()
+
+    def _wait(self) -> None:
+        """Give way to others; go on in the next turn."""
+        self.pause_reading(TURN)
+        self.writes.turns.add(self)
+
+    def next_turn(self) -> None:
+        """As `net.turns.Waiting`."""
+        self.resume_reading(TURN)
+        if self.state == WAIT and self.exchange is None:
+            self.state = READ_HEAD
+            self.take_next()
+        elif self.state == READ_BODY and self.reader is not None and self.reader.rest:
+            self._receive(self.reader.rest)
 
     def _request(self, data: bytes, end: int) -> None:
         """Read the head that ends at `end`, and begin its exchange."""
@@ -350,7 +380,7 @@ class Connection(Responding):
         reader, extra, trailers = self.reader, b"", b""
         if reader is not None:
             try:
-                out, used = reader.feed(data)
+                out, used = reader.feed(data, CHUNKS)
             except BadChunk as error:  # the endpoint must not see the request end
                 x.give_up("HeadersTooLarge" if error.too_large else "BadRequest", str(error))
                 return
@@ -374,6 +404,8 @@ class Connection(Responding):
             x.downstream_trailers(trailers)
         elif out or done:
             x.downstream_content(out, done)
+        if reader is not None and reader.rest and self.state == READ_BODY:
+            self._wait()
 
     def _refuse_head(self, reason: str, data: bytes, end: int) -> None:
         """Refuse a whole head as its first half would have been, had it come alone: a bare line feed goes first."""

@@ -305,9 +305,10 @@ class Connection:
         """Give way to others; go on in the next turn."""
         if not self.waits:
             self.waits = True
-            self.context.call_soon(self._next_turn)
+            self.context.writes.turns.add(self)
 
-    def _next_turn(self) -> None:
+    def next_turn(self) -> None:
+        """As `net.turns.Waiting`."""
         self.waits = False
         self.frames_left, self.requests_left = FRAMES, REQUESTS
         if self.state != OPEN:

@@ -190,7 +190,7 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
         return replace(_decoded(key, None, "invalid", problems, subject), remains=remains)
     if not info.served:
         problems.append(subject.problem(("kind",), f"{UNSUPPORTED}{info.kind}", unsupported=True))
-        return _decoded(key, None, "unsupported", problems, subject)
+        return _decoded(key, item, "unsupported", problems, subject)
     return _judged(item, problems, subject)
 
 

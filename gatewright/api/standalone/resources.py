@@ -30,7 +30,7 @@ from gatewright.wire.v1 import (
 
 NAMESPACE: Final = "default"
 GATEWAY: Final = "standalone"
-REVISION: Final = 5
+REVISION: Final = 6
 """Wire revision of the resources: the newest one that any of them needs."""
 
 Resolve = Callable[[Content], bytes]

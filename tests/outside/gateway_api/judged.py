@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from controlplane.facts import fact_of
 from controlplane.translate.program import Program
 from gatewright.api.decode import documents
 from gatewright.api.decode.documents import Decoded
@@ -39,7 +40,7 @@ def judged(text: str, base: str = "") -> tuple[str, ...]:
     own = _decoded(text)
     for each in (*documents.decode(CLASS, ""), *_decoded(base), *own):
         if each.item is not None and each.key is not None:
-            program.apply([(each.key.kind, (each.key.namespace, each.key.name), each.item)])
+            program.apply([fact_of(each.item)])
     lines = Counter(_line(each, program) for each in own)
     return tuple(sorted(f"{count} {line}" for line, count in lines.items()))
 

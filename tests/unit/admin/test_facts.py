@@ -50,6 +50,12 @@ def test_proxies_are_judged_by_whole_versions_and_shown_without_the_part_of_secr
     assert (told["state"], told["wanted"], told["acknowledged"]) == (facts.STALE, seen, seen)
 
 
+def test_a_proxy_that_acknowledged_nothing_yet_is_not_said_to_be_stale() -> None:
+    assert facts.ProxyRow("default/web", "proxy-1", "1", "", 0.5).state == facts.WAITING
+    refused = (facts.Refusal("bind/default/web/80", "in use"),)
+    assert facts.ProxyRow("default/web", "proxy-1", "1", "", 0.5, refused).state == facts.REFUSED
+
+
 def test_every_kind_that_has_a_status_is_known_to_commands() -> None:
     """What `status` says of an object that cannot be read, and what `wait` waits for."""
     kinds = Collections().statuses.keys()

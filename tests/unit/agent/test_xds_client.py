@@ -292,6 +292,20 @@ async def test_a_refusal_whose_reason_the_library_lost_is_no_news(
     assert warned == told
 
 
+@pytest.mark.parametrize(
+    ("version", "serving"), [("", "no state received from it yet"), ("v1", "serving the last good state")]
+)
+@moved
+async def test_a_proxy_that_never_had_a_state_does_not_say_that_it_serves_one(
+    version: str, serving: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = Client((0.0, False, REFUSED))
+    made.client.version = version
+    with caplog.at_level(logging.WARNING, "xds"):
+        await made.run()
+    assert [record.message for record in caplog.records] == [f"no control plane; {serving}, trying again"]
+
+
 @moved
 async def test_an_end_of_a_good_stream_is_news_whatever_its_reason(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "xds"):

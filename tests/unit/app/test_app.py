@@ -10,12 +10,13 @@ import pytest
 from controlplane import app
 from controlplane.settings import Settings
 from controlplane.sources.directory import Directory
+from controlplane.sources.source import Sink
 
 
 async def test_the_end_of_reading_is_told_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(_source: Directory) -> None:
+    async def broken(_source: Directory, _sink: Sink) -> None:
         raise ZeroDivisionError("a bug")
 
     async def nothing(_app: app.App) -> None:

@@ -48,7 +48,7 @@ class World:
             *_, staged = self.app.tree.stage(f"{number}.yaml", text)
             assert staged is not None
             await self.app.pipeline.take(self.app.tree.commit(staged))
-        await self.app._idle()
+        await self.app.idle()
 
 
 @pytest.fixture

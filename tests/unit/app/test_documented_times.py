@@ -20,9 +20,9 @@ CHANGE, OPERATIONS = "life-of-a-change.md", "operations.md"
     [
         (
             CHANGE,
-            "nothing has happened for a millisecond and no file is open for writing, at the latest after twenty",
+            "nothing has happened for half a millisecond and no file is open for writing, at the latest after 20 ms",
             (watch.QUIET, watch.LONGEST),
-            (0.001, 0.020),
+            (0.0005, 0.020),
         ),
         (CHANGE, "what is lost within 10 ms is lost as one", (directory.TOGETHER,), (0.010,)),
         (CHANGE, "at most some 0.2 s later", (directory.HOLD, directory.SETTLE), (pytest.approx(0.15), 0.05)),

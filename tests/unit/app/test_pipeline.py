@@ -12,6 +12,7 @@ import pytest
 
 from controlplane import pipeline
 from controlplane.derive import TransformError
+from controlplane.facts import Fact
 from controlplane.snapshot import Snapshot
 from controlplane.sources import decode, tree
 from controlplane.xds.nacks import Refusal, Refusals
@@ -31,7 +32,7 @@ class World:
         self.pipeline.snapshots.listen(self.published.append)
         self.texts = {file.name: file.read_text() for file in EXAMPLE.glob("*.yaml")}
 
-    def changes(self, file: str, text: str) -> list[tree.Change]:
+    def changes(self, file: str, text: str) -> list[Fact]:
         self.texts[file] = text
         *_, staged = self.tree.stage(file, text)
         assert staged is not None
@@ -40,13 +41,13 @@ class World:
     async def load(self) -> None:
         for file, text in sorted(self.texts.items()):
             await self.pipeline.take(self.changes(file, text))
-        await self.pipeline.flush()
+        await self.pipeline.idle()
         await self.settle()
 
     async def edit(self, file: str, old: str, new: str) -> None:
         assert old in self.texts[file]
         await self.pipeline.take(self.changes(file, self.texts[file].replace(old, new, 1)))
-        await self.pipeline.flush()
+        await self.pipeline.idle()
         await self.settle()
 
     async def settle(self) -> None:
@@ -94,14 +95,17 @@ async def test_a_cold_start_translates_each_route_once_whatever_the_order() -> N
     world = World()
     for file, text in sorted(world.texts.items(), key=lambda item: item[0] != "routes.yaml"):
         await world.pipeline.take(world.changes(file, text))
-    await world.pipeline.flush()
+    await world.pipeline.idle()
     assert world.pipeline.program.runs()["HTTPRoute translations"] == 3
 
 
 async def test_one_edited_route_is_one_run_and_one_resource(world: World) -> None:
     runs = world.pipeline.program.runs()["HTTPRoute translations"]
     told: list[tuple[str, str]] = []
-    world.pipeline.program.on_resources(lambda changes: told.extend((change[0], change[2]) for change in changes))
+    world.pipeline.program.resources.subscribe(
+        lambda batch: told.extend((str(each.key.gateway), each.key.name) for each in batch)
+    )
+    told.clear()  # what is present comes first
     await world.edit("routes.yaml", "x-served-by", "x-served-with")
     assert world.pipeline.program.runs()["HTTPRoute translations"] == runs + 1
     assert told == [(GATEWAY, "route/httproute/default/filters/0")]
@@ -180,7 +184,7 @@ async def test_a_deleted_gateway_takes_its_resources_along(world: World) -> None
     *_, staged = world.tree.stage("gateway.yaml", "")
     assert staged is not None
     await world.pipeline.take(world.tree.commit(staged))
-    await world.pipeline.flush()
+    await world.pipeline.idle()
     await world.settle()
     newest = world.published[-1]
     assert sum(len(list(resources)) for resources in newest.types.values()) == 0
@@ -273,7 +277,7 @@ async def test_resources_leave_before_the_statuses_of_their_batch(world: World) 
     await world.pipeline.take(
         world.changes("routes.yaml", world.texts["routes.yaml"].replace("value: /catalog", "value: /goods"))
     )
-    await world.pipeline.flush()
+    await world.pipeline.idle()
     assert seen == [("True", "Accepted", 1)]
     assert world.conditions("HTTPRoute", "catalog")["Accepted"] == ("True", "Accepted", 2)
     assert world.pipeline.turns.slices - turns >= 2, "the loop had turns between the two"

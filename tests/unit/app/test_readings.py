@@ -57,7 +57,7 @@ async def test_objects_by_kind_and_what_came_of_them(configured: World) -> None:
 async def test_what_changes_nothing_is_no_change_that_takes_time(configured: World) -> None:
     before = how_many(numbers(configured), "change_duration_seconds")
     await configured.app.pipeline.take([])
-    await configured.app._idle()
+    await configured.app.idle()
     assert how_many(numbers(configured), "change_duration_seconds") == before
 
 

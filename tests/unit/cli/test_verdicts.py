@@ -36,6 +36,13 @@ GOOD_GATEWAY = row(
         "listeners": [{"name": "http", "conditions": [condition("Conflicted", "False"), condition("Programmed")]}],
     },
 )
+HALF_GATEWAY = row(
+    "Gateway",
+    {
+        "conditions": [condition("Accepted"), condition("Programmed")],
+        "listeners": [{"name": "tls", "conditions": [condition("Programmed", "False", 3, "Invalid", "no TLS")]}],
+    },
+)
 WAITING_GATEWAY = row("Gateway", {"conditions": [condition("Accepted"), condition("Programmed", generation=2)]})
 GOOD_ROUTE = row("HTTPRoute", {"parents": [parents(condition("Accepted"), condition("ResolvedRefs"))]}, "shop")
 BAD_ROUTE = row(
@@ -56,6 +63,7 @@ SERVICE = row("Service", None, "shop")
     ("subject", "wanted", "text"),
     [
         (GOOD_GATEWAY, None, None),
+        (HALF_GATEWAY, None, None),
         (WAITING_GATEWAY, None, "Programmed not yet known"),
         (GOOD_ROUTE, None, None),
         (BAD_ROUTE, None, "parent default/b: ResolvedRefs=False BackendNotFound: no x"),

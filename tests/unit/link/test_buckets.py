@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from dataplane.link import buckets, locks
 from dataplane.link.buckets import GROUP, STANDS, Buckets, Rate
-from dataplane.link.shared import CommitWord, Region
+from dataplane.link.commits import Commits
+from dataplane.link.shared import Region
 from tests.fakes import shared_buckets
 from tests.harness.patience import PATIENCE
 
@@ -282,7 +283,7 @@ def test_of_all_who_put_up_a_sign_one_has_changed_something(region: Region) -> N
 def test_without_locks_each_process_counts_for_itself(
     sections: dict[str, int], caplog: pytest.LogCaptureFixture
 ) -> None:
-    _, region = CommitWord.create(**sections)
+    _, region = Commits.create(**sections)
     found = Buckets.of(region)
     assert "local" in repr(found) and "counted for each worker" in caplog.text
     assert taken(found, "a", Rate(NEVER, 2), 1.0, 3) == 2

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from dataplane.link import buckets, locks
+from dataplane.link.commits import Commits
 from dataplane.link.locks import Lock, Locks
-from dataplane.link.shared import CommitWord, Region
+from dataplane.link.shared import Region
 from tests.fakes import shared_buckets
 from tests.harness.patience import PATIENCE
 
@@ -143,7 +144,7 @@ def test_of_several_that_wait_one_takes_over(region: Region) -> None:
 
 
 def test_without_semaphores_there_are_no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, region = CommitWord.create(**buckets.SECTIONS)
+    _, region = Commits.create(**buckets.SECTIONS)
     section = region.section(buckets.LOCKS)
     assert not locks.are_made(section)
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())

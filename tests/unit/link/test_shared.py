@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from dataplane.link import shared
-from dataplane.link.shared import PAGE, CommitWord, Region
+from dataplane.link.shared import PAGE, Region
 
 pytestmark = pytest.mark.leaves("a region of shared memory is kept for the life of its process, as in the product")
 
@@ -89,23 +89,3 @@ def test_too_many_sections_are_refused() -> None:
 
 def test_pages_are_those_of_the_system() -> None:
     assert PAGE % mmap.ALLOCATIONGRANULARITY == 0
-
-
-def test_what_the_agent_commits_every_worker_reads() -> None:
-    word, region = CommitWord.create()
-    others = [CommitWord(Region.attach(os.dup(region.fd))) for _ in range(2)]
-    assert [other.read() for other in others] == [0, 0]
-    word.commit(2**40)
-    assert [other.read() for other in others] == [2**40] * 2
-    assert repr(word) == f"CommitWord({2**40})"
-    region.close()
-
-
-def test_numbers_only_grow() -> None:
-    word, region = CommitWord.create()
-    word.commit(5)
-    word.commit(5)
-    with pytest.raises(ValueError, match="state 4 after state 5"):
-        word.commit(4)
-    assert word.read() == 5
-    region.close()

@@ -20,6 +20,7 @@ from dataplane.http.h2.frames import (
     SETTINGS,
     WINDOW_UPDATE,
 )
+from dataplane.net import turns as net_turns
 from dataplane.net.writes import Writes
 from dataplane.server.h2.connection import FRAMES, REQUESTS
 from tests.fakes.h2_client import FrameClient, Said
@@ -162,7 +163,7 @@ class Turns:
 
     def __init__(self, proxy: MemoryProxy) -> None:
         self.next: list[Callable[[], None]] = []
-        proxy.context.call_soon = self.next.append
+        proxy.context.writes.turns = net_turns.Turns(self.next.append)
 
     def turn(self) -> None:
         due, self.next[:] = self.next[:], []

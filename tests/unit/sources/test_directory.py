@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.facts import Fact
 from controlplane.sources import directory, tree
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.text.problem import Problem
@@ -30,6 +31,10 @@ def decode(text: str) -> tree.Decoded:
     return tree.Decoded(tuple(objects), tuple(problems), (), bool(problems))
 
 
+async def _nothing() -> None:
+    """For whoever wants to know of each idle moment."""
+
+
 class Seen:
     """A sink that remembers what it was told and can be waited on."""
 
@@ -37,9 +42,12 @@ class Seen:
         self.objects: dict[str, str] = {}
         self.told: list[tuple[str, str | None]] = []
         self.batches = 0
+        self.idles: list[set[str]] = []
+        """The objects at each moment at which the source was idle."""
+        self.on_idle = _nothing
         self._news = asyncio.Event()
 
-    async def __call__(self, changes: Sequence[tree.Change]) -> None:
+    async def take(self, changes: Sequence[Fact]) -> None:
         self.batches += 1
         for change in changes:
             self.told.append((change.key.name, change.model))
@@ -50,6 +58,8 @@ class Seen:
         self._news.set()
 
     async def idle(self) -> None:
+        self.idles.append(set(self.objects))
+        await self.on_idle()
         self._news.set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -62,9 +72,8 @@ class Seen:
 @contextlib.asynccontextmanager
 async def running(root: Path) -> AsyncIterator[tuple[directory.Directory, Seen]]:
     seen = Seen()
-    source = directory.Directory(root, tree.Tree(decode, lambda model, generation: model), seen)
-    source.on_idle = seen.idle
-    task = asyncio.create_task(source.run())
+    source = directory.Directory(root, tree.Tree(decode, lambda model, generation: model))
+    task = asyncio.create_task(source.run(seen))
     try:
         async with asyncio.timeout(PATIENCE):
             await source.synced.wait()
@@ -250,18 +259,13 @@ async def test_deletions_that_follow_each_other_do_not_keep_others_from_being_pu
         (tmp_path / f"{number}.yaml").write_text(f"old{number} x")
     async with running(tmp_path) as (source, seen):
         await asyncio.wait_for(source.synced.wait(), PATIENCE)
-        idle: list[set[str]] = []
-
-        async def note() -> None:
-            idle.append(set(seen.objects))
-
-        source.on_idle = note
+        seen.idles.clear()
         (tmp_path / "new.yaml").write_text("new x")
         for number in range(40):
             (tmp_path / f"{number}.yaml").unlink()
             await asyncio.sleep(directory.SETTLE / 2)  # so a loss is always about to stand
         await seen.until(lambda: seen.objects.keys() == {"new"})
-        held = [objects for objects in idle if "new" in objects]
+        held = [objects for objects in seen.idles if "new" in objects]
         assert len(held) > 2 and max(map(len, held)) > 20  # published long before the last loss stands
 
 
@@ -277,7 +281,7 @@ async def test_many_files_never_hold_the_loop(tmp_path: Path) -> None:
     for number in range(200):
         (tmp_path / f"{number}.yaml").write_text(f"n{number} 1\n")
     seen = Seen()
-    source = directory.Directory(tmp_path, tree.Tree(slow, lambda model, generation: model), seen)
+    source = directory.Directory(tmp_path, tree.Tree(slow, lambda model, generation: model))
     turns = 0
 
     async def other() -> None:
@@ -286,7 +290,7 @@ async def test_many_files_never_hold_the_loop(tmp_path: Path) -> None:
             turns += 1
             await asyncio.sleep(0)
 
-    tasks = [asyncio.create_task(source.run()), asyncio.create_task(other())]
+    tasks = [asyncio.create_task(source.run(seen)), asyncio.create_task(other())]
     async with asyncio.timeout(PATIENCE):
         await source.synced.wait()
     for task in tasks:
@@ -392,12 +396,12 @@ async def test_what_an_event_asks_for(tmp_path: Path, path: str, dirty: set[str]
 
 async def test_what_is_wrong_with_the_folder_comes_first(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("a 1\nbad\n")
-    async with running(tmp_path) as (source, _):
+    async with running(tmp_path) as (source, seen):
         source.problems().clear()
         assert [str(each) for each in source.problems()] == ["a.yaml:2: has no value"]
         source._root = f"{tmp_path}/absent"
         source._must_rescan = True
-        await source._work()
+        await source._work(seen)
         assert [str(each) for each in source.problems()] == [
             f"{tmp_path}/absent: cannot be listed (No such file or directory); its last state stays",
             "a.yaml:2: has no value",

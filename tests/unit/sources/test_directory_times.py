@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from controlplane.sources import directory, scan, watch
 from tests.fakes.memory_agent import descriptors
 from tests.fakes.moved_loop import START, moved
+from tests.harness.seeds import rolls, times
 from tests.unit.sources.test_directory import running
 
 
@@ -30,16 +33,16 @@ class Watches:
         monkeypatch.setattr(scan, "scan", looking)
         monkeypatch.setattr(watch, "Watch", self.make)
 
-    def make(self, root: str, told: Callable[[frozenset[str]], None]) -> Watching:
+    def make(self, root: str, told: Callable[[frozenset[str], bool], None]) -> Watching:
         self.made.append(Watching(root, told))
         return self.made[-1]
 
-    def tell(self, *paths: Path) -> None:
-        self.made[-1].told(frozenset(map(str, paths)))
+    def tell(self, *paths: Path, whole: bool = True) -> None:
+        self.made[-1].told(frozenset(map(str, paths)), whole)
 
 
 class Watching:
-    def __init__(self, root: str, told: Callable[[frozenset[str]], None]) -> None:
+    def __init__(self, root: str, told: Callable[[frozenset[str], bool], None]) -> None:
         self.root, self.told = root, told
         self.calls: list[str] = []
 
@@ -118,13 +121,13 @@ async def test_losses_that_follow_each_other_hold_others_up_for_150_milliseconds
 ) -> None:
     for number in range(6):
         (tmp_path / f"{number}.yaml").write_text(f"old{number} 1\n")
-    async with running(tmp_path) as (source, seen):
+    async with running(tmp_path) as (_, seen):
         idle: list[tuple[float, int]] = []
 
         async def note() -> None:
             idle.append((now(), len(seen.objects)))
 
-        source.on_idle = note
+        seen.on_idle = note
         (tmp_path / "new.yaml").write_text("new 1\n")
         watches.tell(tmp_path / "new.yaml")
         for number in range(6):
@@ -154,13 +157,13 @@ async def test_at_its_end_nothing_is_left(tmp_path: Path) -> None:
 
 @moved
 async def test_what_is_told_of_several_files_at_once_is_published_once(tmp_path: Path, watches: Watches) -> None:
-    async with running(tmp_path) as (source, seen):
+    async with running(tmp_path) as (_, seen):
         idle: list[dict[str, str]] = []
 
         async def note() -> None:
             idle.append(dict(seen.objects))
 
-        source.on_idle = note
+        seen.on_idle = note
         for name in "ab":
             (tmp_path / f"{name}.yaml").write_text(f"{name} 1\n")
         watches.tell(tmp_path / "a.yaml", tmp_path / "b.yaml")
@@ -180,3 +183,201 @@ def test_what_comes_after_the_end_concerns_nobody(tmp_path: Path, watches: Watch
     loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
     watches.tell(tmp_path / "a.yaml")
+
+
+@moved
+async def test_a_part_of_a_group_is_read_at_once_and_published_with_the_whole(tmp_path: Path, watches: Watches) -> None:
+    async with running(tmp_path) as (_, seen):
+        idle = idles(seen)
+        (tmp_path / "a.yaml").write_text("a 1\n")
+        watches.tell(tmp_path / "a.yaml", whole=False)
+        await asyncio.sleep(0.005)
+        assert (seen.objects, idle) == ({"a": "1"}, [])
+        (tmp_path / "b.yaml").write_text("b 1\n")
+        watches.tell(tmp_path / "b.yaml", whole=False)
+        await asyncio.sleep(0.005)
+        watches.tell()
+        await asyncio.sleep(0.001)
+        assert idle == [{"a": "1", "b": "1"}]
+        watches.tell()  # of files that are not ours
+        await asyncio.sleep(1)
+        assert len(idle) == 1
+
+
+@moved
+async def test_a_group_that_ends_while_its_part_is_being_read_is_published(tmp_path: Path, watches: Watches) -> None:
+    async with running(tmp_path) as (_, seen):
+        idle = idles(seen)
+        (tmp_path / "a.yaml").write_text("a 1\n")
+        watches.tell(tmp_path / "a.yaml", whole=False)
+        while not seen.objects:
+            await asyncio.sleep(0)
+        watches.tell()
+        await asyncio.sleep(0.001)
+        assert idle == [{"a": "1"}]
+
+
+@moved
+async def test_a_part_of_the_next_group_is_not_published_with_the_one_before(tmp_path: Path, watches: Watches) -> None:
+    async with running(tmp_path) as (_, seen):
+        idle = idles(seen)
+        (tmp_path / "a.yaml").write_text("a 1\n")
+        watches.tell(tmp_path / "a.yaml")
+        (tmp_path / "b.yaml").write_text("b 1\n")
+        watches.tell(tmp_path / "b.yaml", whole=False)
+        await asyncio.sleep(0.001)
+        assert (idle, seen.objects) == ([{"a": "1"}], {"a": "1", "b": "1"})
+        (tmp_path / "c.yaml").write_text("c 1\n")
+        watches.tell(tmp_path / "c.yaml")
+        await asyncio.sleep(0.001)
+        assert idle == [{"a": "1"}, {"a": "1", "b": "1", "c": "1"}]
+
+
+@moved
+async def test_a_group_that_ends_while_the_one_before_is_published_is_published_next(
+    tmp_path: Path, watches: Watches
+) -> None:
+    async with running(tmp_path) as (_, seen):
+        idle: list[dict[str, str]] = []
+
+        async def publish() -> None:
+            idle.append(dict(seen.objects))
+            watches.tell()  # the end of the next group
+            await asyncio.sleep(0.001)
+
+        seen.on_idle = publish
+        (tmp_path / "a.yaml").write_text("a 1\n")
+        watches.tell(tmp_path / "a.yaml")
+        (tmp_path / "b.yaml").write_text("b 1\n")
+        watches.tell(tmp_path / "b.yaml", whole=False)
+        await asyncio.sleep(0.01)
+        assert idle == [{"a": "1"}, {"a": "1", "b": "1"}]
+
+
+@moved
+async def test_a_group_that_comes_as_a_whole_after_the_last_look_is_published(tmp_path: Path, watches: Watches) -> None:
+    async with running(tmp_path) as (_, seen):
+        idle = idles(seen)
+        (tmp_path / "a.yaml").write_text("a 1\n")
+        (tmp_path / "b.yaml").write_text("b 1\n")
+        watches.tell(tmp_path / "a.yaml", whole=False)
+        while not seen.objects:
+            await asyncio.sleep(0)
+        watches.tell()
+        watches.tell(tmp_path / "b.yaml", whole=False)
+        watches.tell()
+        await asyncio.sleep(0.01)
+        assert idle == [{"a": "1", "b": "1"}]
+
+
+@moved
+async def test_a_group_that_is_written_while_a_loss_has_to_stand_comes_after_it(
+    tmp_path: Path, watches: Watches
+) -> None:
+    (tmp_path / "old.yaml").write_text("old 1\n")
+    async with running(tmp_path) as (_, seen):
+        idle = idles(seen)
+        (tmp_path / "old.yaml").unlink()
+        watches.tell(tmp_path / "old.yaml")
+        await asyncio.sleep(directory.SETTLE + directory.TOGETHER - 0.001)
+        (tmp_path / "a.yaml").write_text("a 1\n")
+        watches.tell(tmp_path / "a.yaml", whole=False)
+        assert (idle, seen.objects) == ([], {"old": "1"})
+        await asyncio.sleep(0.002)
+        assert (idle, seen.objects) == ([{}], {"a": "1"})
+        watches.tell()
+        await asyncio.sleep(0.001)
+        assert idle == [{}, {"a": "1"}]
+
+
+@moved
+async def test_a_loss_that_held_others_for_too_long_waits_for_the_group_that_is_being_read(
+    tmp_path: Path, watches: Watches
+) -> None:
+    for number in range(5):
+        (tmp_path / f"{number}.yaml").write_text(f"old{number} 1\n")
+    async with running(tmp_path) as (source, seen):
+        idle = idles(seen)
+        for number in range(5):  # losses follow each other for longer than others wait for them
+            await asyncio.sleep(0.04)
+            (tmp_path / f"{number}.yaml").unlink()
+            watches.tell(tmp_path / f"{number}.yaml")
+        await asyncio.sleep(0.001)
+        assert len(idle) == 1 and source._settling
+        assert not source._is_due
+        (tmp_path / "a.yaml").write_text("a 1\n")
+        watches.tell(tmp_path / "a.yaml", whole=False)
+        await asyncio.sleep(directory.SETTLE + 2 * directory.TOGETHER)
+        assert len(idle) == 1 and seen.objects == {"a": "1"}
+        watches.tell()
+        await asyncio.sleep(0.001)
+        assert idle[1:] == [{"a": "1"}]
+
+
+@moved
+async def test_a_group_whose_watch_is_replaced_is_published(tmp_path: Path, watches: Watches) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    async with running(folder) as (_, seen):
+        idle = idles(seen)
+        (folder / "a.yaml").write_text("a 1\n")
+        watches.tell(folder / "a.yaml", whole=False)
+        await asyncio.sleep(directory.RESCAN - 1)
+        assert idle == []
+        folder.rename(tmp_path / "elsewhere")
+        (tmp_path / "elsewhere").rename(tmp_path / "other")
+        folder.mkdir()
+        (folder / "a.yaml").write_text("a 1\n")
+        await asyncio.sleep(2)
+        assert idle == [{"a": "1"}] and watches.made[0].calls[-1] == "stop"
+
+
+def idles(seen: Any) -> list[dict[str, str]]:
+    """What the sink knew each time that the source called it a good moment to publish."""
+    found: list[dict[str, str]] = []
+
+    async def note() -> None:
+        found.append(dict(seen.objects))
+
+    seen.on_idle = note
+    return found
+
+
+async def rest(dice: random.Random) -> None:
+    """A moment of any length: none, some turns of the loop, or as long as reading a file takes and longer."""
+    for _ in range(dice.choice((0, 0, 1, 2, 3, 5, 8))):
+        await asyncio.sleep(0)
+    if dice.random() < 0.3:
+        await asyncio.sleep(dice.choice((0.0001, 0.001, 0.005)))
+
+
+@moved
+async def test_groups_are_published_whole_all_of_them_and_in_order(tmp_path: Path, watches: Watches) -> None:
+    """However the parts of groups fall between the steps of reading and publishing."""
+    for round_ in range(times(40)):
+        dice, folder = rolls("groups of files", round_), tmp_path / str(round_)
+        folder.mkdir()
+        async with running(folder) as (_, seen):
+            idle: list[set[str]] = []
+
+            async def publish() -> None:
+                idle.append(set(seen.objects))  # noqa: B023 - ends with this round
+                await rest(dice)  # noqa: B023
+
+            seen.on_idle = publish
+            wholes: list[set[str]] = [set()]
+            for group in range(dice.randrange(1, 8)):
+                names = [f"{group}-{number}" for number in range(dice.randrange(4))]
+                for name in names:
+                    (folder / f"{name}.yaml").write_text(f"{name} 1\n")
+                    if dice.random() < 0.8:
+                        watches.tell(folder / f"{name}.yaml", whole=False)
+                        await rest(dice)
+                watches.tell(*(folder / f"{name}.yaml" for name in names))
+                wholes.append(wholes[-1] | set(names))
+                await rest(dice)
+            await asyncio.sleep(0.5)
+            assert set(seen.objects) == wholes[-1]
+            assert idle == [] or idle[-1] == wholes[-1]
+            assert all(published in wholes for published in idle), (round_, idle)
+            assert len(idle) >= (len(wholes[-1]) > 0)

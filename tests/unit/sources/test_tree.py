@@ -5,10 +5,12 @@ a good state, `!` one that names nothing.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.facts import Fact, Invalid
 from controlplane.sources import tree
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.text.problem import Problem
@@ -37,7 +39,7 @@ class Toy:
             tree.Object(key(words[1]), " ".join(words[1:]), words[2]) for _, words in lines if words[0] == "part"
         ]
         broken = [n for n, words in lines if words[0] == "!"]
-        problems = [Problem("", n, name, "", "is bad") for n, name in named]
+        problems = [Problem("", n, str(key(name)), "", "is bad") for n, name in named]
         problems += [Problem("", n, "", "", "is broken") for n in broken]
         keys = tuple(key(name) for _, name in named)
         return tree.Decoded(tuple(objects), tuple(problems), keys, bool(broken), tuple(remains))
@@ -59,8 +61,13 @@ def put(state: tree.Tree, file: str, text: str) -> dict[str, str | None]:
     return told(state.commit(stage(state, file, text)))
 
 
-def told(changes: Iterable[tree.Change]) -> dict[str, str | None]:
-    return {change.key.name: change.model for change in changes}
+def told(changes: Iterable[Fact]) -> dict[str, str | None]:
+    """An invalid object as `! ` and what acts for it."""
+    return {change.key.name: shown(change.model) for change in changes}
+
+
+def shown(model: Any) -> str | None:
+    return f"! {model.last_good or model.rest}" if isinstance(model, Invalid) else model
 
 
 def test_a_new_file_tells_its_objects() -> None:
@@ -127,7 +134,11 @@ def test_problems_come_by_file_and_line_and_go_with_what_was_wrong() -> None:
     put(state, "b.yaml", "one 1\n---\nbad two\n---\nx 1\nbad three\n")
     put(state, "a.yaml", "bad four\n")
     found = [(problem.file, problem.line, problem.object) for problem in state.problems()]
-    assert found == [("a.yaml", 1, "four"), ("b.yaml", 3, "two"), ("b.yaml", 6, "three")]
+    assert found == [
+        ("a.yaml", 1, "Toy default/four"),
+        ("b.yaml", 3, "Toy default/two"),
+        ("b.yaml", 6, "Toy default/three"),
+    ]
     put(state, "b.yaml", "one 1\n---\ntwo 2\n---\nx 1\nbad three\n")
     assert [(problem.file, problem.line) for problem in state.problems()] == [("a.yaml", 1), ("b.yaml", 6)]
     state.remove("a.yaml")
@@ -162,16 +173,19 @@ def test_a_removed_file_takes_its_objects_along() -> None:
 def test_an_object_in_error_keeps_its_last_good_content_and_the_rest_applies() -> None:
     state, _ = make()
     put(state, "a.yaml", "one 1\n---\ntwo 2\n---\nthree 3\n")
-    assert put(state, "a.yaml", "one 1\n---\nbad two\n---\nthree 33\n") == {"three": "three 33 g2"}
-    assert [str(problem) for problem in state.problems()] == ["a.yaml:3: two: is bad"]
-    assert put(state, "a.yaml", "one 1\n---\ntwo 22\n---\nthree 33\n") == {"two": "two 22 g2"}
+    assert put(state, "a.yaml", "one 1\n---\nbad two\n---\nthree 33\n") == {
+        "two": "! two 2 g1",
+        "three": "three 33 g2",
+    }
+    assert [str(problem) for problem in state.problems()] == ["a.yaml:3: Toy default/two: is bad"]
+    assert put(state, "a.yaml", "one 1\n---\ntwo 22\n---\nthree 33\n") == {"two": "two 22 g3"}
     assert state.problems() == []
 
 
 def test_a_deleted_neighbour_of_an_object_in_error_is_gone() -> None:
     state, _ = make()
     put(state, "a.yaml", "one 1\n---\ntwo 2\n")
-    assert put(state, "a.yaml", "bad two\n") == {"one": None}
+    assert put(state, "a.yaml", "bad two\n") == {"one": None, "two": "! two 2 g1"}
 
 
 def test_a_broken_piece_keeps_everything_that_it_may_have_been_about() -> None:
@@ -187,24 +201,24 @@ def test_a_broken_piece_keeps_everything_that_it_may_have_been_about() -> None:
 def test_a_part_stands_until_there_is_a_good_state_whatever_breaks_meanwhile() -> None:
     """Such a part is what a security policy in error leaves: without it what it covers would be open."""
     state, _ = make()
-    assert put(state, "a.yaml", "part one 1\n") == {"one": "one 1 g1"}
+    assert put(state, "a.yaml", "part one 1\n") == {"one": "! one 1 g1"}
     assert put(state, "a.yaml", "!\n") == {}
     assert put(state, "a.yaml", "bad one\n") == {}
-    assert put(state, "a.yaml", "! !\n---\npart one 2\n") == {"one": "one 2 g2"}
+    assert put(state, "a.yaml", "! !\n---\npart one 2\n") == {"one": "! one 2 g2"}
     assert put(state, "a.yaml", "one 3\n") == {"one": "one 3 g3"}
-    assert put(state, "a.yaml", "part one 4\n") == {}
+    assert put(state, "a.yaml", "part one 4\n") == {"one": "! one 3 g3"}
     assert put(state, "a.yaml", "two 2\n") == {"one": None, "two": "two 2 g1"}
 
 
 def test_an_object_that_is_there_twice_is_kept_as_it_counted() -> None:
     state, _ = make()
     put(state, "a.yaml", "one 1\n---\none 2\n")
-    assert put(state, "a.yaml", "bad one\n") == {}
+    assert put(state, "a.yaml", "bad one\n") == {"one": "! one 1 g1"}
 
 
 def test_at_a_cold_start_a_bad_piece_hides_no_good_one() -> None:
     state, _ = make()
-    assert put(state, "a.yaml", "!\n---\none 1\n---\nbad two\n") == {"one": "one 1 g1"}
+    assert put(state, "a.yaml", "!\n---\none 1\n---\nbad two\n") == {"one": "one 1 g1", "two": "! None"}
 
 
 def test_staging_says_when_something_would_be_lost() -> None:
@@ -320,10 +334,10 @@ def test_problems_count_lines_from_the_beginning_of_the_file_and_are_sorted() ->
     put(state, "b.yaml", "bad two\n---\nbad one\n")
     put(state, "a.yaml", "one 1\n\n---\n\nbad x\n! \n")
     assert [str(problem) for problem in state.problems()] == [
-        "a.yaml:5: x: is bad",
+        "a.yaml:5: Toy default/x: is bad",
         "a.yaml:6: is broken",
-        "b.yaml:1: two: is bad",
-        "b.yaml:3: one: is bad",
+        "b.yaml:1: Toy default/two: is bad",
+        "b.yaml:3: Toy default/one: is bad",
     ]
     put(state, "a.yaml", "one 1\n\n---\n\nbad x\n")
     assert [problem.line for problem in state.problems()] == [5, 1, 3]

@@ -21,8 +21,15 @@ class Watched:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.groups: queue.Queue[frozenset[str]] = queue.Queue()
-        self.watch = watch.Watch(str(folder), self.groups.put)
+        self.watch = watch.Watch(str(folder), self._told)
+        self._parts: set[str] = set()
         self.watch.start()
+
+    def _told(self, paths: frozenset[str], is_whole: bool) -> None:
+        self._parts |= paths
+        if is_whole:
+            self.groups.put(frozenset(self._parts))
+            self._parts.clear()
 
     def told(self, *names: str) -> None:
         """Waits until all of these were told."""
@@ -110,7 +117,7 @@ def test_a_file_that_is_being_written_is_told_when_it_is_closed(watched: Watched
 
 def test_a_root_that_is_absent_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        watch.Watch(str(tmp_path / "absent"), lambda _paths: None)
+        watch.Watch(str(tmp_path / "absent"), lambda _paths, _is_whole: None)
 
 
 def test_without_inotify_the_folder_is_watched_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import select
 import stat
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,24 +68,34 @@ A, B, HALF = Event("/a", False), Event("/b", False), Event("/a", True)
 
 
 @pytest.mark.parametrize(
-    ("answers", "group", "asked"),
+    ("answers", "parts", "asked"),
     [
         ([(5, [])], [], [None]),  # woken
-        ([(5, [A]), (0.001, [])], ["/a"], [None, 0.001]),  # a millisecond in which nothing happens ends it
-        ([(5, [A, B]), (0.0005, [A]), (0.001, [])], ["/a", "/b"], [None, 0.001, 0.001]),
-        ([(5, [HALF]), (0.01, [A]), (0.001, [])], ["/a"], [None, 0.02, 0.001]),  # while it is written, longer
-        ([(5, [HALF]), (0.01, [B]), (0.01, [B])], ["/a", "/b"], [None, 0.02, 0.01]),  # 20 ms at most
-        ([(5, [HALF]), (0.02, [])], ["/a"], [None, 0.02]),
-        ([(5, [A]), (0.0195, [B]), (0.0005, [])], ["/a", "/b"], [None, 0.001, 0.0005]),
-        ([(5, [A]), (0.5, [B])], ["/a", "/b"], [None, 0.001]),
+        # Half a millisecond in which nothing happens ends it.
+        ([(5, [A]), (0.0005, [])], ["/a", "whole"], [None, 0.0005]),
+        ([(5, [A, B]), (0.0005, [A]), (0.0005, [])], ["/a /b", "/a", "whole"], [None, 0.0005, 0.0005]),
+        # While it is written, longer, and nothing is told.
+        ([(5, [HALF]), (0.01, [A]), (0.0005, [])], ["/a", "whole"], [None, 0.02, 0.0005]),
+        (
+            [(5, [A]), (0.0001, [HALF]), (0.01, [A, B]), (0.0005, [])],
+            ["/a", "/a /b", "whole"],
+            [None, 0.0005, 0.0199, 0.0005],
+        ),
+        ([(5, [HALF]), (0.01, [B]), (0.01, [B])], ["/a /b whole"], [None, 0.02, 0.01]),  # 20 ms at most
+        ([(5, [HALF]), (0.02, [])], ["/a whole"], [None, 0.02]),
+        ([(5, [A]), (0.0197, [B]), (0.0003, [])], ["/a", "/b", "whole"], [None, 0.0005, 0.0003]),
+        ([(5, [A]), (0.5, [B])], ["/a", "/b whole"], [None, 0.0005]),
     ],
 )
-def test_a_group_ends(
-    answers: list[tuple[float, list[Event]]], group: list[str], asked: list[Any], clock: Clock
+def test_a_group_is_told_in_parts_and_ends(
+    answers: list[tuple[float, list[Event]]], parts: list[str], asked: list[Any], clock: Clock
 ) -> None:
     reads = Reads(clock, *answers)
-    found = watch._Told(reads).group(threading.Event())  # type: ignore[arg-type]
-    assert found == frozenset(group)
+    found = [
+        " ".join([*sorted(paths), *["whole"] * is_whole])
+        for paths, is_whole in watch._Told(reads).group(threading.Event())  # type: ignore[arg-type]
+    ]
+    assert found == parts
     assert reads.asked == asked
     assert reads.answers == []
 
@@ -94,7 +104,7 @@ def test_a_group_ends_at_once_when_it_is_time_to_stop(clock: Clock) -> None:
     stopping = threading.Event()
     stopping.set()
     reads = Reads(clock, (0, [A]))
-    assert watch._Told(reads).group(stopping) == {"/a"}  # type: ignore[arg-type]
+    assert list(watch._Told(reads).group(stopping)) == []  # type: ignore[arg-type]
     assert reads.asked == [None]
 
 
@@ -141,11 +151,11 @@ def test_without_inotify_the_library_watches_everything_below(library: type[Libr
     asked: Any = events._notify  # type: ignore[attr-defined]
     stopping = threading.Event()
     asked.answer = {(1, "/gw/a"), (2, "/gw/b")}
-    assert events.group(stopping) == {"/gw/a", "/gw/b"}
+    assert list(events.group(stopping)) == [({"/gw/a", "/gw/b"}, True)]
     assert asked.asked[3] is stopping
     for nothing in ("timeout", "stop", "signal"):
         asked.answer = nothing
-        assert events.group(stopping) == frozenset()
+        assert list(events.group(stopping)) == []
     events.wake()
     events.close()
     assert asked.is_closed
@@ -173,11 +183,12 @@ class Scripted:
         self.woken = threading.Event()
         self.calls: list[str] = []
 
-    def group(self, stopping: threading.Event) -> frozenset[str]:
+    def group(self, stopping: threading.Event) -> Iterator[watch.Part]:
         if self.groups:
-            return self.groups.pop(0)
-        self.woken.wait(PATIENCE)
-        return frozenset({"/late"})
+            yield from [(self.groups.pop(0), False), (frozenset(), True)]
+        else:
+            self.woken.wait(PATIENCE)
+            yield frozenset({"/late"}), True
 
     def wake(self) -> None:
         self.calls.append("wake")
@@ -187,15 +198,15 @@ class Scripted:
         self.calls.append("close")
 
 
-def test_groups_are_told_but_empty_ones_and_what_comes_after_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    scripted = Scripted(frozenset({"/a"}), frozenset(), frozenset({"/b"}))
+def test_groups_are_told_but_what_comes_after_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted = Scripted(frozenset({"/a"}), frozenset({"/b"}))
     monkeypatch.setattr(watch, "_events", lambda root: scripted)
-    told: list[frozenset[str]] = []
+    told: list[watch.Part] = []
     both = threading.Event()
 
-    def tell(paths: frozenset[str]) -> None:
-        told.append(paths)
-        if len(told) == 2:
+    def tell(paths: frozenset[str], is_whole: bool) -> None:
+        told.append((paths, is_whole))
+        if len(told) == 4:
             both.set()
 
     made = watch.Watch("/gw", tell)
@@ -204,14 +215,14 @@ def test_groups_are_told_but_empty_ones_and_what_comes_after_the_stop(monkeypatc
     assert both.wait(PATIENCE)
     made.stop()
     assert not made._thread.is_alive()
-    assert told == [{"/a"}, {"/b"}]
+    assert told == [({"/a"}, False), (set(), True), ({"/b"}, False), (set(), True)]
     assert scripted.calls == ["wake", "close"]
 
 
 def test_a_watch_that_was_never_started_gives_everything_back(monkeypatch: pytest.MonkeyPatch) -> None:
     scripted = Scripted()
     monkeypatch.setattr(watch, "_events", lambda root: scripted)
-    watch.Watch("/gw", lambda _paths: None).stop()
+    watch.Watch("/gw", lambda _paths, _is_whole: None).stop()
     assert scripted.calls[-1] == "close"
 
 
@@ -352,6 +363,41 @@ def test_a_read_waits_for_so_many_seconds(tmp_path: Path) -> None:
     assert made.read(None) == []
     assert asked == [20.0, None]
     made.close()
+
+
+def test_a_moment_that_is_too_short_for_poll_is_slept_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = inotify.Inotify(str(tmp_path))
+    slept: list[float] = []
+
+    class Time:
+        def sleep(self, seconds: float) -> None:
+            slept.append(seconds)
+            (tmp_path / "a").touch()
+
+    monkeypatch.setattr(inotify, "time", Time())
+    assert {os.path.basename(event.path) for event in made.read(0.0005)} == {"a"}
+    assert made.read(-0.001) != []
+    assert slept == [0.0005, 0.0]
+    made.close()
+
+
+def test_a_watch_whose_system_fails_says_that_its_last_group_is_whole(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Failing(Scripted):
+        def group(self, stopping: threading.Event) -> Iterator[watch.Part]:
+            yield frozenset({"/a"}), False
+            raise OSError(errno.EIO, "the disk is on fire")
+
+    scripted = Failing()
+    monkeypatch.setattr(watch, "_events", lambda root: scripted)
+    told: list[watch.Part] = []
+    made = watch.Watch("/gw", lambda paths, is_whole: told.append((paths, is_whole)))
+    made.start()
+    made._thread.join(PATIENCE)
+    made.stop()
+    assert told == [({"/a"}, False), (set(), True)]
+    assert "the disk is on fire" in caplog.text
 
 
 def test_closing_gives_both_descriptors_back(tmp_path: Path) -> None:

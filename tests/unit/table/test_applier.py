@@ -446,7 +446,7 @@ def refusals() -> list[tuple[str, Change, str]]:
     return [
         ("bytes", Change(RESOURCE_TYPE, route_key("r"), b"\xff\xff"), "not a Resource message"),
         ("policy bytes", Change(RESOURCE_TYPE, "policy/default/p/cors", b"\xff\xff"), "not a Resource message"),
-        ("revision", change(newer), "needs a newer proxy: wire revision 7 or later, this one knows 5"),
+        ("revision", change(newer), "needs a newer proxy: wire revision 7 or later, this one knows 6"),
         ("kind", change(resource_pb2.Resource(key="x/y")), "a kind of resource that this proxy"),
         ("stream", change(stream), "tcp_route resources are not supported yet"),
         ("policy", change(policy), "header_modifiers: request.remove: 'a b' is not a header"),

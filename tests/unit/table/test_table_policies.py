@@ -291,7 +291,7 @@ def test_an_inline_policy_that_is_invalid_never_passes_for_one_that_reads_like_t
     assert answer is not None and answer.status == 503
 
 
-def test_what_the_sender_could_not_honour_is_refused() -> None:
+def test_what_the_sender_could_not_honour_refuses_requests_and_is_no_refusal_of_the_proxy() -> None:
     table, seen = guarded()
 
     def fill(message: policy_pb2.Policy) -> None:
@@ -301,7 +301,7 @@ def test_what_the_sender_could_not_honour_is_refused() -> None:
     table.apply(policy("g", [GATEWAY], fill))
     answer = ran(table)[1]
     assert answer is not None and answer.status == 503 and "Secret default/users" in answer.detail
-    assert not seen
+    assert not seen and not table.refused and not table.applier.outcome.standing
 
 
 def test_a_policy_of_a_newer_language_never_fails_open() -> None:

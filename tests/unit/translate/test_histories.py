@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.translate.fleet import FleetView
-from tests.unit.translate.golden import Edit, World, objects
+from tests.unit.translate.golden import Edit, World, facts, objects
 
 
 def gateway(name: str, listeners: str, class_name: str = "ours") -> str:
@@ -117,6 +117,25 @@ OPEN = (
     "{name: open, protocol: HTTP, port: 81, hostname: '*.test', allowedRoutes: {namespaces: {from: Selector, "
     "selector: {matchLabels: {open: 'yes'}}}}}"
 )
+CA = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: ca, namespace: a}
+data: {%s: text}
+"""
+
+
+def tls(name: str, target: str) -> str:
+    return f"""
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {{name: {name}, namespace: a}}
+spec:
+  targetRefs: [{target}]
+  validation: {{hostname: up.test, caCertificateRefs: [{{group: "", kind: ConfigMap, name: ca}}]}}
+"""
+
+
 TCP = "{name: tcp, protocol: TCP, port: 80}"
 TO_A = "{name: s, port: 80}"
 TO_B = "{name: s, namespace: b, port: 80}"
@@ -167,6 +186,12 @@ VARIANTS: list[Edit] = [
         SECRET % ("mine", "a: b"),
         SECRET % ("mine", "a: c, .htaccess: 'a:b'"),
         SECRET % ("yours", "a: b"),
+        CA % "ca.crt",
+        CA % "other",
+        tls("t", "{group: '', kind: Service, name: s}"),
+        tls("t", "{group: gatewright.dev, kind: GatewayBackend, name: x}"),
+        tls("u", "{group: '', kind: Service, name: s, sectionName: more}"),
+        tls("u", "{group: '', kind: Service, name: s}, {group: gatewright.dev, kind: GatewayBackend, name: x}"),
         "{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {open: 'yes'}}}",
         "{apiVersion: v1, kind: Namespace, metadata: {name: b, labels: {open: 'yes'}}}",
     )
@@ -202,12 +227,12 @@ STEP = st.one_of(
 @given(st.lists(STEP, max_size=14), st.randoms(use_true_random=False))
 def test_any_history_ends_where_a_fresh_start_ends(steps: list[tuple[str, Any]], random: Any) -> None:
     lived = World()
-    lived.program.apply(START)
+    lived.apply(START)
     known: dict[Any, Edit] = {(kind, key): (kind, key, model) for kind, key, model in START}
     news: dict[Any, Any] = {}
     for step, value in steps:
         if step == "apply":
-            lived.program.apply(value)
+            lived.apply(value)
             known.update({(kind, key): (kind, key, model) for kind, key, model in value})
         else:
             getattr(lived.program, step)(*value)
@@ -218,7 +243,7 @@ def test_any_history_ends_where_a_fresh_start_ends(steps: list[tuple[str, Any]],
     edits = [edit for edit in known.values() if edit[2] is not None]
     random.shuffle(edits)
     for edit in edits:
-        fresh.program.apply([edit])
+        fresh.apply([edit])
     assert lived.resources == fresh.resources
     assert lived.program.statuses() == fresh.program.statuses()
     readers = [row["readers"] for row in lived.program.dump()]
@@ -230,9 +255,9 @@ def test_any_history_ends_where_a_fresh_start_ends(steps: list[tuple[str, Any]],
 def test_in_slices_resources_come_as_a_whole_then_statuses_and_the_end_is_the_same(batches: list[list[Edit]]) -> None:
     sliced, whole = World(), World()
     for batch in [START, *batches]:
-        whole.program.apply(batch)
+        whole.apply(batch)
         statuses, resources = dict(sliced.program.statuses()), dict(sliced.resources)
-        for _ in sliced.program.steps(batch):
+        for _ in sliced.program.steps(facts(batch)):
             assert sliced.program.statuses() == statuses
             assert sliced.resources in (resources, whole.resources)
         assert sliced.program.statuses() == whole.program.statuses()

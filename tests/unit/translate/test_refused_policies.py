@@ -37,7 +37,7 @@ def read(*texts: str) -> World:
     for text in texts:
         *_, staged = folder.stage("a.yaml", text)
         assert isinstance(staged, tree.Staged)
-        made.program.apply([(*change.key[:1], change.key[1:], change.model) for change in folder.commit(staged)])
+        made.program.apply(folder.commit(staged))
     return made
 
 

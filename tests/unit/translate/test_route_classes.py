@@ -58,7 +58,7 @@ MORE = [
 @pytest.mark.parametrize("hostnames", [True, False])
 def test_a_listener_more_below_many_routes(hostnames: bool) -> None:
     made = world(CLASS, GATEWAY, SERVICE, SLICE)
-    made.program.apply(many_routes(MANY, hostnames))
+    made.apply(many_routes(MANY, hostnames))
     for listener, takes in MORE:
         made.batches.clear()
         ran = runs_of(made, lambda listener=listener: made.put(with_listener(listener)))  # type: ignore[misc]
@@ -105,7 +105,7 @@ def admitted(made: World, name: str = "listener/gateway/default/gw/http") -> lis
 
 def test_a_namespace_with_another_label_is_one_listener_message() -> None:
     made = world(CLASS, SELECTING, SERVICE, SLICE, NAMESPACE)
-    made.program.apply(many_routes(200))
+    made.apply(many_routes(200))
     assert admitted(made) == ["default"] and attached(made) == {"http": 200}
     for label, namespaces in (("api", []), ("web", ["default"])):
         made.put(NAMESPACE.replace("web", label))

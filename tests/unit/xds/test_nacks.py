@@ -77,3 +77,12 @@ def test_proxies_that_say_the_same_share_the_text() -> None:
     message = json.dumps([{"key": "route/httproute/a/b/0", "error": "no such filter: x"}])
     (one,), (other,) = parse(message), parse(message)
     assert (one.key is other.key, one.error is other.error) == (True, True)
+
+
+def test_a_second_nack_finds_the_room_that_the_first_one_left() -> None:
+    known: dict[str, Refusal] = {}
+    for letter in ("a", "b", "c"):
+        note(known, json.dumps([{"key": f"{letter}{n:02}", "error": "x" * 1500} for n in range(50)]))
+    named = [refusal for key, refusal in known.items() if key]
+    assert sum(len(refusal.key) + len(refusal.error) for refusal in named) <= MOST_TEXT
+    assert len(named) == MOST_TEXT // 1503

@@ -1,0 +1,219 @@
+"""BackendTLSPolicies (Gateway API 1.7): what each asks for, which of them counts for a backend, and what becomes of it.
+
+No proxy speaks TLS to a backend yet. A backend under such a policy is therefore refused as a whole: whoever sends to
+it, a request, a mirror or a policy's call, gets an error, and never plaintext in place of TLS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from controlplane.derive import Collection, Context, Index
+from controlplane.translate.backends import GatewayBackendView, ServiceView
+from controlplane.translate.certificates import CaView
+from controlplane.translate.conditions import UNTRANSLATED, Condition
+from controlplane.translate.keys import BackendKey, BackendUse, ObjectKey
+from gatewright.api.objects.backend_tls_policy import BackendTLSPolicy
+from gatewright.api.schema.names import GROUP
+from gatewright.api.schema.references import LocalObjectReference
+from gatewright.api.text.problem import UNSUPPORTED
+from gatewright.attach.outcome import order
+
+KIND: Final = "BackendTLSPolicy"
+
+TARGETS: Final = {("", "Service"): "service", (GROUP, "GatewayBackend"): "gatewaybackend"}
+"""Group and kind of a target to the kind of backend that it is."""
+
+WELL_KNOWN: Final = ("System",)
+"""Values of wellKnownCACertificates that Gateway API defines."""
+
+
+class Place(NamedTuple):
+    """What a policy may name: a backend object or, with a section, a part of it."""
+
+    kind: str
+    """As backends have it."""
+    key: ObjectKey
+    section: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TLSVerdict:
+    """A policy without what changes nothing for backends: what it names, and what is wrong with it."""
+
+    order: str
+    """The smaller text counts where two name one place."""
+    places: tuple[Place, ...]
+    refused: Condition
+    """`Accepted` False: no policy can be honoured yet."""
+    unresolved: Condition | None
+
+
+def verdict(
+    context: Context, certificates: Collection[ObjectKey, CaView], key: ObjectKey, policy: BackendTLSPolicy
+) -> TLSVerdict:
+    """The policy by itself, with the CA certificates that it names."""
+    problems = list(_bad_references(context, certificates, key.namespace, policy))
+    named = policy.spec.validation.ca_certificate_refs or ()
+    return TLSVerdict(
+        order=order(policy.metadata.creation_timestamp, key.namespace, key.name),
+        places=tuple(_places(key.namespace, policy)),
+        refused=_refused(policy, problems if len(problems) == len(named) else ()),
+        unresolved=_unresolved(problems),
+    )
+
+
+def _places(namespace: str, policy: BackendTLSPolicy) -> Iterator[Place]:
+    for target in policy.spec.target_refs:
+        kind = TARGETS.get((target.group, target.kind))
+        if kind is not None:
+            yield Place(kind, ObjectKey(namespace, target.name), target.section_name or "")
+
+
+def _bad_references(
+    context: Context, certificates: Collection[ObjectKey, CaView], namespace: str, policy: BackendTLSPolicy
+) -> Iterator[Condition]:
+    for reference in policy.spec.validation.ca_certificate_refs or ():
+        problem = _bad_reference(context, certificates, namespace, reference)
+        if problem is not None:
+            yield problem
+
+
+def _bad_reference(
+    context: Context, certificates: Collection[ObjectKey, CaView], namespace: str, reference: LocalObjectReference
+) -> Condition | None:
+    if (reference.group, reference.kind) != ("", "ConfigMap"):
+        shown = f"{reference.group}/{reference.kind}" if reference.group else reference.kind
+        return _bad("InvalidKind", f"{shown} {reference.name}: CA certificates are in ConfigMaps")
+    key = ObjectKey(namespace, reference.name)
+    view = context.fetch(certificates, key)
+    if view is None:
+        return _bad("InvalidCACertificateRef", f"ConfigMap {key} does not exist")
+    return _bad("InvalidCACertificateRef", f"ConfigMap {key} {view.problem}") if view.problem else None
+
+
+def _bad(reason: str, message: str) -> Condition:
+    return Condition("ResolvedRefs", False, reason, message)
+
+
+def _unresolved(problems: list[Condition]) -> Condition | None:
+    """One condition for all bad references: the reason of the first, the messages of all."""
+    if not problems:
+        return None
+    return _bad(problems[0].reason, "; ".join(dict.fromkeys(each.message for each in problems)))
+
+
+CLOSED: Final = "requests to its targets are answered with 500"
+"""What becomes of backends, as conditions of policies say it."""
+
+
+def _refused(policy: BackendTLSPolicy, of_all_references: Sequence[Condition]) -> Condition:
+    """`of_all_references`: what is wrong with each, where none is good."""
+    well_known = policy.spec.validation.well_known_ca_certificates
+    if of_all_references:
+        why = "; ".join(dict.fromkeys(each.message for each in of_all_references))
+        return Condition("Accepted", False, "NoValidCACertificate", f"{why}; {CLOSED}")
+    if well_known is not None and well_known not in WELL_KNOWN:
+        why = f"wellKnownCACertificates {well_known} is not known; known: {', '.join(WELL_KNOWN)}"
+        return Condition("Accepted", False, "Invalid", f"{why}; {CLOSED}")
+    return Condition("Accepted", False, "Invalid", f"{UNSUPPORTED}TLS to backends; {CLOSED}")
+
+
+@dataclass(frozen=True, slots=True)
+class TLSPolicies:
+    """The collections that say which policy counts where."""
+
+    services: Collection[ObjectKey, ServiceView]
+    gateway_backends: Collection[ObjectKey, GatewayBackendView]
+    by_target: Index[tuple[str, ObjectKey], ObjectKey, TLSVerdict]
+    """Policies by what they name, without sections."""
+
+
+def refusal(context: Context, policies: TLSPolicies, key: BackendKey) -> str:
+    """Why nothing may be sent to a backend: the policy that counts for it. "" where there is none."""
+    found = winner(context, policies, key)
+    return f"{UNSUPPORTED}TLS to backends, which {KIND} {found} asks for" if found is not None else ""
+
+
+def winner(context: Context, policies: TLSPolicies, key: BackendKey) -> ObjectKey | None:
+    """The policy that counts for a backend: one that names the port before one that names the whole Service."""
+    rivals = _rivals(context, policies, key.kind, key.object)
+    port = str(key.port) if key.kind == "service" else ""
+    found = _first(rivals, port) if port else None
+    return found if found is not None else _first(rivals, "")
+
+
+Rival = tuple[str, str, ObjectKey]
+"""Section as a port's number, order, policy."""
+
+
+def _rivals(context: Context, policies: TLSPolicies, kind: str, key: ObjectKey) -> list[Rival]:
+    """Who names an object or a part of it that is there."""
+    sections = _sections(context, policies, kind, key)
+    return [
+        (sections[place.section], each.order, name)
+        for name, each in context.fetch_index(policies.by_target, (kind, key))
+        for place in each.places
+        if (place.kind, place.key) == (kind, key) and place.section in sections
+    ]
+
+
+def _first(rivals: Iterable[Rival], section: str) -> ObjectKey | None:
+    return min(((rank, name) for where, rank, name in rivals if where == section), default=(None, None))[1]
+
+
+def _sections(context: Context, policies: TLSPolicies, kind: str, key: ObjectKey) -> dict[str, str]:
+    """Every way to name the object ("") or a part of it, with the one name of what is meant. Nothing: it is not there.
+
+    Ports are parts of a Service, by name as Gateway API has it, or by number as with our own policies."""
+    if kind != "service":
+        return {"": ""} if context.fetch(policies.gateway_backends, key) is not None else {}
+    service = context.fetch(policies.services, key)
+    if service is None:
+        return {}
+    ports = {name: str(port.port) for port in service.ports for name in (port.name, str(port.port)) if name}
+    return {"": "", **ports}
+
+
+class Standing(NamedTuple):
+    """What became of one place of a policy, seen from a Gateway that uses it."""
+
+    place: Place
+    is_there: bool
+    beaten_by: ObjectKey | None = None
+    """The policy that names the same place and comes first."""
+
+
+Standings = dict[ObjectKey, list[Standing]]
+"""By Gateway."""
+
+Uses = Index[tuple[str, ObjectKey], BackendUse, Any]
+"""Of backends, by kind and object."""
+
+
+def standings(context: Context, policies: TLSPolicies, uses: Uses, key: ObjectKey, policy: TLSVerdict) -> Standings:
+    """The Gateways that send to something that the policy names, with what became of it."""
+    found: Standings = {}
+    for place in policy.places:
+        section = _sections(context, policies, place.kind, place.key).get(place.section)
+        standing = _standing(context, policies, key, place, section)
+        users = context.fetch_index(uses, (place.kind, place.key))
+        for gateway in dict.fromkeys(use.gateway for use, _ in users if section in ("", None, str(use.backend.port))):
+            found.setdefault(gateway, []).append(standing)
+    return {gateway: found[gateway] for gateway in sorted(found)}
+
+
+def _standing(context: Context, policies: TLSPolicies, key: ObjectKey, place: Place, section: str | None) -> Standing:
+    if section is None:
+        return Standing(place, is_there=False)
+    first = _first(_rivals(context, policies, place.kind, place.key), section)
+    return Standing(place, is_there=True, beaten_by=None if first == key else first)
+
+
+def untranslated(key: ObjectKey, policy: BackendTLSPolicy) -> TLSVerdict:
+    """What stands for a policy on which `verdict` raised, which is a bug: its backends must not get plaintext."""
+    refused = Condition("Accepted", False, "Invalid", f"{UNTRANSLATED}; {CLOSED}")
+    rank = order(policy.metadata.creation_timestamp, key.namespace, key.name)
+    return TLSVerdict(rank, tuple(_places(key.namespace, policy)), refused, None)

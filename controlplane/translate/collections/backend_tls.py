@@ -1,0 +1,33 @@
+"""BackendTLSPolicies: what each asks for, by what it names. Which of them counts is asked where a backend is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from controlplane.derive import Context, Graph
+from controlplane.translate import backend_tls
+from controlplane.translate.backend_tls import TLSPolicies, TLSVerdict
+from controlplane.translate.collections.inputs import Inputs
+from controlplane.translate.collections.views import Views
+from controlplane.translate.keys import ObjectKey
+from gatewright.api.objects.backend_tls_policy import BackendTLSPolicy
+
+
+class BackendTLS:
+    """BackendTLSPolicies."""
+
+    def __init__(self, graph: Graph, inputs: Inputs, views: Views) -> None:
+        self._views = views
+        self.verdicts = graph.map(
+            "backend TLS policies", inputs.backend_tls_policies, self._verdict, backend_tls.untranslated
+        )
+        self.policies = TLSPolicies(
+            views.services, views.gateway_backends, self.verdicts.index("target", lambda _, each: _targets(each))
+        )
+
+    def _verdict(self, context: Context, key: ObjectKey, policy: BackendTLSPolicy) -> TLSVerdict:
+        return backend_tls.verdict(context, self._views.certificates, key, policy)
+
+
+def _targets(verdict: TLSVerdict) -> Iterator[tuple[str, ObjectKey]]:
+    return iter({(place.kind, place.key): None for place in verdict.places})

@@ -1,0 +1,175 @@
+"""Backends under a BackendTLSPolicy, from YAML to sockets: an error, and never a byte in plaintext."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes.both_planes import BothPlanes
+from tests.outside.dialects.objects import ALL, GATEWAY, NEXT, SHOP, policy, route, service
+
+BASE = GATEWAY + SHOP + NEXT
+SHOP_AT, NEXT_AT = "127.0.0.1:3000", "127.0.0.1:3001"
+
+
+def tls(name: str = "tls", target: str = "name: shop", kind: str = "group: '', kind: Service") -> str:
+    return f"""\
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {{name: {name}}}
+spec:
+  targetRefs: [{{{kind}, {target}}}]
+  validation: {{hostname: shop.example.com, wellKnownCACertificates: System}}
+"""
+
+
+def accepted(planes: BothPlanes, name: str = "tls") -> str:
+    (entry,) = (planes.world.program.status("BackendTLSPolicy", "default", name) or {})["ancestors"]
+    (found,) = (each for each in entry["conditions"] if each["type"] == "Accepted")
+    return f"{found['status']} {found['reason']}: {found['message']}"
+
+
+def test_it_answers_500_until_the_policy_goes() -> None:
+    planes = BothPlanes(BASE + ALL)
+    assert planes.ask() == (200, "ok") and planes.reached() == [SHOP_AT]
+    planes.load(tls())
+    assert planes.ask() == (500, "backend cannot be used") and planes.reached() == []
+    assert planes.ask(method="POST", body="x")[0] == 500 and planes.reached() == []
+    assert accepted(planes).startswith("False Invalid: not supported yet: TLS to backends; requests to its targets are")
+    (*_, line) = planes.log_lines()
+    assert " reason=BackendRefused" in line and "TLS to backends, which BackendTLSPolicy default/tls asks for" in line
+    planes.remove("BackendTLSPolicy", "tls")
+    assert planes.ask() == (200, "ok") and planes.reached() == [SHOP_AT]
+
+
+def test_it_is_so_from_the_first_state_on() -> None:
+    planes = BothPlanes(BASE + ALL + tls())
+    assert planes.ask()[0] == 500
+    assert planes.connector.upstreams == []
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("name: shop, sectionName: http", 500),
+        ("name: shop, sectionName: '80'", 500),
+        ("name: shop, sectionName: x", 200),
+    ],
+)
+def test_a_port_of_the_service(target: str, status: int) -> None:
+    planes = BothPlanes(BASE + ALL + tls(target=target))
+    assert planes.ask()[0] == status
+
+
+def test_the_other_ports_and_services_serve() -> None:
+    ports = SHOP.replace("{name: http, port: 80}]}", "{name: http, port: 80}, {name: https, port: 443}]}")
+    planes = BothPlanes(GATEWAY + ports + NEXT + ALL + tls(target="name: shop, sectionName: https"))
+    assert planes.ask()[0] == 200
+    planes.load(route("  rules: [{backendRefs: [{name: shop, port: 443}]}]"))
+    assert planes.ask()[0] == 500
+    planes.load(route("  rules: [{backendRefs: [{name: next, port: 80}]}]"))
+    assert planes.ask()[0] == 200 and planes.reached()[-1] == NEXT_AT
+
+
+def test_its_share_of_requests_is_refused() -> None:
+    weighted = "  rules: [{backendRefs: [{name: shop, port: 80, weight: 1}, {name: next, port: 80, weight: 1}]}]"
+    planes = BothPlanes(BASE + route(weighted) + tls())
+    planes.context.random = lambda: 0.0
+    assert planes.ask()[0] == 500
+    planes.context.random = lambda: 0.9
+    assert planes.ask()[0] == 200 and planes.reached() == [NEXT_AT]
+
+
+def test_retries_do_not_reach_it() -> None:
+    planes = BothPlanes(
+        BASE + route("  rules: [{retry: {attempts: 3, codes: [500]}, backendRefs: [{name: shop, port: 80}]}]") + tls()
+    )
+    assert planes.ask()[0] == 500
+    assert planes.connector.upstreams == []
+
+
+def test_a_mirror_gets_nothing() -> None:
+    mirror = "filters: [{type: RequestMirror, requestMirror: {backendRef: {name: shop, port: 80}}}]"
+    planes = BothPlanes(BASE + route(f"  rules: [{{{mirror}, backendRefs: [{{name: next, port: 80}}]}}]"))
+    assert planes.ask()[0] == 200 and sorted(planes.reached()) == [SHOP_AT, NEXT_AT]
+    planes.load(tls())
+    assert planes.ask()[0] == 200 and planes.reached() == [NEXT_AT]
+
+
+def test_calls_of_policies_fail_closed() -> None:
+    asks = policy("    extAuth: {backendRef: {name: next, port: 80}, http: {}}")
+    planes = BothPlanes(BASE + ALL + asks)
+    assert planes.ask()[0] == 200 and planes.reached() == [NEXT_AT, SHOP_AT]
+    planes.load(tls(target="name: next"))
+    assert planes.ask()[0] == 403 and planes.reached() == []
+    assert accepted(planes).startswith("False Invalid: ")  # the policy that calls it is a use of it
+
+
+def test_calls_by_grpc_routes_are_unavailable() -> None:
+    calls = ALL.replace("kind: HTTPRoute", "kind: GRPCRoute")
+    planes = BothPlanes(BASE + calls + tls())
+    client = planes.connect()
+    client.send(
+        b"POST /a.A/B HTTP/1.1\r\nhost: shop.example.com\r\ncontent-type: application/grpc\r\ncontent-length: 5\r\n\r\n"
+        b"\0\0\0\0\0"
+    )
+    assert b"\r\ngrpc-status: 14\r\n" in client.received
+    assert planes.connector.upstreams == []
+
+
+def test_a_gateway_backend() -> None:
+    backend = """\
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: outside}
+spec: {static: {host: 127.0.0.1, port: 3002}}
+"""
+    leads = route("  rules: [{backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: outside}]}]")
+    planes = BothPlanes(GATEWAY + backend + leads)
+    assert planes.ask()[0] == 200
+    planes.load(tls(target="name: outside", kind="group: gatewright.dev, kind: GatewayBackend"))
+    assert planes.ask()[0] == 500 and planes.reached() == ["127.0.0.1:3002"]
+
+
+def test_endpoints_that_come_later_get_nothing_either() -> None:
+    without, endpoints = SHOP.split("---\napiVersion: discovery", 1)
+    planes = BothPlanes(GATEWAY + without + ALL + tls())
+    assert planes.ask()[0] == 500
+    planes.load("---\napiVersion: discovery" + endpoints)
+    assert planes.ask()[0] == 500 and planes.connector.upstreams == []
+    planes.remove("BackendTLSPolicy", "tls")
+    assert planes.ask()[0] == 200
+
+
+def test_a_policy_in_another_namespace_says_nothing() -> None:
+    planes = BothPlanes(BASE + ALL + tls().replace("{name: tls}", "{name: tls, namespace: other}"))
+    assert planes.ask()[0] == 200
+
+
+def test_the_older_counts_and_the_next_when_it_goes() -> None:
+    planes = BothPlanes(BASE + ALL + tls("b") + tls("a"))
+    assert accepted(planes, "a").startswith("False Invalid: ")
+    assert accepted(planes, "b") == "False Conflicted: BackendTLSPolicy default/a counts for Service default/shop"
+    planes.remove("BackendTLSPolicy", "a")
+    assert accepted(planes, "b").startswith("False Invalid: ")
+    assert planes.ask()[0] == 500
+    planes.remove("BackendTLSPolicy", "b")
+    assert planes.ask()[0] == 200
+
+
+def test_a_ca_that_comes_later_is_noticed() -> None:
+    named = "caCertificateRefs: [{group: '', kind: ConfigMap, name: ca}]"
+    planes = BothPlanes(BASE + ALL + tls().replace("wellKnownCACertificates: System", named))
+    assert accepted(planes).startswith("False NoValidCACertificate: ConfigMap default/ca does not exist; ")
+    planes.load("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: ca}\ndata: {ca.crt: text}\n")
+    assert accepted(planes).startswith("False NoValidCACertificate: ConfigMap default/ca has an entry ca.crt that ")
+    planes.remove("ConfigMap", "ca")
+    assert accepted(planes).startswith("False NoValidCACertificate: ConfigMap default/ca does not exist; ")
+
+
+def test_a_gateway_that_stops_sending_there_is_no_ancestor() -> None:
+    planes = BothPlanes(BASE + service("third", 3002) + ALL + tls())
+    assert accepted(planes)
+    planes.load(route("  rules: [{backendRefs: [{name: third, port: 80}]}]"))
+    assert planes.world.program.status("BackendTLSPolicy", "default", "tls") == {"ancestors": []}

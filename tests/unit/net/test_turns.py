@@ -1,0 +1,78 @@
+"""Work that waits for the next turn of the loop: in order, by shares of computing, and never lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dataplane.net.turns import SHARE, Turns
+
+
+class Loop:
+    """Turns of a loop by hand, and its thread's CPU time."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[], None]] = []
+        self.now = 0.0
+        self.turns = Turns(self.calls.append, lambda: self.now)
+
+    def turn(self) -> None:
+        calls, self.calls[:] = self.calls[:], []
+        for call in calls:
+            call()
+
+
+class Peer:
+    """Has some pieces of work, each of which takes a while."""
+
+    def __init__(self, loop: Loop, name: str, pieces: int, seconds: float, done: list[str]) -> None:
+        self.loop, self.name, self.pieces, self.seconds, self.done = loop, name, pieces, seconds, done
+        loop.turns.add(self)
+
+    def next_turn(self) -> None:
+        self.loop.now += self.seconds
+        self.done.append(self.name)
+        self.pieces -= 1
+        if self.pieces:
+            self.loop.turns.add(self)
+
+
+def test_nothing_runs_before_the_next_turn() -> None:
+    loop, done = Loop(), []
+    Peer(loop, "a", 1, 0.0, done)
+    assert done == [] and len(loop.calls) == 1
+    loop.turn()
+    assert done == ["a"] and loop.calls == [] and len(loop.turns) == 0
+
+
+def test_many_that_wait_get_one_share_of_a_turn_together() -> None:
+    loop, done = Loop(), []
+    for number in range(100):
+        Peer(loop, str(number), 1, SHARE / 4, done)
+    loop.turn()
+    assert len(done) == 4 and len(loop.calls) == 1
+    loop.turn()
+    assert done == [str(number) for number in range(8)]
+
+
+def test_one_that_has_much_does_not_go_before_the_others() -> None:
+    loop, done = Loop(), []
+    Peer(loop, "much", 10, SHARE, done)
+    Peer(loop, "little", 1, SHARE, done)
+    while loop.calls:
+        loop.turn()
+    assert done[:2] == ["much", "little"] and done.count("much") == 10
+
+
+def test_a_bug_with_one_keeps_no_other_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def next_turn(self) -> None:
+            raise RuntimeError("planted")
+
+    loop, done = Loop(), []
+    loop.turns.add(Broken())
+    Peer(loop, "a", 1, 0.0, done)
+    loop.turn()
+    assert done == ["a"]
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["planted"]
