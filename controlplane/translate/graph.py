@@ -24,8 +24,10 @@ from controlplane.translate.collections.statuses import (
     RouteStatuses,
 )
 from controlplane.translate.collections.views import Views
+from controlplane.translate.collections.wanted import WantedObjects
 from controlplane.translate.conditions import StatusBody
 from controlplane.translate.keys import ObjectKey, ResourceKey
+from controlplane.translate.unfinished import Unfinished
 
 
 class Collections:
@@ -42,7 +44,7 @@ class Collections:
         # Where routes and policies attach, what they say, and which policies win.
         routes = self.routes = Routes(graph, inputs, gateways, views)
         policies = self.policies = Policies(graph, inputs, gateways, views, routes)
-        outcomes = self.outcomes = Outcomes(graph, policies)
+        outcomes = self.outcomes = Outcomes(graph, policies, routes.classes)
         # Which backends want TLS.
         backend_tls = BackendTLS(graph, inputs, views)
         # Only what routes and policies use.
@@ -50,7 +52,7 @@ class Collections:
         secrets = UsedSecrets(graph, inputs, policies)
 
         self.resources: tuple[Collection[ResourceKey, bytes], ...] = (
-            gateways.resources,
+            *gateways.resources,
             *routes.resources,
             policies.resources,
             secrets.resources,
@@ -58,8 +60,14 @@ class Collections:
             backends.endpoint_resources,
         )
 
+        self.unfinished = Unfinished(
+            [*(each.unfinished for each in routes.by_kind.values()), policies.unfinished], backends.unfinished
+        )
+
         # Whoever waits for a resource need not wait for statuses.
         graph.part_ends()
+
+        self.wanted = WantedObjects(graph, inputs, gateways).objects
 
         of_gateways = GatewayStatuses(graph, inputs, gateways, routes)
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {
