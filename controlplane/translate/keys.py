@@ -112,7 +112,8 @@ def resources_of(kind: str, key: ObjectKey) -> tuple[str, ...]:
 
 
 _NAMES = {
-    "Gateway": ("gateway/{}", "bind/{}/", "listener/{}/"),
+    "Gateway": ("gateway/{}", "bind/{}/", "listener/gateway/{}/"),
+    "ListenerSet": ("listener/listenerset/{}/",),
     "GatewayPolicy": ("policy/{}/", "secret/{}/"),
     "GatewayBackend": ("backend/gatewaybackend/{}",),
     "Service": ("backend/service/{}/",),

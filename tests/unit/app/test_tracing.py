@@ -106,7 +106,7 @@ async def test_objects_of_other_kinds_and_their_endpoints(world: World) -> None:
     assert {row["name"] for row in world.trace("gateway", "web")["resources"]} == {
         "gateway/default/web",
         "bind/default/web/8080",
-        "listener/default/web/http",
+        "listener/gateway/default/web/http",
     }
 
 
