@@ -61,7 +61,7 @@ class Collections:
         # Whoever waits for a resource need not wait for statuses.
         graph.part_ends()
 
-        of_gateways = GatewayStatuses(graph, inputs, gateways, routes)
+        of_gateways = GatewayStatuses(graph, inputs, views, gateways, routes)
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {
             "GatewayClass": of_gateways.of_classes,
             "Gateway": of_gateways.of_gateways,

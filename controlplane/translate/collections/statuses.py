@@ -6,7 +6,7 @@ They depend on the whole object, not on a view, because each carries its `genera
 from __future__ import annotations
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import backend_tls, backend_tls_status, gateway_status, own_kinds
+from controlplane.translate import api_versions, backend_tls, backend_tls_status, gateway_status, own_kinds
 from controlplane.translate.backend_tls import TLSVerdict
 from controlplane.translate.backends import GatewayBackendView
 from controlplane.translate.collections.backend_tls import BackendTLS
@@ -31,15 +31,20 @@ from controlplane.translate.routes import PlacedRoute
 class GatewayStatuses:
     """Of GatewayClasses and Gateways."""
 
-    def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways, routes: Routes) -> None:
+    def __init__(self, graph: Graph, inputs: Inputs, views: Views, gateways: Gateways, routes: Routes) -> None:
         self._inputs = inputs
+        self._views = views
         self._routes = routes
         self.of_classes = graph.map("class statuses", gateways.classes, self._class_status)
         self.of_gateways = graph.map("gateway statuses", gateways.plans, self._gateway_status)
 
     def _class_status(self, context: Context, key: ObjectKey, view: ClassView) -> StatusBody | None:
         item = context.fetch(self._inputs.gateway_classes, key)
-        return gateway_status.class_status(view, item.metadata.generation) if item is not None else None
+        if item is None:
+            return None
+        definitions = [(name.name, version) for name, version in context.fetch_index(self._views.api_versions, ())]
+        version = api_versions.supported_version(definitions)
+        return gateway_status.class_status(view, version, item.metadata.generation)
 
     def _gateway_status(self, context: Context, key: ObjectKey, plan: GatewayPlan) -> StatusBody | None:
         item = context.fetch(self._inputs.gateways, key)
