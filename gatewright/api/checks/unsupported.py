@@ -133,8 +133,8 @@ DECIDED: Final[dict[str, str]] = {
     "spec.useDefaultGateways": "experimental; routes name their Gateways, so that nobody is served by accident",
     "spec.defaultScope": "experimental, the other half of `useDefaultGateways`",
     "spec.listeners[].filters": "experimental; a GatewayPolicy with `phase: PreRouting` acts before routing",
-    "spec.listeners[].tls.options": "its keys mean nothing in Gateway API; `frontend.tls` of a GatewayPolicy has settings",
-    "spec.options": "its keys mean nothing in Gateway API; `backend.tls` of a GatewayPolicy has settings",
+    "spec.listeners[].tls.options": "its keys mean nothing in Gateway API; `frontend.tls` of policies has settings",
+    "spec.options": "its keys mean nothing in Gateway API; `backend.tls` of policies has settings",
 }
 """Settings that are refused by decision, by the end of their paths, with the reason: nobody need wait for them."""
 
