@@ -21,7 +21,7 @@ from controlplane.snapshot import Coalescer, Snapshot, Snapshots, shown
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.keys import ResourceKey
 from controlplane.translate.program import Message, Program
-from controlplane.turns import GIVE_WAY, Job, Turns
+from controlplane.turns import GIVE_WAY, PAUSE, Job, Turns
 from controlplane.xds import Fleet, Proxy, View
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 
@@ -30,6 +30,7 @@ log = logging.getLogger("controlplane")
 ANSWERS = 0.1  # seconds in which proxies' answers are gathered, unless all have answered sooner
 MOST_REASONS = 8  # that one condition gives for what proxies refuse
 PIECE = 200  # resources that are looked at together before they wait for publication
+FEW = 20  # objects of a batch whose statuses may wait for the proxies to serve it
 LONGEST_HOLD = 1.0  # seconds that objects wait for a source that goes on reading
 
 
@@ -103,7 +104,7 @@ class Pipeline:
         with self._bugs_logged():
             for _ in self.program.steps(changes.values()):
                 if self._translated:
-                    yield from self._resources_leave(since)
+                    yield from self._resources_leave(since, PAUSE if len(changes) <= FEW else GIVE_WAY)
                 yield None
         for fact in changes.values():
             self._note_fact(fact)
@@ -118,9 +119,9 @@ class Pipeline:
         else:
             self.objects[fact.key] = fact.acts
 
-    def _resources_leave(self, since: float) -> Job:
+    def _resources_leave(self, since: float, rest: float) -> Job:
         """What a batch changed that was reported from `since` on, to be published when it is due: before the statuses
-        of the batch are computed."""
+        of the batch are computed. After that the job rests: proxies on the same machine need its processors now."""
         translated = self._translated.copy()
         self._translated.clear()
         if translated and self._unpublished_since is None:
@@ -130,7 +131,7 @@ class Pipeline:
             yield None
         if self.ready.is_set() and self._coalescer.wait() == 0:
             yield from self._publish()
-            yield GIVE_WAY
+            yield rest
 
     def _hold(self, changes: Sequence[Change[ResourceKey, Message]]) -> None:
         """Lets resources wait until they are due."""
