@@ -44,7 +44,7 @@ class Collections:
         # Where routes and policies attach, what they say, and which policies win.
         routes = self.routes = Routes(graph, inputs, gateways, views)
         policies = self.policies = Policies(graph, inputs, gateways, views, routes)
-        outcomes = self.outcomes = Outcomes(graph, policies)
+        outcomes = self.outcomes = Outcomes(graph, policies, routes.classes)
         # Which backends want TLS.
         backend_tls = BackendTLS(graph, inputs, views)
         # Only what routes and policies use.
@@ -52,7 +52,7 @@ class Collections:
         secrets = UsedSecrets(graph, inputs, policies)
 
         self.resources: tuple[Collection[ResourceKey, bytes], ...] = (
-            gateways.resources,
+            *gateways.resources,
             *routes.resources,
             policies.resources,
             secrets.resources,
