@@ -27,10 +27,10 @@ WAITING = {
     "Gateway": 36,
     "HTTPRoute": 35,
     "GRPCRoute": 13,
-    "GatewayPolicy": 503,
+    "GatewayPolicy": 505,
     "GatewayParameters": 37,
     "GatewayBackend": 889,
-    STANDALONE: 60,  # what remains of `policies` and the listeners' `traffic`, which were one setting each
+    STANDALONE: 64,  # what remains of `policies` and the listeners' `traffic`, which were one setting each
 }
 UNSERVED = {
     "TLSRoute": 15,
