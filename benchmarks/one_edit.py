@@ -36,7 +36,7 @@ class Meter:
     def __init__(self, app: App) -> None:
         self.app = app
         self.emitted = 0
-        app.pipeline.program.on_resources(self._count)
+        app.pipeline.program.resources.subscribe(self._count)
 
     def _count(self, changes: Sequence[object]) -> None:
         self.emitted += len(changes)

@@ -14,14 +14,14 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from controlplane.derive import TransformError
+from controlplane.derive import Change, TransformError
 from controlplane.facts import Fact
 from controlplane.numbers import Numbers
 from controlplane.snapshot import Coalescer, Snapshot, Snapshots, shown
 from controlplane.translate.fleet import FleetView
-from controlplane.translate.program import Program, ResourceChange
-from controlplane.translate.unfinished import is_unfinished
-from controlplane.turns import GIVE_WAY, Job, Turns
+from controlplane.translate.keys import ResourceKey
+from controlplane.translate.program import Message, Program
+from controlplane.turns import GIVE_WAY, PAUSE, Job, Turns
 from controlplane.xds import Fleet, Proxy, View
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 
@@ -30,6 +30,7 @@ log = logging.getLogger("controlplane")
 ANSWERS = 0.1  # seconds in which proxies' answers are gathered, unless all have answered sooner
 MOST_REASONS = 8  # that one condition gives for what proxies refuse
 PIECE = 200  # resources that are looked at together before they wait for publication
+FEW = 20  # objects of a batch whose statuses may wait for the proxies to serve it
 LONGEST_HOLD = 1.0  # seconds that objects wait for a source that goes on reading
 
 
@@ -49,17 +50,17 @@ class Pipeline:
         self.changed: Callable[[], None] = lambda: None  # objects or proxies are not what they were
         self.turns = Turns()
         self.numbers = Numbers()
-        self._coalescer = Coalescer(time.monotonic, is_unfinished=is_unfinished)
+        self._coalescer = Coalescer(time.monotonic)
         self._timer: asyncio.TimerHandle | None = None
         self._incoming: dict[ObjectKey, Fact] = {}
         self._incoming_since = 0.0
         self._unpublished_since: float | None = None  # when the oldest change was reported that no state holds yet
-        self._translated: list[ResourceChange] = []
+        self._translated: list[Change[ResourceKey, Message]] = []
         self._wanted: dict[str, int] = {}  # of a Gateway: the first state that holds its newest content
         self._awaiting: set[str] = set()  # Gateways whose newest content is not published yet
         self._news: set[str] = set()  # Gateways whose proxies answered something
         self._news_due: asyncio.TimerHandle | None = None
-        self.program.on_resources(self._translated.extend)
+        self.program.resources.subscribe(self._translated.extend)
         self.fleet.listen(self._answered)
         self.fleet.on_acknowledged = self._acknowledged
 
@@ -103,7 +104,7 @@ class Pipeline:
         with self._bugs_logged():
             for _ in self.program.steps(changes.values()):
                 if self._translated:
-                    yield from self._resources_leave(since)
+                    yield from self._resources_leave(since, PAUSE if len(changes) <= FEW else GIVE_WAY)
                 yield None
         for fact in changes.values():
             self._note_fact(fact)
@@ -118,19 +119,25 @@ class Pipeline:
         else:
             self.objects[fact.key] = fact.acts
 
-    def _resources_leave(self, since: float) -> Job:
+    def _resources_leave(self, since: float, rest: float) -> Job:
         """What a batch changed that was reported from `since` on, to be published when it is due: before the statuses
-        of the batch are computed."""
+        of the batch are computed. After that the job rests: proxies on the same machine need its processors now."""
         translated = self._translated.copy()
         self._translated.clear()
         if translated and self._unpublished_since is None:
             self._unpublished_since = since
         for start in range(0, len(translated), PIECE):
-            self._coalescer.add(translated[start : start + PIECE])
+            self._hold(translated[start : start + PIECE])
             yield None
         if self.ready.is_set() and self._coalescer.wait() == 0:
             yield from self._publish()
-            yield GIVE_WAY
+            yield rest
+
+    def _hold(self, changes: Sequence[Change[ResourceKey, Message]]) -> None:
+        """Lets resources wait until they are due."""
+        held = {(str(key.gateway), key.type_url, key.name): new for key, _, new in changes}
+        unfinished = {place for place, new in held.items() if new is not None and new.unfinished}
+        self._coalescer.add([(*place, new and new.content) for place, new in held.items()], unfinished)
 
     def _expect(self, gateway: str, model: KubeObject | None) -> Job:
         """A Gateway's content is new, so no proxy has it yet; said before its new status is computed."""

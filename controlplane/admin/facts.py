@@ -100,6 +100,7 @@ _UNREADABLE = {
     "GatewayBackend": "Invalid",
     "GatewayPolicy": "Invalid",
     "GatewayParameters": "InvalidParameters",
+    "BackendTLSPolicy": "Invalid",
 }
 
 

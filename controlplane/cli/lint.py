@@ -1,4 +1,4 @@
-"""`gatewright lint PATH...`: what `gatewright.api.lint.lint` finds, for people and for pipelines."""
+"""`gatewright lint PATH...`: what `controlplane.lint` finds, for people and for pipelines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from controlplane.cli import exits
-from gatewright.api.lint import lint
+from controlplane.lint import lint
+from gatewright.api.lint.lint import Document
 from gatewright.api.lint.report import Report
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.near_names import did_you_mean
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     report = lint.lint_paths(files, elsewhere=kinds(arguments.elsewhere))
     if STANDARD_INPUT in arguments.paths:
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
-        piped = lint.examine([lint.Document(NAME_OF_INPUT, text)])
+        piped = lint.examine([Document(NAME_OF_INPUT, text)])
         problems = (*report.problems, *piped.problems)
         counts = report.files + piped.files, report.objects + piped.objects
         report = Report(problems, *counts, report.absent)

@@ -27,6 +27,7 @@ DEFAULTS = {
     "GatewayBackend": ("Accepted",),
     "GatewayPolicy": ("Accepted", "Attached", "ResolvedRefs"),
     "GatewayParameters": ("Accepted",),
+    "BackendTLSPolicy": ("Accepted",),
 }
 
 

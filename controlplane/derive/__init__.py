@@ -2,6 +2,7 @@
 
 from controlplane.derive.collection import Change, Collection, GraphError, Index, Source
 from controlplane.derive.derived import Context, Derived, Groups
+from controlplane.derive.feed import Feed, Outlet
 from controlplane.derive.graph import AnyChange, Graph, TransformError
 
 __all__ = [
@@ -10,10 +11,12 @@ __all__ = [
     "Collection",
     "Context",
     "Derived",
+    "Feed",
     "Graph",
     "GraphError",
     "Groups",
     "Index",
+    "Outlet",
     "Source",
     "TransformError",
 ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Final
 
 from controlplane.snapshot.snapshots import Change
@@ -21,25 +21,24 @@ LONGEST: Final = 0.050
 """Also how long an unfinished change holds its Gateway."""
 
 
-def _never(_change: Change) -> bool:
-    return False
+Place = tuple[str, str, str]
+"""Gateway, type URL, resource name."""
 
 
 class Coalescer:
-    """Changes that wait for publication, by Gateway. `clock` gives monotonic seconds; `is_unfinished` tells of a change
-    whether another one is likely to follow that it needs."""
+    """Changes that wait for publication, by Gateway. `clock` gives monotonic seconds."""
 
-    def __init__(self, clock: Callable[[], float], is_unfinished: Callable[[Change], bool] = _never) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._is_unfinished = is_unfinished
         self._waiting: dict[str, _Waiting] = {}
         """Gateways that have pending changes, or had a change within the last QUIET seconds."""
 
     def __len__(self) -> int:
         return sum(len(each.pending) for each in self._waiting.values())
 
-    def add(self, changes: Iterable[Change]) -> None:
-        """Take changes in. Ask `wait` for the time of publication afterwards; it may have moved."""
+    def add(self, changes: Iterable[Change], unfinished: Container[Place] = frozenset()) -> None:
+        """Take changes in; `unfinished` are those that another change is likely to follow which they need. Ask `wait`
+        for the time of publication afterwards; it may have moved."""
         by_gateway: dict[str, list[Change]] = defaultdict(list)
         for change in changes:
             by_gateway[change[0]].append(change)
@@ -48,7 +47,7 @@ class Coalescer:
             waiting = self._waiting.get(gateway)
             if waiting is None:
                 waiting = self._waiting[gateway] = _Waiting()
-            waiting.add(own, now, self._is_unfinished)
+            waiting.add(own, now, unfinished)
 
     def wait(self) -> float | None:
         """Seconds until something should be published, 0 for now, None when nothing is pending."""
@@ -82,7 +81,7 @@ class _Waiting:
         self._latest = -math.inf
         self._limit = math.inf
 
-    def add(self, changes: Iterable[Change], now: float, is_unfinished: Callable[[Change], bool]) -> None:
+    def add(self, changes: Iterable[Change], now: float, unfinished: Container[Place]) -> None:
         if not self.pending:
             self._limit = now + LONGEST
         leading = not self.pending and now - self._latest >= QUIET
@@ -91,7 +90,7 @@ class _Waiting:
         had_any = bool(self._unfinished)
         for change in changes:
             self.pending[change[:3]] = change[3]
-            (self._unfinished.add if is_unfinished(change) else self._unfinished.discard)(change[:3])
+            (self._unfinished.add if change[:3] in unfinished else self._unfinished.discard)(change[:3])
         if self._unfinished:
             # From the first unfinished change on; more of them do not prolong it.
             self._held_until = self._held_until if had_any else now + LONGEST

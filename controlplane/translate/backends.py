@@ -7,6 +7,7 @@ computed once, however many Gateways use them; the program sends them only to Ga
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from controlplane.derive import Collection, Context, Groups
 from controlplane.translate import wire
@@ -21,8 +22,12 @@ from gatewright.api.schema.names import GROUP
 from gatewright.api.schema.references import BackendObjectReference
 from gatewright.wire.v1 import backend_pb2, policy_pb2
 
-# Application protocols that the proxy speaks upstream: HTTP/1.1 in plain text, upgrades from it, HTTP/2 in plain text.
-APP_PROTOCOLS = frozenset({"", "http", "kubernetes.io/ws", "kubernetes.io/h2c"})
+BACKEND_NOT_FOUND: Final = "BackendNotFound"
+"""The reason of Gateway API for a backend that is not there."""
+
+# Application protocols that the proxy speaks upstream: HTTP/1.1 in plain text, upgrades from it, HTTP/2 in plain text,
+# which is what gRPC without TLS is.
+APP_PROTOCOLS = frozenset({"", "http", "kubernetes.io/ws", "kubernetes.io/h2c", "grpc"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,7 @@ def resolve(
     found = resolver(context, backends, key, reference.port, referrer)
     if found is None:
         meant = _namesake(context, backends, key, kind) if key.namespace == referrer.namespace else ""
-        return unresolved("BackendNotFound", f"{kind} {key} does not exist{meant}")
+        return unresolved(BACKEND_NOT_FOUND, f"{kind} {key} does not exist{meant}")
     return found
 
 
@@ -142,7 +147,8 @@ def _resolve_service(
         return unresolved("InvalidKind", f"Service {key} is of type ExternalName, which has no endpoints")
     found = service.port(port)
     if found is None:
-        return unresolved("BackendNotFound", f"Service {key} has no port {port}")
+        has = ", ".join(str(each.port) for each in service.ports)
+        return unresolved(BACKEND_NOT_FOUND, f"Service {key} has no port {port}; it has {has or 'none'}")
     if found.protocol != "TCP":
         return unresolved("UnsupportedProtocol", f"Service {key} port {port} has protocol {found.protocol}")
     if found.app_protocol.lower() not in APP_PROTOCOLS:
@@ -161,7 +167,7 @@ def _resolve_gateway_backend(
     if backend is None:
         return None
     if backend.refused is not None:
-        return unresolved("BackendNotFound", f"GatewayBackend {key} is not accepted: {backend.refused.message}")
+        return unresolved(BACKEND_NOT_FOUND, f"GatewayBackend {key} is not accepted: {backend.refused.message}")
     return BackendKey("gatewaybackend", key.namespace, key.name)
 
 

@@ -24,8 +24,10 @@ from controlplane.translate.collections.statuses import (
     RouteStatuses,
 )
 from controlplane.translate.collections.views import Views
+from controlplane.translate.collections.wanted import WantedObjects
 from controlplane.translate.conditions import StatusBody
 from controlplane.translate.keys import ObjectKey, ResourceKey
+from controlplane.translate.unfinished import Unfinished
 
 
 class Collections:
@@ -37,12 +39,12 @@ class Collections:
         # Objects as decoded, and what is known of the proxies.
         inputs = self.inputs = Inputs(graph)
         # What is served, and what routes and policies refer to, each without what changes nothing for its readers.
-        gateways = Gateways(graph, inputs)
-        views = Views(graph, inputs)
+        gateways = self.gateways = Gateways(graph, inputs)
+        views = self.views = Views(graph, inputs)
         # Where routes and policies attach, what they say, and which policies win.
-        routes = Routes(graph, inputs, gateways, views)
+        routes = self.routes = Routes(graph, inputs, gateways, views)
         policies = self.policies = Policies(graph, inputs, gateways, views, routes)
-        outcomes = Outcomes(graph, policies)
+        outcomes = self.outcomes = Outcomes(graph, policies)
         # Which backends want TLS.
         backend_tls = BackendTLS(graph, inputs, views)
         # Only what routes and policies use.
@@ -58,8 +60,14 @@ class Collections:
             backends.endpoint_resources,
         )
 
+        self.unfinished = Unfinished(
+            [*(each.unfinished for each in routes.by_kind.values()), policies.unfinished], backends.unfinished
+        )
+
         # Whoever waits for a resource need not wait for statuses.
         graph.part_ends()
+
+        self.wanted = WantedObjects(graph, inputs, gateways).objects
 
         of_gateways = GatewayStatuses(graph, inputs, gateways, routes)
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {

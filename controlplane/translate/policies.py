@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from controlplane.derive import Context
 from controlplane.translate import secrets, support, wire
-from controlplane.translate.backends import Backends, Referrer, resolve
+from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, policy_resource, secret_resource, written_secret_resource
 from controlplane.translate.policy_targets import Attachment
@@ -29,6 +29,8 @@ from gatewright.attach.guards import GUARDS
 from gatewright.attach.outcome import Claim, Setting, order
 from gatewright.attach.places import Phase, PlaceKey
 from gatewright.wire.v1 import policy_pb2
+
+_NOT_THERE = frozenset({BACKEND_NOT_FOUND, secrets.NOT_FOUND})
 
 Credentials = BasicAuthentication | APIKeyAuthentication
 
@@ -56,6 +58,8 @@ class PolicyTranslation:
     refusing: frozenset[str]
     """Names of these fields."""
     unresolved: Condition | None = None
+    unfinished: bool = False
+    """Whether a backend or Secret is not there: perhaps it is still being written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +221,7 @@ class _Translator:
             invalid=_partially_valid(invalid),
             refusing=frozenset(invalid),
             unresolved=_summary(found.unresolved),
+            unfinished=any(condition.reason in _NOT_THERE for condition in found.unresolved),
         )
 
     def _lowered(self) -> Iterator[tuple[Phase, policy_pb2.Policy]]:

@@ -7,7 +7,7 @@ Gateways with a route that uses it, or a policy that calls it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from controlplane.translate.route_kinds import ROUTE_KINDS
 from gatewright.api.objects.gateway_policy import GatewayPolicy, TargetSelector
 from gatewright.api.schema.metadata import KubeObject
 from gatewright.api.schema.names import GATEWAY_API_GROUP, GROUP
+from gatewright.api.schema.near_names import did_you_mean
 from gatewright.api.text.problem import UNSUPPORTED
 from gatewright.attach.places import PlaceKey
 
@@ -74,6 +75,8 @@ class Missing(NamedTuple):
 
     message: str
     gateways: tuple[ObjectKey, ...] = ()
+    is_section: bool = False
+    """Whether the object is there, and only its section is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +96,13 @@ def attachment(context: Context, targets: Targets, key: ObjectKey, policy: Gatew
     places: dict[ObjectKey, set[PlaceKey]] = {}
     missing: list[Missing] = []
     for target in _named(context, targets, key.namespace, policy, missing):
-        found = _lookup(context, targets, key.namespace, target)
+        found = look_up(context, targets, key.namespace, target)
         ancestors.update(found.gateways)
         if isinstance(found, Missing):
             missing.append(found)
             continue
         for gateway in found.serving:
-            places.setdefault(gateway, set()).add(target.place(key.namespace))
+            places.setdefault(gateway, set()).add(target.place(key.namespace, found.section))
     return Attachment(
         tuple(sorted(ancestors)),
         tuple((gateway, tuple(sorted(places[gateway]))) for gateway in sorted(places)),
@@ -116,8 +119,9 @@ class Target:
     name: str
     section: str | None
 
-    def place(self, namespace: str) -> PlaceKey:
-        return PlaceKey(self.kind, namespace, self.name, self.section or "")
+    def place(self, namespace: str, section: str | None = None) -> PlaceKey:
+        """`section`: instead of the name that was written."""
+        return PlaceKey(self.kind, namespace, self.name, section or self.section or "")
 
 
 def _named(
@@ -129,7 +133,7 @@ def _named(
         if (selector.group, selector.kind) not in KINDS:
             missing.append(Missing(f"{UNSUPPORTED}{selector.kind} as a target"))
             continue
-        names = _selected(context, targets, namespace, selector)
+        names = selected(context, targets, namespace, selector)
         if not names:
             wanted = ", ".join(f"{name}={value}" for name, value in sorted(selector.match_labels.items()))
             missing.append(Missing(f"no {selector.kind} with labels {wanted or '(any)'} in namespace {namespace}"))
@@ -137,7 +141,7 @@ def _named(
             yield Target(selector.group, selector.kind, name, selector.section_name)
 
 
-def _selected(context: Context, targets: Targets, namespace: str, selector: TargetSelector) -> list[str]:
+def selected(context: Context, targets: Targets, namespace: str, selector: TargetSelector) -> list[str]:
     index = targets.labelled[selector.kind]
     wanted = sorted(selector.match_labels.items()) or [("", "")]
     groups = [{key.name for key in context.fetch_keys(index, (namespace, *pair))} for pair in wanted]
@@ -149,9 +153,11 @@ class Found(NamedTuple):
 
     gateways: tuple[ObjectKey, ...]
     serving: tuple[ObjectKey, ...] = ()
+    section: str | None = None
+    """The one name of a section that may have several."""
 
 
-def _lookup(context: Context, targets: Targets, namespace: str, target: Target) -> Found | Missing:
+def look_up(context: Context, targets: Targets, namespace: str, target: Target) -> Found | Missing:
     find = KINDS.get((target.group, target.kind))
     if find is None:
         return Missing(f"{UNSUPPORTED}{target.kind} {namespace}/{target.name} as a target")
@@ -164,7 +170,7 @@ def _gateway(context: Context, targets: Targets, key: ObjectKey, target: Target)
         return Missing(f"Gateway {key} does not exist, or its class is not ours")
     meant = [each for each in plan.listeners if target.section in (None, each.name)]
     if not meant:
-        return Missing(f"Gateway {key} has no listener {target.section}", (key,))
+        return _no_section(key, target, "listener", [each.name for each in plan.listeners], (key,))
     return Found((key,), (key,) if any(map(plan.serves, meant)) else ())
 
 
@@ -173,7 +179,7 @@ def _route(context: Context, targets: Targets, key: ObjectKey, target: Target) -
     if route is None:
         return Missing(f"{target.kind} {key} does not exist")
     if target.section is not None and target.section not in route.rules:
-        return Missing(f"{target.kind} {key} has no rule {target.section}", route.gateways)
+        return _no_section(key, target, "rule", route.rules, route.gateways)
     if not route.gateways:
         return Missing(f"{target.kind} {key} names no Gateway of ours")
     return Found(route.gateways, tuple(gateway for gateway, _ in route.listeners))
@@ -183,11 +189,12 @@ def _service(context: Context, targets: Targets, key: ObjectKey, target: Target)
     service = context.fetch(targets.services, key)
     if service is None:
         return Missing(f"Service {key} does not exist")
-    sections = {name for port in service.ports for name in (port.name, str(port.port))}
+    # Two policies of one port are of one place, whether they name it or give its number.
+    sections = {name: str(port.port) for port in service.ports for name in (port.name, str(port.port)) if name}
     users = _users(context, targets, "service", key)
     if target.section is not None and target.section not in sections:
-        return Missing(f"Service {key} has no port {target.section}", users)
-    return Found(users, users)
+        return _no_section(key, target, "port", sections, users)
+    return Found(users, users, sections.get(target.section or ""))
 
 
 def _gateway_backend(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
@@ -195,8 +202,16 @@ def _gateway_backend(context: Context, targets: Targets, key: ObjectKey, target:
         return Missing(f"GatewayBackend {key} does not exist")
     users = _users(context, targets, "gatewaybackend", key)
     if target.section is not None:
-        return Missing(f"GatewayBackend {key} has no part {target.section}", users)
+        return Missing(f'GatewayBackend {key} has no part "{target.section}"', users, is_section=True)
     return Found(users, users)
+
+
+def _no_section(
+    key: ObjectKey, target: Target, what: str, known: Iterable[str], gateways: tuple[ObjectKey, ...]
+) -> Missing:
+    """`what` its sections are, and the names of those that it has."""
+    hint = did_you_mean(target.section or "", known, label="it has") or f"; its {what}s have no names"
+    return Missing(f'{target.kind} {key} has no {what} "{target.section}"{hint}', gateways, is_section=True)
 
 
 def _users(context: Context, targets: Targets, kind: str, key: ObjectKey) -> tuple[ObjectKey, ...]:

@@ -7,28 +7,40 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from controlplane.derive import AnyChange, Change, TransformError
+from controlplane.derive import AnyChange, Change, Outlet, TransformError
 from controlplane.facts import Fact
 from controlplane.translate.conditions import StatusBody, stamped, timestamp
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.graph import Collections
 from controlplane.translate.keys import ObjectKey, ResourceKey
+from controlplane.translate.wanted import Wanted, WantedKey
 
-ResourceChange = tuple[str, str, str, bytes | None]
-"""Gateway "namespace/name", type URL, resource name, and the serialised message or None when it is gone."""
+
+class Message(NamedTuple):
+    """A resource as it is sent."""
+
+    content: bytes
+    """Serialised."""
+    unfinished: bool = False
+    """Whether it looks as if something were still missing that it needs (`unfinished`)."""
+
+    def __repr__(self) -> str:
+        """Without the content, which may be a secret."""
+        return f"Message({len(self.content)} bytes, unfinished={self.unfinished})"
+
 
 StatusKey = tuple[str, str, str]
 """Kind, namespace ("" for cluster-scoped kinds), name."""
 
 
 class Program:
-    """Objects in, wire resources and statuses out.
+    """Objects in; resources, objects that should exist and statuses out, as change feeds of equal rank (`derive.feed`).
 
     `apply`, `fleet` and `refuse` each run one batch: everything that follows from it is computed before they return.
-    The changed resources are handed to the callbacks once, all of the batch, before any status of it is computed;
-    statuses can be read when the batch has ended. The order of changes does not matter, and an object equal to the one
+    The changed resources are handed out once, all of the batch, before anything else of it is computed; statuses can
+    be read when the batch has ended. The order of changes does not matter, and an object equal to the one
     known changes nothing. A transform that raises is a bug: the rest of the batch takes effect and is handed out, then
     `controlplane.derive.TransformError` is raised.
 
@@ -42,7 +54,10 @@ class Program:
         """`clock` gives seconds since the epoch, for `lastTransitionTime`."""
         self._clock = clock
         self._collections = Collections()
-        self._listeners: list[Callable[[Sequence[ResourceChange]], None]] = []
+        self.resources: Outlet[ResourceKey, Message] = Outlet()
+        """What proxies should have."""
+        self.wanted: Outlet[WantedKey, Wanted] = Outlet()
+        """What should exist."""
         self._changed: list[Change[ResourceKey, bytes]] = []
         self._statuses: dict[StatusKey, StatusBody] = {}
         self._changed_statuses: dict[str, list[Change[ObjectKey, StatusBody]]] = {}
@@ -50,6 +65,7 @@ class Program:
             outputs.subscribe(self._note_resources)
         for kind, statuses in self._collections.statuses.items():
             statuses.subscribe(functools.partial(self._note_statuses, kind))
+        self._collections.wanted.subscribe(self.wanted.put)
 
     def apply(self, facts: Iterable[Fact]) -> None:
         """Take a batch of facts. Kinds that nothing reads yet (ConfigMap) are passed over."""
@@ -74,10 +90,6 @@ class Program:
         """
         _finish(self._steps(self._refusals(gateway, refusals)))
 
-    def on_resources(self, callback: Callable[[Sequence[ResourceChange]], None]) -> None:
-        """Call `callback` with each batch's changed resources, sorted; never with an empty list."""
-        self._listeners.append(callback)
-
     def status(self, kind: str, namespace: str, name: str) -> StatusBody | None:
         """The `status` of an object, ready for Kubernetes; None for objects that are not ours. Not to be modified."""
         return self._statuses.get((kind, namespace, name))
@@ -85,6 +97,11 @@ class Program:
     def statuses(self) -> Mapping[StatusKey, StatusBody]:
         """All statuses, by kind, namespace and name."""
         return self._statuses
+
+    @property
+    def collections(self) -> Collections:
+        """The graph, for those who ask about one state and change nothing."""
+        return self._collections
 
     def runs(self) -> dict[str, int]:
         """How often each transform has run since the start; "HTTPRoute translations" is
@@ -123,10 +140,8 @@ class Program:
             raise failed
 
     def _hand_out(self) -> Iterator[None]:
-        """What the graph said of resources, which it says of all at once, to the callbacks."""
-        resources = yield from self._resources()
-        for callback in self._listeners:
-            callback(resources)
+        """What the graph said of resources, which it says of all at once, to the consumers."""
+        self.resources.put((yield from self._resources()))
 
     def _note_resources(self, changes: Sequence[Change[ResourceKey, bytes]]) -> None:
         self._changed += changes
@@ -134,16 +149,18 @@ class Program:
     def _note_statuses(self, kind: str, changes: Sequence[Change[ObjectKey, StatusBody]]) -> None:
         self._changed_statuses[kind] = list(changes)
 
-    def _resources(self) -> Generator[None, None, list[ResourceChange]]:
-        """What changed, sorted and in the form of the callbacks."""
+    def _resources(self) -> Generator[None, None, list[Change[ResourceKey, Message]]]:
+        """What changed, sorted, and whether it lacks something."""
         noted, self._changed = self._changed, []
-        changed: list[ResourceChange] = []
+        changed: list[Change[ResourceKey, Message]] = []
+        present, unfinished = self.resources.present(), self._collections.unfinished
         noted.reverse()
         while noted:  # taken away one by one, so that the old values are not freed all at once
             key, _, new = noted.pop()
-            changed.append((str(key.gateway), key.type_url, key.name, new))
+            message = None if new is None else Message(new, key in unfinished)
+            changed.append(Change(key, present.get(key), message))
             yield
-        changed.sort(key=_place)
+        changed.sort(key=_key)
         return changed
 
     def _stamped(self) -> Generator[None, None, dict[StatusKey, StatusBody | None]]:
@@ -160,8 +177,8 @@ class Program:
         return bodies
 
 
-def _place(change: ResourceChange) -> tuple[str, str, str]:
-    return change[:3]
+def _key(change: Change[ResourceKey, Message]) -> ResourceKey:
+    return change.key
 
 
 def _finish(steps: Iterator[None]) -> None:

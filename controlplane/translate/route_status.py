@@ -75,7 +75,7 @@ class RouteReport:
             f"{own.setting} of GatewayPolicy {lock.policy} on {lock.place} overrides {own.path} of rule {own.position}"
             for own in self._own_fields
             for listener in parent.listener_names
-            if (lock := lock_on(own.setting, map(self._locks, _way(parent.gateway, listener, own.places)))) is not None
+            if (lock := lock_on(own.setting, map(self._locks, way(parent.gateway, listener, own.places)))) is not None
         )
         return Condition("Overridden", True, "Overridden", joined([*texts])) if texts else None
 
@@ -118,7 +118,7 @@ def _own_fields(kind: RouteKind, route: Any, translation: RouteTranslation) -> I
             yield OwnField(position, path_text(path), setting, places)
 
 
-def _way(gateway: ObjectKey, listener: str, places: Sequence[PlaceKey]) -> Iterator[PlaceKey]:
+def way(gateway: ObjectKey, listener: str, places: Sequence[PlaceKey]) -> Iterator[PlaceKey]:
     """All places above a rule's own fields on one listener, the least specific first."""
     yield from (place for _, place in ListenerPosition(gateway, listener).places())
     yield from places

@@ -15,7 +15,7 @@ from typing import Any
 from controlplane.derive import Context
 from controlplane.translate import support, wire
 from controlplane.translate.attachment import Parent
-from controlplane.translate.backends import Backends, Referrer, resolve
+from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, route_resource
 from controlplane.translate.route_kinds import RouteKind
@@ -35,6 +35,8 @@ class RouteTranslation:
     """Rule index, and the Route message without listeners and hostnames."""
     backends: tuple[BackendKey, ...] = ()
     """Those that its rules name."""
+    unfinished: tuple[int, ...] = ()
+    """Indexes of rules with a backend that is not there: perhaps it is still being written."""
     refused: Condition | None = None
     """`Accepted` False for every parent, because of the route itself."""
     unresolved: Condition | None = None
@@ -61,6 +63,8 @@ class Rule:
     message: route_pb2.Route
     backends: tuple[BackendKey, ...]
     unresolved: tuple[Condition, ...]
+    unfinished: bool
+    """Whether a backend is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ def translate(context: Context, backends: Backends, kind: RouteKind, key: Object
     return RouteTranslation(
         rules=tuple((rule.message.rule_index, rule.message.SerializeToString(deterministic=True)) for rule in rules),
         backends=tuple(sorted({backend for rule in rules for backend in rule.backends})),
+        unfinished=tuple(rule.message.rule_index for rule in rules if rule.unfinished),
         unresolved=_summary([condition for rule in rules for condition in rule.unresolved]),
         partially_invalid=_partially_invalid(dropped),
     )
@@ -186,7 +191,7 @@ class _Translator:
             policies=self._kind.policies(rule, references.key),
             order=self._order,
         )
-        return Rule(message, tuple(references.used), tuple(references.unresolved))
+        return Rule(message, tuple(references.used), tuple(references.unresolved), references.unfinished)
 
 
 class _References:
@@ -198,6 +203,7 @@ class _References:
         self._referrer = referrer
         self.used: list[BackendKey] = []
         self.unresolved: list[Condition] = []
+        self.unfinished = False
 
     def resolve(self, reference: BackendObjectReference) -> BackendKey | Condition:
         found = resolve(self._context, self._backends, self._referrer, reference)
@@ -222,4 +228,5 @@ def _backend(reference: HTTPBackendRef | GRPCBackendRef, references: _References
         message.backend = found.resource
     else:
         message.invalid.reason = f"{found.reason}: {found.message}"
+        references.unfinished |= found.reason == BACKEND_NOT_FOUND
     return message

@@ -15,8 +15,9 @@ BY_REQUEST, HTTP1, HTTP2 = 0, 1, 2
 HTTP_2: Final = b"HTTP/2"
 """The version of a request, as expressions read it."""
 
-APP_PROTOCOLS: Final = {"kubernetes.io/h2c": HTTP2, "http": HTTP1, "kubernetes.io/ws": HTTP1}
-"""What `appProtocol` of a Service port says (GEP-1911, IANA's service names); others say nothing."""
+APP_PROTOCOLS: Final = {"kubernetes.io/h2c": HTTP2, "grpc": HTTP2, "http": HTTP1, "kubernetes.io/ws": HTTP1}
+"""What `appProtocol` of a Service port says (GEP-1911, IANA's service names, and `grpc`, which many write); others say
+nothing."""
 
 
 class Asked(Protocol):

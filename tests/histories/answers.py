@@ -212,11 +212,10 @@ def fresh_program(objects: Objects) -> tuple[Program, dict[str, dict[tuple[str, 
     resources: dict[str, dict[tuple[str, str], bytes]] = {}
 
     def note(changes: Any) -> None:
-        for gateway, type_url, name, data in changes:
-            assert data is not None
-            resources.setdefault(gateway, {})[type_url, name] = data
+        for key, _, new in changes:
+            resources.setdefault(str(key.gateway), {})[key.type_url, key.name] = new.content
 
-    program.on_resources(note)
+    program.resources.subscribe(note)
     program.apply(edit for piece in sorted(objects) for edit in models(piece))
     return program, resources
 

@@ -50,6 +50,7 @@ def test_grpc_without_content_is_no_question() -> None:
         (BY_REQUEST, "", BY_REQUEST),
         (BY_REQUEST, "kubernetes.io/h2c", HTTP2),
         (BY_REQUEST, "Kubernetes.io/H2C", HTTP2),
+        (BY_REQUEST, "grpc", HTTP2),
         (BY_REQUEST, "http", HTTP1),
         (BY_REQUEST, "kubernetes.io/ws", HTTP1),
         (BY_REQUEST, "example.com/own", BY_REQUEST),

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.lint.lint import lint_paths
 from dataplane.table.store import RESOURCE_TYPE, Change
-from gatewright.api.lint.lint import lint_paths
 from gatewright.attach.merge import Attached, Merged, merge
 from gatewright.attach.places import ListenerPosition, key_of, rule_places
 from gatewright.wire.v1 import policy_pb2, resource_pb2

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.lint.lint import lint_paths
 from gatewright.api.lint.codes import CODES
-from gatewright.api.lint.lint import lint_paths
 
 PAGE = Path(__file__).parents[2] / "docs" / "lint.md"
 
@@ -44,6 +44,8 @@ AI = (
     "  targetRefs: [{group: gatewright.dev, kind: GatewayBackend, name: model}]\n"
 )
 
+HOSTED = ROUTE.replace("name: shop}\nspec: {", "name: b}\nspec: {hostnames: [b.example], ")
+
 FOLDERS: dict[str, tuple[tuple[str, ...], str]] = {
     "invalid": (but("port: 8080", "prot: 8080"), "error"),
     "defined-twice": ((*WORLD, SERVICE), "error"),
@@ -76,6 +78,18 @@ FOLDERS: dict[str, tuple[tuple[str, ...], str]] = {
         ),
         "warning",
     ),
+    "not-attached": (
+        but(
+            "port: 8080,",
+            "port: 8080, hostname: a.example,",
+            HOSTED,
+        ),
+        "error",
+    ),
+    "bad-condition": (
+        but("port: 8080, protocol: HTTP}", "port: 8080, protocol: HTTP}, {name: b, port: 15000, protocol: HTTP}"),
+        "error",
+    ),
     "open-forward": (
         (*WORLD, OWN + "kind: GatewayBackend\nmetadata: {name: any}\nspec: {dynamicForwardProxy: {}}\n"),
         "warning",
@@ -85,7 +99,7 @@ FOLDERS: dict[str, tuple[tuple[str, ...], str]] = {
 """Code to the files of a folder that bring it out, and how severe it is."""
 
 ELSEWHERE = {"unreadable", "selects-nothing", "dropped-guard"}
-"""Shown by tests of their own: tests/unit/api/test_api_lint.py, tests/unit/api/test_api_rivals.py, and below."""
+"""Shown by tests of their own: test_lint_folders.py and test_lint_policies.py in tests/unit/lint, and below."""
 
 
 def codes(folder: Path, texts: tuple[str, ...]) -> dict[str, str]:

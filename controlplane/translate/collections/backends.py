@@ -22,6 +22,8 @@ class UsedBackends:
         self.uses_by_backend = self.uses.index("backend", lambda use, _: [use.backend])
         self.used = graph.groups("used backends", self.uses_by_backend)
         self.addresses = graph.map("addresses", self.used, self._addresses)
+        self.unfinished = self.addresses.index("unfinished", lambda key, found: () if found else (key.resource,))
+        """Services without an endpoint."""
         self.messages = graph.map("backends", self.used, self._message)
         self.endpoint_messages = graph.map(
             "endpoints", self.addresses, lambda _, key, found: endpoints.endpoint_resources(key, found)

@@ -11,7 +11,7 @@ from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.routes import Routes
 from controlplane.translate.collections.views import Views
-from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, ResourceKey, SecretUse
+from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, ResourceKey, SecretUse, policy_resource
 from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
 from controlplane.translate.policy_targets import Attachment, Targets
 from gatewright.api.objects.gateway_policy import GatewayPolicy
@@ -37,6 +37,7 @@ class Policies:
         self.secret_uses = graph.groups(
             "secret uses", self.placed.index("secrets", lambda _, policy: _secret_uses(policy))
         )
+        self.unfinished = self.placed.index("unfinished", _unfinished)
         self.resources = graph.derive("policy resources", self.placed, lambda _, __, policy: _resources(policy))
 
     def _targets(self, inputs: Inputs, gateways: Gateways, routes: Routes) -> Targets:
@@ -71,6 +72,12 @@ class Policies:
 
 def _uses(policy: PlacedPolicy) -> Iterator[BackendUse]:
     return (BackendUse(gateway, backend) for gateway in policy.gateways for backend in policy.translation.backends)
+
+
+def _unfinished(key: ObjectKey, policy: PlacedPolicy) -> Iterator[ResourceKey]:
+    for field in policy.translation.refusing if policy.translation.unfinished else ():
+        name = policy_resource(key, field)
+        yield from (ResourceKey(gateway, RESOURCE_TYPE, name) for gateway in policy.gateways)
 
 
 def _secret_uses(policy: PlacedPolicy) -> Iterator[SecretUse]:

@@ -11,7 +11,7 @@ from controlplane.translate.attachment import Candidate, Parent
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.views import Views
-from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, ResourceKey
+from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, ResourceKey, route_resource
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.namespaces import Labels
 from controlplane.translate.policy_targets import RouteView
@@ -49,6 +49,7 @@ class KindOfRoutes:
         self.admitted = self.placed.index("admitted by", lambda _, route: route.admitted_by)
         self.uses = self.placed.index("uses", lambda _, route: _uses(route))
         """Of backends."""
+        self.unfinished = self.placed.index("unfinished", self._unfinished)
         self.resources = graph.derive(f"{kind} resources", self.placed, lambda _, __, route: _resources(route))
         self.views = graph.map(f"{kind} for policies", self.objects, self._view)
 
@@ -80,6 +81,11 @@ class KindOfRoutes:
     def _place(self, context: Context, key: ObjectKey, parents: tuple[Parent, ...]) -> PlacedRoute | None:
         translation = context.fetch(self.translations, key)
         return routes.placed(self.row, key, translation, parents) if translation is not None else None
+
+    def _unfinished(self, key: ObjectKey, route: PlacedRoute) -> Iterator[ResourceKey]:
+        for rule in route.translation.unfinished:
+            name = route_resource(self.row.wire, key, rule)
+            yield from (ResourceKey(gateway, RESOURCE_TYPE, name) for gateway in route.gateways)
 
     def _view(self, context: Context, key: ObjectKey, route: Any) -> RouteView:
         parents = context.fetch(self.attachments, key)

@@ -26,6 +26,8 @@ CODES: Final[dict[str, str]] = {
     "no-effect": "a setting that another one beats everywhere",
     "dropped-guard": "a guard that a more specific policy replaces by nothing",
     "left-out": "an entry of a Secret that proxies leave out",
+    "not-attached": "a route that no listener admits or serves",
+    "bad-condition": "an object that status would show with a problem",
     "open-forward": "a forward proxy to anywhere that nobody guards",
     "hardly-meant": "a valid setting that does something else than it seems to",
 }

@@ -1,8 +1,9 @@
-"""Between the objects of a folder: references that lead nowhere in it, into another namespace without a ReferenceGrant,
-or to what lacks a port or entry, and dynamic forward proxies that nobody guards.
+"""Between the objects of a folder: references to what is in none of its files, and dynamic forward proxies that nobody
+guards.
 
 Called by lint. It knows only the objects it is given. What lives elsewhere cannot be seen: the caller says of which
-kinds that is to be expected.
+kinds that is to be expected. References are followed here, and not by the control plane, as far as they name objects at
+all: it reads neither objects with mistakes nor references of settings that are not supported yet.
 """
 
 from __future__ import annotations
@@ -12,14 +13,9 @@ from typing import Any, Final
 
 from gatewright.api.checks.parts import parts
 from gatewright.api.lint import reach
-from gatewright.api.objects import grants
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.gateway_policy import GatewayPolicy, TargetReference
-from gatewright.api.objects.grants import Permission
-from gatewright.api.objects.kinds import KINDS, there_is
-from gatewright.api.objects.reference_grant import ReferenceGrant
-from gatewright.api.objects.secret import Secret
-from gatewright.api.objects.service import Service
+from gatewright.api.objects.kinds import there_is
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 from gatewright.api.schema.near_names import near_name
 from gatewright.api.schema.references import (
@@ -36,7 +32,6 @@ from gatewright.api.schema.references import (
 )
 from gatewright.api.standalone.file import StandaloneFile
 from gatewright.api.text.problem import Advice, Severity
-from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
 
 _REFERENCES: Final = (
     ParentReference,
@@ -59,6 +54,9 @@ _NEEDED: Final = (ParentReference, BackendObjectReference, SecretObjectReference
 BACKEND_KINDS: Final = ("Service", "GatewayBackend")
 """What a reference to a backend can name; without a kind it is a Service."""
 
+MOST_CURES: Final = 20
+"""Missing objects for which near names are looked up: each takes a look at all names of the folder."""
+
 REACHES_ALL: Final = "can reach anything that the gateway can"
 
 
@@ -68,7 +66,7 @@ def dangling(
     """References to objects that are not among `known`, in namespaces that are; not to those of the kinds `elsewhere`.
     What is broken is known, too. Where nothing is served or all is refused because of it, it is an error."""
     namespaces = {key.namespace for key in known}
-    cures: dict[ObjectKey, str] = {}  # a folder may name one missing object ten thousand times
+    cures: dict[ObjectKey, str] = {}
     for owner, item in objects.items():
         for path, part in parts(item):
             key = reach.named(part, owner.namespace) if isinstance(part, _REFERENCES) else None
@@ -76,7 +74,7 @@ def dangling(
                 continue
             if key.namespace in namespaces:
                 if key not in cures:
-                    cures[key] = _meant(key, part, known)
+                    cures[key] = _meant(key, part, known) if len(cures) < MOST_CURES else ""
                 severity: Severity = "error" if isinstance(part, _NEEDED) else "warning"
                 yield owner, Advice(path, f"leads nowhere: no {key} in these files{cures[key]}", severity)
 
@@ -90,59 +88,6 @@ def _meant(key: ObjectKey, reference: Any, known: Collection[ObjectKey]) -> str:
                 return there_is(kind, f"{other.namespace}/{other.name}")
     near = near_name(key.name, [each.name for each in known if each[:2] == key[:2]], likeness=0.75)
     return f'; did you mean "{near}"?' if near else ""
-
-
-def ungranted(objects: reach.Objects, known: Collection[ObjectKey]) -> Iterator[tuple[ObjectKey, Advice]]:
-    """Backends of other namespaces that no ReferenceGrant lets an object name. Of namespaces without an object among
-    `known`, or with a grant that could not be read, nothing can be told."""
-    grants_there = [item for item in objects.values() if isinstance(item, ReferenceGrant)]
-    given = {each for item in grants_there for each in grants.permissions(item.key.namespace, item)}
-    unread = {key.namespace for key in known if key.kind == "ReferenceGrant" and key not in objects}
-    told = {key.namespace for key in known} - unread
-    for owner, item in objects.items():
-        for path, part in parts(item):
-            if isinstance(part, BackendObjectReference) and part.namespace in told:
-                wanted = _permission(owner, part)
-                if not grants.permitted(wanted, given.__contains__):
-                    yield owner, Advice(path, f"is not permitted: {grants.lacking(wanted)}")
-
-
-def _permission(owner: ObjectKey, reference: BackendObjectReference) -> Permission:
-    """What the reference needs."""
-    kind, namespace, _ = owner
-    to = (reference.group, reference.kind, reference.namespace or namespace, reference.name)
-    return Permission(KINDS[kind].group, kind, namespace, *to)
-
-
-def lacking(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]:
-    """References to objects that are there, and have not the port or the entry that is meant."""
-    for owner, item in objects.items():
-        for path, part in parts(item):
-            if isinstance(part, BackendObjectReference):
-                found = _without_port(part, _named(part, owner, objects))
-            elif isinstance(part, BasicAuthentication) and part.secret_ref is not None:
-                found = _without_users(_named(part.secret_ref, owner, objects))
-            else:
-                continue
-            yield from ((owner, Advice((*path, *each.path), each.message)) for each in found)
-
-
-def _named(reference: BackendObjectReference | LocalSecretObjectRef, owner: ObjectKey, objects: reach.Objects) -> Any:
-    """What a reference leads to, if it is there (Any: callers look at its kind)."""
-    key = reach.named(reference, owner.namespace)
-    return objects.get(key) if key is not None else None
-
-
-def _without_port(reference: BackendObjectReference, target: Any) -> Iterator[Advice]:
-    ports = [each.port for each in target.spec.ports] if isinstance(target, Service) else [reference.port]
-    if reference.port not in ports:
-        has = f"it has {', '.join(map(str, ports))}" if ports else "it has none"
-        yield Advice(("port",), f"{target.key} has no port {reference.port}; {has}")
-
-
-def _without_users(target: Any) -> Iterator[Advice]:
-    if isinstance(target, Secret) and USERS_ENTRY not in {*target.data, *target.string_data}:
-        yield Advice(("secretRef",), f"{target.key} has no entry {USERS_ENTRY}, in which the users would be")
 
 
 def open_forwards(objects: Mapping[ObjectKey, KubeObject]) -> Iterator[tuple[ObjectKey, Advice]]:

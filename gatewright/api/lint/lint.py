@@ -1,24 +1,24 @@
 """`gatewright lint` without the command: what is wrong with a file or a directory of configuration, offline.
 
-Called by the CLI. It knows Kubernetes YAML and standalone files apart by their top-level fields. Beside what decoding
-finds it warns of what is valid and hardly meant (`advice`), and of what does not fit together (`links`).
+Called by `controlplane.lint`. It knows Kubernetes YAML and standalone files apart by their top-level fields. Beside
+what decoding finds it warns of what is valid and hardly meant (`advice`), and of the little between objects that the
+control plane has no answer for. What the control plane would say of them as a whole it is given as a function.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from gatewright.api.advice.advice import refusals, warnings
 from gatewright.api.decode.documents import Decoded, decode_document, split_documents
-from gatewright.api.lint import links, reach, sections, served
+from gatewright.api.lint import links, ports, reach
 from gatewright.api.lint.dropped_guards import dropped_guards
 from gatewright.api.lint.left_out import left_out
 from gatewright.api.lint.report import Report
-from gatewright.api.lint.rivals import rivals
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.standalone import standalone
 from gatewright.api.text import yaml_text
@@ -35,13 +35,45 @@ class Document(NamedTuple):
     text: str
 
 
-def lint(documents: Iterable[Document], log_modules: Collection[str] | None = None) -> list[Problem]:
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What was read of Kubernetes YAML, for those who look between objects."""
+
+    objects: reach.Objects
+    """Those that are valid."""
+    known: Collection[ObjectKey]
+    """All, those with mistakes among them."""
+    whole: bool
+    """Whether the files are a whole: what is in none of them is missing, but for the kinds `elsewhere`."""
+    elsewhere: frozenset[str]
+    erroneous: frozenset[ObjectKey]
+    """Objects that have an error by themselves."""
+
+
+Found = tuple[str, ObjectKey, Advice]
+"""A code, whom it concerns, and what there is to say."""
+
+Judge = Callable[[Folder], Iterable[Found]]
+"""What there is to say between the objects of a folder."""
+
+
+def nobody(_: Folder) -> Iterable[Found]:
+    """The judge of those who want to know of single objects alone."""
+    return ()
+
+
+def lint(
+    documents: Iterable[Document], log_modules: Collection[str] | None = None, judge: Judge = nobody
+) -> list[Problem]:
     """Every problem of the files, in their order. `log_modules`: as in standalone.load."""
-    return list(examine(documents, log_modules).problems)
+    return list(examine(documents, log_modules, judge=judge).problems)
 
 
 def lint_paths(
-    paths: Iterable[str | Path], log_modules: Collection[str] | None = None, elsewhere: Collection[str] = ()
+    paths: Iterable[str | Path],
+    log_modules: Collection[str] | None = None,
+    elsewhere: Collection[str] = (),
+    judge: Judge = nobody,
 ) -> Report:
     """Lint files, and directories with all below them (hidden files and `..data` left out, as the directory source
     does). A path that cannot be read is a problem of the report. References between objects are followed when one of
@@ -55,7 +87,7 @@ def lint_paths(
         except (OSError, UnicodeDecodeError) as failure:
             unreadable.append(_unreadable(path, failure))
     together = any(place.is_dir() for place in places)
-    report = examine(documents, log_modules, together=together, elsewhere=elsewhere)
+    report = examine(documents, log_modules, together=together, elsewhere=elsewhere, judge=judge)
     if together and not report.objects and not unreadable:
         folder = next(place for place in places if place.is_dir())
         unreadable.append(Problem(str(folder), 0, "", "", "holds no object: nothing is served", code="serves-nothing"))
@@ -70,13 +102,14 @@ def examine(
     *,
     together: bool = False,
     elsewhere: Collection[str] = (),
+    judge: Judge = nobody,
 ) -> Report:
     """As `lint`, with the counts. `together`: the documents are a whole, so that references should lead somewhere, but
     for those to the kinds `elsewhere`."""
     seen = _Seen()
     for number, document in enumerate(documents):
         seen.read(number, document, log_modules)
-    seen.look_between(together, frozenset(elsewhere))
+    seen.look_between(together, frozenset(elsewhere), judge)
     return Report(tuple(seen.sorted_problems()), seen.files, seen.objects)
 
 
@@ -118,45 +151,32 @@ class _Seen:
             message = f"is defined twice; the other is at {other.file}:{other.line}"
             yield Problem(decoded.file, decoded.line, str(decoded.key), "", message, code="defined-twice")
 
-    def look_between(self, together: bool, elsewhere: Collection[str]) -> None:
+    def look_between(self, together: bool, elsewhere: frozenset[str], judge: Judge) -> None:
         """What needs a look at other objects."""
         items = {key: decoded.item for key, (_, decoded, _) in self._first.items() if decoded.item is not None}
-        found = _between(items) + (_of_a_whole(items, self._first.keys(), elsewhere) if together else [])
-        for code, advised in found:
-            for key, each in advised:
-                number, _, subject = self._first[key]
-                self._problems += ((number, problem) for problem in _advised(subject, [each], code))
+        named = {problem.object for _, problem in self._problems if problem.severity == "error"}
+        erroneous = frozenset(key for key in items if str(key) in named)
+        folder = Folder(items, self._first.keys(), together, elsewhere, erroneous)
+        for code, key, advice in (*_between(folder), *judge(folder)):
+            number, _, subject = self._first[key]
+            self._problems += ((number, problem) for problem in _advised(subject, [advice], code))
 
 
-_Found = list[tuple[str, Iterable[tuple[ObjectKey, Advice]]]]
-"""Codes, and what was found of each."""
-
-
-def _between(items: reach.Objects) -> _Found:
-    """What can be told however many objects are missing."""
-    return [
+def _between(folder: Folder) -> Iterator[Found]:
+    """What the control plane has no answer for: it does not serve `ai` and forward proxies yet, does not look into
+    Secrets, and does not know what stands in no file."""
+    items = folder.objects
+    found = [
         ("open-forward", links.open_forwards(items)),
-        ("lacks-part", links.lacking(items)),
         ("dropped-guard", dropped_guards(items)),
         ("left-out", left_out(items)),
-        ("unknown-section", sections.unknown_sections(items)),
-        ("no-effect", rivals(items)),
     ]
-
-
-def _of_a_whole(items: reach.Objects, known: Collection[ObjectKey], elsewhere: Collection[str]) -> _Found:
-    """What can be told only where nothing is missing but the kinds `elsewhere`."""
-    found: _Found = [
-        ("leads-nowhere", links.dangling(items, known, elsewhere)),
-        ("not-granted", links.ungranted(items, known)),
-        ("selects-nothing", sections.empty_selections(items)),
-        ("serves-nothing", served.nothing_served(items)),
-        ("tls-port", served.tls_ports(items)),
-        ("no-backend", served.without_backends(items)),
-    ]
-    if "GatewayClass" not in elsewhere:
-        found.append(("unknown-class", served.unknown_classes(items, known)))
-    return found
+    if folder.whole:
+        found += [
+            ("leads-nowhere", links.dangling(items, folder.known, folder.elsewhere)),
+            ("tls-port", ports.tls_ports(items)),
+        ]
+    return ((code, key, advice) for code, advised in found for key, advice in advised)
 
 
 def _advised(subject: Subject, found: Iterable[Advice], code: str) -> Iterator[Problem]:

@@ -25,18 +25,18 @@ FOLDERS = {
 
 def files(module: str) -> Iterator[tuple[str, str]]:
     """Path below the module and text of each YAML file of `FOLDERS`, in the order of their paths."""
-    with zipfile.ZipFile(_archive(module)) as archive:
-        for name in sorted(archive.namelist()):
+    with zipfile.ZipFile(archive(module)) as content:
+        for name in sorted(content.namelist()):
             path = name.removeprefix(f"{module}/")
             if path.startswith(FOLDERS[module]) and path.endswith((".yaml", ".yml")):
-                yield path, archive.read(name).decode()
+                yield path, content.read(name).decode()
 
 
-def _archive(module: str) -> str:
+def archive(module: str) -> str:
     """The archive in the module cache. A Go older than the module asks for says so and downloads it all the same."""
     command = [need_tool("go"), "mod", "download", "-json", module]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
-    archive: str | None = json.loads(done.stdout).get("Zip") if done.stdout else None
-    if archive is None:
+    found: str | None = json.loads(done.stdout).get("Zip") if done.stdout else None
+    if found is None:
         pytest.skip("needs the Go module proxy")
-    return archive
+    return found

@@ -90,6 +90,40 @@ def test_rules_lead_to_their_backends() -> None:
     assert b"\r\ngrpc-status: 12\r\n" in refused(world, "/shop.Cart/Delete")
 
 
+def test_headers_match() -> None:
+    world = World(
+        grpc_route("""
+  rules:
+  - matches: [{headers: [{name: version, value: one}]}]
+    backendRefs: [{name: shop, port: 80}]
+  - matches: [{headers: [{name: version, value: two}, {name: color, value: blue}]}]
+    backendRefs: [{name: next, port: 80}]
+""")
+    )
+    assert world.served("/a.A/B", "version: one")[0] == "3000"
+    assert world.served("/a.A/B", "version: two", "color: blue")[0] == "3001"
+    for lines in ((), ("version: two",), ("version: three",)):
+        assert b"\r\ngrpc-status: 12\r\n" in refused(world, "/a.A/B", *lines)
+
+
+def test_hostnames_of_listeners() -> None:
+    one = "{name: http, protocol: HTTP, port: 8080, allowedRoutes: {namespaces: {from: All}}}"
+    two = one.replace("http,", "%s,").replace("8080,", "8080, hostname: %s,")
+    listeners = ", ".join((two % ("bar", "bar.com"), two % ("foo", "'*.foo.com'")))
+    on = "  rules: [{backendRefs: [{name: %s, port: 80}]}]"
+    world = World()
+    world.proxy.load(
+        BASE.replace(one, listeners)
+        + (grpc_route(on % "shop", "a") + grpc_route(on % "next", "b"))
+        .replace("name: web, ", "name: web, sectionName: bar, ", 1)
+        .replace("name: web, namespace", "name: web, sectionName: foo, namespace")
+    )
+    assert world.served("/a.A/B", "host: bar.com")[0] == "3000"
+    assert world.served("/a.A/B", "host: one.foo.com")[0] == "3001"
+    for host in ("foo.com", "other.com", "a.bar.com"):
+        assert b"\r\ngrpc-status: 12\r\n" in refused(world, "/a.A/B", f"host: {host}")
+
+
 def test_filters_act() -> None:
     world = World(
         grpc_route("""

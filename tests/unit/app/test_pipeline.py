@@ -102,7 +102,10 @@ async def test_a_cold_start_translates_each_route_once_whatever_the_order() -> N
 async def test_one_edited_route_is_one_run_and_one_resource(world: World) -> None:
     runs = world.pipeline.program.runs()["HTTPRoute translations"]
     told: list[tuple[str, str]] = []
-    world.pipeline.program.on_resources(lambda changes: told.extend((change[0], change[2]) for change in changes))
+    world.pipeline.program.resources.subscribe(
+        lambda batch: told.extend((str(each.key.gateway), each.key.name) for each in batch)
+    )
+    told.clear()  # what is present comes first
     await world.edit("routes.yaml", "x-served-by", "x-served-with")
     assert world.pipeline.program.runs()["HTTPRoute translations"] == runs + 1
     assert told == [(GATEWAY, "route/httproute/default/filters/0")]

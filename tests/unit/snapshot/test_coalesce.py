@@ -162,43 +162,43 @@ def test_last_content_of_a_resource_wins(clock: Clock) -> None:
     assert coalescer.take() == [(change("a", b"2"), change("b", None))]
 
 
-def unfinished(change: Change) -> bool:
-    return change[3] == b"unfinished"
+def add(coalescer: Coalescer, *changes: Change) -> None:
+    coalescer.add(changes, {each[:3] for each in changes if each[3] == b"unfinished"})
 
 
 def test_what_is_unfinished_waits_for_what_completes_it(clock: Clock) -> None:
-    coalescer = Coalescer(clock, is_unfinished=unfinished)
-    coalescer.add([change("route", b"unfinished")])
+    coalescer = Coalescer(clock)
+    add(coalescer, change("route", b"unfinished"))
     assert coalescer.wait() == pytest.approx(0.050)
     clock.now += 0.020
-    coalescer.add([change("backend"), change("route", b"whole")])
+    add(coalescer, change("backend"), change("route", b"whole"))
     assert coalescer.wait() == pytest.approx(0.010)  # as any change that follows soon
     clock.now += 0.010
     assert {name: content for _, _, name, content in taken(coalescer)} == {"route": b"whole", "backend": b""}
 
 
 def test_what_stays_unfinished_is_published_in_the_end_and_holds_the_next_anew(clock: Clock) -> None:
-    coalescer = Coalescer(clock, is_unfinished=unfinished)
-    coalescer.add([change("a", b"unfinished")])
+    coalescer = Coalescer(clock)
+    add(coalescer, change("a", b"unfinished"))
     for name in "bcd":
         clock.now += 0.011
-        coalescer.add([change(name, b"unfinished")])
+        add(coalescer, change(name, b"unfinished"))
     assert coalescer.wait() == pytest.approx(0.050 - 0.033)
     clock.now += 0.0171
     assert coalescer.wait() == pytest.approx(0.0, abs=1e-6)
     assert len(taken(coalescer)) == 4
     clock.now += 1
-    coalescer.add([change("e")])
+    add(coalescer, change("e"))
     assert coalescer.wait() == 0.0
     coalescer.take()
     clock.now += 1
-    coalescer.add([change("f", b"unfinished")])
+    add(coalescer, change("f", b"unfinished"))
     assert coalescer.wait() == pytest.approx(0.050)
 
 
 def test_a_removal_ends_the_wait(clock: Clock) -> None:
-    coalescer = Coalescer(clock, is_unfinished=unfinished)
-    coalescer.add([change("a", b"unfinished")])
+    coalescer = Coalescer(clock)
+    add(coalescer, change("a", b"unfinished"))
     clock.now += 0.020
-    coalescer.add([change("a", None)])
+    add(coalescer, change("a", None))
     assert coalescer.wait() == pytest.approx(0.010)

@@ -7,7 +7,7 @@ line: `Type=Status Reason (generation): message`. Run the tests with GOLDEN=writ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from typing import Any
 import yaml
 from google.protobuf.json_format import MessageToDict
 
+from controlplane.derive import Change
 from controlplane.facts import Fact
 from controlplane.translate.fleet import FleetView
-from controlplane.translate.keys import RESOURCE_TYPE
-from controlplane.translate.program import Program, ResourceChange
+from controlplane.translate.keys import RESOURCE_TYPE, ResourceKey
+from controlplane.translate.program import Message, Program
 from gatewright.api.decode import documents
 from gatewright.api.schema import metadata as api
 from gatewright.api.schema.metadata import KubeObject
@@ -26,6 +27,9 @@ from gatewright.wire.v1 import backend_pb2, resource_pb2
 
 FOLDER = Path(__file__).parents[2] / "golden"
 NOW = 1_800_000_000.0
+
+ResourceChange = tuple[str, str, str, bytes | None]
+"""Gateway, type URL, resource name, and the serialised message or None when it is gone."""
 
 Edit = tuple[str, tuple[str, str], KubeObject | None]
 
@@ -73,11 +77,14 @@ class World:
         self.program = Program(lambda: self.now)
         self.resources: dict[tuple[str, str, str], bytes] = {}
         self.batches: list[list[ResourceChange]] = []
-        self.program.on_resources(self._note)
+        self.program.resources.subscribe(self._note)
 
-    def _note(self, changes: Any) -> None:
-        self.batches.append(list(changes))
-        for gateway, type_url, name, data in changes:
+    def _note(self, changes: Sequence[Change[ResourceKey, Message]]) -> None:
+        batch = [
+            (str(key.gateway), key.type_url, key.name, None if new is None else new.content) for key, _, new in changes
+        ]
+        self.batches.append(batch)
+        for gateway, type_url, name, data in batch:
             if data is None:
                 del self.resources[gateway, type_url, name]
             else:

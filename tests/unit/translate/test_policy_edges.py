@@ -95,10 +95,10 @@ TO_BACKEND = ROUTE.replace("{name: shop, port: 80}", "{group: gatewright.dev, ki
     [
         (ON_BACKEND % "", BACKEND + TO_BACKEND, ""),
         (ON_BACKEND % "", TO_BACKEND, "GatewayBackend default/shop does not exist"),
-        (ON_BACKEND % ", sectionName: a", BACKEND + TO_BACKEND, "GatewayBackend default/shop has no part a"),
+        (ON_BACKEND % ", sectionName: a", BACKEND + TO_BACKEND, 'GatewayBackend default/shop has no part "a"'),
         (ON_SERVICE % "", SERVICE + ROUTE, ""),
         (ON_SERVICE % ', sectionName: "80"', SERVICE + ROUTE, ""),
-        (ON_SERVICE % ', sectionName: "81"', SERVICE + ROUTE, "Service default/shop has no port 81"),
+        (ON_SERVICE % ', sectionName: "81"', SERVICE + ROUTE, 'Service default/shop has no port "81"; it has: 80, web'),
         (ON_SERVICE % "", ROUTE, "Service default/shop does not exist"),
     ],
 )

@@ -218,7 +218,7 @@ def test_what_changes_nothing_for_requests_translates_nothing() -> None:
     ran = runs_of(made, lambda: made.put(ROUTE))
     assert ran == {}
     ran = runs_of(made, lambda: made.put(GATEWAY.replace("generation: 1", "generation: 2")))
-    assert ran == {"gateways": 1, "gateway statuses": 1}
+    assert ran == {"gateways": 1, "gateway statuses": 1, "wanted objects": 1}
     assert len(made.batches) == told
 
 
@@ -540,7 +540,7 @@ def test_supported_features_are_sorted() -> None:
     body = world(CLASS).program.status("GatewayClass", "", "gatewright")
     assert body is not None
     names = [each["name"] for each in body["supportedFeatures"]]
-    assert names == sorted(names) and "HTTPRoute" in names
+    assert names == sorted(names) and "HTTPRouteCORS" in names
 
 
 def test_older_routes_come_first() -> None:

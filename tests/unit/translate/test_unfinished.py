@@ -1,60 +1,86 @@
-"""What looks as if something were still missing: judged by the resources that the translator makes."""
+"""What looks as if something were still missing is marked on its way: judged by the resources of whole objects."""
 
 from __future__ import annotations
 
 import pytest
 
-from controlplane.snapshot import RESOURCE_TYPE
-from controlplane.translate import wire
-from controlplane.translate.unfinished import is_unfinished
-from gatewright.wire.v1 import backend_pb2, policy_pb2, route_pb2
+from tests.unit.translate.golden import World, objects
+from tests.unit.translate.test_program import CLASS, GATEWAY, ROUTE, SERVICE, SLICE
 
-MISSING = route_pb2.RouteBackend(invalid=route_pb2.InvalidBackend(reason="BackendNotFound: Service a/b does not exist"))
-FORBIDDEN = route_pb2.RouteBackend(invalid=route_pb2.InvalidBackend(reason="RefNotPermitted: a/b"))
-THERE = route_pb2.RouteBackend(backend="backend/service/a/BackendNotFound/80")
+FOREIGN = ROUTE.replace("{name: shop, port: 80}", "{name: shop, namespace: other, port: 80}")
+MIRROR = ROUTE.replace(
+    "backendRefs:",
+    "filters: [{type: RequestMirror, requestMirror: {backendRef: {name: gone, port: 80}}}], backendRefs:",
+)
+ROUTE_KEY = "route/httproute/default/shop/0"
+SERVICE_KEY = "backend/service/default/shop/80"
+POLICY = """
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: p, namespace: default}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: gw}]
+  traffic: {%s}
+---
+"""
+USERS = POLICY % "basicAuthentication: {secretRef: {name: users}}"
+ASKS = POLICY % "csrf: {}, extAuth: {backendRef: {name: shop, port: 80}, http: {}}"
+FORBIDDEN = POLICY % "extAuth: {backendRef: {name: shop, namespace: other, port: 80}, http: {}}"
+SECRET = """
+---
+{apiVersion: v1, kind: Secret, metadata: {name: users, namespace: default}, stringData: {.htaccess: 'a:b'}}
+"""
+RESTS = CLASS + GATEWAY
 
 
-def policy(invalid: str, order: str = "") -> bytes:
-    return wire.resource("x", policy=policy_pb2.Policy(invalid=invalid, order=order))
+def unfinished(made: World) -> set[str]:
+    return {key.name for key, message in made.program.resources.present().items() if message.unfinished}
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "expected"),
+    ("text", "expected"),
     [
-        (
-            "route/httproute/a/b/0",
-            wire.resource("route/httproute/a/b/0", route=route_pb2.Route(backends=[THERE, MISSING])),
-            True,
-        ),
-        (
-            "route/httproute/a/b/0",
-            wire.resource("route/httproute/a/b/0", route=route_pb2.Route(backends=[THERE])),
-            False,
-        ),
-        (
-            "route/httproute/a/b/0",
-            wire.resource("route/httproute/a/b/0", route=route_pb2.Route(backends=[FORBIDDEN])),
-            False,
-        ),
-        ("route/httproute/a/b/0", None, False),
-        (
-            "backend/service/a/b/80",
-            wire.resource("x", backend=backend_pb2.Backend(service=backend_pb2.ServiceBackend(empty=True))),
-            True,
-        ),
-        (
-            "backend/service/a/b/80",
-            wire.resource("x", backend=backend_pb2.Backend(service=backend_pb2.ServiceBackend())),
-            False,
-        ),
-        ("backend/service/a/b/80", None, False),
-        ("policy/a/b/csrf", policy(""), False),
-        ("policy/a/b/ext_auth", policy("backendRef: BackendNotFound: Service a/b does not exist"), True),
-        ("policy/a/b/basic_authentication", policy("secretRef: SecretNotFound: Secret a/b does not exist"), True),
-        ("policy/a/b/ext_auth", policy("backendRef: RefNotPermitted: Service b/b"), False),
-        ("policy/a/b/ext_auth", policy("a CEL error", "a/BackendNotFound: x"), False),
-        ("listener/a/b/c", b"BackendNotFound", False),
+        (ROUTE + SERVICE + SLICE, set()),
+        (ROUTE, {ROUTE_KEY}),
+        (ROUTE + SERVICE, {SERVICE_KEY}),
+        (FOREIGN, set()),
+        (MIRROR + SERVICE + SLICE, set()),
+        (USERS, {"policy/default/p/basic_authentication"}),
+        (USERS + SECRET, set()),
+        (ASKS, {"policy/default/p/ext_auth"}),
+        (ASKS + SERVICE + SLICE, set()),
+        (FORBIDDEN, set()),
     ],
-)
-def test_unfinished(name: str, content: bytes | None, expected: bool) -> None:
-    assert is_unfinished(("a/gw", RESOURCE_TYPE, name, content)) is expected
+    ids=[
+        "whole", "no Service", "no endpoints", "not permitted", "mirror to nobody", "no Secret", "Secret", "no server",
+        "server", "server not permitted",
+    ],
+)  # fmt: skip
+def test_what_lacks_something_is_marked(text: str, expected: set[str]) -> None:
+    made = World()
+    made.put(RESTS + text)
+    assert unfinished(made) == expected
+
+
+def test_the_mark_goes_with_what_was_missing_and_comes_back() -> None:
+    made = World()
+    made.put(RESTS + ROUTE)
+    made.put(SERVICE + SLICE)
+    assert unfinished(made) == set()
+    made.apply([(kind, key, None) for kind, key, _ in objects(SERVICE)])
+    assert unfinished(made) == {ROUTE_KEY}
+    made.apply([(kind, key, None) for kind, key, _ in objects(ROUTE)])
+    assert unfinished(made) == set()
+
+
+def test_words_of_a_user_are_no_mark() -> None:
+    made = World()
+    made.put(RESTS + SERVICE + SLICE + ROUTE.replace("rules:", "hostnames: [backendnotfound.example.com]\n  rules:"))
+    assert unfinished(made) == set()
+
+
+def test_a_resource_shows_nothing_of_its_content() -> None:
+    made = World()
+    made.put(RESTS + USERS + SECRET)
+    assert "a:b" not in repr(made.program.resources.present())

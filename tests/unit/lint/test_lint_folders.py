@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.api.lint.lint import Document, lint, lint_paths
+from controlplane.lint.lint import Document, lint, lint_paths
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}\n"
 POLICY = """\
@@ -454,7 +454,7 @@ CALLING = {
 }
 MIRRORING = ROUTE.replace("backendRefs:", f"filters: [{{type: RequestMirror, requestMirror: {{backendRef: {AWAY}}}}}]\n"
                           "      backendRefs:")  # fmt: skip
-NO_GRANT = "is not permitted: no ReferenceGrant in namespace keys permits {} of namespace default"
+NO_GRANT = "is not permitted: Service keys/a: no ReferenceGrant in namespace keys permits {} of namespace default"
 
 
 def not_permitted(folder: Path, *texts: str) -> list[tuple[str, str]]:

@@ -1,0 +1,96 @@
+"""References of routes and policies that lead to something which cannot be used: asked of the functions that translate.
+
+References to what is in none of the files are not judged here (`gatewright.api.lint.links.dangling`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from controlplane.lint.world import World
+from controlplane.translate import secrets
+from controlplane.translate.backends import Referrer, resolve
+from controlplane.translate.conditions import Condition
+from controlplane.translate.route_kinds import ROUTE_KINDS
+from gatewright.api.checks.parts import Path, parts
+from gatewright.api.lint import reach
+from gatewright.api.lint.lint import Found
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.metadata import ObjectKey
+from gatewright.api.schema.references import BackendObjectReference
+from gatewright.api.text.problem import Advice
+from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
+from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
+
+
+def unusable(world: World) -> Iterator[Found]:
+    """What `ResolvedRefs` says, at the fields that it is about."""
+    for owner, item in world.objects.items():
+        if owner.kind not in ROUTE_KINDS and owner.kind != "GatewayPolicy":
+            continue
+        for path, part in parts(item):
+            for model, look in _LOOKS:
+                if isinstance(part, model):
+                    yield from ((code, owner, advice) for code, advice in look(world, owner, path, part))
+
+
+Told = Iterator[tuple[str, Advice]]
+
+
+def _backend(world: World, owner: ObjectKey, path: Path, reference: BackendObjectReference) -> Told:
+    found = resolve(world.context(), world.graph.views.backends, _referrer(owner), reference)
+    target = reach.named(reference, owner.namespace)
+    if not isinstance(found, Condition):
+        return
+    if target is None:
+        yield "bad-condition", Advice(path, found.message, "error")
+    elif found.reason == "RefNotPermitted":
+        if _sees_grants(world, target):
+            yield "not-granted", Advice(path, f"is not permitted: {found.message}")
+    elif target.kind == "Service" and world.is_there(target):
+        if found.reason == "BackendNotFound":
+            yield "lacks-part", Advice((*path, "port"), found.message)
+        else:
+            yield "bad-condition", Advice(path, found.message, "error")
+
+
+def _referrer(owner: ObjectKey) -> Referrer:
+    row = ROUTE_KINDS.get(owner.kind)
+    return Referrer(KINDS[owner.kind].group, owner.kind, owner.namespace, row.cannot_speak if row else frozenset())
+
+
+def _sees_grants(world: World, target: ObjectKey) -> bool:
+    """Whether every grant of the target's namespace is known: not of namespaces without an object in the files, nor
+    where a grant has a mistake."""
+    there = [key for key in world.folder.known if key.namespace == target.namespace]
+    unread = any(key.kind == "ReferenceGrant" and not world.is_there(key) for key in there)
+    return world.folder.whole and bool(there) and not unread
+
+
+def _users(world: World, owner: ObjectKey, path: Path, basic: BasicAuthentication) -> Told:
+    if basic.secret_ref is not None and basic.users is None:
+        found = secrets.named(
+            world.context(), world.graph.views.secrets, owner.namespace, basic.secret_ref, USERS_ENTRY
+        )
+        if isinstance(found, Condition) and found.reason == "InvalidSecret":
+            yield "lacks-part", Advice((*path, "secretRef"), found.message)
+
+
+def _keys(world: World, owner: ObjectKey, path: Path, keys: APIKeyAuthentication) -> Told:
+    if keys.secret_selector is None or not world.is_complete(ObjectKey("Secret", owner.namespace, "")):
+        return
+    labels = keys.secret_selector.match_labels
+    found = secrets.selected(world.context(), world.graph.views.secrets, owner.namespace, labels)
+    if isinstance(found, Condition):
+        yield "selects-nothing", Advice((*path, "secretSelector"), f"selects nothing: {found.message}")
+
+
+_LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[World, ObjectKey, Path, Any], Told]], ...]] = (
+    (BackendObjectReference, _backend),
+    (BasicAuthentication, _users),
+    (APIKeyAuthentication, _keys),
+)
+"""What refers to something that may be there and be of no use, and how that is found out."""

@@ -1,0 +1,86 @@
+"""What a folder would serve: Gateways without a class or a port, listeners that are refused, rules that answer 500."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from controlplane.lint.world import World
+from controlplane.translate.gateways import is_ours
+from controlplane.translate.keys import ObjectKey as Key
+from controlplane.translate.listeners import GatewayPlan
+from controlplane.translate.route_kinds import ROUTE_KINDS
+from controlplane.translate.route_status import way
+from gatewright.api.lint.lint import Found
+from gatewright.api.objects.gateway import Gateway
+from gatewright.api.objects.gateway_class import GatewayClass
+from gatewright.api.schema.metadata import ObjectKey
+from gatewright.api.schema.names import CONTROLLER_NAME
+from gatewright.api.text.problem import Advice
+from gatewright.attach.outcome import Setting
+from gatewright.attach.places import Phase, rule_places
+
+CLASS_NAME: Final = ("spec", "gatewayClassName")
+ANSWERS: Final = tuple(Setting(phase, "direct_response") for phase in (Phase.PRE_ROUTING, Phase.POST_ROUTING))
+"""Settings that answer requests without a backend."""
+
+
+def gateways(world: World) -> Iterator[Found]:
+    """Classes that are missing, Gateways that open no port, listeners that cannot be served."""
+    items = {key: item for key, item in world.objects.items() if isinstance(item, Gateway)}
+    for key, item in items.items():
+        name = item.spec.gateway_class_name
+        plan = world.graph.gateways.plans.get(Key(key.namespace, key.name))
+        if plan is None:
+            if all(_is_foreign(world, each) for each in items.values()):
+                message = f"is of another controller, as all Gateways here: no class is one of {CONTROLLER_NAME}"
+                yield "serves-nothing", key, Advice(CLASS_NAME, message, "error")
+            continue
+        if world.is_complete(ObjectKey("GatewayClass", "", "")) and not _has_class(world, name):
+            message = f"names no GatewayClass of these files, so nobody serves this Gateway: no {name}"
+            yield "unknown-class", key, Advice(CLASS_NAME, message, "error")
+        yield from _listeners(world, key, plan)
+
+
+def _has_class(world: World, name: str) -> bool:
+    return ObjectKey("GatewayClass", "", name) in world.folder.known
+
+
+def _is_foreign(world: World, gateway: Gateway) -> bool:
+    found = world.objects.get(ObjectKey("GatewayClass", "", gateway.spec.gateway_class_name))
+    return isinstance(found, GatewayClass) and not is_ours(found)
+
+
+def _listeners(world: World, key: ObjectKey, plan: GatewayPlan) -> Iterator[Found]:
+    if world.folder.whole and plan.refused is None and plan.listeners and not any(map(plan.serves, plan.listeners)):
+        causes = "; ".join(f"{each.name}: {each.refused.message}" for each in plan.listeners if each.refused)
+        yield "serves-nothing", key, Advice(("spec", "listeners"), f"open no port: {causes}", "error")
+        return
+    for index, listener in enumerate(plan.listeners):
+        # What is not supported has been said by who decoded it.
+        if listener.refused is not None and listener.refused.reason not in ("UnsupportedProtocol", "UnsupportedValue"):
+            yield "bad-condition", key, Advice(("spec", "listeners", index), listener.refused.message, "error")
+
+
+def without_backends(world: World) -> Iterator[Found]:
+    """Rules that have no backend, and neither a redirect nor a policy above that answers by itself."""
+    for key, item in world.objects.items() if world.folder.whole else ():
+        route: Any = item  # the model of its kind
+        for index, rule in enumerate(route.spec.rules if key.kind in ROUTE_KINDS else ()):
+            if not rule.backend_refs and not _redirects(rule) and not _is_answered(world, key, rule.name or ""):
+                message = "has no backendRefs and no RequestRedirect, so every request that it matches gets 500"
+                yield "no-backend", key, Advice(("spec", "rules", index), message, "error")
+
+
+def _redirects(rule: Any) -> bool:
+    return any(each.type == "RequestRedirect" for each in rule.filters or ())
+
+
+def _is_answered(world: World, key: ObjectKey, rule: str) -> bool:
+    places = [place for _, place in rule_places(key.kind, key.namespace, key.name, rule)]
+    above = set(places)
+    for parent in world.graph.routes.by_kind[key.kind].attachments.get(Key(key.namespace, key.name)) or ():
+        for listener in parent.listener_names:
+            above.update(way(parent.gateway, listener, places))
+    winners = world.graph.outcomes.winners
+    return any(setting in (winners.get(place) or {}) for place in above for setting in ANSWERS)

@@ -1,0 +1,110 @@
+"""Every feature name of Gateway API (`pkg/features` of its Go module): tests that show it, or why it is not claimed.
+
+`controlplane/translate/features.py` names the features of SHOWN and no others; `test_features` compares. A conformance
+run tests what is named, so a name belongs to SHOWN only where all conformance tests of that feature would pass: one
+that needs a listener with TLS keeps the whole feature out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_FEATURES: Final = "tests/unit/app/test_gateway_api_features.py"
+_CALLS: Final = "tests/unit/app/test_calls_by_grpc_routes.py"
+
+SHOWN: Final[dict[str, tuple[str, ...]]] = {
+    "GRPCRoute": (
+        f"{_CALLS}::test_rules_lead_to_their_backends",
+        f"{_CALLS}::test_headers_match",
+        f"{_CALLS}::test_hostnames_of_listeners",
+        f"{_CALLS}::test_weights",
+        f"{_CALLS}::test_a_bad_backend_is_unavailable",
+    ),
+    "GRPCRouteNamedRouteRule": (f"{_CALLS}::test_a_policy_on_a_rule_acts_on_that_one",),
+    "GRPCRouteRequestHeaderModifier": (f"{_CALLS}::test_filters_act",),
+    "GatewayHTTPListenerIsolation": (f"{_FEATURES}::test_listeners_are_isolated",),
+    "GatewayPort8080": (f"{_FEATURES}::test_two_ports_of_a_gateway",),
+    "GatewayRouteHostnameIntersectionPrecedence": (
+        f"{_FEATURES}::test_of_routes_that_meet_the_more_specific_hostname_counts",
+        f"{_FEATURES}::test_of_grpc_routes_that_meet_the_more_specific_hostname_counts",
+    ),
+    "HTTPRoute303RedirectStatusCode": (f"{_FEATURES}::test_further_statuses_of_redirects",),
+    "HTTPRoute307RedirectStatusCode": (f"{_FEATURES}::test_further_statuses_of_redirects",),
+    "HTTPRoute308RedirectStatusCode": (f"{_FEATURES}::test_further_statuses_of_redirects",),
+    "HTTPRouteBackendProtocolH2C": (f"{_FEATURES}::test_a_backend_of_http2",),
+    "HTTPRouteBackendProtocolWebSocket": (f"{_FEATURES}::test_a_backend_of_web_sockets",),
+    "HTTPRouteBackendRequestHeaderModification": (f"{_FEATURES}::test_headers_of_requests_to_one_backend",),
+    "HTTPRouteBackendTimeout": (
+        f"{_FEATURES}::test_a_timeout_of_the_backend",
+        f"{_FEATURES}::test_tries_end_with_the_timeout_of_the_request",
+    ),
+    "HTTPRouteBackendURLRewrite": (f"{_FEATURES}::test_rewrites_for_one_backend",),
+    "HTTPRouteCORS": (f"{_FEATURES}::test_preflights", f"{_FEATURES}::test_responses_to_other_origins"),
+    "HTTPRouteDestinationPortMatching": (f"{_FEATURES}::test_a_port_that_no_listener_has",),
+    "HTTPRouteHostRewrite": (f"{_FEATURES}::test_rewrites_of_the_host",),
+    "HTTPRouteMethodMatching": (f"{_FEATURES}::test_methods",),
+    "HTTPRouteNamedRouteRule": (f"{_FEATURES}::test_rules_have_names",),
+    "HTTPRouteParentRefPort": (f"{_FEATURES}::test_a_parent_by_its_port",),
+    "HTTPRoutePathRedirect": (f"{_FEATURES}::test_redirects_to_another_path",),
+    "HTTPRoutePathRewrite": (f"{_FEATURES}::test_rewrites_of_the_path",),
+    "HTTPRouteQueryParamMatching": (f"{_FEATURES}::test_query_parameters",),
+    "HTTPRouteRequestMirror": (f"{_FEATURES}::test_a_mirror",),
+    "HTTPRouteRequestMultipleMirrors": (f"{_FEATURES}::test_several_mirrors",),
+    "HTTPRouteRequestPercentageMirror": (f"{_FEATURES}::test_a_share_of_requests_is_mirrored",),
+    "HTTPRouteRequestTimeout": (
+        f"{_FEATURES}::test_a_timeout_of_the_request",
+        f"{_FEATURES}::test_tries_end_with_the_timeout_of_the_request",
+    ),
+    "HTTPRouteResponseHeaderModification": (f"{_FEATURES}::test_headers_of_responses",),
+    "HTTPRouteRetryCodes": (
+        f"{_FEATURES}::test_codes_that_are_tried_again",
+        f"{_FEATURES}::test_tries_end_with_the_timeout_of_the_request",
+    ),
+    "HTTPRouteRetryConnectionError": (f"{_FEATURES}::test_a_connection_that_breaks_is_tried_again",),
+    "HTTPRouteSchemeRedirect": (f"{_FEATURES}::test_redirects_to_another_scheme",),
+}
+"""Feature to the tests that show it, from objects to bytes."""
+
+_TLS: Final = "no listener speaks TLS yet"
+_UPSTREAM: Final = "no proxy speaks TLS to backends yet"
+_STREAMS: Final = "listeners of this protocol open no port yet"
+_CLUSTER: Final = "addresses and other infrastructure need a cluster, in which nothing runs yet"
+_MESH: Final = "a gateway, not a mesh"
+_EXPERIMENT: Final = "experimental, and refused by decision"
+
+LEFT_OUT: Final[dict[str, str]] = {
+    "BackendTLSPolicy": _UPSTREAM,
+    "BackendTLSPolicySANValidation": _UPSTREAM,
+    "ClusterTrustBundle": _TLS,
+    "Gateway": f"certificates of listeners are part of the core set, and {_TLS}",
+    "GatewayAddressEmpty": _CLUSTER,
+    "GatewayAddressRoutability": _CLUSTER,
+    "GatewayAddressRoutabilityCluster": _CLUSTER,
+    "GatewayBackendClientCertificate": _UPSTREAM,
+    "GatewayFrontendClientCertificateValidation": _TLS,
+    "GatewayFrontendClientCertificateValidationInsecureFallback": _TLS,
+    "GatewayHTTPSListenerDetectMisdirectedRequests": _TLS,
+    "GatewayInfrastructure": _CLUSTER,
+    "GatewayListenerFilters": _EXPERIMENT,
+    "GatewayStaticAddresses": _CLUSTER,
+    "HTTPRoute": f"the core set has an HTTPS listener, and {_TLS}",
+    "HTTPRoutePortRedirect": f"it is also about redirects of HTTPS listeners, and {_TLS}",
+    "ListenerSet": f"certificates of its listeners are part of it, and {_TLS}",
+    "Mesh": _MESH,
+    "MeshClusterIPMatching": _MESH,
+    "MeshConsumerRoute": _MESH,
+    "MeshHTTPRouteBackendRequestHeaderModification": _MESH,
+    "MeshHTTPRouteNamedRouteRule": _MESH,
+    "MeshHTTPRouteQueryParamMatching": _MESH,
+    "MeshHTTPRouteRedirectPath": _MESH,
+    "MeshHTTPRouteRedirectPort": _MESH,
+    "MeshHTTPRouteRewritePath": _MESH,
+    "MeshHTTPRouteSchemeRedirect": _MESH,
+    "ReferenceGrant": f"certificates of listeners are part of the core set, and {_TLS}",
+    "TCPRoute": _STREAMS,
+    "TLSRoute": _TLS,
+    "TLSRouteModeMixed": _TLS,
+    "TLSRouteModeTerminate": _TLS,
+    "UDPRoute": _STREAMS,
+}
+"""Feature to why it is not claimed."""
