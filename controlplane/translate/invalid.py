@@ -1,4 +1,4 @@
-"""What is said of objects that cannot be read: `Accepted` is False with every reason, wherever the kind has conditions."""
+"""What is said of objects that cannot be read: `Accepted` is False with every reason, where the kind has conditions."""
 
 from __future__ import annotations
 

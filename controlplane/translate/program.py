@@ -31,7 +31,6 @@ class Message(NamedTuple):
         return f"Message({len(self.content)} bytes, unfinished={self.unfinished})"
 
 
-
 class Program:
     """Objects in; resources, objects that should exist and statuses out, as change feeds of equal rank (`derive.feed`).
 

@@ -46,12 +46,11 @@ def merged(own: StatusBody | None, known: Json | None, previous: Json | None, no
     what the object has. None when there is nothing to say: then the status is not ours to touch."""
     if own is None:
         return _withdrawn(previous)
-    before = previous or {}
-    return _merged(own, (before, known or {}), now) if previous is not None else _merged(own, (known or {},), now)
+    return _merged(own, (previous or {}, known or {}), now)
 
 
 def _merged(own: StatusBody, before: Sequence[Json], now: str) -> StatusBody:
-    """`before`: statuses to find times in, the first of which may have foreign parts."""
+    """`before`: statuses to find times in, the first of which is what was written and may have foreign parts."""
     foreign = before[0]
     result = {**{name: value for name, value in foreign.items() if name not in own}, **own}
     if "conditions" in own:
@@ -82,9 +81,7 @@ def _stamped(condition: Json, before: Sequence[Sequence[Json]], now: str) -> Jso
     return written | {"lastTransitionTime": next(filter(None, times), now)}
 
 
-def _list(
-    field: str, identity: str, own: Sequence[Json], before: Sequence[Sequence[Json]], now: str
-) -> list[Json]:
+def _list(field: str, identity: str, own: Sequence[Json], before: Sequence[Sequence[Json]], now: str) -> list[Json]:
     """Entries with conditions of their own. Those of `listeners` are all ours."""
     is_shared = field in MOST_ENTRIES
 

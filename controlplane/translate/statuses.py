@@ -1,4 +1,4 @@
-"""Statuses as they are shown and written: what the graph says of each object, put together with what was written before.
+"""Statuses as they are shown and written: what the graph says of each object, with what was written before.
 
 Owned by `program`. The graph computes what we say, without times; here it gets its times and what others said
 (`status_merge`), or that the object cannot be read (`invalid`). What was written before is no input of the graph: a
@@ -89,7 +89,7 @@ class Statuses:
         self._touched.update((kind, *change.key) for change in changes)
 
     def _note_invalid(self, changes: Sequence[Change[api.ObjectKey, Invalid]]) -> None:
-        self._touched.update(tuple(change.key) for change in changes)
+        self._touched.update((kind, namespace, name) for (kind, namespace, name), _, _ in changes)
 
 
 def _write(body: StatusBody, previous: Previous) -> StatusWrite | None:

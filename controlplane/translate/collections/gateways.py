@@ -16,7 +16,8 @@ class Gateways:
     """Classes and Gateways."""
 
     def __init__(self, graph: Graph, inputs: Inputs) -> None:
-        self.classes = graph.map("classes", inputs.gateway_classes, _class_view)
+        self._inputs = inputs
+        self.classes = graph.map("classes", inputs.gateway_classes, self._class_view)
         self.plans = graph.map("gateways", inputs.gateways, self._plan)
         self.sections = graph.derive("sections", self.plans, lambda _, __, plan: gateways.sections(plan))
         """Gateways with one listener alone: one that is added to a Gateway moves no route of another one."""
@@ -24,8 +25,13 @@ class Gateways:
 
     def _plan(self, context: Context, key: ObjectKey, gateway: Gateway) -> GatewayPlan | None:
         view = context.fetch(self.classes, ObjectKey("", gateway.spec.gateway_class_name))
-        return gateways.plan(key, gateway, view) if view is not None else None
+        if view is None:
+            return None
+        refused = self._inputs.refused(context, "Gateway", key)
+        return gateways.plan(key, gateway, view) if refused is None else GatewayPlan(key, (), refused)
 
-
-def _class_view(_: Context, __: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:
-    return gateways.class_view(gateway_class) if gateways.is_ours(gateway_class) else None
+    def _class_view(self, context: Context, key: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:
+        if not gateways.is_ours(gateway_class):
+            return None
+        refused = self._inputs.refused(context, "GatewayClass", key)
+        return gateways.class_view(gateway_class) if refused is None else ClassView(refused)

@@ -51,7 +51,7 @@ class Decoded:
     path: Path = ()
     """Where the object is in its document: an item of a List is not the document itself."""
     remains: KubeObject | None = None
-    """What can be read of an invalid object (`rests`): where it attaches, and of a GatewayPolicy which guards refuse."""
+    """What can be read of an invalid object (`rests`): where it attaches, of a GatewayPolicy which guards refuse."""
 
 
 Cache = MutableMapping[str, tuple[Decoded, ...]]
