@@ -21,7 +21,7 @@ from controlplane.snapshot import Coalescer, Snapshot, Snapshots, shown
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.keys import ResourceKey
 from controlplane.translate.program import Message, Program
-from controlplane.turns import GIVE_WAY, Job, Turns
+from controlplane.turns import GIVE_WAY, PAUSE, Job, Turns
 from controlplane.xds import Fleet, Proxy, View
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 
@@ -30,6 +30,7 @@ log = logging.getLogger("controlplane")
 ANSWERS = 0.1  # seconds in which proxies' answers are gathered, unless all have answered sooner
 MOST_REASONS = 8  # that one condition gives for what proxies refuse
 PIECE = 200  # resources that are looked at together before they wait for publication
+FEW = 20  # objects of a batch whose statuses may wait for the proxies to serve it
 LONGEST_HOLD = 1.0  # seconds that objects wait for a source that goes on reading
 
 
@@ -45,6 +46,7 @@ class Pipeline:
         self.fleet = Fleet(time.time, time.monotonic)
         self.program = Program(time.time)
         self.ready = asyncio.Event()
+        self.read_at: dict[ObjectKey, float] = {}  # wall-clock seconds of each object's present content
         self.published_at: dict[str, float] = {}  # steady seconds of each Gateway's newest state
         self.changed: Callable[[], None] = lambda: None  # objects or proxies are not what they were
         self.turns = Turns()
@@ -78,6 +80,7 @@ class Pipeline:
         if not self._incoming:
             self._incoming_since = time.monotonic()
         self.numbers.changes += len(facts)
+        self.read_at.update(dict.fromkeys((fact.key for fact in facts), time.time()))
         self._incoming.update((fact.key, fact) for fact in facts)
         if self.ready.is_set() and time.monotonic() - self._incoming_since > LONGEST_HOLD:
             await self.idle()
@@ -103,7 +106,7 @@ class Pipeline:
         with self._bugs_logged():
             for _ in self.program.steps(changes.values()):
                 if self._translated:
-                    yield from self._resources_leave(since)
+                    yield from self._resources_leave(since, PAUSE if len(changes) <= FEW else GIVE_WAY)
                 yield None
         for fact in changes.values():
             self._note_fact(fact)
@@ -111,6 +114,7 @@ class Pipeline:
     def _note_fact(self, fact: Fact) -> None:
         if fact.model is None:
             self.facts.pop(fact.key, None)
+            self.read_at.pop(fact.key, None)
         else:
             self.facts[fact.key] = fact
         if fact.acts is None:
@@ -118,9 +122,9 @@ class Pipeline:
         else:
             self.objects[fact.key] = fact.acts
 
-    def _resources_leave(self, since: float) -> Job:
+    def _resources_leave(self, since: float, rest: float) -> Job:
         """What a batch changed that was reported from `since` on, to be published when it is due: before the statuses
-        of the batch are computed."""
+        of the batch are computed. After that the job rests: proxies on the same machine need its processors now."""
         translated = self._translated.copy()
         self._translated.clear()
         if translated and self._unpublished_since is None:
@@ -130,7 +134,7 @@ class Pipeline:
             yield None
         if self.ready.is_set() and self._coalescer.wait() == 0:
             yield from self._publish()
-            yield GIVE_WAY
+            yield rest
 
     def _hold(self, changes: Sequence[Change[ResourceKey, Message]]) -> None:
         """Lets resources wait until they are due."""

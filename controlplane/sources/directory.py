@@ -1,9 +1,9 @@
 """A folder of YAML as the source of objects: reads it, watches it, tells changes. The shell around `tree` and `scan`.
 
-A `Source` (`source`). It promises: the loop is never held for more than a slice, however many files
-there are; a reading that would take objects away (an editor that renames, a file half written) must stand for `SETTLE`
-seconds before it counts, and what follows is published with it, at most `HOLD` seconds and a settling later; everything
-else counts at once; what cannot be read keeps its last good state.
+A `Source` (`source`). It promises: the loop is never held for more than a slice, however many files there are; a
+reading that would take objects away (an editor that renames, a file half written) must stand for `SETTLE` seconds
+before it counts, or `GONE` seconds of a file that was removed; what follows is published with it, at most `HOLD`
+seconds and a settling later; everything else counts at once; what cannot be read keeps its last good state.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 BATCH = 50  # changes told at once while there are more to read: what the sink makes of them takes time as well
 SETTLE = 0.05
+GONE = 0.005  # the same of a file that is gone, if nothing else happens in the folder: removed on purpose, not replaced
 HOLD = 3 * SETTLE  # longest time that losses which do not stand yet keep others from being published
 TOGETHER = 0.01  # what is lost within so short a time is lost as one: a route and its backend, removed by one command
 RESCAN = 10.0  # safety net: lost events, links that lead out of the folder, a folder that was replaced as a whole
@@ -58,7 +59,11 @@ class Directory:
         """Events of a group that is not whole, while an earlier one is due: not read before that one is published."""
         self._wake = asyncio.Event()
         self._settling: dict[str, asyncio.TimerHandle] = {}
+        self._limits: dict[str, float] = {}
+        """When a loss counts at the latest, by file: its reason may change while it has to stand."""
         self._settled: set[str] = set()
+        self._happened = 0.0
+        """When something was last seen to happen in the folder."""
         self._held_since: float | None = None
         self._trouble: Problem | None = None
         self._problems: list[Problem] = []
@@ -132,8 +137,10 @@ class Directory:
             asyncio.get_running_loop().call_soon(self._note, ())
         return self._watch()
 
-    def _note(self, paths: Iterable[str], is_whole: bool = True) -> None:
+    def _note(self, paths: Collection[str], is_whole: bool = True) -> None:
         """Events, and whether their group is whole with them."""
+        if paths:
+            self._happened = asyncio.get_running_loop().time()
         if self._is_due and not is_whole:
             self._following.update(paths)
             return
@@ -225,7 +232,8 @@ class Directory:
             self._tree.unreadable(text)
             return []
         if text is None:
-            return await self._last(self._tree.removing(file)) if self._stands(file, file in self._tree.files) else []
+            stands = self._stands(file, file in self._tree.files, GONE)
+            return await self._last(self._tree.removing(file)) if stands else []
         staged = await self._last(self._tree.stage(file, text))
         return await self._last(self._tree.committing(staged)) if self._stands(file, staged.loses) else []
 
@@ -256,22 +264,40 @@ class Directory:
             line = content.count(b"\n", 0, error.start) + 1
             return Problem(file, line, "", "", "is not UTF-8 text; save the file as UTF-8")
 
-    def _stands(self, file: str, loses: bool) -> bool:
-        """Whether a reading counts now. One that loses something counts when it still stands after `SETTLE`."""
+    def _stands(self, file: str, loses: bool, pause: float = SETTLE) -> bool:
+        """Whether a reading counts now. One that loses something counts when it still stands after `SETTLE`, or after a
+        shorter pause in which nothing happens."""
         if not loses or not self.synced.is_set() or file in self._settled:
             self._settled.discard(file)
-            if timer := self._settling.pop(file, None):
-                timer.cancel()
+            self._forget_loss(file)
             return True
+        now = asyncio.get_running_loop().time()
+        limit = self._limits.setdefault(file, now + SETTLE + TOGETHER)
         if file not in self._settling:
-            self._settling[file] = asyncio.get_running_loop().call_later(SETTLE + TOGETHER, self._settle, file)
+            self._settle_at(file, min(now + pause + TOGETHER, limit))
+        elif pause == SETTLE:  # it was gone, and is there again and empty: now somebody writes it
+            self._settle_at(file, limit)
         return False
 
+    def _settle_at(self, file: str, when: float) -> None:
+        if timer := self._settling.get(file):
+            timer.cancel()
+        self._settling[file] = asyncio.get_running_loop().call_at(when, self._settle, file)
+
+    def _forget_loss(self, file: str) -> None:
+        self._limits.pop(file, None)
+        if timer := self._settling.pop(file, None):
+            timer.cancel()
+
     def _settle(self, first: str) -> None:
+        now, limit = asyncio.get_running_loop().time(), self._limits[first]
+        if now < min(self._happened + GONE, limit):
+            self._settle_at(first, min(self._happened + GONE + TOGETHER, limit))
+            return
         end = self._settling[first].when() + TOGETHER
         lost = [file for file, timer in self._settling.items() if timer.when() <= end]
         for file in lost:
-            self._settling.pop(file).cancel()
+            self._forget_loss(file)
         self._settled.update(lost)
         self._dirty.update(lost)
         self._is_due = True

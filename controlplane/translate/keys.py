@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gatewright.attach.parents import Owner, Parent
+
 RESOURCE_TYPE = "type.googleapis.com/gatewright.wire.v1.Resource"
 ENDPOINT_TYPE = "type.googleapis.com/gatewright.wire.v1.Endpoint"
 
@@ -16,6 +18,17 @@ class ObjectKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+class RouteClass(NamedTuple):
+    """Routes of one kind and namespace that name the same listeners of one object: these say the same to all of them,
+    up to their hostnames."""
+
+    owner: Owner
+    kind: str
+    namespace: str
+    parents: tuple[Parent, ...]
+    """Of this owner, sorted."""
 
 
 class BackendKey(NamedTuple):
@@ -66,8 +79,9 @@ def bind_resource(gateway: ObjectKey, port: int) -> str:
     return f"bind/{gateway}/{port}"
 
 
-def listener_resource(gateway: ObjectKey, listener: str) -> str:
-    return f"listener/{gateway}/{listener}"
+def listener_resource(owner: Owner, listener: str) -> str:
+    """`owner`: a Gateway or a ListenerSet, which may have one name, and listeners of one name."""
+    return f"listener/{owner.kind.lower()}/{owner.namespace}/{owner.name}/{listener}"
 
 
 def route_resource(kind: str, route: ObjectKey, rule: int) -> str:
@@ -87,6 +101,29 @@ def secret_resource(secret: ObjectKey) -> str:
 def written_secret_resource(policy: ObjectKey, field: str) -> str:
     """Of values that a policy holds itself."""
     return f"secret/{policy}/{field}"
+
+
+def resources_of(kind: str, key: ObjectKey) -> tuple[str, ...]:
+    """What the resources are called that an object of this kind becomes: names, or beginnings of names, which end with
+    "/". Nothing for kinds that only change what becomes of others."""
+    if kind.endswith("Route"):
+        return (f"route/{kind.lower()}/{key}/",)
+    return tuple(each.format(key) for each in _NAMES.get(kind, ()))
+
+
+_NAMES = {
+    "Gateway": ("gateway/{}", "bind/{}/", "listener/gateway/{}/"),
+    "ListenerSet": ("listener/listenerset/{}/",),
+    "GatewayPolicy": ("policy/{}/", "secret/{}/"),
+    "GatewayBackend": ("backend/gatewaybackend/{}",),
+    "Service": ("backend/service/{}/",),
+    "Secret": ("secret/{}",),
+}
+
+
+def endpoints_of(kind: str, key: ObjectKey) -> tuple[str, ...]:
+    """How the names of an object's endpoints begin."""
+    return (f"{key}/",) if kind == "Service" else ()
 
 
 def endpoint_resource(backend: BackendKey, address: str, port: int) -> str:

@@ -53,10 +53,11 @@ class Folder(Directory):
     """The directory source over texts in memory."""
 
     texts: Mapping[str, str] = {}
+    loop: HandLoop
 
     def written(self, files: Sequence[str]) -> None:
         """An event of the file system."""
-        self._note([f"{ROOT}/{file}" for file in files])
+        self.loop.call_soon(self._note, [f"{ROOT}/{file}" for file in files])
 
     def _watch(self) -> None:
         return None
@@ -82,7 +83,7 @@ class Controller:
         self.pipeline.snapshots.listen(published)
         self.tree = tree.Tree(decode.decode, decode.with_generation)
         self.folder = Folder(ROOT, self.tree)
-        self.folder.texts = texts
+        self.folder.texts, self.folder.loop = texts, self._loop
         self.server = XdsServer(
             self.pipeline.snapshots, self.pipeline.fleet, XdsSettings(None, None), authorize=self._when_ready
         )

@@ -71,8 +71,8 @@ def never(*_: Any) -> bool:
     return False
 
 
-def only_what_is_there(coalescer: Coalescer, changes: Any) -> None:
-    add(coalescer, [change for change in changes if change[-1] is not None])
+def only_what_is_there(coalescer: Coalescer, changes: Any, *more: Any) -> None:
+    add(coalescer, [change for change in changes if change[-1] is not None], *more)
 
 
 class Fault(NamedTuple):

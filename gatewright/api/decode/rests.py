@@ -1,8 +1,9 @@
 """What can be read of an object that is not valid, so that its status has a place: whose it is, where it would attach.
 
 Called by decoding. A rest does nothing but carry that: it has no rules, no listeners, no settings. (Of a GatewayPolicy
-it also says which guards refuse, see `unread`.) Models are made without validation here, because a valid one is what
-there is not; what is put in was validated by itself.
+it also says which guards refuse, of a BackendTLSPolicy what gets nothing: what these close must not stand open.)
+Models are made without validation here, because a valid one is what there is not; what is put in was validated by
+itself.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from gatewright.api.decode.unread import unread
+from gatewright.api.decode.unread_tls import unread_tls
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import KubeObject, ObjectMeta
 from gatewright.api.schema.references import ParentReference
@@ -49,6 +51,7 @@ def _gateway_class(document: Document, _: Iterable[Problem]) -> KubeObject | Non
 
 _RESTS: Final[dict[str, Callable[[Document, Iterable[Problem]], KubeObject | None]]] = {
     "GatewayPolicy": unread,
+    "BackendTLSPolicy": unread_tls,
     "GatewayClass": _gateway_class,
     "Gateway": _gateway,
     **dict.fromkeys(("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"), _route),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from controlplane import turns
+from tests.fakes.moved_loop import moved
 
 
 class Clock:
@@ -111,3 +112,53 @@ async def test_a_job_that_gives_way_ends_its_slice() -> None:
     await future
     assert done == ["made", "somebody else", "the rest"]
     assert jobs.slices == 2
+
+
+def resting(done: list[str], seconds: float) -> Iterator[float | None]:
+    done.append("before")
+    yield seconds
+    done.append("after")
+
+
+@moved
+async def test_a_job_that_pauses_goes_on_after_five_milliseconds() -> None:
+    done: list[str] = []
+    jobs = turns.Turns(Clock(0.01))
+    future = jobs.start(resting(done, turns.PAUSE))
+    await asyncio.sleep(0.0049)
+    assert done == ["before"] and not future.done()
+    await asyncio.sleep(0.0002)
+    assert done == ["before", "after"] and future.done()
+
+
+@moved
+async def test_a_pause_ends_when_the_next_job_comes() -> None:
+    done: list[str] = []
+    jobs = turns.Turns(Clock(0.01))
+    jobs.start(resting(done, turns.PAUSE))
+    await asyncio.sleep(0.001)
+    await jobs.start(job(done, "next", 1))
+    assert done == ["before", "after", "next0"]
+    await asyncio.sleep(0.1)
+    assert jobs.slices == 2, "the timer of the pause is cancelled"
+
+
+@moved
+async def test_a_job_that_has_others_behind_it_does_not_pause() -> None:
+    done: list[str] = []
+    jobs = turns.Turns(Clock(0.01))
+    futures = [jobs.start(resting(done, turns.GIVE_WAY)), jobs.start(resting(done, turns.PAUSE))]
+    futures.append(jobs.start(job(done, "last", 1)))
+    for _ in range(4 * turns.TURNS):
+        await asyncio.sleep(0)
+    assert all(future.done() for future in futures)
+
+
+@moved
+async def test_a_paused_job_is_left_undone_at_the_end() -> None:
+    done: list[str] = []
+    jobs = turns.Turns(Clock(0.01))
+    future = jobs.start(resting(done, turns.PAUSE))
+    jobs.close()
+    await asyncio.sleep(0.1)
+    assert done == ["before"] and future.cancelled()

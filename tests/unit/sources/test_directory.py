@@ -113,7 +113,8 @@ async def test_an_edit_arrives_and_a_new_folder_is_watched(tmp_path: Path) -> No
 
 async def test_the_way_editors_save_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """vim: the old file becomes a backup, a new one is written under its name; others rename a new file over it."""
-    monkeypatch.setattr(directory, "SETTLE", PATIENCE)  # a busy machine may take its time between the two
+    for pause in ("SETTLE", "GONE"):
+        monkeypatch.setattr(directory, pause, PATIENCE)  # a busy machine may take its time between the two
     file = tmp_path / "a.yaml"
     file.write_text("a 1\n")
     async with running(tmp_path) as (_, seen):

@@ -105,7 +105,7 @@ async def test_a_loss_has_to_stand_for_sixty_milliseconds(tmp_path: Path, watche
     async with running(tmp_path) as (_, seen):
         seen.batches = 0
         for name, pause in (("a", 0.009), ("b", 0.003), ("c", 0.047)):
-            (tmp_path / f"{name}.yaml").unlink()
+            (tmp_path / f"{name}.yaml").write_text("")
             watches.tell(tmp_path / f"{name}.yaml")
             await asyncio.sleep(pause)
         assert set(seen.objects) == {"a", "b", "c"}
@@ -113,6 +113,54 @@ async def test_a_loss_has_to_stand_for_sixty_milliseconds(tmp_path: Path, watche
         assert (seen.batches, set(seen.objects)) == (1, {"c"}), "b went within 10 ms of a, c did not"
         await asyncio.sleep(0.012)
         assert (seen.batches, set(seen.objects)) == (2, set())
+
+
+@moved
+async def test_a_file_that_is_gone_counts_after_fifteen_milliseconds(tmp_path: Path, watches: Watches) -> None:
+    """5 until it counts, and 10 for what is removed together with it."""
+    for name in "abc":
+        (tmp_path / f"{name}.yaml").write_text(f"{name} 1\n")
+    async with running(tmp_path) as (_, seen):
+        seen.batches = 0
+        for name, pause in (("a", 0.009), ("b", 0.005)):
+            (tmp_path / f"{name}.yaml").unlink()
+            watches.tell(tmp_path / f"{name}.yaml")
+            await asyncio.sleep(pause)
+        assert set(seen.objects) == {"a", "b", "c"}
+        await asyncio.sleep(0.002)
+        assert (seen.batches, set(seen.objects)) == (1, {"c"})
+
+
+@moved
+async def test_a_file_that_is_gone_while_others_are_written_may_come_back_for_sixty_milliseconds(
+    tmp_path: Path, watches: Watches
+) -> None:
+    """As where a tool takes files away and writes others that have the same objects."""
+    (tmp_path / "a.yaml").write_text("a 1\n")
+    async with running(tmp_path) as (_, seen):
+        (tmp_path / "a.yaml").unlink()
+        watches.tell(tmp_path / "a.yaml")
+        while now() < 0.056:
+            await asyncio.sleep(0.004)
+            watches.tell(tmp_path / "other.txt", whole=False)
+        assert set(seen.objects) == {"a"}
+        await asyncio.sleep(0.005)
+        assert set(seen.objects) == set()
+
+
+@moved
+async def test_a_file_that_comes_back_empty_is_being_written(tmp_path: Path, watches: Watches) -> None:
+    (tmp_path / "a.yaml").write_text("a 1\n")
+    async with running(tmp_path) as (_, seen):
+        (tmp_path / "a.yaml").unlink()
+        watches.tell(tmp_path / "a.yaml")
+        await asyncio.sleep(0.010)
+        (tmp_path / "a.yaml").write_text("")
+        watches.tell(tmp_path / "a.yaml")
+        await asyncio.sleep(0.049)
+        assert set(seen.objects) == {"a"}
+        await asyncio.sleep(0.002)
+        assert set(seen.objects) == set()
 
 
 @moved
@@ -131,7 +179,7 @@ async def test_losses_that_follow_each_other_hold_others_up_for_150_milliseconds
         (tmp_path / "new.yaml").write_text("new 1\n")
         watches.tell(tmp_path / "new.yaml")
         for number in range(6):
-            (tmp_path / f"{number}.yaml").unlink()
+            (tmp_path / f"{number}.yaml").write_text("")
             watches.tell(tmp_path / f"{number}.yaml")
             await asyncio.sleep(0.04)
         await asyncio.sleep(0.1)
@@ -277,7 +325,7 @@ async def test_a_group_that_is_written_while_a_loss_has_to_stand_comes_after_it(
     (tmp_path / "old.yaml").write_text("old 1\n")
     async with running(tmp_path) as (_, seen):
         idle = idles(seen)
-        (tmp_path / "old.yaml").unlink()
+        (tmp_path / "old.yaml").write_text("")
         watches.tell(tmp_path / "old.yaml")
         await asyncio.sleep(directory.SETTLE + directory.TOGETHER - 0.001)
         (tmp_path / "a.yaml").write_text("a 1\n")
@@ -300,7 +348,7 @@ async def test_a_loss_that_held_others_for_too_long_waits_for_the_group_that_is_
         idle = idles(seen)
         for number in range(5):  # losses follow each other for longer than others wait for them
             await asyncio.sleep(0.04)
-            (tmp_path / f"{number}.yaml").unlink()
+            (tmp_path / f"{number}.yaml").write_text("")
             watches.tell(tmp_path / f"{number}.yaml")
         await asyncio.sleep(0.001)
         assert len(idle) == 1 and source._settling
