@@ -140,7 +140,7 @@ def test_no_example_depends_on_the_order_of_its_routes(file: Path) -> None:
 
 
 def test_there_are_pairs() -> None:
-    assert {"quickstart", "routing"} <= {file.stem for file in FILES}
+    assert {"quickstart", "routing", "grpc"} <= {file.stem for file in FILES}
 
 
 def test_a_difference_is_noticed(tmp_path: Path) -> None:

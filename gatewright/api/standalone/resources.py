@@ -32,6 +32,9 @@ NAMESPACE: Final = "default"
 GATEWAY: Final = "standalone"
 REVISION: Final = 1
 """Wire revision of the resources."""
+GRPC_ROUTE: Final = "GRPCRoute"
+GRPC_REVISION: Final = 4
+"""Wire revision of routes of this kind."""
 
 Resolve = Callable[[Content], bytes]
 """The text of a content. Raises `Unreadable`."""
@@ -58,9 +61,10 @@ class Resources:
             self.places[self._backend(backend)] = ("backends", index)
         routes = []
         for index, place in enumerate(self._content.routes()):
-            key = f"route/httproute/{NAMESPACE}/{place.name}/0"
+            route = self._route(place, f"{index:06}")
+            key = f"route/{route.source.kind.lower()}/{NAMESPACE}/{place.name}/0"
             self.places[key] = place.path
-            routes.append(_resource(key, route=self._route(place, f"{index:06}")))
+            routes.append(_resource(key, route=route))
         policies = [*self._frontend_policies(), *self._listener_policies()]
         return [
             *self._places(),
@@ -84,10 +88,12 @@ class Resources:
         route = place.route
         references = self._references(f"route/{place.name}", (*place.path, "policies"))
         return route_pb2.Route(
-            source=policy_pb2.ObjectRef(kind="HTTPRoute", namespace=NAMESPACE, name=place.name),
+            source=policy_pb2.ObjectRef(
+                kind=GRPC_ROUTE if route.is_grpc else "HTTPRoute", namespace=NAMESPACE, name=place.name
+            ),
             listeners=[_listener_key(place.listener)],
             hostnames=sorted(meeting(route.hostnames, place.listener.listener.hostname)),  # as a controller does
-            matches=[to_wire.route_match(match) for match in route.matches],
+            matches=[to_wire.route_match(match.as_object()) for match in route.matches],
             backends=[
                 route_pb2.RouteBackend(weight=item.weight, backend=self._backend(item)) for item in route.backends
             ],
@@ -192,7 +198,9 @@ _CONTENTS: Final[dict[str, Callable[[Any], _Contents]]] = {
 
 
 def _resource(key: str, **kind: Any) -> resource_pb2.Resource:  # Any: one message of Resource.kind, by field name
-    return resource_pb2.Resource(key=key, revision=REVISION, min_revision=REVISION, **kind)
+    is_grpc = "route" in kind and kind["route"].source.kind == GRPC_ROUTE
+    revision = GRPC_REVISION if is_grpc else REVISION
+    return resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)
 
 
 def _bind_key(port: int) -> str:
