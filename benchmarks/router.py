@@ -26,7 +26,7 @@ from dataplane.table.binds import choose
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change
 from gatewright.wire.v1 import backend_pb2, listener_pb2, resource_pb2
 
-BIND, LISTENER, BACKEND = "bind/default/gw/8080", "listener/default/gw/http", "backend/service/default/shop/80"
+BIND, LISTENER, BACKEND = "bind/default/gw/8080", "listener/gateway/default/gw/http", "backend/service/default/shop/80"
 
 
 def change(resource: resource_pb2.Resource) -> Change:
@@ -39,6 +39,13 @@ def frame() -> list[Change]:
     listener = resource_pb2.Resource(key=LISTENER)
     listener.listener.bind, listener.listener.name = BIND, "http"
     listener.listener.protocol = listener_pb2.PROTOCOL_HTTP
+    listener.listener.source.kind, listener.listener.source.namespace, listener.listener.source.name = (
+        "Gateway",
+        "default",
+        "gw",
+    )
+    listener.listener.admits.kinds.append("HTTPRoute")
+    listener.listener.admits.all_namespaces = True
     backend = resource_pb2.Resource(key=BACKEND)
     service = backend.backend.service
     service.namespace, service.name, service.port = "default", "shop", 80
@@ -53,7 +60,8 @@ def route(index: int, per_host: int, value: str = "one", policies: bool = False)
     resource = resource_pb2.Resource(key=f"route/httproute/default/route-{index}/0")
     message = resource.route
     message.source.kind, message.source.namespace, message.source.name = "HTTPRoute", "default", f"route-{index}"
-    message.listeners.append(LISTENER)
+    parent = message.parents.add().object
+    parent.kind, parent.namespace, parent.name = "Gateway", "default", "gw"
     message.hostnames.append(f"host-{index // per_host}.example.com")
     message.matches.add().path.prefix = f"/path-{index % per_host}" if per_host > 1 else "/"
     message.order = f"2026-11-21T13:00:00Z/default/route-{index}"

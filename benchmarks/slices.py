@@ -117,7 +117,7 @@ def _scenarios(states: States) -> Iterator[tuple[str, Iterable[Change]]]:
     yield "listener returned", states.listener(LISTENER)
     yield "a tenth moves to one hostname", states.crowd(tenth)
     yield "one of that hostname changed", states.crowd(range(7, 8), version=2)
-    yield "a second listener with all routes", states.two_listeners(every, OTHER_LISTENER)
+    yield "a second listener with all routes", states.listener(OTHER_LISTENER)
     yield "it is removed", states.gone(OTHER_LISTENER)
     yield "backend removed", states.gone(BACKEND)
     yield "all routes removed", states.removed(every)

@@ -12,8 +12,9 @@ from gatewright.wire.v1 import backend_pb2, listener_pb2, policy_pb2, resource_p
 
 NAME = "bench"
 GATEWAY = f"gateway/default/{NAME}"
-LISTENER = f"listener/default/{NAME}/http"
-OTHER_LISTENER = f"listener/default/{NAME}/other"
+LISTENER = f"listener/gateway/default/{NAME}/http"
+_OWNER = policy_pb2.ObjectRef(kind="Gateway", namespace="default", name=NAME)
+OTHER_LISTENER = f"listener/gateway/default/{NAME}/other"
 BACKEND = "backend/service/default/origin/80"
 TRAFFIC_HOST = "traffic.example"
 SHAPES = 4
@@ -45,13 +46,18 @@ class States:
         yield _change("route/httproute/default/traffic/0", route=self._route("traffic", TRAFFIC_HOST, 1))
 
     def listener(self, key: str) -> Iterator[Change]:
-        """A listener of the bind; all but LISTENER have a hostname that nobody asks for."""
+        """A listener of the bind; another than LISTENER takes the requests of `routes` over."""
         name = key.rpartition("/")[2]
-        hostname = "" if key == LISTENER else f"*.{name}.example"
+        hostname = "" if key == LISTENER else "*.example"
         yield _change(
             key,
             listener=listener_pb2.Listener(
-                bind=self.bind_key, name=name, hostname=hostname, protocol=listener_pb2.PROTOCOL_HTTP
+                bind=self.bind_key,
+                name=name,
+                hostname=hostname,
+                protocol=listener_pb2.PROTOCOL_HTTP,
+                source=_OWNER,
+                admits=listener_pb2.Admission(kinds=["HTTPRoute"], all_namespaces=True),
             ),
         )
 
@@ -78,14 +84,6 @@ class States:
                 message.policies.add().CopyFrom(message.policies[0])
             yield _change(f"route/httproute/default/route-{number}/0", route=message)
 
-    def two_listeners(self, numbers: Iterable[int], other: str) -> Iterator[Change]:
-        """A second listener, and routes that name both."""
-        yield from self.listener(other)
-        for number in numbers:
-            message = self._route(f"route-{number}", host(number), 5)
-            message.listeners.append(other)
-            yield _change(f"route/httproute/default/route-{number}/0", route=message)
-
     def removed(self, numbers: Iterable[int]) -> Iterator[Change]:
         for number in numbers:
             yield from self.gone(f"route/httproute/default/route-{number}/0")
@@ -108,7 +106,7 @@ class States:
     def _route(self, name: str, hostname: str, version: int) -> route_pb2.Route:
         message = route_pb2.Route(
             source=policy_pb2.ObjectRef(kind="HTTPRoute", namespace="default", name=name),
-            listeners=[LISTENER],
+            parents=[route_pb2.Parent(object=_OWNER)],
             hostnames=[hostname],
             matches=[route_pb2.RouteMatch(path=route_pb2.PathMatch(prefix="/"))],
             backends=[route_pb2.RouteBackend(weight=1, backend=BACKEND)],

@@ -124,7 +124,7 @@ class Swaps:
             ("all changed", lambda: states.routes(every, version=4)),
             ("endpoint of all routes added", lambda: states.endpoints(range(1, 2))),
             ("endpoint of all routes removed", lambda: states.endpoints_gone(range(1, 2))),
-            ("second listener for all routes", lambda: states.two_listeners(every, OTHER_LISTENER)),
+            ("second listener for all routes", lambda: states.listener(OTHER_LISTENER)),
             ("that listener removed", lambda: states.gone(OTHER_LISTENER)),
             ("that listener returned", lambda: states.listener(OTHER_LISTENER)),
         )

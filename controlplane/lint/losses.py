@@ -9,7 +9,6 @@ from typing import Any, Final
 from controlplane.lint.world import World, key_of
 from controlplane.translate.keys import ObjectKey as Key
 from controlplane.translate.route_kinds import ROUTE_KINDS
-from controlplane.translate.route_status import way
 from gatewright.api.lint.lint import Found
 from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.api.schema.metadata import ObjectKey
@@ -76,9 +75,10 @@ def _lock(world: World, key: ObjectKey, rule: str, setting: Setting) -> Claim[Ke
     """The override of a setting on one of the listeners that serve the route."""
     places = [place for _, place in rule_places(key.kind, key.namespace, key.name, rule)]
     locks = world.graph.outcomes.locks
-    for parent in world.graph.routes.by_kind[key.kind].attachments.get(Key(key.namespace, key.name)) or ():
-        for listener in parent.listener_names:
-            above = (locks.get(place) or {} for place in way(parent.gateway, listener, places))
-            if (found := lock_on(setting, above)) is not None:
+    route = world.graph.routes.by_kind[key.kind].views.get(Key(key.namespace, key.name))
+    for route_class in route.classes if route is not None else ():
+        ways = world.graph.outcomes.ways.get(route_class)
+        for way in ways.to(route.hostnames) if ways is not None and route is not None else ():
+            if (found := lock_on(setting, (locks.get(place) or {} for place in (*way, *places)))) is not None:
                 return found
     return None

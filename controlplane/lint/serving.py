@@ -9,8 +9,8 @@ from controlplane.lint.world import World
 from controlplane.translate.gateways import is_ours
 from controlplane.translate.keys import ObjectKey as Key
 from controlplane.translate.listeners import GatewayPlan
+from controlplane.translate.policy_targets import places_above
 from controlplane.translate.route_kinds import ROUTE_KINDS
-from controlplane.translate.route_status import way
 from gatewright.api.lint.lint import Found
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
@@ -79,8 +79,10 @@ def _redirects(rule: Any) -> bool:
 def _is_answered(world: World, key: ObjectKey, rule: str) -> bool:
     places = [place for _, place in rule_places(key.kind, key.namespace, key.name, rule)]
     above = set(places)
-    for parent in world.graph.routes.by_kind[key.kind].attachments.get(Key(key.namespace, key.name)) or ():
-        for listener in parent.listener_names:
-            above.update(way(parent.gateway, listener, places))
+    route = world.graph.routes.by_kind[key.kind].views.get(Key(key.namespace, key.name))
+    for route_class in route.classes if route is not None else ():
+        listeners = world.graph.routes.classes.listeners.get(route_class)
+        if listeners is not None and route is not None:
+            above.update(places_above(listeners, route.hostnames))
     winners = world.graph.outcomes.winners
     return any(setting in (winners.get(place) or {}) for place in above for setting in ANSWERS)

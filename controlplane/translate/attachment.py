@@ -1,134 +1,244 @@
-"""Which listeners a route attaches to, parent by parent (Gateway API, RouteParentStatus).
+"""What routes are told by the objects that they name as parents (Gateway API, RouteParentStatus).
 
-The first half of a route's translation, and a collection of its own: it reads Gateways and Namespaces, so that a change
-there which leaves the attachment as it was does not translate the route again.
+In two steps. The routes of one kind and namespace that name the same listeners are a class: which of them take its
+routes, by `gatewright.attach`, is found once for all. Hostnames come after, for each route. So one listener more is
+looked at once for each class, and no route notices as long as its own verdict is the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from controlplane.translate.conditions import Condition, joined
-from controlplane.translate.hostnames import meeting
-from controlplane.translate.keys import ObjectKey, listener_resource
-from controlplane.translate.listeners import GatewayPlan, ListenerPlan
-from controlplane.translate.namespaces import Labels
+from controlplane.translate.keys import ObjectKey, RouteClass
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.api.schema.references import ParentReference
+from gatewright.attach.hostnames import ANY_ROUTE, listener_marks, meeting, route_marks
+from gatewright.attach.parents import PARENT_KINDS, Owner, Site, Verdict, judge
+from gatewright.attach.parents import Parent as Named
+
+
+class Listening(NamedTuple):
+    """A listener with its verdict."""
+
+    site: Site
+    protocol: str
+    cause: str
+    """Why no proxy has it; "" for one that is served."""
+    reach: frozenset[str] | None
+    """Namespaces whose routes it may come to admit, whatever their labels; None: all."""
+
+    @property
+    def served(self) -> bool:
+        return not self.cause
+
+
+@dataclass(frozen=True, slots=True)
+class ParentPlan:
+    """An object with listeners, as routes see it."""
+
+    owner: Owner
+    gateway: ObjectKey
+    """The Gateway that it is, or that its listeners are added to."""
+    listeners: tuple[Listening, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassListeners:
+    """The listeners that take a class of routes, up to their hostnames."""
+
+    gateway: ObjectKey
+    by_parent: tuple[tuple[Listening, ...], ...]
+    """In the order of the class's parents."""
+
+    @property
+    def distinct(self) -> Iterable[Listening]:
+        """Each once, by whichever parents."""
+        return dict.fromkeys(each for found in self.by_parent for each in found)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassAnswer:
+    """What a class of routes is told before anybody looks at hostnames. One listener more rarely changes it."""
+
+    gateway: ObjectKey
+    is_sent: bool
+    """Its routes travel to the proxies of the Gateway, which know what their listeners admit: also where none admits
+    them now, and one may by the labels of their namespace."""
+    refused: tuple[Condition | None, ...]
+    """For each of the class's parents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """What became of one parentRef that names a Gateway of ours."""
+    """What became of one parentRef that names an object of ours."""
 
     position: int
     """Of the parentRef in the route, whose status entry echoes it as written."""
+    route_class: RouteClass
+    number: int
+    """Of the parent in the class."""
     gateway: ObjectKey
-    admitted_by: tuple[str, ...] = ()
-    """Names of the listeners that admit the route, also those that cannot be served: they count it."""
-    listeners: tuple[str, ...] = ()
-    """Keys of the served ones."""
-    hostnames: tuple[str, ...] = ()
-    """The route's own hostnames that meet those of its served listeners; () for any host."""
+    is_sent: bool
     refused: Condition | None = None
     unserved: str = ""
     """Why no listener serves the route although some admit it."""
 
     @property
-    def listener_names(self) -> Iterator[str]:
-        """Of the served ones."""
-        return (key.rpartition("/")[2] for key in self.listeners)
+    def named(self) -> Named:
+        return self.route_class.parents[self.number]
 
 
-def gateway_of(reference: ParentReference, namespace: str) -> ObjectKey | None:
-    """The Gateway that a parentRef names, or None when it names something else."""
-    if (reference.group, reference.kind) != (GATEWAY_API_GROUP, "Gateway"):
+class Mark(NamedTuple):
+    """One hostname's mark of one parent of a class: there is a listener that has it."""
+
+    route_class: RouteClass
+    number: int
+    """Of the parent in the class."""
+    served: bool
+    """Of listeners that are served alone, or of all."""
+    mark: str
+
+
+def owner_of(reference: ParentReference, namespace: str) -> Owner | None:
+    """The object that a parentRef names, or None when it is none that has listeners."""
+    if reference.group != GATEWAY_API_GROUP or reference.kind not in PARENT_KINDS:
         return None
-    return ObjectKey(reference.namespace or namespace, reference.name)
+    return Owner(reference.kind, reference.namespace or namespace, reference.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """What listeners judge a route by."""
-
-    kind: str
-    namespace: str
-    hostnames: Sequence[str]
-    labels: Callable[[], Labels | None]
-    """Of its namespace; read only when a listener selects by them."""
+def named(namespace: str, references: Sequence[ParentReference]) -> Iterator[tuple[int, Named]]:
+    """The parents of a route of this namespace, with the positions of their references."""
+    for position, reference in enumerate(references):
+        owner = owner_of(reference, namespace)
+        if owner is not None:
+            yield position, Named(owner, reference.section_name or "", reference.port or 0)
 
 
-def attach(position: int, reference: ParentReference, plan: GatewayPlan, route: Candidate) -> Parent:
-    """Try every listener that the parentRef can mean, in the order of Gateway API's reasons."""
-    named = [listener for listener in plan.listeners if _names(reference, listener)]
-    if not named:
-        return Parent(position, plan.key, refused=_no_parent(reference))
-    allowed = [listener for listener in named if _allows(listener, route)]
-    if not allowed:
-        return Parent(position, plan.key, refused=_not_allowed(named, route))
-    matching = [(each, own) for each in allowed if (own := meeting(each.hostname, route.hostnames)) is not None]
-    if not matching:
-        return Parent(position, plan.key, refused=_no_hostname(allowed, route))
-    served = [(listener, own) for listener, own in matching if plan.serves(listener)]
-    met = {hostname for _, own in served for hostname in own}
-    return Parent(
-        position,
-        plan.key,
-        admitted_by=tuple(listener.name for listener, _ in matching),
-        listeners=tuple(listener_resource(plan.key, listener.name) for listener, _ in served),
-        hostnames=tuple(hostname for hostname in route.hostnames if hostname in met),
-        unserved="" if served else _unserved(plan, [listener for listener, _ in matching]),
+def classes(kind: str, namespace: str, references: Sequence[ParentReference]) -> list[RouteClass]:
+    """The classes of a route, one for each object that it names."""
+    by_owner: dict[Owner, set[Named]] = {}
+    for _, parent in named(namespace, references):
+        by_owner.setdefault(parent.owner, set()).add(parent)
+    return [RouteClass(owner, kind, namespace, tuple(sorted(found))) for owner, found in by_owner.items()]
+
+
+def class_listeners(key: RouteClass, plan: ParentPlan) -> ClassListeners:
+    """The listeners that take the routes of a class, up to their hostnames."""
+    taken = (
+        tuple(each for each in plan.listeners if judge(parent, each.site, key.kind, key.namespace) is Verdict.TAKEN)
+        for parent in key.parents
+    )
+    return ClassListeners(plan.gateway, tuple(taken))
+
+
+def class_answer(key: RouteClass, plan: ParentPlan) -> ClassAnswer:
+    """What the routes of a class are told before anybody looks at hostnames."""
+    return ClassAnswer(
+        plan.gateway,
+        any(
+            each.served and key.kind in each.site.admits.kinds and (each.reach is None or key.namespace in each.reach)
+            for each in plan.listeners
+        ),
+        tuple(_refused(key, parent, plan) for parent in key.parents),
     )
 
 
-def _names(reference: ParentReference, listener: ListenerPlan) -> bool:
-    return reference.section_name in (None, listener.name) and reference.port in (None, listener.port)
+def marks(key: RouteClass, listeners: ClassListeners) -> Iterator[Mark]:
+    """What routes have to look for to meet one of these listeners."""
+    for number, found in enumerate(listeners.by_parent):
+        for served in (True, False):
+            for hostname in {each.site.hostname for each in found if each.served or not served}:
+                for mark in listener_marks(hostname):
+                    yield Mark(key, number, served, mark)
 
 
-def _allows(listener: ListenerPlan, route: Candidate) -> bool:
-    if route.kind not in listener.kinds:
-        return False
-    labels = route.labels() if listener.admission.reads_labels else None
-    return listener.admission.admits(route.namespace, labels)
+class Hostnames(NamedTuple):
+    """Those of a route, and how it looks for listeners that they meet."""
+
+    own: Sequence[str]
+    is_there: Callable[[Mark], bool]
+    """Whether a listener has this mark. No further mark is asked for when one has."""
+    listeners: Callable[[RouteClass], ClassListeners | None]
+    """Read for the message of a refusal alone."""
+
+    def meet(self, key: RouteClass, number: int, served: bool) -> bool:
+        """Whether a listener by this parent of the class has one of them."""
+        return any(self.is_there(Mark(key, number, served, mark)) for mark in route_marks(self.own))
 
 
-def _no_parent(reference: ParentReference) -> Condition:
-    wanted = [
-        f"{what} {value}"
-        for what, value in (("name", reference.section_name), ("port", reference.port))
-        if value is not None
-    ]
-    what = f"no listener with {' and '.join(wanted)}" if wanted else "no listener"
-    return Condition("Accepted", False, "NoMatchingParent", f"the Gateway has {what}")
+def attach(position: int, key: RouteClass, parent: Named, answer: ClassAnswer, hostnames: Hostnames) -> Parent:
+    """The verdict over one parentRef."""
+    number = key.parents.index(parent)
+    refused, unserved = answer.refused[number], ""
+    if refused is None and not hostnames.meet(key, number, served=True):
+        listeners = hostnames.listeners(key)
+        found = listeners.by_parent[number] if listeners is not None else ()
+        if hostnames.meet(key, number, served=False):
+            unserved = _causes(each for each in found if meeting(each.site.hostname, hostnames.own) is not None)
+        else:
+            refused = _no_hostname(found, hostnames.own)
+    return Parent(position, key, number, answer.gateway, answer.is_sent, refused, unserved)
 
 
-def _not_allowed(listeners: Sequence[ListenerPlan], route: Candidate) -> Condition:
-    if not any(route.kind in listener.kinds for listener in listeners):
+def _refused(key: RouteClass, parent: Named, plan: ParentPlan) -> Condition | None:
+    """The first reason, in the order of Gateway API, of the listener at which the routes get farthest."""
+    verdicts = [judge(parent, each.site, key.kind, key.namespace) for each in plan.listeners]
+    verdict = max(verdicts, default=Verdict.NOT_NAMED)
+    if verdict is Verdict.TAKEN:
+        return None
+    if verdict is Verdict.NOT_NAMED:
+        return _no_parent(parent)
+    if verdict is Verdict.OTHER_KIND:
         # A listener of a protocol that is not supported admits no kind: that is the cause, not the route's kind.
-        why = _causes(each for each in listeners if not each.kinds) or f"no listener admits kind {route.kind}"
+        named = [each for each, said in zip(plan.listeners, verdicts, strict=True) if said is not Verdict.NOT_NAMED]
+        why = _causes(each for each in named if not each.site.admits.kinds) or f"no listener admits kind {key.kind}"
     else:
-        why = f"no listener admits routes from namespace {route.namespace}"
+        why = f"no listener admits routes from namespace {key.namespace}"
     return Condition("Accepted", False, "NotAllowedByListeners", why)
 
 
-def _unserved(plan: GatewayPlan, listeners: Sequence[ListenerPlan]) -> str:
-    """Why listeners that admit a route do not serve it: what is wrong with the Gateway, or else with each of them."""
-    if plan.refused is not None:
-        return f"Gateway {plan.key} is not accepted: {plan.refused.message}"
-    return _causes(listeners)
+def _causes(listeners: Iterable[Listening]) -> str:
+    """What is wrong with each of the listeners that cannot be served, or else with their Gateway."""
+    return joined([*dict.fromkeys(each.cause for each in listeners if each.cause)])
 
 
-def _causes(listeners: Iterable[ListenerPlan]) -> str:
-    """What is wrong with each of the listeners that cannot be served."""
-    return joined([f"listener {each.name}: {each.refused.message}" for each in listeners if each.refused is not None])
+def _no_parent(parent: Named) -> Condition:
+    wanted = [f"{what} {value}" for what, value in (("name", parent.section), ("port", parent.port)) if value]
+    what = f"no listener with {' and '.join(wanted)}" if wanted else "no listener"
+    return Condition("Accepted", False, "NoMatchingParent", f"the {parent.owner.kind} has {what}")
 
 
-def _no_hostname(listeners: Sequence[ListenerPlan], route: Candidate) -> Condition:
-    theirs = ", ".join(sorted({listener.hostname for listener in listeners}))
+def _no_hostname(listeners: Sequence[Listening], hostnames: Sequence[str]) -> Condition:
+    theirs = ", ".join(sorted({each.site.hostname for each in listeners}))
     return Condition(
         "Accepted",
         False,
         "NoMatchingListenerHostname",
-        f"none of {', '.join(route.hostnames)} meets a listener's hostname ({theirs})",
+        f"none of {', '.join(hostnames)} meets a listener's hostname ({theirs})",
     )
+
+
+class Counting(NamedTuple):
+    """The routes of a class that may count."""
+
+    size: Callable[[RouteClass], int]
+    marked: Callable[[RouteClass, str], int]
+    """Those whose hostnames have a mark."""
+    which: Callable[[RouteClass, str], Iterable[ObjectKey]]
+    """The same, by key."""
+
+
+def count(key: RouteClass, hostname: str, routes: Counting) -> int:
+    """How many routes of a class meet a listener's hostname."""
+    if not hostname:
+        return routes.size(key)
+    # A route without hostnames has no other mark; one with several hostnames may have several.
+    found = [mark for mark in listener_marks(hostname) if mark != ANY_ROUTE and routes.marked(key, mark)]
+    if len(found) > 1:
+        named = len(set().union(*(routes.which(key, mark) for mark in found)))
+    else:
+        named = sum(routes.marked(key, mark) for mark in found)
+    return named + routes.marked(key, ANY_ROUTE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from controlplane.translate.conditions import Condition, StatusBody, rendered
@@ -12,6 +12,7 @@ from controlplane.translate.gateways import ClassView
 from controlplane.translate.keys import ObjectKey, bind_resource, listener_resource
 from controlplane.translate.listeners import GatewayPlan, ListenerPlan
 from gatewright.api.schema.names import GATEWAY_API_GROUP
+from gatewright.attach.parents import Owner
 
 ACCEPTED = Condition("Accepted", True, "Accepted", "")
 RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")
@@ -22,10 +23,10 @@ GATEWAY_INVALID = Condition("Programmed", False, "Invalid", "the Gateway is not 
 TOLD_ELSEWHERE = frozenset({"route", "backend", "policy", "secret"})
 
 
-def class_status(view: ClassView, generation: int) -> StatusBody:
-    """The status of a GatewayClass of ours."""
+def class_status(view: ClassView, version: Condition, generation: int) -> StatusBody:
+    """The status of a GatewayClass of ours; `version`: what is said of the definitions of Gateway API."""
     return {
-        "conditions": rendered([view.refused or ACCEPTED], generation),
+        "conditions": rendered([view.refused or ACCEPTED, version], generation),
         "supportedFeatures": supported_features(),
     }
 
@@ -34,9 +35,9 @@ class GatewayReport:
     """What is known of one Gateway when its status is written."""
 
     def __init__(
-        self, plan: GatewayPlan, fleet: FleetView | None, refusals: Mapping[str, str], attached: Callable[[str], int]
+        self, plan: GatewayPlan, fleet: FleetView | None, refusals: Mapping[str, str], attached: Mapping[str, int]
     ) -> None:
-        """`refusals` by resource name; `attached` counts the routes that a listener admits."""
+        """`refusals` by resource name; `attached`: how many routes a listener takes, by its name; none is 0."""
         self._plan = plan
         self._fleet = fleet
         self._refusals = {name: text for name, text in refusals.items() if name.partition("/")[0] not in TOLD_ELSEWHERE}
@@ -70,7 +71,7 @@ class GatewayReport:
         return {
             "name": listener.name,
             "supportedKinds": [{"group": GATEWAY_API_GROUP, "kind": kind} for kind in listener.kinds],
-            "attachedRoutes": self._attached(listener.name),
+            "attachedRoutes": self._attached.get(listener.name, 0),
             "conditions": rendered(self._listener_conditions(listener), generation),
         }
 
@@ -86,7 +87,7 @@ class GatewayReport:
         if not self._plan.serves(listener):
             return INVALID if self._plan.refused is None else GATEWAY_INVALID
         key: ObjectKey = self._plan.key
-        names = (listener_resource(key, listener.name), bind_resource(key, listener.port))
+        names = (listener_resource(Owner("Gateway", *key), listener.name), bind_resource(key, listener.port))
         texts = [self._refusals[name] for name in names if name in self._refusals]
         return rejected(texts) if texts else programmed(self._fleet)
 

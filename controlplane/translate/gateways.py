@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from controlplane.translate import listeners, support, wire
+from controlplane.translate import listeners, namespaces, support, wire
+from controlplane.translate.attachment import Listening, ParentPlan
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import (
     RESOURCE_TYPE,
@@ -19,7 +20,8 @@ from controlplane.translate.listeners import GatewayPlan
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.schema.names import CONTROLLER_NAME
-from gatewright.wire.v1 import bind_pb2, gateway_pb2, listener_pb2
+from gatewright.attach.parents import Admission, Owner, Site
+from gatewright.wire.v1 import bind_pb2, gateway_pb2, listener_pb2, policy_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +56,6 @@ def plan(key: ObjectKey, gateway: Gateway, gateway_class: ClassView) -> GatewayP
     )
 
 
-def sections(whole: GatewayPlan) -> dict[tuple[ObjectKey, str], GatewayPlan]:
-    """The Gateway with one listener alone, by that one's name: what a parentRef with a `sectionName` can mean."""
-    names = {listener.name for listener in whole.listeners}
-    return {
-        (whole.key, name): replace(whole, listeners=tuple(each for each in whole.listeners if each.name == name))
-        for name in names
-    }
-
-
 def _class_refused(gateway: Gateway, gateway_class: ClassView) -> Condition | None:
     if gateway_class.refused is None:
         return None
@@ -86,7 +79,7 @@ def _fields_refused(gateway: Gateway, paths: list[support.Path]) -> Condition | 
 
 
 def resources(plan: GatewayPlan) -> dict[ResourceKey, bytes]:
-    """The Gateway itself, a bind per port and a listener for each that is served; nothing when none can be."""
+    """The Gateway itself and a bind per port that is served; nothing when none can be."""
     served = [listener for listener in plan.listeners if plan.serves(listener)]
     if not served:
         return {}
@@ -99,12 +92,53 @@ def _resources(key: ObjectKey, served: list[listeners.ListenerPlan]) -> Iterator
     for port in sorted({listener.port for listener in served}):
         name = bind_resource(key, port)
         yield name, wire.resource(name, bind=bind_pb2.Bind(gateway=root, port=port))
-    for listener in served:
-        name = listener_resource(key, listener.name)
-        message = listener_pb2.Listener(
-            bind=bind_resource(key, listener.port),
-            name=listener.name,
-            protocol=f"PROTOCOL_{listener.protocol}",
-            hostname=listener.hostname,
-        )
-        yield name, wire.resource(name, listener=message)
+
+
+def parents(plan: GatewayPlan, known: namespaces.Known) -> dict[Owner, ParentPlan]:
+    """The Gateway as routes see it."""
+    owner = Owner("Gateway", *plan.key)
+    found = tuple(_listening(plan, owner, listener, known) for listener in plan.listeners)
+    return {owner: ParentPlan(owner, plan.key, found)}
+
+
+def _listening(plan: GatewayPlan, owner: Owner, listener: listeners.ListenerPlan, known: namespaces.Known) -> Listening:
+    admits = Admission(frozenset(listener.kinds), listener.admission.resolved(known))
+    site = Site(owner, listener.name, listener.port, listener.hostname, admits)
+    return Listening(site, listener.protocol, _cause(plan, listener), listener.admission.reach)
+
+
+def _cause(plan: GatewayPlan, listener: listeners.ListenerPlan) -> str:
+    """Why a listener is not served: what is wrong with the Gateway, or else with itself."""
+    if plan.refused is not None:
+        return f"Gateway {plan.key} is not accepted: {plan.refused.message}"
+    return f"listener {listener.name}: {listener.refused.message}" if listener.refused is not None else ""
+
+
+def listener_resources(plan: ParentPlan) -> dict[ResourceKey, bytes]:
+    """The listeners that are served, with what they admit."""
+    messages = {
+        listener_resource(plan.owner, each.site.section): _listener(plan, each)
+        for each in plan.listeners
+        if each.served
+    }
+    return {
+        ResourceKey(plan.gateway, RESOURCE_TYPE, name): wire.resource(name, listener=message)
+        for name, message in messages.items()
+    }
+
+
+def _listener(plan: ParentPlan, listening: Listening) -> listener_pb2.Listener:
+    site, owner = listening.site, plan.owner
+    admitted = site.admits.namespaces
+    return listener_pb2.Listener(
+        bind=bind_resource(plan.gateway, site.port),
+        name=site.section,
+        protocol=f"PROTOCOL_{listening.protocol}",
+        hostname=site.hostname,
+        source=policy_pb2.ObjectRef(kind=owner.kind, namespace=owner.namespace, name=owner.name),
+        admits=listener_pb2.Admission(
+            kinds=sorted(site.admits.kinds),
+            all_namespaces=admitted is None,
+            namespaces=sorted(admitted or ()),
+        ),
+    )

@@ -44,7 +44,7 @@ class Collections:
         # Where routes and policies attach, what they say, and which policies win.
         routes = self.routes = Routes(graph, inputs, gateways, views)
         policies = self.policies = Policies(graph, inputs, gateways, views, routes)
-        outcomes = self.outcomes = Outcomes(graph, policies)
+        outcomes = self.outcomes = Outcomes(graph, policies, routes.classes)
         # Which backends want TLS.
         backend_tls = BackendTLS(graph, inputs, views)
         # Only what routes and policies use.
@@ -52,7 +52,7 @@ class Collections:
         secrets = UsedSecrets(graph, inputs, policies)
 
         self.resources: tuple[Collection[ResourceKey, bytes], ...] = (
-            gateways.resources,
+            *gateways.resources,
             *routes.resources,
             policies.resources,
             secrets.resources,
@@ -69,7 +69,7 @@ class Collections:
 
         self.wanted = WantedObjects(graph, inputs, gateways).objects
 
-        of_gateways = GatewayStatuses(graph, inputs, gateways, routes)
+        of_gateways = GatewayStatuses(graph, inputs, views, gateways, routes)
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {
             "GatewayClass": of_gateways.of_classes,
             "Gateway": of_gateways.of_gateways,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gatewright.attach.parents import Owner, Parent
+
 RESOURCE_TYPE = "type.googleapis.com/gatewright.wire.v1.Resource"
 ENDPOINT_TYPE = "type.googleapis.com/gatewright.wire.v1.Endpoint"
 
@@ -16,6 +18,17 @@ class ObjectKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+class RouteClass(NamedTuple):
+    """Routes of one kind and namespace that name the same listeners of one object: these say the same to all of them,
+    up to their hostnames."""
+
+    owner: Owner
+    kind: str
+    namespace: str
+    parents: tuple[Parent, ...]
+    """Of this owner, sorted."""
 
 
 class BackendKey(NamedTuple):
@@ -66,8 +79,9 @@ def bind_resource(gateway: ObjectKey, port: int) -> str:
     return f"bind/{gateway}/{port}"
 
 
-def listener_resource(gateway: ObjectKey, listener: str) -> str:
-    return f"listener/{gateway}/{listener}"
+def listener_resource(owner: Owner, listener: str) -> str:
+    """`owner`: a Gateway or a ListenerSet, which may have one name, and listeners of one name."""
+    return f"listener/{owner.kind.lower()}/{owner.namespace}/{owner.name}/{listener}"
 
 
 def route_resource(kind: str, route: ObjectKey, rule: int) -> str:

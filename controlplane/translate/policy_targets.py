@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from controlplane.derive import Collection, Context, Index
-from controlplane.translate.attachment import Parent
+from controlplane.translate.attachment import ClassListeners, Listening, Parent
 from controlplane.translate.backends import GatewayBackendView, ServiceView
-from controlplane.translate.keys import BackendUse, ObjectKey
+from controlplane.translate.keys import BackendUse, ObjectKey, RouteClass
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.route_kinds import ROUTE_KINDS
 from gatewright.api.objects.gateway_policy import GatewayPolicy, TargetSelector
@@ -22,7 +22,8 @@ from gatewright.api.schema.metadata import KubeObject
 from gatewright.api.schema.names import GATEWAY_API_GROUP, GROUP
 from gatewright.api.schema.near_names import did_you_mean
 from gatewright.api.text.problem import UNSUPPORTED
-from gatewright.attach.places import PlaceKey
+from gatewright.attach.hostnames import meeting
+from gatewright.attach.places import ListenerPosition, PlaceKey
 
 Label = tuple[str, str, str]
 """Namespace, label, value; ("ns", "", "") stands for every object of the namespace."""
@@ -37,13 +38,15 @@ def labels(key: ObjectKey, item: KubeObject) -> Iterator[Label]:
 
 @dataclass(frozen=True, slots=True)
 class RouteView:
-    """A route as policies see it: an edit that keeps its labels, rule names and listeners moves no policy."""
+    """A route as policies see it: an edit that keeps its labels, rule names, parents and hostnames moves no policy."""
 
     rules: frozenset[str]
     gateways: tuple[ObjectKey, ...]
     """Those that its parentRefs name, ours alone."""
-    listeners: tuple[tuple[ObjectKey, str], ...]
-    """Gateway and name of each listener that serves it."""
+    sent: tuple[ObjectKey, ...]
+    """Those whose proxies get it."""
+    classes: tuple[RouteClass, ...]
+    hostnames: tuple[str, ...]
 
 
 def route_view(route: Any, parents: Sequence[Parent]) -> RouteView:
@@ -51,7 +54,9 @@ def route_view(route: Any, parents: Sequence[Parent]) -> RouteView:
     return RouteView(
         frozenset(rule.name for rule in route.spec.rules if rule.name),
         tuple(parent.gateway for parent in parents),
-        tuple((parent.gateway, name) for parent in parents for name in parent.listener_names),
+        tuple(dict.fromkeys(parent.gateway for parent in parents if parent.is_sent)),
+        tuple(dict.fromkeys(parent.route_class for parent in parents)),
+        tuple(route.spec.hostnames),
     )
 
 
@@ -182,7 +187,7 @@ def _route(context: Context, targets: Targets, key: ObjectKey, target: Target) -
         return _no_section(key, target, "rule", route.rules, route.gateways)
     if not route.gateways:
         return Missing(f"{target.kind} {key} names no Gateway of ours")
-    return Found(route.gateways, tuple(gateway for gateway, _ in route.listeners))
+    return Found(route.gateways, route.sent)
 
 
 def _service(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
@@ -229,9 +234,60 @@ KINDS: Mapping[tuple[str, str], Callable[[Context, Targets, ObjectKey, Target], 
 """Group and kind of a target to what looks it up; the other kinds that a policy may name are not read yet."""
 
 
-def above(context: Context, targets: Targets, place: PlaceKey) -> Iterator[list[PlaceKey]]:
+Way = tuple[PlaceKey, ...]
+"""The places above a route at one of its listeners at which something is locked, the least specific first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The ways to a class of routes: those of the listeners that serve it, for each of its parents."""
+
+    by_parent: tuple[tuple[tuple[str | None, Way], ...], ...]
+    """With the hostname of the listener; None: whatever it is."""
+
+    def to(self, hostnames: Sequence[str], number: int | None = None) -> Iterator[Way]:
+        """The ways to a route with these hostnames, by one of its parents or by all."""
+        for found in self.by_parent if number is None else self.by_parent[number : number + 1]:
+            for hostname, way in found:
+                if hostname is None or meeting(hostname, hostnames) is not None:
+                    yield way
+
+
+def ways(listeners: ClassListeners, is_locked: Callable[[PlaceKey], bool]) -> Ways:
+    """Equal as long as the same is locked, whatever listeners come and go."""
+    return Ways(tuple(_ways(listeners.gateway, found, is_locked) for found in listeners.by_parent))
+
+
+def _ways(
+    gateway: ObjectKey, listeners: Sequence[Listening], is_locked: Callable[[PlaceKey], bool]
+) -> tuple[tuple[str | None, Way], ...]:
+    found = {
+        (each.site.hostname, tuple(place for place in _places(gateway, each) if is_locked(place)))
+        for each in listeners
+        if each.served
+    }
+    distinct = {way for _, way in found}
+    return tuple((None, way) for way in distinct) if len(distinct) <= 1 else tuple(sorted(found))
+
+
+def places_above(listeners: ClassListeners, hostnames: Sequence[str]) -> Iterator[PlaceKey]:
+    """The places of all listeners that serve a route with these hostnames."""
+    for each in listeners.distinct:
+        if each.served and meeting(each.site.hostname, hostnames) is not None:
+            yield from _places(listeners.gateway, each)
+
+
+def _places(gateway: ObjectKey, listening: Listening) -> Iterator[PlaceKey]:
+    site = listening.site
+    listener_set = (site.owner.namespace, site.owner.name) if site.owner.kind == "ListenerSet" else None
+    return (place for _, place in ListenerPosition(gateway, site.section, listener_set).places())
+
+
+def above(
+    context: Context, targets: Targets, ways_to: Collection[RouteClass, Ways], place: PlaceKey
+) -> Iterator[Sequence[PlaceKey]]:
     """For each position that a place has, the less specific places there, the least specific first: of a listener its
-    Gateway, of a route the ways from each Gateway and listener that serves it."""
+    Gateway, of a route the ways from each Gateway and listener that serves it, as far as something is locked there."""
     key = ObjectKey(place.namespace, place.name)
     whole = [PlaceKey(place.kind, *key)] if place.section else []
     if place.kind not in targets.routes:
@@ -239,5 +295,9 @@ def above(context: Context, targets: Targets, place: PlaceKey) -> Iterator[list[
             yield whole
         return
     route = context.fetch(targets.routes[place.kind], key)
-    for gateway, listener in route.listeners if route is not None else ():
-        yield [PlaceKey("Gateway", *gateway), PlaceKey("Gateway", *gateway, listener), *whole]
+    if route is None:
+        return
+    for route_class in route.classes:
+        found = context.fetch(ways_to, route_class)
+        for way in found.to(route.hostnames) if found is not None else ():
+            yield [*way, *whole]

@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 from controlplane.translate.attachment import Parent
 from controlplane.translate.conditions import Condition, StatusBody, joined, rendered
 from controlplane.translate.fleet import rejected
-from controlplane.translate.keys import ObjectKey
+from controlplane.translate.keys import ObjectKey, RouteClass
+from controlplane.translate.policy_targets import Way, Ways
 from controlplane.translate.route_kinds import RouteKind
 from controlplane.translate.routes import PlacedRoute, RouteTranslation
 from gatewright.api.schema.names import CONTROLLER_NAME
 from gatewright.api.schema.references import ParentReference
 from gatewright.api.text.problem import path_text
 from gatewright.attach.outcome import Setting, Winners, lock_on
-from gatewright.attach.places import ListenerPosition, PlaceKey, rule_places
+from gatewright.attach.places import PlaceKey, rule_places
 
 ACCEPTED = Condition("Accepted", True, "Accepted", "")
 RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")
@@ -39,12 +40,14 @@ class RouteReport:
         placed: PlacedRoute,
         refusals: Refusals,
         locks: Locks,
+        ways: Callable[[RouteClass], Ways | None],
     ) -> None:
         self._route = route
         self._parents = parents
         self._placed = placed
         self._refusals = refusals
         self._locks = locks
+        self._ways = ways
         self._own_fields = list(_own_fields(kind, route, placed.translation))
 
     def status(self) -> StatusBody:
@@ -74,10 +77,15 @@ class RouteReport:
         texts = dict.fromkeys(
             f"{own.setting} of GatewayPolicy {lock.policy} on {lock.place} overrides {own.path} of rule {own.position}"
             for own in self._own_fields
-            for listener in parent.listener_names
-            if (lock := lock_on(own.setting, map(self._locks, way(parent.gateway, listener, own.places)))) is not None
+            for way in self._ways_by(parent)
+            if (lock := lock_on(own.setting, map(self._locks, (*way, *own.places)))) is not None
         )
         return Condition("Overridden", True, "Overridden", joined([*texts])) if texts else None
+
+    def _ways_by(self, parent: Parent) -> Sequence[Way]:
+        """All that is above the route by one parent."""
+        found = self._ways(parent.route_class) if parent.refused is None else None
+        return [*found.to(self._placed.hostnames, parent.number)] if found is not None else []
 
     def _unserved(self, parent: Parent) -> Condition | None:
         """An accepted route stays so below listeners that are not (Gateway API, attachedRoutes), and is not served."""
@@ -116,12 +124,6 @@ def _own_fields(kind: RouteKind, route: Any, translation: RouteTranslation) -> I
         for path, setting in kind.own_fields(rule) if position in served else ():
             places = tuple(place for _, place in rule_places(kind.kind, *key, rule.name or ""))
             yield OwnField(position, path_text(path), setting, places)
-
-
-def way(gateway: ObjectKey, listener: str, places: Sequence[PlaceKey]) -> Iterator[PlaceKey]:
-    """All places above a rule's own fields on one listener, the least specific first."""
-    yield from (place for _, place in ListenerPosition(gateway, listener).places())
-    yield from places
 
 
 def as_written(reference: ParentReference) -> dict[str, Any]:

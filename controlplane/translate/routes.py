@@ -2,8 +2,8 @@
 GRPCRouteRule).
 
 Two steps, because their causes differ. `translate` makes of a route what it says wherever it attaches; it runs once per
-edit of the route, and when what one of its references leads to changes. `placed` joins that with the route's attachment
-(module `attachment`), and runs again when a Gateway changes. What differs by kind is in `route_kinds`.
+edit of the route, and when what one of its references leads to changes. `placed` joins that with the route's parents
+(module `attachment`), and runs again when these come or go. What differs by kind is in `route_kinds`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from controlplane.translate import support, wire
 from controlplane.translate.attachment import Parent
 from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
-from controlplane.translate.keys import BackendKey, ObjectKey, route_resource
+from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass, route_resource
 from controlplane.translate.route_kinds import RouteKind
 from gatewright.api.lower import to_wire
 from gatewright.api.routes.grpc_route import GRPCBackendRef
 from gatewright.api.routes.http_route import HTTPBackendRef
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.api.schema.references import BackendObjectReference
+from gatewright.attach.parents import Parent as Named
 from gatewright.wire.v1 import policy_pb2, route_pb2
 
 
@@ -32,7 +33,8 @@ class RouteTranslation:
     """What a route says, wherever it attaches."""
 
     rules: tuple[tuple[int, bytes], ...] = ()
-    """Rule index, and the Route message without listeners and hostnames."""
+    """Rule index, and the Route message without parents."""
+    hostnames: tuple[str, ...] = ()
     backends: tuple[BackendKey, ...] = ()
     """Those that its rules name."""
     unfinished: tuple[int, ...] = ()
@@ -45,15 +47,18 @@ class RouteTranslation:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRoute:
-    """A route on the Gateways that serve it."""
+    """A route on the Gateways whose proxies get it: these know which of their listeners take it."""
 
     translation: RouteTranslation
     resources: tuple[tuple[ObjectKey, str, bytes], ...]
     """Gateway, resource name, bytes."""
     gateways: tuple[ObjectKey, ...]
-    """Those that serve it."""
-    admitted_by: tuple[tuple[ObjectKey, str], ...]
-    """Gateway and listener: each counts the route in attachedRoutes."""
+    classes: tuple[RouteClass, ...]
+    """Those in which it counts for attachedRoutes."""
+
+    @property
+    def hostnames(self) -> tuple[str, ...]:
+        return self.translation.hostnames
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,7 @@ def translate(context: Context, backends: Backends, kind: RouteKind, key: Object
         return RouteTranslation(refused=_refused(dropped[0].reason, message))
     return RouteTranslation(
         rules=tuple((rule.message.rule_index, rule.message.SerializeToString(deterministic=True)) for rule in rules),
+        hostnames=tuple(route.spec.hostnames),
         backends=tuple(sorted({backend for rule in rules for backend in rule.backends})),
         unfinished=tuple(rule.message.rule_index for rule in rules if rule.unfinished),
         unresolved=_summary([condition for rule in rules for condition in rule.unresolved]),
@@ -103,15 +109,15 @@ def untranslated(_: ObjectKey, __: bool) -> RouteTranslation:
 
 
 def placed(kind: RouteKind, key: ObjectKey, translation: RouteTranslation, parents: Sequence[Parent]) -> PlacedRoute:
-    """The resources of a route for every Gateway that it attaches to. A route that is refused is not counted either."""
+    """The resources of a route for every Gateway that it names. A route that is refused is not counted either."""
     if translation.refused is not None:
         return PlacedRoute(translation, (), (), ())
-    served = _by_gateway(parents)
+    by_gateway = _by_gateway(parents)
     return PlacedRoute(
         translation,
-        resources=tuple(_resources(kind, key, translation.rules, served)),
-        gateways=tuple(served),
-        admitted_by=tuple(dict.fromkeys((each.gateway, name) for each in parents for name in each.admitted_by)),
+        resources=tuple(_resources(kind, key, translation.rules, by_gateway)),
+        gateways=tuple(by_gateway),
+        classes=tuple(dict.fromkeys(each.route_class for each in parents)),
     )
 
 
@@ -135,32 +141,31 @@ def _partially_invalid(dropped: Sequence[Dropped]) -> Condition | None:
     return Condition("PartiallyInvalid", True, dropped[0].reason, message)
 
 
-@dataclass(slots=True)
-class _Served:
-    """Where one Gateway serves the route."""
+def _by_gateway(parents: Sequence[Parent]) -> dict[ObjectKey, list[route_pb2.Parent]]:
+    """What the route names of each Gateway that gets it."""
+    named: dict[ObjectKey, set[Named]] = {}
+    for each in parents:
+        if each.is_sent:
+            named.setdefault(each.gateway, set()).add(each.named)
+    return {gateway: [_parent(each) for each in sorted(named[gateway])] for gateway in sorted(named)}
 
-    listeners: set[str]
-    hostnames: list[str]
 
-
-def _by_gateway(parents: Sequence[Parent]) -> dict[ObjectKey, _Served]:
-    served: dict[ObjectKey, _Served] = {}
-    for parent in parents:
-        if parent.listeners:
-            place = served.setdefault(parent.gateway, _Served(set(), []))
-            place.listeners.update(parent.listeners)
-            place.hostnames.extend(name for name in parent.hostnames if name not in place.hostnames)
-    return {gateway: served[gateway] for gateway in sorted(served)}
+def _parent(named: Named) -> route_pb2.Parent:
+    owner = named.owner
+    source = policy_pb2.ObjectRef(kind=owner.kind, namespace=owner.namespace, name=owner.name)
+    return route_pb2.Parent(object=source, section=named.section, port=named.port)
 
 
 def _resources(
-    kind: RouteKind, key: ObjectKey, rules: Sequence[tuple[int, bytes]], served: dict[ObjectKey, _Served]
+    kind: RouteKind,
+    key: ObjectKey,
+    rules: Sequence[tuple[int, bytes]],
+    by_gateway: dict[ObjectKey, list[route_pb2.Parent]],
 ) -> Iterator[tuple[ObjectKey, str, bytes]]:
-    for gateway, place in served.items():
-        listeners, hostnames = sorted(place.listeners), sorted(place.hostnames)
+    for gateway, parents in by_gateway.items():
         for index, rule in rules:
             name = route_resource(kind.wire, key, index)
-            message = route_pb2.Route(listeners=listeners, hostnames=hostnames)
+            message = route_pb2.Route(parents=parents)
             message.MergeFromString(rule)
             yield gateway, name, wire.resource(name, route=message)
 
@@ -174,6 +179,7 @@ class _Translator:
         self._backends = backends
         self._source = policy_pb2.ObjectRef(kind=kind.kind, namespace=key.namespace, name=key.name)
         self._referrer = Referrer(GATEWAY_API_GROUP, kind.kind, key.namespace, kind.cannot_speak)
+        self._hostnames = sorted(route.spec.hostnames)
         # Equal matches: the older route wins, then the smaller namespace/name. Files have no time, and come first.
         self._order = f"{route.metadata.creation_timestamp or ''} {key}"
 
@@ -186,6 +192,7 @@ class _Translator:
             source=self._source,
             rule=rule.name or "",
             rule_index=position,
+            hostnames=self._hostnames,
             matches=self._kind.matches(rule),
             backends=[_backend(reference, references) for reference in rule.backend_refs],
             policies=self._kind.policies(rule, references.key),

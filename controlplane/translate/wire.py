@@ -4,38 +4,33 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from gatewright.wire.v1 import resource_pb2, route_pb2
+from gatewright.wire.v1 import resource_pb2
 
 REVISION: Final = 1
 """The wire revision of what uses nothing newer. A field that older proxies must not overlook raises it."""
 
 POLICIES: Final = 2
-"""The revision that brought Policy and Secret resources, and cors among a route's own policies."""
+"""The revision that brought Policy and Secret resources."""
 
 BACKEND_POLICIES: Final = 3
 """The revision that brought policies of backends."""
 
-
-GRPC_ROUTES: Final = 4
-"""The revision that brought GRPCRoutes, whose rules older proxies would mix with those of HTTPRoutes."""
-
 REFUSED_BACKENDS: Final = 5
 """The revision that brought backends to which nothing may be sent."""
+
+PARENTS: Final = 6
+"""The revision in which routes name their parents, and listeners say what they admit."""
 
 
 def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.kind, under its field name
     """The bytes of a Resource that carries the one message given."""
     ((name, content),) = kind.items()
-    revision = POLICIES if name in ("policy", "secret") or (name == "route" and _has_cors(content)) else REVISION
+    revision = POLICIES if name in ("policy", "secret") else REVISION
     if name == "backend" and content.policies:
         revision = BACKEND_POLICIES
     if name == "backend" and content.refused:
         revision = REFUSED_BACKENDS
-    if name == "route" and content.source.kind == "GRPCRoute":
-        revision = GRPC_ROUTES
+    if name in ("route", "listener"):
+        revision = PARENTS
     message = resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)
     return message.SerializeToString(deterministic=True)
-
-
-def _has_cors(route: route_pb2.Route) -> bool:
-    return any(policy.HasField("cors") for policy in route.policies)

@@ -118,7 +118,7 @@ class Applier:
         yield from endpoints.make_plans(swap)
         yield from _handle(swap, groups, "gateway", "bind", "listener")
         yield from policies.merge_listeners(swap)
-        yield from listeners.fill_new(swap)
+        yield from listeners.fill(swap)
         yield from _handle(swap, groups, "route", UNKNOWN)
         for key, value in routes.rebuilt(swap):
             _judge(swap, routes.change_route, key, value)

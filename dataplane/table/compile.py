@@ -16,6 +16,7 @@ from dataplane.table.built import Built
 from dataplane.table.intern import Interns
 from dataplane.table.plans import GRPC_ROUTE, BackendPlan, ListenerPolicies, RoutePlan, Target
 from dataplane.table.router import Router
+from dataplane.table.sites import is_owned
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.versions import BY_REQUEST, HTTP2, configured
 from gatewright.attach.merge import Attached
@@ -28,8 +29,7 @@ def route_plan(
     key: str, message: route_pb2.Route, interns: Interns, attached: tuple[Attached[Built], ...] = ()
 ) -> RoutePlan:
     """The plan of a route rule; `attached`: the policies that name the route or the rule. Raises `Refused`."""
-    if not message.listeners:
-        raise Refused("a route needs a listener")
+    check_route(key, message)
     policies = interns.with_attached(attached, interns.inline(message.policies, key))
     targets, weights = _targets(message.backends, interns)
     source = message.source
@@ -47,9 +47,18 @@ def route_plan(
         order=message.order,
         rule_index=rule_index,
         rule=message.rule,
-        kind=source.kind or "HTTPRoute",
+        kind=source.kind,
         http_version=HTTP2 if source.kind == GRPC_ROUTE else BY_REQUEST,
     )
+
+
+def check_route(key: str, message: route_pb2.Route) -> None:
+    """Raises `Refused`. Which listeners take a route depends on its kind and namespace, and its key says these too."""
+    if not message.parents:
+        raise Refused("a route needs a parent")
+    source = message.source
+    if key != f"route/{source.kind.lower()}/{source.namespace}/{source.name}/{message.rule_index}":
+        raise Refused(f"it is of {source.kind} {source.namespace}/{source.name}, which its key does not say")
 
 
 Targets = tuple[tuple[Target, ...], tuple[int, ...]]
@@ -107,6 +116,8 @@ def check_listener(message: listener_pb2.Listener) -> None:
         raise Refused(f"protocol {name} is not supported yet")
     if not message.bind:
         raise Refused("a listener needs a bind")
+    if not is_owned(message):
+        raise Refused("a listener needs the Gateway or ListenerSet that has it")
 
 
 def check_bind(message: bind_pb2.Bind) -> None:
@@ -209,14 +220,6 @@ def _authority(message: backend_pb2.Backend) -> bytes:
     if not host:
         return b""
     return host.encode() if port == SCHEME_PORTS[b"http"] else f"{host}:{port}".encode()
-
-
-def hostnames(message: route_pb2.Route) -> list[bytes]:
-    """The hostnames to place a route under; b"": any."""
-    names = message.hostnames
-    if len(names) == 1:
-        return [names[0].lower().encode()]
-    return list(dict.fromkeys([name.lower().encode() for name in names])) or [b""]
 
 
 def _is_ip(text: str) -> bool:

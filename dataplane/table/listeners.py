@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dataplane.chain.filter import Refused
 from dataplane.table import compile as compiler
+from dataplane.table import sites
 from dataplane.table.binds import BindPlan
+from dataplane.table.draft import RouterDraft
 from dataplane.table.matches import place
 from dataplane.table.router import EMPTY
 from dataplane.table.store import decode
 from dataplane.table.swap import Swap
+from gatewright.attach.parents import Site
+from gatewright.wire.v1 import listener_pb2
 
 
 def change_gateway(swap: Swap, key: str, value: bytes | None) -> None:
@@ -35,16 +40,14 @@ def change_bind(swap: Swap, key: str, value: bytes | None) -> None:
         store.binds[key] = message
     swap.binds.add(key)
     swap.listeners.update(store.listeners_of.of(key))
+    swap.resited.update(dict.fromkeys(store.listeners_of.of(key)))
 
 
 def change_listener(swap: Swap, key: str, value: bytes | None) -> None:
     """Raises `Refused`. The routes of a removed one stay in the store: it may come back."""
     store = swap.of.store
     old = store.listeners.get(key)
-    new = None
-    if value is not None:
-        new = decode(key, value).listener
-        compiler.check_listener(new)
+    new = None if value is None else _decoded(swap, key, value)
     if old == new:
         return
     if old is not None:
@@ -57,33 +60,62 @@ def change_listener(swap: Swap, key: str, value: bytes | None) -> None:
     store.listeners_of.add(new.bind, key)
     swap.binds.add(new.bind)
     swap.listeners.add(key)
+    swap.resited[key] = None
     if old is None:
         swap.of.routers[key] = EMPTY
-        swap.new_listeners.append(key)
+
+
+def _decoded(swap: Swap, key: str, value: bytes) -> listener_pb2.Listener:
+    """Raises `Refused`. What a message admits that cannot be read is not known, and may be less than the version before
+    did: nothing is admitted until one comes that can be read."""
+    try:
+        message = decode(key, value).listener
+    except Refused:
+        old = swap.of.store.listeners.get(key)
+        if old is not None:
+            old.ClearField("admits")
+            swap.resited[key] = None
+        raise
+    compiler.check_listener(message)
+    return message
 
 
 def _drop(swap: Swap, key: str) -> None:
     del swap.of.store.listeners[key]
+    swap.of.store.sites.remove(key)
     swap.of.listener_plans.pop(key, None)
     swap.of.listener_policies.pop(key, None)
     swap.of.remains.watch(swap.of.routers.pop(key))
 
 
-def fill_new(swap: Swap) -> Iterator[None]:
-    """Enter the routes that were there before their listener."""
+def fill(swap: Swap) -> Iterator[None]:
+    """Enter the routes that were there before into listeners that are new, or that admit others than before."""
     store = swap.of.store
-    for listener in swap.new_listeners:
-        draft = swap.draft(listener)
-        if draft is None:
+    for key in swap.resited:
+        message = store.listeners.get(key)
+        if message is None:
             continue  # removed by the same state
-        for key in store.routes_of.of(listener):
-            record = store.routes[key]
-            message = record.placed()
+        site = sites.site_of(message, store.binds.get(message.bind))
+        if site == store.sites.get(key):
+            continue
+        store.sites.put(key, site)
+        yield from _fill(swap, key, site)
+
+
+def _fill(swap: Swap, listener: str, site: Site) -> Iterator[None]:
+    store = swap.of.store
+    upper = swap.policies_of(listener).upper
+    draft = swap.drafts[listener] = RouterDraft()
+    for key in store.routes_of.of(site.owner):
+        record = store.routes[key]
+        message = record.placed()
+        hostnames = sites.places_at(site, key, record.plan.kind, message)
+        if hostnames is not None:
+            swap.of.interns.settle(upper, record.plan.policies)
             placements = place(message, record.plan)
-            swap.of.interns.settle(swap.policies_of(listener).upper, record.plan.policies)
-            for hostname in compiler.hostnames(message):
+            for hostname in hostnames:
                 draft.add(hostname, placements, record.plan)
-            yield
+        yield
 
 
 def make_plans(swap: Swap) -> None:

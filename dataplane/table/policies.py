@@ -29,6 +29,7 @@ from dataplane.table.store import (
 )
 from dataplane.table.swap import Swap
 from gatewright.attach.merge import Attached, merge, split
+from gatewright.attach.parents import Owner
 from gatewright.attach.places import Level, ListenerPosition, Phase, PlaceKey, backend_places, key_of, rule_places
 from gatewright.wire.v1 import listener_pb2, policy_pb2, resource_pb2
 
@@ -226,6 +227,7 @@ def merge_listeners(swap: Swap) -> Iterator[None]:
     """Make the policies of each listener that changed or has a place where one did; then those of its routes."""
     store, interns = swap.of.store, swap.of.interns
     changed = set(swap.listeners)
+    settled: set[tuple[int, Owner]] = set()
     for key, message in store.listeners.items():
         position = position_of(store, message)
         if position is None:
@@ -237,12 +239,14 @@ def merge_listeners(swap: Swap) -> Iterator[None]:
             continue
         swap.listener_policies[key] = policies
         swap.listeners.add(key)
-        if policies.upper is not None:
-            for route in store.routes_of.of(key):
-                record = store.routes.get(route)
-                if record is not None:
-                    interns.settle(policies.upper, record.plan.policies)
-                yield
+        site = store.sites.get(key)  # one that is not there yet is filled later, with all that this would do
+        if policies.upper is None or site is None or (policies.upper.number, site.owner) in settled:
+            continue
+        settled.add((policies.upper.number, site.owner))
+        # Of routes that the listener does not take as well: asking would cost more than what is made for nothing.
+        for route in store.routes_of.of(site.owner):
+            interns.settle(policies.upper, store.routes[route].plan.policies)
+            yield
 
 
 def position_of(store: Store, message: listener_pb2.Listener) -> ListenerPosition | None:
@@ -251,7 +255,9 @@ def position_of(store: Store, message: listener_pb2.Listener) -> ListenerPositio
     if bind is None:
         return None
     namespace, _, name = bind.gateway.removeprefix("gateway/").partition("/")
-    return ListenerPosition((namespace, name), message.name)
+    source = message.source
+    listener_set = (source.namespace, source.name) if source.kind == "ListenerSet" else None
+    return ListenerPosition((namespace, name), message.name, listener_set)
 
 
 def _of_listener(store: Store, interns: Interns, position: ListenerPosition) -> ListenerPolicies:

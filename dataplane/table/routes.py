@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dataplane.table import compile as compiler
-from dataplane.table import policies
+from dataplane.table import policies, sites
 from dataplane.table.endpoints import is_ready
 from dataplane.table.matches import Placement, place
 from dataplane.table.plans import RoutePlan
@@ -96,28 +96,26 @@ def unblocked(swap: Swap) -> Iterator[tuple[str, bytes]]:
 
 
 def _enter(swap: Swap, key: str, message: route_pb2.Route, placements: list[Placement], plan: RoutePlan) -> None:
-    hostnames = compiler.hostnames(message)
-    listeners = message.listeners
-    for listener in listeners if len(listeners) == 1 else dict.fromkeys(listeners):
-        swap.of.store.routes_of.add(listener, key)
+    store = swap.of.store
+    for owner in sites.owners(message):
+        store.routes_of.add(owner, key)
+    for listener, hostnames in sites.standing(store.sites, key, plan.kind, message).items():
         draft = swap.drafts.get(listener) or swap.draft(listener)
         swap.of.interns.settle(swap.policies_of(listener).upper, plan.policies)
-        if draft is not None:
-            for hostname in hostnames:
-                draft.add(hostname, placements, plan)
+        for hostname in hostnames:
+            draft.add(hostname, placements, plan)
 
 
 def _leave(swap: Swap, key: str, record: RouteRecord) -> None:
-    message = record.placed()
+    store, message = swap.of.store, record.placed()
     placements = place(message, record.plan)
-    hostnames = compiler.hostnames(message)
-    for listener in dict.fromkeys(message.listeners):
-        swap.of.store.routes_of.remove(listener, key)
+    for owner in sites.owners(message):
+        store.routes_of.remove(owner, key)
+    for listener, hostnames in sites.standing(store.sites, key, record.plan.kind, message).items():
         draft = swap.draft(listener)
-        if draft is not None:
-            for hostname in hostnames:
-                draft.remove(hostname, placements, record.plan)
-    del swap.of.store.routes[key]
+        for hostname in hostnames:
+            draft.remove(hostname, placements, record.plan)
+    del store.routes[key]
 
 
 def _wait(swap: Swap, key: str, value: bytes, plan: RoutePlan) -> None:

@@ -9,22 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError
 
 from dataplane.chain.filter import Refused
 from dataplane.table.parted import LIMIT, Container, PartedDict, grown
 from dataplane.table.plans import RoutePlan
+from dataplane.table.sites import Sites
 from dataplane.upstream.endpoint import Endpoint
 from gatewright.attach.merge import Attached
+from gatewright.attach.parents import Owner
 from gatewright.attach.places import Phase, PlaceKey
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, resource_pb2, route_pb2
 
 if TYPE_CHECKING:
     from dataplane.table.built import Built
 
-WIRE_REVISION = 5
+P = TypeVar("P")
+
+WIRE_REVISION = 6
 """The newest wire revision whose fields this proxy reads."""
 
 RESOURCE_TYPE = "type.googleapis.com/gatewright.wire.v1.Resource"
@@ -77,14 +81,14 @@ class RouteRecord:
         return self._bytes.startswith(digest(raw))
 
     def placed(self) -> route_pb2.Route:
-        """Where the route is in routers: its listeners, hostnames and matches, nothing else."""
+        """Where the route is in routers: its parents, hostnames and matches, nothing else."""
         return route_pb2.Route.FromString(self._bytes[DIGEST:])
 
 
 DIGEST = 16
 
 _NOT_PLACED = tuple(
-    field.name for field in route_pb2.Route.DESCRIPTOR.fields if field.name not in ("listeners", "hostnames", "matches")
+    field.name for field in route_pb2.Route.DESCRIPTOR.fields if field.name not in ("parents", "hostnames", "matches")
 )
 
 
@@ -153,13 +157,15 @@ class Store:
         """Keys of policies and routes by the Secrets that they read; these need not be there."""
         self.secret_routes: dict[str, bytes] = {}
         """The whole of routes with inline policies that read a Secret: they are made anew when it changes."""
-        self.listeners_of: Children = Children()
+        self.listeners_of: Children[str] = Children()
         """Listener keys by bind."""
-        self.routes_of: Children = Children()
-        """Route keys by listener; the listener need not be there."""
-        self.backends_of: Children = Children()
+        self.sites = Sites()
+        """Listeners as routes see them."""
+        self.routes_of: Children[Owner] = Children()
+        """Route keys by the objects that they name as parents; these need not be there."""
+        self.backends_of: Children[str] = Children()
         """Backend keys by the object that they stand for (`kind/namespace/name`)."""
-        self.endpoints_of: Children = Children()
+        self.endpoints_of: Children[str] = Children()
         """Endpoint names by backend; the backend need not be there."""
 
     def secret(self, key: str) -> Mapping[str, bytes]:
@@ -181,15 +187,15 @@ class Store:
         )
 
 
-class Children:
-    """Keys by the key of their parent."""
+class Children(Generic[P]):
+    """Keys by what they belong to."""
 
     __slots__ = ("_of",)
 
     def __init__(self) -> None:
-        self._of: dict[str, Container[str, None]] = {}
+        self._of: dict[P, Container[str, None]] = {}
 
-    def add(self, parent: str, child: str) -> None:
+    def add(self, parent: P, child: str) -> None:
         children = self._of.get(parent)
         if children is None:
             children = self._of[parent] = {}
@@ -197,17 +203,17 @@ class Children:
         if type(children) is dict and len(children) > LIMIT:
             self._of[parent] = grown(children)
 
-    def remove(self, parent: str, child: str) -> None:
+    def remove(self, parent: P, child: str) -> None:
         children = self._of[parent]
         del children[child]
         if not children:
             del self._of[parent]
 
-    def of(self, parent: str) -> Iterable[str]:
+    def of(self, parent: P) -> Iterable[str]:
         """Not a copy: it must not change while it is gone through."""
         return self._of.get(parent, ())
 
-    def has(self, parent: str) -> bool:
+    def has(self, parent: P) -> bool:
         return parent in self._of
 
 

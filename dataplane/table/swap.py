@@ -27,13 +27,13 @@ class Swap:
         "listeners",
         "merged_places",
         "merged_routes",
-        "new_listeners",
         "notes",
         "of",
         "rebuilt_policies",
         "rebuilt_routes",
         "refused",
         "released",
+        "resited",
         "unblocked",
     )
 
@@ -56,7 +56,8 @@ class Swap:
         """Whether something was accepted that stood refused."""
         self.drafts: dict[str, RouterDraft] = {}
         """By listener: routers that change."""
-        self.new_listeners: list[str] = []
+        self.resited: dict[str, None] = {}
+        """Listeners that routes may see otherwise than before: which ones they take is asked anew."""
         self.listeners: set[str] = set()
         """Whose plans are made anew."""
         self.binds: set[str] = set()
@@ -79,14 +80,11 @@ class Swap:
         found = self.listener_policies.get(listener)
         return self.of.listener_policies.get(listener, NO_LISTENER_POLICIES) if found is None else found
 
-    def draft(self, listener: str) -> RouterDraft | None:
-        """The next router of a listener; None when the listener is not there."""
+    def draft(self, listener: str) -> RouterDraft:
+        """The next router of a listener that is there."""
         draft = self.drafts.get(listener)
         if draft is None:
-            router = self.of.routers.get(listener)
-            if router is None:
-                return None
-            draft = self.drafts[listener] = RouterDraft(router)
+            draft = self.drafts[listener] = RouterDraft(self.of.routers[listener])
         return draft
 
     def changed_backends(self) -> Container[str, BackendPlan]:

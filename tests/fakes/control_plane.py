@@ -94,16 +94,23 @@ async def serving(socket: Path, plane: ControlPlane | None = None) -> AsyncItera
         yield plane
 
 
+_WEB = policy_pb2.ObjectRef(kind="Gateway", namespace="default", name="web")
+
+
 def gateway(port: int, upstream: int) -> dict[str, resource_pb2.Resource | bytes]:
     """Resources of a Gateway with one listener, whose one route forwards everything."""
     return {
         "bind/default/web/80": _resource(
             "bind/default/web/80", bind=bind_pb2.Bind(gateway="gateway/default/web", port=port, addresses=["127.0.0.1"])
         ),
-        "listener/default/web/http": _resource(
-            "listener/default/web/http",
+        "listener/gateway/default/web/http": _resource(
+            "listener/gateway/default/web/http",
             listener=listener_pb2.Listener(
-                bind="bind/default/web/80", name="http", protocol=listener_pb2.PROTOCOL_HTTP
+                bind="bind/default/web/80",
+                name="http",
+                protocol=listener_pb2.PROTOCOL_HTTP,
+                source=_WEB,
+                admits=listener_pb2.Admission(kinds=["HTTPRoute"], all_namespaces=True),
             ),
         ),
         "backend/gatewaybackend/default/origin": _resource(
@@ -120,7 +127,7 @@ def route(prefix: str) -> resource_pb2.Resource:
         "route/httproute/default/all/0",
         route=route_pb2.Route(
             source=policy_pb2.ObjectRef(kind="HTTPRoute", namespace="default", name="all"),
-            listeners=["listener/default/web/http"],
+            parents=[route_pb2.Parent(object=_WEB)],
             matches=[route_pb2.RouteMatch(path=route_pb2.PathMatch(prefix=prefix))],
             backends=[route_pb2.RouteBackend(weight=1, backend="backend/gatewaybackend/default/origin")],
         ),

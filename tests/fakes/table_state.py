@@ -42,7 +42,7 @@ def bind(port: int = 8080, addresses: Sequence[str] = ()) -> Change:
 
 
 def listener_key(name: str = "http") -> str:
-    return f"listener/default/gw/{name}"
+    return f"listener/gateway/default/gw/{name}"
 
 
 def listener(
@@ -50,10 +50,21 @@ def listener(
     hostname: str = "",
     bind: str = BIND,
     protocol: listener_pb2.Protocol = listener_pb2.PROTOCOL_HTTP,
+    kinds: Iterable[str] = ("HTTPRoute", "GRPCRoute"),
+    namespaces: Iterable[str] | None = None,
+    listener_set: str = "",
 ) -> Change:
+    """`namespaces` None: all. `listener_set`: name of the set that has it, instead of the Gateway."""
     resource = resource_pb2.Resource(key=listener_key(name))
     message = resource.listener
     message.bind, message.name, message.hostname, message.protocol = bind, name, hostname, protocol
+    message.source.kind, message.source.namespace, message.source.name = "Gateway", "default", "gw"
+    if listener_set:
+        resource.key = f"listener/listenerset/default/{listener_set}/{name}"
+        message.source.kind, message.source.name = "ListenerSet", listener_set
+    message.admits.kinds.extend(kinds)
+    message.admits.all_namespaces = namespaces is None
+    message.admits.namespaces.extend(namespaces or ())
     return change(resource)
 
 
@@ -121,6 +132,7 @@ def route(
     *matches: route_pb2.RouteMatch,
     hosts: Iterable[str] = (),
     listeners: Iterable[str] = ("http",),
+    parents: Iterable[route_pb2.Parent] | None = None,
     backends: Iterable[str] = (),
     policies: Iterable[policy_pb2.Policy] = (),
     order: str = "",
@@ -128,11 +140,12 @@ def route(
     kind: str = "HTTPRoute",
     **one: Any,  # fields of one match, instead of `matches`
 ) -> Change:
+    """`listeners`: sections of the Gateway, each a parent, unless `parents` says otherwise."""
     resource = resource_pb2.Resource(key=route_key(name, rule, kind))
     message = resource.route
     message.source.kind, message.source.namespace, message.source.name = kind, "default", name
     message.rule_index = rule
-    message.listeners.extend(listener_key(each) for each in listeners)
+    message.parents.extend([parent(each) for each in listeners] if parents is None else parents)
     message.hostnames.extend(hosts)
     message.matches.extend([match(**one)] if one else matches)
     for backend in backends:
@@ -140,6 +153,12 @@ def route(
     message.policies.extend(policies)
     message.order = order or f"2026-11-21T12:00:00Z/default/{name}"
     return change(resource)
+
+
+def parent(section: str = "", port: int = 0, kind: str = "Gateway", name: str = "gw") -> route_pb2.Parent:
+    """Listeners of an object in namespace default."""
+    source = policy_pb2.ObjectRef(kind=kind, namespace="default", name=name)
+    return route_pb2.Parent(object=source, section=section, port=port)
 
 
 def header(name: str, value: str) -> policy_pb2.Policy:

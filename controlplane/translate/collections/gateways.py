@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from controlplane.derive import Context, Graph
+from controlplane.derive import Context, Graph, Index
 from controlplane.translate import gateways
+from controlplane.translate.attachment import ParentPlan
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.gateways import ClassView
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.listeners import GatewayPlan
+from controlplane.translate.namespaces import Labels
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
+from gatewright.api.objects.namespace import Namespace
+from gatewright.attach.parents import Owner
 
 
 class Gateways:
@@ -18,9 +22,29 @@ class Gateways:
     def __init__(self, graph: Graph, inputs: Inputs) -> None:
         self.classes = graph.map("classes", inputs.gateway_classes, _class_view)
         self.plans = graph.map("gateways", inputs.gateways, self._plan)
-        self.sections = graph.derive("sections", self.plans, lambda _, __, plan: gateways.sections(plan))
-        """Gateways with one listener alone: one that is added to a Gateway moves no route of another one."""
-        self.resources = graph.derive("gateway resources", self.plans, lambda _, __, plan: gateways.resources(plan))
+        self._namespaces = self._known_namespaces(graph, inputs)
+        self.parents = graph.derive("parents", self.plans, self._parents)
+        """As routes see them."""
+        self.resources = (
+            graph.derive("gateway resources", self.plans, lambda _, __, plan: gateways.resources(plan)),
+            graph.derive("listener resources", self.parents, lambda _, __, plan: gateways.listener_resources(plan)),
+        )
+
+    def _known_namespaces(self, graph: Graph, inputs: Inputs) -> Index[str, str, Labels]:
+        """What selectors are resolved from, as the one group "" of an index."""
+        labels = graph.map("labels", inputs.namespaces, lambda _, __, namespace: _labels(namespace))
+        found = graph.groups(
+            "namespaces",
+            inputs.namespaces.index("name", lambda key, _: [key.name]),
+            *(source.index("namespace", lambda key, _: [key.namespace]) for source in inputs.routes.values()),
+        )
+        known = graph.map(
+            "known namespaces", found, lambda context, name, _: context.fetch(labels, ObjectKey("", name)) or ()
+        )
+        return known.index("all", lambda _, __: [""])
+
+    def _parents(self, context: Context, _: ObjectKey, plan: GatewayPlan) -> dict[Owner, ParentPlan]:
+        return gateways.parents(plan, lambda: context.fetch_index(self._namespaces, ""))
 
     def _plan(self, context: Context, key: ObjectKey, gateway: Gateway) -> GatewayPlan | None:
         view = context.fetch(self.classes, ObjectKey("", gateway.spec.gateway_class_name))
@@ -29,3 +53,7 @@ class Gateways:
 
 def _class_view(_: Context, __: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:
     return gateways.class_view(gateway_class) if gateways.is_ours(gateway_class) else None
+
+
+def _labels(namespace: Namespace) -> Labels:
+    return tuple(sorted(namespace.metadata.labels.items()))

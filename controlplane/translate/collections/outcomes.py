@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from controlplane.derive import Context, Graph
 from controlplane.translate import policies, policy_targets
+from controlplane.translate.attachment import ClassListeners
 from controlplane.translate.collections.policies import Policies
-from controlplane.translate.keys import ObjectKey
+from controlplane.translate.collections.routes import Classes
+from controlplane.translate.keys import ObjectKey, RouteClass
 from controlplane.translate.policies import ClaimKey
+from controlplane.translate.policy_targets import Ways
 from gatewright.attach.outcome import Claim, Outcome, Winners, outcome, winners
 from gatewright.attach.places import PlaceKey
 
@@ -14,17 +17,22 @@ from gatewright.attach.places import PlaceKey
 class Outcomes:
     """Claims of policies to places, and what became of them."""
 
-    def __init__(self, graph: Graph, placed: Policies) -> None:
+    def __init__(self, graph: Graph, placed: Policies, classes: Classes) -> None:
         self._targets = placed.targets
         self.claims = graph.derive("claims", placed.placed, lambda _, key, policy: policies.claims(key, policy))
         self.claims_at = self.claims.index("place", lambda key, _: [key.place])
         self.winners = graph.map("winners", graph.groups("claimed places", self.claims_at), self._winners)
         self.locks = graph.map("locks", self.winners, lambda _, __, found: _locks(found))
+        self.ways = graph.map("ways", classes.listeners, self._ways)
+        """To each class of routes, as far as something is locked on them."""
         self.losses = graph.map("losses", self.claims, self._loss)
         self.losses_of = self.losses.index("policy", lambda key, _: [key.policy])
 
     def _winners(self, context: Context, place: PlaceKey, _: bool) -> Winners[ObjectKey]:
         return winners(claim for _, claims in context.fetch_index(self.claims_at, place) for claim in claims)
+
+    def _ways(self, context: Context, _: RouteClass, listeners: ClassListeners) -> Ways:
+        return policy_targets.ways(listeners, lambda place: context.fetch(self.locks, place) is not None)
 
     def _loss(self, context: Context, key: ClaimKey, claims: tuple[Claim[ObjectKey], ...]) -> Outcome[ObjectKey] | None:
         """What a policy loses at one place."""
@@ -32,7 +40,7 @@ class Outcomes:
             claims,
             # What is above matters only as far as it locks.
             lambda place: context.fetch(self.winners if place == key.place else self.locks, place) or {},
-            lambda place: policy_targets.above(context, self._targets, place),
+            lambda place: policy_targets.above(context, self._targets, self.ways, place),
         )
         return found if found.conflicts or found.overridden else None
 

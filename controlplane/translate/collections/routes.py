@@ -1,4 +1,6 @@
-"""Routes: where they attach, what they say, and both together. Only those with a parent of ours get as far as that."""
+"""Routes: what their parents say to them, what they say themselves, and both together. Only those with a parent of ours
+get as far as that.
+"""
 
 from __future__ import annotations
 
@@ -7,70 +9,100 @@ from typing import Any
 
 from controlplane.derive import Context, Graph
 from controlplane.translate import attachment, policy_targets, routes
-from controlplane.translate.attachment import Candidate, Parent
+from controlplane.translate.attachment import ClassAnswer, ClassListeners, Counting, Hostnames, Parent
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.views import Views
-from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, ResourceKey, route_resource
-from controlplane.translate.listeners import GatewayPlan
-from controlplane.translate.namespaces import Labels
+from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, ResourceKey, RouteClass, route_resource
 from controlplane.translate.policy_targets import RouteView
 from controlplane.translate.route_kinds import ROUTE_KINDS, RouteKind
 from controlplane.translate.routes import PlacedRoute, RouteTranslation
+from gatewright.attach.hostnames import route_marks
+
+
+class Classes:
+    """Routes that name the same listeners, and what these say to them: looked at once for all of them."""
+
+    def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways) -> None:
+        self._parents = gateways.parents
+        indexes = [source.index("class", _classes_of(kind)) for kind, source in inputs.routes.items()]
+        self.all = graph.groups("route classes", *indexes)
+        self.by_owner = self.all.index("owner", lambda key, _: [key.owner])
+        self.listeners = graph.map("class listeners", self.all, self._listeners)
+        self.answers = graph.map("class answers", self.all, self._answer)
+        self.marks = graph.groups("class marks", self.listeners.index("marks", attachment.marks))
+        """Marks of hostnames that a listener has."""
+
+    def _listeners(self, context: Context, key: RouteClass, _: bool) -> ClassListeners | None:
+        plan = context.fetch(self._parents, key.owner)
+        return attachment.class_listeners(key, plan) if plan is not None else None
+
+    def _answer(self, context: Context, key: RouteClass, _: bool) -> ClassAnswer | None:
+        plan = context.fetch(self._parents, key.owner)
+        return attachment.class_answer(key, plan) if plan is not None else None
+
+
+def _classes_of(kind: str) -> Any:  # Any: the groups of an index, whose objects are of the kind's own model
+    return lambda key, route: attachment.classes(kind, key.namespace, route.spec.parent_refs)
 
 
 class Routes:
     """All kinds of routes, each with collections of its own."""
 
     def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways, views: Views) -> None:
-        self.by_kind = {kind: KindOfRoutes(graph, inputs, gateways, views, row) for kind, row in ROUTE_KINDS.items()}
+        self.classes = Classes(graph, inputs, gateways)
+        self.by_kind = {
+            kind: KindOfRoutes(graph, inputs, self.classes, views, row) for kind, row in ROUTE_KINDS.items()
+        }
         self.uses = tuple(each.uses for each in self.by_kind.values())
         """Of backends."""
         self.resources = tuple(each.resources for each in self.by_kind.values())
-
-    def admitted(self, context: Context, gateway: ObjectKey, listener: str) -> int:
-        """How many routes a listener admits."""
-        return sum(context.count(each.admitted, (gateway, listener)) for each in self.by_kind.values())
 
 
 class KindOfRoutes:
     """The routes of one kind."""
 
-    def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways, views: Views, row: RouteKind) -> None:
+    def __init__(self, graph: Graph, inputs: Inputs, classes: Classes, views: Views, row: RouteKind) -> None:
         kind = row.kind
         self.row = row
         self.objects = inputs.routes[kind]
-        self._gateways = gateways
+        self._classes = classes
         self._views = views
         self.attachments = graph.map(f"{kind} attachments", self.objects, self._attach)
         self.attached = graph.groups(f"{kind} attached", self.attachments.index("route", lambda key, _: [key]))
         self.translations = graph.map(f"{kind} translations", self.attached, self._translate, routes.untranslated)
         self.placed = graph.map(f"{kind} placed", self.attachments, self._place)
-        self.admitted = self.placed.index("admitted by", lambda _, route: route.admitted_by)
+        self.counted = self.placed.index("class", lambda _, route: route.classes)
+        self.marked = self.placed.index("marks", lambda _, route: _marks(route))
         self.uses = self.placed.index("uses", lambda _, route: _uses(route))
         """Of backends."""
         self.unfinished = self.placed.index("unfinished", self._unfinished)
         self.resources = graph.derive(f"{kind} resources", self.placed, lambda _, __, route: _resources(route))
         self.views = graph.map(f"{kind} for policies", self.objects, self._view)
 
+    def counting(self, context: Context) -> Counting:
+        """The routes that are not refused, by class."""
+        return Counting(
+            lambda key: context.count(self.counted, key),
+            lambda key, mark: context.count(self.marked, (key, mark)),
+            lambda key, mark: context.fetch_keys(self.marked, (key, mark)),
+        )
+
     def _attach(self, context: Context, key: ObjectKey, route: Any) -> tuple[Parent, ...] | None:
-        def labels() -> Labels | None:
-            return context.fetch(self._views.labels, ObjectKey("", key.namespace))
-
-        candidate = Candidate(self.row.kind, key.namespace, route.spec.hostnames, labels)
+        references = route.spec.parent_refs
+        classes = {each.owner: each for each in attachment.classes(self.row.kind, key.namespace, references)}
+        hostnames = Hostnames(
+            route.spec.hostnames,
+            lambda mark: context.fetch(self._classes.marks, mark) is not None,
+            lambda key: context.fetch(self._classes.listeners, key),
+        )
         parents = []
-        for position, reference in enumerate(route.spec.parent_refs):
-            gateway = attachment.gateway_of(reference, key.namespace)
-            plan = self._parent(context, gateway, reference.section_name) if gateway is not None else None
-            if plan is not None:
-                parents.append(attachment.attach(position, reference, plan, candidate))
+        for position, parent in attachment.named(key.namespace, references):
+            route_class = classes[parent.owner]
+            answer = context.fetch(self._classes.answers, route_class)
+            if answer is not None:
+                parents.append(attachment.attach(position, route_class, parent, answer, hostnames))
         return tuple(parents) or None
-
-    def _parent(self, context: Context, gateway: ObjectKey, section: str | None) -> GatewayPlan | None:
-        """As much of the Gateway as the reference can mean."""
-        if section is not None and (plan := context.fetch(self._gateways.sections, (gateway, section))) is not None:
-            return plan
-        return context.fetch(self._gateways.plans, gateway)
 
     def _translate(self, context: Context, key: ObjectKey, _: bool) -> RouteTranslation | None:
         route = context.fetch(self.objects, key)
@@ -90,6 +122,11 @@ class KindOfRoutes:
     def _view(self, context: Context, key: ObjectKey, route: Any) -> RouteView:
         parents = context.fetch(self.attachments, key)
         return policy_targets.route_view(route, parents or ())
+
+
+def _marks(route: PlacedRoute) -> Iterator[tuple[RouteClass, str]]:
+    marks = [mark for mark in route_marks(route.hostnames) if mark]  # all of a class meet listeners for any host
+    return ((key, mark) for key in route.classes for mark in marks)
 
 
 def _uses(route: PlacedRoute) -> Iterator[BackendUse]:

@@ -5,8 +5,19 @@ They depend on the whole object, not on a view, because each carries its `genera
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 from controlplane.derive import Context, Graph
-from controlplane.translate import backend_tls, backend_tls_status, gateway_status, own_kinds
+from controlplane.translate import (
+    api_versions,
+    attachment,
+    backend_tls,
+    backend_tls_status,
+    gateway_status,
+    own_kinds,
+)
+from controlplane.translate.attachment import ClassListeners
 from controlplane.translate.backend_tls import TLSVerdict
 from controlplane.translate.backends import GatewayBackendView
 from controlplane.translate.collections.backend_tls import BackendTLS
@@ -20,26 +31,34 @@ from controlplane.translate.collections.views import Views
 from controlplane.translate.conditions import StatusBody
 from controlplane.translate.fleet import RefusalKey
 from controlplane.translate.gateways import ClassView
-from controlplane.translate.keys import BackendKey, ObjectKey
+from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.policy_status import PolicyReport
 from controlplane.translate.policy_targets import Attachment
 from controlplane.translate.route_status import RouteReport
 from controlplane.translate.routes import PlacedRoute
+from gatewright.attach.parents import Owner
 
 
 class GatewayStatuses:
     """Of GatewayClasses and Gateways."""
 
-    def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways, routes: Routes) -> None:
+    def __init__(self, graph: Graph, inputs: Inputs, views: Views, gateways: Gateways, routes: Routes) -> None:
         self._inputs = inputs
+        self._views = views
         self._routes = routes
+        self.counts = graph.map("attached routes", routes.classes.listeners, self._count)
+        """Of each class, at each of the listeners that take it."""
         self.of_classes = graph.map("class statuses", gateways.classes, self._class_status)
         self.of_gateways = graph.map("gateway statuses", gateways.plans, self._gateway_status)
 
     def _class_status(self, context: Context, key: ObjectKey, view: ClassView) -> StatusBody | None:
         item = context.fetch(self._inputs.gateway_classes, key)
-        return gateway_status.class_status(view, item.metadata.generation) if item is not None else None
+        if item is None:
+            return None
+        definitions = [(name.name, version) for name, version in context.fetch_index(self._views.api_versions, ())]
+        version = api_versions.supported_version(definitions)
+        return gateway_status.class_status(view, version, item.metadata.generation)
 
     def _gateway_status(self, context: Context, key: ObjectKey, plan: GatewayPlan) -> StatusBody | None:
         item = context.fetch(self._inputs.gateways, key)
@@ -50,9 +69,21 @@ class GatewayStatuses:
             plan,
             context.fetch(self._inputs.fleet, key),
             refusals,
-            lambda listener: self._routes.admitted(context, key, listener),
+            self._attached(context, Owner("Gateway", *key)),
         )
         return report.status(item.metadata.generation)
+
+    def _count(self, context: Context, key: RouteClass, listeners: ClassListeners) -> Mapping[str, int]:
+        counting = self._routes.by_kind[key.kind].counting(context)
+        sites = [each.site for each in listeners.distinct]
+        return {site.section: attachment.count(key, site.hostname, counting) for site in sites}
+
+    def _attached(self, context: Context, owner: Owner) -> Mapping[str, int]:
+        """How many routes each listener of an object takes, by its name."""
+        total: Counter[str] = Counter()
+        for key in context.fetch_keys(self._routes.classes.by_owner, owner):
+            total.update(context.fetch(self.counts, key) or {})
+        return total
 
 
 class RouteStatuses:
@@ -76,6 +107,7 @@ class RouteStatuses:
             route,
             lambda gateway, name: context.fetch(self._inputs.refusals, RefusalKey(gateway, name)),
             lambda place: context.fetch(self._outcomes.locks, place) or {},
+            lambda route_class: context.fetch(self._outcomes.ways, route_class),
         )
         return report.status()
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from controlplane.derive import Graph
-from controlplane.translate import backends, certificates, endpoints, own_kinds, references, secrets
+from controlplane.translate import api_versions, backends, certificates, endpoints, own_kinds, references, secrets
 from controlplane.translate.backends import Backends
 from controlplane.translate.collections.inputs import Inputs
-from controlplane.translate.namespaces import Labels
 from controlplane.translate.secrets import Secrets
-from gatewright.api.objects.namespace import Namespace
 
 
 class Views:
-    """Namespaces, grants, Services with their endpoints, GatewayBackends, Secrets and CA certificates."""
+    """Grants, Services with their endpoints, GatewayBackends, Secrets and CA certificates."""
 
     def __init__(self, graph: Graph, inputs: Inputs) -> None:
-        self.labels = graph.map("labels", inputs.namespaces, lambda _, __, namespace: _labels(namespace))
+        versions = graph.map("API versions", inputs.definitions, lambda _, __, each: api_versions.bundle_version(each))
+        self.api_versions = versions.index("all", lambda _, __: [()])
+        """Of Gateway API's definitions, as one group."""
         self.granted = graph.groups("granted", inputs.grants.index("permissions", references.permissions))
 
         self.services = graph.map("services", inputs.services, lambda _, __, service: backends.service_view(service))
@@ -29,7 +29,3 @@ class Views:
         self.secret_views = graph.map("secrets", inputs.secrets, lambda _, __, secret: secrets.view(secret))
         self.certificates = graph.map("certificates", inputs.config_maps, lambda _, __, ca: certificates.ca_view(ca))
         self.secrets = Secrets(self.secret_views, self.secret_views.index("labels", secrets.labels))
-
-
-def _labels(namespace: Namespace) -> Labels:
-    return tuple(sorted(namespace.metadata.labels.items()))

@@ -26,6 +26,7 @@ from gatewright.api.standalone.matches import FileMatch
 from gatewright.api.standalone.policies import RoutePolicies
 from gatewright.api.standalone.references import NamesBackend
 from gatewright.api.traffic.traffic import Traffic
+from gatewright.attach.hostnames import meeting
 
 Path = tuple[str | int, ...]
 
@@ -136,23 +137,9 @@ class FileListener(RuledModel):
         if self.tls is not None and self.protocol not in ("HTTPS", "TLS"):
             yield Broken(("tls",), f"must be absent for protocol {self.protocol}")
         for index, route in enumerate(self.routes):
-            if route.hostnames and not meeting(route.hostnames, self.hostname):
+            if meeting(self.hostname or "", route.hostnames) is None:
                 message = f'none meets the listener\'s hostname "{self.hostname}"; no request would come here'
                 yield Broken(("routes", index, "hostnames"), message)
-
-
-def meeting(hostnames: tuple[str, ...], listener: str | None) -> list[str]:
-    """Those of a route's hostnames that meet the listener's (Gateway API, HTTPRouteSpec.hostnames)."""
-    return [name for name in hostnames if listener is None or _meets(name, listener)]
-
-
-def _meets(one: str, other: str) -> bool:
-    return one == other or _covers(one, other) or _covers(other, one)
-
-
-def _covers(wildcard: str, name: str) -> bool:
-    """`*.x` covers one or more labels before x, never x itself; also a narrower wildcard."""
-    return wildcard.startswith("*.") and name.endswith(wildcard[1:])
 
 
 @file_form

@@ -13,7 +13,7 @@ from typing import Any, Final
 from gatewright.api.lower import to_wire
 from gatewright.api.schema.targets import target
 from gatewright.api.standalone.backends import FileBackend
-from gatewright.api.standalone.file import PlacedListener, PlacedRoute, StandaloneFile, meeting
+from gatewright.api.standalone.file import PlacedListener, PlacedRoute, StandaloneFile
 from gatewright.api.standalone.secrets import Content, Unreadable
 from gatewright.api.text.places import Path
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY
@@ -30,11 +30,11 @@ from gatewright.wire.v1 import (
 
 NAMESPACE: Final = "default"
 GATEWAY: Final = "standalone"
-REVISION: Final = 1
-"""Wire revision of the resources."""
-GRPC_ROUTE: Final = "GRPCRoute"
-GRPC_REVISION: Final = 4
-"""Wire revision of routes of this kind."""
+REVISION: Final = 6
+"""Wire revision of the resources: the newest one that any of them needs."""
+
+_KINDS: Final = ("GRPCRoute", "HTTPRoute")
+"""Of routes, sorted: the route says itself which it is."""
 
 Resolve = Callable[[Content], bytes]
 """The text of a content. Raises `Unreadable`."""
@@ -89,10 +89,10 @@ class Resources:
         references = self._references(f"route/{place.name}", (*place.path, "policies"))
         return route_pb2.Route(
             source=policy_pb2.ObjectRef(
-                kind=GRPC_ROUTE if route.is_grpc else "HTTPRoute", namespace=NAMESPACE, name=place.name
+                kind="GRPCRoute" if route.is_grpc else "HTTPRoute", namespace=NAMESPACE, name=place.name
             ),
-            listeners=[_listener_key(place.listener)],
-            hostnames=sorted(meeting(route.hostnames, place.listener.listener.hostname)),  # as a controller does
+            parents=[route_pb2.Parent(object=_GATEWAY_REF, section=place.listener.name)],
+            hostnames=sorted(route.hostnames),
             matches=[to_wire.route_match(match.as_object()) for match in route.matches],
             backends=[
                 route_pb2.RouteBackend(weight=item.weight, backend=self._backend(item)) for item in route.backends
@@ -198,9 +198,7 @@ _CONTENTS: Final[dict[str, Callable[[Any], _Contents]]] = {
 
 
 def _resource(key: str, **kind: Any) -> resource_pb2.Resource:  # Any: one message of Resource.kind, by field name
-    is_grpc = "route" in kind and kind["route"].source.kind == GRPC_ROUTE
-    revision = GRPC_REVISION if is_grpc else REVISION
-    return resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)
+    return resource_pb2.Resource(key=key, revision=REVISION, min_revision=REVISION, **kind)
 
 
 def _bind_key(port: int) -> str:
@@ -208,7 +206,7 @@ def _bind_key(port: int) -> str:
 
 
 def _listener_key(placed: PlacedListener) -> str:
-    return f"listener/{NAMESPACE}/{GATEWAY}/{placed.name}"
+    return f"listener/gateway/{NAMESPACE}/{GATEWAY}/{placed.name}"
 
 
 def _static(host: str) -> backend_pb2.Backend:
@@ -224,4 +222,6 @@ def _listener(placed: PlacedListener) -> listener_pb2.Listener:
         name=placed.name,
         protocol=listener_pb2.PROTOCOL_HTTP,
         hostname=placed.listener.hostname or "",
+        source=_GATEWAY_REF,
+        admits=listener_pb2.Admission(kinds=_KINDS, namespaces=[NAMESPACE]),
     )

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from gatewright.wire.v1 import policy_pb2 as gatewright_dot_wire_dot_v1_dot_policy__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1egatewright/wire/v1/route.proto\x12\x12gatewright.wire.v1\x1a\x1fgatewright/wire/v1/policy.proto\"\xa0\x02\n\x05Route\x12-\n\x06source\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.ObjectRef\x12\x0c\n\x04rule\x18\x02 \x01(\t\x12\x12\n\nrule_index\x18\x03 \x01(\r\x12\x11\n\tlisteners\x18\x04 \x03(\t\x12\x11\n\thostnames\x18\x05 \x03(\t\x12/\n\x07matches\x18\x06 \x03(\x0b\x32\x1e.gatewright.wire.v1.RouteMatch\x12\x32\n\x08\x62\x61\x63kends\x18\x07 \x03(\x0b\x32 .gatewright.wire.v1.RouteBackend\x12,\n\x08policies\x18\x08 \x03(\x0b\x32\x1a.gatewright.wire.v1.Policy\x12\r\n\x05order\x18\t \x01(\t\"\xa9\x01\n\nRouteMatch\x12+\n\x04path\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.PathMatch\x12\x0e\n\x06method\x18\x02 \x01(\t\x12/\n\x07headers\x18\x03 \x03(\x0b\x32\x1e.gatewright.wire.v1.ValueMatch\x12-\n\x05query\x18\x04 \x03(\x0b\x32\x1e.gatewright.wire.v1.ValueMatch\"|\n\tPathMatch\x12\x0f\n\x05\x65xact\x18\x01 \x01(\tH\x00\x12\x10\n\x06prefix\x18\x02 \x01(\tH\x00\x12\x0f\n\x05regex\x18\x03 \x01(\tH\x00\x12\x33\n\x04grpc\x18\x04 \x01(\x0b\x32#.gatewright.wire.v1.GrpcMethodMatchH\x00\x42\x06\n\x04kind\"A\n\x0fGrpcMethodMatch\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\r\n\x05regex\x18\x03 \x01(\x08\"D\n\nValueMatch\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x05\x65xact\x18\x02 \x01(\tH\x00\x12\x0f\n\x05regex\x18\x03 \x01(\tH\x00\x42\x06\n\x04kind\"\xa0\x01\n\x0cRouteBackend\x12\x0e\n\x06weight\x18\x01 \x01(\r\x12\x11\n\x07\x62\x61\x63kend\x18\x02 \x01(\tH\x00\x12\x35\n\x07invalid\x18\x03 \x01(\x0b\x32\".gatewright.wire.v1.InvalidBackendH\x00\x12,\n\x08policies\x18\x04 \x03(\x0b\x32\x1a.gatewright.wire.v1.PolicyB\x08\n\x06target\" \n\x0eInvalidBackend\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\xa2\x01\n\x08TcpRoute\x12-\n\x06source\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.ObjectRef\x12\x11\n\tlisteners\x18\x02 \x03(\t\x12\x11\n\thostnames\x18\x03 \x03(\t\x12\x32\n\x08\x62\x61\x63kends\x18\x04 \x03(\x0b\x32 .gatewright.wire.v1.RouteBackend\x12\r\n\x05order\x18\x05 \x01(\t\"\x8f\x01\n\x08UdpRoute\x12-\n\x06source\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.ObjectRef\x12\x11\n\tlisteners\x18\x02 \x03(\t\x12\x32\n\x08\x62\x61\x63kends\x18\x03 \x03(\x0b\x32 .gatewright.wire.v1.RouteBackend\x12\r\n\x05order\x18\x04 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1egatewright/wire/v1/route.proto\x12\x12gatewright.wire.v1\x1a\x1fgatewright/wire/v1/policy.proto\"\xba\x02\n\x05Route\x12-\n\x06source\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.ObjectRef\x12\x0c\n\x04rule\x18\x02 \x01(\t\x12\x12\n\nrule_index\x18\x03 \x01(\r\x12+\n\x07parents\x18\x04 \x03(\x0b\x32\x1a.gatewright.wire.v1.Parent\x12\x11\n\thostnames\x18\x05 \x03(\t\x12/\n\x07matches\x18\x06 \x03(\x0b\x32\x1e.gatewright.wire.v1.RouteMatch\x12\x32\n\x08\x62\x61\x63kends\x18\x07 \x03(\x0b\x32 .gatewright.wire.v1.RouteBackend\x12,\n\x08policies\x18\x08 \x03(\x0b\x32\x1a.gatewright.wire.v1.Policy\x12\r\n\x05order\x18\t \x01(\t\"V\n\x06Parent\x12-\n\x06object\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.ObjectRef\x12\x0f\n\x07section\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\r\"\xa9\x01\n\nRouteMatch\x12+\n\x04path\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.PathMatch\x12\x0e\n\x06method\x18\x02 \x01(\t\x12/\n\x07headers\x18\x03 \x03(\x0b\x32\x1e.gatewright.wire.v1.ValueMatch\x12-\n\x05query\x18\x04 \x03(\x0b\x32\x1e.gatewright.wire.v1.ValueMatch\"|\n\tPathMatch\x12\x0f\n\x05\x65xact\x18\x01 \x01(\tH\x00\x12\x10\n\x06prefix\x18\x02 \x01(\tH\x00\x12\x0f\n\x05regex\x18\x03 \x01(\tH\x00\x12\x33\n\x04grpc\x18\x04 \x01(\x0b\x32#.gatewright.wire.v1.GrpcMethodMatchH\x00\x42\x06\n\x04kind\"A\n\x0fGrpcMethodMatch\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\r\n\x05regex\x18\x03 \x01(\x08\"D\n\nValueMatch\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x05\x65xact\x18\x02 \x01(\tH\x00\x12\x0f\n\x05regex\x18\x03 \x01(\tH\x00\x42\x06\n\x04kind\"\xa0\x01\n\x0cRouteBackend\x12\x0e\n\x06weight\x18\x01 \x01(\r\x12\x11\n\x07\x62\x61\x63kend\x18\x02 \x01(\tH\x00\x12\x35\n\x07invalid\x18\x03 \x01(\x0b\x32\".gatewright.wire.v1.InvalidBackendH\x00\x12,\n\x08policies\x18\x04 \x03(\x0b\x32\x1a.gatewright.wire.v1.PolicyB\x08\n\x06target\" \n\x0eInvalidBackend\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\xbc\x01\n\x08TcpRoute\x12-\n\x06source\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.ObjectRef\x12+\n\x07parents\x18\x02 \x03(\x0b\x32\x1a.gatewright.wire.v1.Parent\x12\x11\n\thostnames\x18\x03 \x03(\t\x12\x32\n\x08\x62\x61\x63kends\x18\x04 \x03(\x0b\x32 .gatewright.wire.v1.RouteBackend\x12\r\n\x05order\x18\x05 \x01(\t\"\xa9\x01\n\x08UdpRoute\x12-\n\x06source\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.ObjectRef\x12+\n\x07parents\x18\x02 \x03(\x0b\x32\x1a.gatewright.wire.v1.Parent\x12\x32\n\x08\x62\x61\x63kends\x18\x03 \x03(\x0b\x32 .gatewright.wire.v1.RouteBackend\x12\r\n\x05order\x18\x04 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,21 +33,23 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gatewright.wire.v1.route_pb
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ROUTE']._serialized_start=88
-  _globals['_ROUTE']._serialized_end=376
-  _globals['_ROUTEMATCH']._serialized_start=379
-  _globals['_ROUTEMATCH']._serialized_end=548
-  _globals['_PATHMATCH']._serialized_start=550
-  _globals['_PATHMATCH']._serialized_end=674
-  _globals['_GRPCMETHODMATCH']._serialized_start=676
-  _globals['_GRPCMETHODMATCH']._serialized_end=741
-  _globals['_VALUEMATCH']._serialized_start=743
-  _globals['_VALUEMATCH']._serialized_end=811
-  _globals['_ROUTEBACKEND']._serialized_start=814
-  _globals['_ROUTEBACKEND']._serialized_end=974
-  _globals['_INVALIDBACKEND']._serialized_start=976
-  _globals['_INVALIDBACKEND']._serialized_end=1008
-  _globals['_TCPROUTE']._serialized_start=1011
-  _globals['_TCPROUTE']._serialized_end=1173
-  _globals['_UDPROUTE']._serialized_start=1176
-  _globals['_UDPROUTE']._serialized_end=1319
+  _globals['_ROUTE']._serialized_end=402
+  _globals['_PARENT']._serialized_start=404
+  _globals['_PARENT']._serialized_end=490
+  _globals['_ROUTEMATCH']._serialized_start=493
+  _globals['_ROUTEMATCH']._serialized_end=662
+  _globals['_PATHMATCH']._serialized_start=664
+  _globals['_PATHMATCH']._serialized_end=788
+  _globals['_GRPCMETHODMATCH']._serialized_start=790
+  _globals['_GRPCMETHODMATCH']._serialized_end=855
+  _globals['_VALUEMATCH']._serialized_start=857
+  _globals['_VALUEMATCH']._serialized_end=925
+  _globals['_ROUTEBACKEND']._serialized_start=928
+  _globals['_ROUTEBACKEND']._serialized_end=1088
+  _globals['_INVALIDBACKEND']._serialized_start=1090
+  _globals['_INVALIDBACKEND']._serialized_end=1122
+  _globals['_TCPROUTE']._serialized_start=1125
+  _globals['_TCPROUTE']._serialized_end=1313
+  _globals['_UDPROUTE']._serialized_start=1316
+  _globals['_UDPROUTE']._serialized_end=1485
 # @@protoc_insertion_point(module_scope)

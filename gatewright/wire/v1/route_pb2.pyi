@@ -8,11 +8,11 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Route(_message.Message):
-    __slots__ = ("source", "rule", "rule_index", "listeners", "hostnames", "matches", "backends", "policies", "order")
+    __slots__ = ("source", "rule", "rule_index", "parents", "hostnames", "matches", "backends", "policies", "order")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     RULE_FIELD_NUMBER: _ClassVar[int]
     RULE_INDEX_FIELD_NUMBER: _ClassVar[int]
-    LISTENERS_FIELD_NUMBER: _ClassVar[int]
+    PARENTS_FIELD_NUMBER: _ClassVar[int]
     HOSTNAMES_FIELD_NUMBER: _ClassVar[int]
     MATCHES_FIELD_NUMBER: _ClassVar[int]
     BACKENDS_FIELD_NUMBER: _ClassVar[int]
@@ -21,13 +21,23 @@ class Route(_message.Message):
     source: _policy_pb2.ObjectRef
     rule: str
     rule_index: int
-    listeners: _containers.RepeatedScalarFieldContainer[str]
+    parents: _containers.RepeatedCompositeFieldContainer[Parent]
     hostnames: _containers.RepeatedScalarFieldContainer[str]
     matches: _containers.RepeatedCompositeFieldContainer[RouteMatch]
     backends: _containers.RepeatedCompositeFieldContainer[RouteBackend]
     policies: _containers.RepeatedCompositeFieldContainer[_policy_pb2.Policy]
     order: str
-    def __init__(self, source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., rule: _Optional[str] = ..., rule_index: _Optional[int] = ..., listeners: _Optional[_Iterable[str]] = ..., hostnames: _Optional[_Iterable[str]] = ..., matches: _Optional[_Iterable[_Union[RouteMatch, _Mapping]]] = ..., backends: _Optional[_Iterable[_Union[RouteBackend, _Mapping]]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., order: _Optional[str] = ...) -> None: ...
+    def __init__(self, source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., rule: _Optional[str] = ..., rule_index: _Optional[int] = ..., parents: _Optional[_Iterable[_Union[Parent, _Mapping]]] = ..., hostnames: _Optional[_Iterable[str]] = ..., matches: _Optional[_Iterable[_Union[RouteMatch, _Mapping]]] = ..., backends: _Optional[_Iterable[_Union[RouteBackend, _Mapping]]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., order: _Optional[str] = ...) -> None: ...
+
+class Parent(_message.Message):
+    __slots__ = ("object", "section", "port")
+    OBJECT_FIELD_NUMBER: _ClassVar[int]
+    SECTION_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    object: _policy_pb2.ObjectRef
+    section: str
+    port: int
+    def __init__(self, object: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., section: _Optional[str] = ..., port: _Optional[int] = ...) -> None: ...
 
 class RouteMatch(_message.Message):
     __slots__ = ("path", "method", "headers", "query")
@@ -92,27 +102,27 @@ class InvalidBackend(_message.Message):
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class TcpRoute(_message.Message):
-    __slots__ = ("source", "listeners", "hostnames", "backends", "order")
+    __slots__ = ("source", "parents", "hostnames", "backends", "order")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
-    LISTENERS_FIELD_NUMBER: _ClassVar[int]
+    PARENTS_FIELD_NUMBER: _ClassVar[int]
     HOSTNAMES_FIELD_NUMBER: _ClassVar[int]
     BACKENDS_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     source: _policy_pb2.ObjectRef
-    listeners: _containers.RepeatedScalarFieldContainer[str]
+    parents: _containers.RepeatedCompositeFieldContainer[Parent]
     hostnames: _containers.RepeatedScalarFieldContainer[str]
     backends: _containers.RepeatedCompositeFieldContainer[RouteBackend]
     order: str
-    def __init__(self, source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., listeners: _Optional[_Iterable[str]] = ..., hostnames: _Optional[_Iterable[str]] = ..., backends: _Optional[_Iterable[_Union[RouteBackend, _Mapping]]] = ..., order: _Optional[str] = ...) -> None: ...
+    def __init__(self, source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., parents: _Optional[_Iterable[_Union[Parent, _Mapping]]] = ..., hostnames: _Optional[_Iterable[str]] = ..., backends: _Optional[_Iterable[_Union[RouteBackend, _Mapping]]] = ..., order: _Optional[str] = ...) -> None: ...
 
 class UdpRoute(_message.Message):
-    __slots__ = ("source", "listeners", "backends", "order")
+    __slots__ = ("source", "parents", "backends", "order")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
-    LISTENERS_FIELD_NUMBER: _ClassVar[int]
+    PARENTS_FIELD_NUMBER: _ClassVar[int]
     BACKENDS_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     source: _policy_pb2.ObjectRef
-    listeners: _containers.RepeatedScalarFieldContainer[str]
+    parents: _containers.RepeatedCompositeFieldContainer[Parent]
     backends: _containers.RepeatedCompositeFieldContainer[RouteBackend]
     order: str
-    def __init__(self, source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., listeners: _Optional[_Iterable[str]] = ..., backends: _Optional[_Iterable[_Union[RouteBackend, _Mapping]]] = ..., order: _Optional[str] = ...) -> None: ...
+    def __init__(self, source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., parents: _Optional[_Iterable[_Union[Parent, _Mapping]]] = ..., backends: _Optional[_Iterable[_Union[RouteBackend, _Mapping]]] = ..., order: _Optional[str] = ...) -> None: ...

@@ -182,7 +182,7 @@ async def test_a_line_names_ten_changes_and_counts_the_others(
         await applied.wait_for(2)
         await until(lambda: caplog.text.count("configuration applied") == 2, "the line")
     fields = [record.__dict__["fields"] for record in caplog.records if record.message == "configuration applied"]
-    keys = ["bind/default/standalone/1", *(f"listener/default/standalone/{name}" for name in names)]
+    keys = ["bind/default/standalone/1", *(f"listener/gateway/default/standalone/{name}" for name in names)]
     assert fields == [{"file": file, "resources": 1}, {"file": file, "added": ",".join(keys[:10]) + more}]
 
 

@@ -8,7 +8,7 @@ from gatewright.api.decode import documents
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
 
-CLUSTER_WIDE = {"GatewayClass", "Namespace"}
+CLUSTER_WIDE = {"GatewayClass", "Namespace", "CustomResourceDefinition"}
 NOT_SERVED = {"TLSRoute", "TCPRoute", "UDPRoute", "ListenerSet", "BackendTLSPolicy", "InferencePool"}
 GATEWAY_API, OWN = "gateway.networking.k8s.io", "gatewright.dev"
 VERSIONS = {
@@ -25,6 +25,7 @@ VERSIONS = {
     "ConfigMap": ("v1",),
     "Namespace": ("v1",),
     "EndpointSlice": ("discovery.k8s.io/v1",),
+    "CustomResourceDefinition": ("apiextensions.k8s.io/v1",),
 }
 
 

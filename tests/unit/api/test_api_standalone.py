@@ -75,8 +75,8 @@ def test_resources_of_a_good_file() -> None:
         "gateway/default/standalone",
         "bind/default/standalone/3000",
         "bind/default/standalone/3001",
-        "listener/default/standalone/main",
-        "listener/default/standalone/listener-3001-0",
+        "listener/gateway/default/standalone/main",
+        "listener/gateway/default/standalone/listener-3001-0",
         "backend/gatewaybackend/default/other",
         "backend/gatewaybackend/default/backend.example.com:9001",
         "backend/gatewaybackend/default/unix:/run/m.sock",
@@ -85,7 +85,7 @@ def test_resources_of_a_good_file() -> None:
         "route/httproute/default/by-host/0",
     ]
     assert list(resources["bind/default/standalone/3001"].bind.addresses) == ["127.0.0.1"]
-    listener = resources["listener/default/standalone/listener-3001-0"].listener
+    listener = resources["listener/gateway/default/standalone/listener-3001-0"].listener
     assert (listener.bind, listener.hostname) == ("bind/default/standalone/3001", "*.example.com")
     other = resources["backend/gatewaybackend/default/other"].backend.static
     assert (other.host, other.port) == ("::1", 9002)
@@ -95,7 +95,10 @@ def test_resources_of_a_good_file() -> None:
 def test_a_route_of_the_file() -> None:
     resources = {resource.key: resource for resource in standalone.load(GOOD, "gw.yaml").resources}
     route = resources["route/httproute/default/echo/0"].route
-    assert list(route.listeners) == ["listener/default/standalone/main"]
+    (named,) = route.parents
+    assert (named.object.kind, named.object.name, named.section) == ("Gateway", "standalone", "main")
+    admits = resources["listener/gateway/default/standalone/main"].listener.admits
+    assert (list(admits.kinds), list(admits.namespaces), admits.all_namespaces) == (["HTTPRoute"], ["default"], False)
     assert [(item.weight, item.backend) for item in route.backends] == [
         (3, "backend/gatewaybackend/default/backend.example.com:9001"),
         (1, "backend/gatewaybackend/default/other"),
@@ -108,8 +111,8 @@ def test_a_route_of_the_file() -> None:
     ]
     mirror = route.policies[1].request_mirror
     assert (mirror.backend, mirror.numerator) == ("backend/gatewaybackend/default/unix:/run/m.sock", 10)
-    # Of the route's hostnames only those that meet the listener's.
-    assert list(resources["route/httproute/default/by-host/0"].route.hostnames) == ["a.example.com"]
+    # Those that do not meet the listener's are left out by the proxy.
+    assert list(resources["route/httproute/default/by-host/0"].route.hostnames) == ["a.example.com", "other.org"]
     orders = [resource.route.order for resource in resources.values() if resource.HasField("route")]
     assert orders == sorted(orders)
 

@@ -171,7 +171,7 @@ def test_added_and_removed_in_one_state(run: TableRun) -> None:
 def test_equal_hostnames_on_a_bind_the_first_key_has_it(run: TableRun) -> None:
     run.apply(listener("z"), route("z", listeners=["z"]), route("h"))
     assert run.find() == "h"
-    reason = "has the hostname of listener/default/gw/http on the same bind"
+    reason = "has the hostname of listener/gateway/default/gw/http on the same bind"
     assert run.refused == {listener_key("z"): reason}
     run.apply(route("other", prefix="/o"))
     assert dict(run.applier.outcome.standing) == {listener_key("z"): reason}
@@ -195,7 +195,7 @@ def test_log_fields_are_ready_made(run: TableRun) -> None:
 
 def test_names_that_would_confuse_a_log_are_quoted(run: TableRun) -> None:
     resource = resource_pb2.Resource.FromString(route("r").value or b"")
-    resource.route.source.name, resource.route.rule = 'a b"', "x\ny"
+    resource.key, resource.route.source.name, resource.route.rule = route_key('a b"'), 'a b"', "x\ny"
     run.apply(change(resource))
     plan = run.plan(exchange())
     assert plan is not None
@@ -442,18 +442,18 @@ def refusals() -> list[tuple[str, Change, str]]:
     policy.policy.header_modifiers.request.remove.append("a b")
     policy.policy.places.add(section="http").object.CopyFrom(policy_pb2.ObjectRef(kind="Gateway", name="gw"))
     nobody = resource_pb2.Resource.FromString(route("r").value or b"")
-    del nobody.route.listeners[:]
+    del nobody.route.parents[:]
     return [
         ("bytes", Change(RESOURCE_TYPE, route_key("r"), b"\xff\xff"), "not a Resource message"),
         ("policy bytes", Change(RESOURCE_TYPE, "policy/default/p/cors", b"\xff\xff"), "not a Resource message"),
-        ("revision", change(newer), "needs a newer proxy: wire revision 7 or later, this one knows 5"),
+        ("revision", change(newer), "needs a newer proxy: wire revision 7 or later, this one knows 6"),
         ("kind", change(resource_pb2.Resource(key="x/y")), "a kind of resource that this proxy"),
         ("stream", change(stream), "tcp_route resources are not supported yet"),
         ("policy", change(policy), "header_modifiers: request.remove: 'a b' is not a header"),
         ("field", change(unknown), "a policy that this proxy does not know"),
         ("key", Change(RESOURCE_TYPE, route_key("s"), route("r").value), "a route with key"),
         ("place", Change(RESOURCE_TYPE, "bind/x", b"\x0a\x06bind/x\x6a\x00"), "a route with key 'bind/x' was sent as"),
-        ("listeners", change(nobody), "a route needs a listener"),
+        ("parents", change(nobody), "a route needs a parent"),
         ("gateway", Change(RESOURCE_TYPE, "gateway/default/gw", b"\xff\xff"), "not a Resource message"),
         ("port", bind(0), "port 0 is not between 1 and 65535"),
         ("high port", bind(65536), "port 65536 is not between 1 and 65535"),
@@ -502,12 +502,13 @@ def test_the_last_good_version_stays(run: TableRun) -> None:
     good = [route("r", backends=[SERVICE]), bind(), listener(), service(), endpoint()]
     run.apply(*good)
     before = run.applier.current.table
-    run.apply(*(Change(each.type_url, each.name, b"\xff\xff") for each in good))
-    assert set(run.refused) == {each.name for each in good}
+    bad = [each for each in good if not each.name.startswith("listener/")]
+    run.apply(*(Change(each.type_url, each.name, b"\xff\xff") for each in bad))
+    assert set(run.refused) == {each.name for each in bad}
     assert run.applier.current.table is before
     run.apply(route("r", prefix="/new", backends=[SERVICE]))
     assert run.find(path="/new") == "r"
-    assert set(run.applier.outcome.standing) == {each.name for each in good} - {route_key("r")}
+    assert set(run.applier.outcome.standing) == {each.name for each in bad} - {route_key("r")}
 
 
 def test_an_unchanged_version_after_a_bad_one_is_accepted(run: TableRun) -> None:

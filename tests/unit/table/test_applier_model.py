@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.table.store import Change
+from gatewright.attach.parents import Owner
 from tests.fakes.table_state import (
     TableRun,
     bind,
@@ -15,7 +16,7 @@ from tests.fakes.table_state import (
     exchange,
     header,
     listener,
-    listener_key,
+    parent,
     route,
     route_key,
     service,
@@ -24,6 +25,16 @@ from tests.fakes.table_state import (
 HOSTS = ("a.example", "b.example", "c.b.example", "other")
 PATHS = ("/", "/p", "/p/q", "/pq", "/x")
 LISTENERS = ("http", "wild", "own")
+PARENTS = (
+    parent(),
+    parent(),
+    *map(parent, LISTENERS),
+    parent(port=8080),
+    parent("wild", 9090),
+    parent(kind="ListenerSet", name="extra"),
+    parent("own", kind="ListenerSet", name="extra"),
+    parent(kind="Service"),
+)
 BACKENDS = tuple(f"backend/service/default/s{number}/80" for number in range(3))
 PORTS = (8080, 9090)
 
@@ -37,7 +48,7 @@ def routes(draw: st.DrawFn, name: str) -> Change:
     return route(
         name,
         hosts=draw(st.lists(st.sampled_from((*HOSTS, "*.example", "*.b.example")), max_size=2)),
-        listeners=draw(st.lists(st.sampled_from(LISTENERS), min_size=1, max_size=2)),
+        parents=draw(st.lists(st.sampled_from(PARENTS), min_size=1, max_size=3)),
         backends=draw(st.lists(st.sampled_from(BACKENDS), max_size=1)),
         policies=[header("x", draw(st.sampled_from("12")))][: draw(st.integers(0, 1))],
         order=draw(st.sampled_from("12")) + name,
@@ -58,7 +69,14 @@ def changes(draw: st.DrawFn) -> Change:
         name = draw(st.sampled_from(LISTENERS))
         port = draw(st.sampled_from(PORTS))
         hostname = {"http": "", "wild": "*.example", "own": draw(st.sampled_from(("a.example", "")))}[name]
-        change = listener(name, hostname, bind=f"bind/default/gw/{port}")
+        change = listener(
+            name,
+            hostname,
+            bind=f"bind/default/gw/{port}",
+            kinds=[draw(st.sampled_from(("HTTPRoute", "HTTPRoute", "GRPCRoute")))],
+            namespaces=draw(st.sampled_from((None, ("default", "other"), ("other",), ()))),
+            listener_set=draw(st.sampled_from(("", "", "extra"))),
+        )
     elif kind == "bind":
         change = bind(draw(st.sampled_from(PORTS)))
     elif kind == "service":
@@ -115,4 +133,7 @@ def test_all_gone_leaves_nothing() -> None:
     table, store = run.applier.current.table, run.applier.store
     assert not table.binds and not table.backends and not run.applier.routers and not run.applier.listener_plans
     assert repr(store) == "Store(0 binds, 0 listeners, 0 routes, 0 backends, 0 endpoints)"
-    assert not store.routes_of.has(listener_key()) and len(run.applier.carryover) == 0
+    assert not store.routes_of.has(Owner("Gateway", "default", "gw")) and not store.sites.of(
+        Owner("Gateway", "default", "gw")
+    )
+    assert len(run.applier.carryover) == 0

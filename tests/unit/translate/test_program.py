@@ -129,7 +129,7 @@ def test_one_edit_among_ten_thousand_routes() -> None:
     assert edit_cost(made, routes[5000]) < 5 * edit_cost(few, hundred[50])
     # One more route and one less: its own transforms, and the Gateway's count.
     ran = runs_of(made, lambda: made.apply([("HTTPRoute", ("default", "new"), renamed(model, "new", 1))]))
-    assert ran["HTTPRoute translations"] == 1 and ran["gateway statuses"] == 1 and sum(ran.values()) <= 7
+    assert ran["HTTPRoute translations"] == 1 and ran["gateway statuses"] == 1 and sum(ran.values()) <= 8
     status = made.program.status("Gateway", "default", "gw")
     assert status is not None and status["listeners"][0]["attachedRoutes"] == 10_001
 
@@ -226,11 +226,8 @@ def test_a_gateway_edit_does_not_translate_routes_again() -> None:
     made = world(CLASS, GATEWAY, SERVICE, ROUTE)
     second = GATEWAY.replace("---", "    - {name: more, protocol: HTTP, port: 81}\n---")
     ran = runs_of(made, lambda: made.put(second))
-    assert "HTTPRoute translations" not in ran
-    assert made.messages()["route/httproute/default/shop/0"]["route"]["listeners"] == [
-        "listener/default/gw/http",
-        "listener/default/gw/more",
-    ]
+    assert not any(name.startswith("HTTPRoute ") for name in ran)
+    assert [name for _, _, name, _ in made.batches[-1]] == ["bind/default/gw/81", "listener/gateway/default/gw/more"]
 
 
 def test_a_grant_that_comes_and_goes() -> None:
@@ -343,11 +340,13 @@ def test_programmed_follows_the_fleet() -> None:
 
 def test_refusals_are_replaced_as_a_whole() -> None:
     made = world(CLASS, GATEWAY, SERVICE, ROUTE)
-    made.program.refuse("default/gw", {"route/httproute/default/shop/0": "too long", "listener/default/gw/http": "no"})
+    made.program.refuse(
+        "default/gw", {"route/httproute/default/shop/0": "too long", "listener/gateway/default/gw/http": "no"}
+    )
     assert made.conditions("HTTPRoute", "shop", entry=0)[2:] == [
         "Programmed=False Rejected (1): route/httproute/default/shop/0: too long"
     ]
-    assert made.conditions("Gateway", "gw")[1] == "Programmed=False Rejected (1): listener/default/gw/http: no"
+    assert made.conditions("Gateway", "gw")[1] == "Programmed=False Rejected (1): listener/gateway/default/gw/http: no"
     made.program.refuse("default/gw", {"route/httproute/default/shop/0": "too short"})
     assert made.conditions("HTTPRoute", "shop", entry=0)[2:] == [
         "Programmed=False Rejected (1): route/httproute/default/shop/0: too short"
@@ -492,9 +491,13 @@ def test_older_proxies_refuse_what_is_new_to_them() -> None:
     assert {name for name, revision in revisions.items() if revision == 2} == {
         "policy/default/a/basic_authentication",
         "secret/default/a/basic_authentication",
+    }
+    assert {name for name, revision in revisions.items() if revision == 6} == {
+        "listener/gateway/default/gw/http",
+        "route/httproute/default/shop/0",
         "route/httproute/default/cors/0",
     }
-    assert set(revisions.values()) == {1, 2}
+    assert set(revisions.values()) == {1, 2, 6}
 
 
 def times(made: World, kind: str, name: str) -> dict[str, str]:
