@@ -57,8 +57,11 @@ async def replicas() -> list[Replica]:
 
 
 async def settle(*replicas: Replica) -> None:
+    """Until all news of proxies are told, which are gathered for a moment."""
     for each in replicas:
         await each.settle()
+        while each.pipeline._news_due is not None:
+            await each.settle()
 
 
 async def programmed(*replicas: Replica) -> list[tuple[str, str, int]]:
