@@ -24,7 +24,8 @@ from gatewright.api.standalone.standalone import load
 # spec.
 WAITING = {
     "GatewayClass": 4,
-    "Gateway": 36,
+    "Gateway": 31,
+    "ListenerSet": 7,
     "HTTPRoute": 35,
     "GRPCRoute": 13,
     "GatewayPolicy": 503,
@@ -36,7 +37,6 @@ UNSERVED = {
     "TLSRoute": 15,
     "TCPRoute": 14,
     "UDPRoute": 14,
-    "ListenerSet": 22,
     "BackendTLSPolicy": 13,
     "InferencePool": 2,
 }

@@ -17,12 +17,16 @@ from gatewright.attach.parents import Owner
 
 
 class Gateways:
-    """Classes and Gateways."""
+    """Classes, Gateways and the ListenerSets that add listeners to these."""
 
     def __init__(self, graph: Graph, inputs: Inputs) -> None:
-        self.classes = graph.map("classes", inputs.gateway_classes, _class_view)
-        self.plans = graph.map("gateways", inputs.gateways, self._plan)
         self._namespaces = self._known_namespaces(graph, inputs)
+        self.classes = graph.map("classes", inputs.gateway_classes, _class_view)
+        sets = graph.map("listener sets", inputs.listener_sets, lambda _, key, item: gateways.set_plan(key, item))
+        self._sets = sets.index("gateway", lambda _, plan: [plan.gateway])
+        self.plans = graph.map("gateways", inputs.gateways, self._plan)
+        self.sets = graph.derive("joined listener sets", self.plans, lambda _, __, plan: gateways.joined_sets(plan))
+        """Those of our Gateways."""
         self.parents = graph.derive("parents", self.plans, self._parents)
         """As routes see them."""
         self.resources = (
@@ -36,7 +40,10 @@ class Gateways:
         found = graph.groups(
             "namespaces",
             inputs.namespaces.index("name", lambda key, _: [key.name]),
-            *(source.index("namespace", lambda key, _: [key.namespace]) for source in inputs.routes.values()),
+            *(
+                source.index("namespace", lambda key, _: [key.namespace])
+                for source in (*inputs.routes.values(), inputs.listener_sets)
+            ),
         )
         known = graph.map(
             "known namespaces", found, lambda context, name, _: context.fetch(labels, ObjectKey("", name)) or ()
@@ -48,7 +55,10 @@ class Gateways:
 
     def _plan(self, context: Context, key: ObjectKey, gateway: Gateway) -> GatewayPlan | None:
         view = context.fetch(self.classes, ObjectKey("", gateway.spec.gateway_class_name))
-        return gateways.plan(key, gateway, view) if view is not None else None
+        if view is None:
+            return None
+        sets = [plan for _, plan in context.fetch_index(self._sets, key)]
+        return gateways.plan(key, gateway, view, sets, lambda: context.fetch_index(self._namespaces, ""))
 
 
 def _class_view(_: Context, __: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:
