@@ -55,6 +55,8 @@ def verdict(
     context: Context, certificates: Collection[ObjectKey, CaView], key: ObjectKey, policy: BackendTLSPolicy
 ) -> TLSVerdict:
     """The policy by itself, with the CA certificates that it names."""
+    if policy.unread:
+        return _closed(key, policy, f"not valid: {policy.unread}")
     problems = list(_bad_references(context, certificates, key.namespace, policy))
     named = policy.spec.validation.ca_certificate_refs or ()
     return TLSVerdict(
@@ -213,7 +215,12 @@ def _standing(context: Context, policies: TLSPolicies, key: ObjectKey, place: Pl
 
 
 def untranslated(key: ObjectKey, policy: BackendTLSPolicy) -> TLSVerdict:
-    """What stands for a policy on which `verdict` raised, which is a bug: its backends must not get plaintext."""
-    refused = Condition("Accepted", False, "Invalid", f"{UNTRANSLATED}; {CLOSED}")
+    """What stands for a policy on which `verdict` raised, which is a bug."""
+    return _closed(key, policy, UNTRANSLATED)
+
+
+def _closed(key: ObjectKey, policy: BackendTLSPolicy, why: str) -> TLSVerdict:
+    """Of a policy nothing is known but its targets, which must not get plaintext."""
+    refused = Condition("Accepted", False, "Invalid", f"{why}; {CLOSED}")
     rank = order(policy.metadata.creation_timestamp, key.namespace, key.name)
     return TLSVerdict(rank, tuple(_places(key.namespace, policy)), refused, None)

@@ -23,10 +23,10 @@ GATEWAY_INVALID = Condition("Programmed", False, "Invalid", "the Gateway is not 
 TOLD_ELSEWHERE = frozenset({"route", "backend", "policy", "secret"})
 
 
-def class_status(view: ClassView, generation: int) -> StatusBody:
-    """The status of a GatewayClass of ours."""
+def class_status(view: ClassView, version: Condition, generation: int) -> StatusBody:
+    """The status of a GatewayClass of ours; `version`: what is said of the definitions of Gateway API."""
     return {
-        "conditions": rendered([view.refused or ACCEPTED], generation),
+        "conditions": rendered([view.refused or ACCEPTED, version], generation),
         "supportedFeatures": supported_features(),
     }
 

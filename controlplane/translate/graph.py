@@ -69,7 +69,7 @@ class Collections:
 
         self.wanted = WantedObjects(graph, inputs, gateways).objects
 
-        of_gateways = GatewayStatuses(graph, inputs, gateways, routes)
+        of_gateways = GatewayStatuses(graph, inputs, views, gateways, routes)
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {
             "GatewayClass": of_gateways.of_classes,
             "Gateway": of_gateways.of_gateways,

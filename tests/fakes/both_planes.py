@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from controlplane.sources import decode
+from controlplane.sources.tree import Staged, Tree
 from dataplane.server.protocols import plan_of
 from dataplane.table.store import Change
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
@@ -21,6 +23,7 @@ class BothPlanes(MemoryProxy):
 
     def __init__(self, text: str, gateway: str = "default/web") -> None:
         self.world = World()
+        self.folder = Tree(decode.decode, decode.with_generation)
         self.gateway = gateway
         self.answers: dict[str, bytes] = {}
         """Of endpoints, by label; others say OK."""
@@ -31,6 +34,13 @@ class BothPlanes(MemoryProxy):
     def load(self, text: str) -> None:
         """These objects come, or change."""
         self.world.put(text)
+        self._arrive()
+
+    def save(self, text: str) -> None:
+        """A file has this text now, with or without mistakes."""
+        *_, staged = self.folder.stage("a.yaml", text)
+        assert isinstance(staged, Staged)
+        self.world.program.apply(self.folder.commit(staged))
         self._arrive()
 
     def remove(self, kind: str, name: str, namespace: str = "default") -> None:

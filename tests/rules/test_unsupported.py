@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gatewright.api.checks.unsupported import (
+    DECIDED,
     HONOURED,
     LISTENER_PROTOCOLS,
     STANDALONE,
@@ -15,7 +16,7 @@ from gatewright.api.checks.unsupported import (
     unsupported_fields,
 )
 from gatewright.api.decode.documents import decode_object
-from gatewright.api.generate.waiting import is_list, model_of, page, unserved, waiting
+from gatewright.api.generate.waiting import by_decision, is_list, model_of, page, refused, unserved, waiting
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.model import Model, model_in
 from gatewright.api.standalone.standalone import load
@@ -24,31 +25,46 @@ from gatewright.api.standalone.standalone import load
 # spec.
 WAITING = {
     "GatewayClass": 4,
-    "Gateway": 31,
-    "ListenerSet": 7,
-    "HTTPRoute": 35,
-    "GRPCRoute": 13,
-    "GatewayPolicy": 503,
+    "Gateway": 28,
+    "ListenerSet": 5,
+    "HTTPRoute": 28,
+    "GRPCRoute": 6,
+    "GatewayPolicy": 505,
     "GatewayParameters": 37,
     "GatewayBackend": 889,
-    STANDALONE: 60,  # what remains of `policies` and the listeners' `traffic`, which were one setting each
+    STANDALONE: 64,  # what remains of `policies` and the listeners' `traffic`, which were one setting each
 }
 UNSERVED = {
-    "TLSRoute": 15,
-    "TCPRoute": 14,
-    "UDPRoute": 14,
-    "BackendTLSPolicy": 13,
+    "TLSRoute": 14,
+    "TCPRoute": 13,
+    "UDPRoute": 13,
+    "BackendTLSPolicy": 12,
     "InferencePool": 2,
 }
 
 ROWS = [(kind, row.removeprefix("-")) for kind, rows in HONOURED.items() for row in rows]
-FIELDS = [(kind, path) for kind, fields in waiting().items() for path in fields]
+FIELDS = [(kind, path) for kind, fields in refused().items() for path in fields]
 
 
 def test_the_list_only_shrinks() -> None:
     assert {kind: sum(map(len, fields.values())) for kind, fields in waiting().items()} == WAITING
     assert {kind: len(settings) for kind, settings in unserved().items()} == UNSERVED
     assert set(LISTENER_PROTOCOLS) == {"HTTPS", "TLS", "TCP", "UDP"}
+
+
+def test_what_is_refused_by_decision_waits_for_nothing() -> None:
+    """And each row names settings of the kinds that the page gives."""
+    assert by_decision() == {
+        "filters[].extensionRef": ["HTTPRoute", "GRPCRoute"],
+        "spec.useDefaultGateways": ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"],
+        "spec.defaultScope": ["Gateway"],
+        "spec.listeners[].filters": ["Gateway", "ListenerSet"],
+        "spec.listeners[].tls.options": ["Gateway", "ListenerSet"],
+        "spec.options": ["BackendTLSPolicy"],
+    }
+    told = page().partition("## Refused by decision")
+    assert [row for row in DECIDED if f"| `{row}` |" not in told[2]] == []
+    assert [word for word in ("extensionRef", "useDefaultGateways", "defaultScope", "options") if word in told[0]] == []
 
 
 def test_the_page_is_current(root: Any) -> None:

@@ -12,6 +12,7 @@ from controlplane.translate.keys import ObjectKey
 from controlplane.translate.route_kinds import ROUTE_KINDS
 from gatewright.api.objects.backend_tls_policy import BackendTLSPolicy
 from gatewright.api.objects.config_map import ConfigMap
+from gatewright.api.objects.custom_resource_definition import CustomResourceDefinition
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_backend import GatewayBackend
@@ -47,6 +48,7 @@ class Inputs:
         self.gateway_parameters: Source[ObjectKey, GatewayParameters] = self._objects("GatewayParameters")
         self.secrets: Source[ObjectKey, Secret] = self._objects("Secret")
         self.config_maps: Source[ObjectKey, ConfigMap] = self._objects("ConfigMap")
+        self.definitions: Source[ObjectKey, CustomResourceDefinition] = self._objects("CustomResourceDefinition")
         self.backend_tls_policies: Source[ObjectKey, BackendTLSPolicy] = self._objects("BackendTLSPolicy")
 
         self.invalid: Source[api.ObjectKey, Invalid] = graph.source("invalid")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from controlplane.derive import Context, Graph
 from controlplane.translate import (
+    api_versions,
     attachment,
     backend_tls,
     backend_tls_status,
@@ -45,8 +46,9 @@ from gatewright.attach.parents import Owner
 class GatewayStatuses:
     """Of GatewayClasses, Gateways and ListenerSets."""
 
-    def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways, routes: Routes) -> None:
+    def __init__(self, graph: Graph, inputs: Inputs, views: Views, gateways: Gateways, routes: Routes) -> None:
         self._inputs = inputs
+        self._views = views
         self._routes = routes
         self.counts = graph.map("attached routes", routes.classes.listeners, self._count)
         """Of each class, at each of the listeners that take it."""
@@ -56,7 +58,11 @@ class GatewayStatuses:
 
     def _class_status(self, context: Context, key: ObjectKey, view: ClassView) -> StatusBody | None:
         item = context.fetch(self._inputs.gateway_classes, key)
-        return gateway_status.class_status(view, item.metadata.generation) if item is not None else None
+        if item is None:
+            return None
+        definitions = [(name.name, version) for name, version in context.fetch_index(self._views.api_versions, ())]
+        version = api_versions.supported_version(definitions)
+        return gateway_status.class_status(view, version, item.metadata.generation)
 
     def _gateway_status(self, context: Context, key: ObjectKey, plan: GatewayPlan) -> StatusBody | None:
         item = context.fetch(self._inputs.gateways, key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.derive import Graph
-from controlplane.translate import backends, certificates, endpoints, own_kinds, references, secrets
+from controlplane.translate import api_versions, backends, certificates, endpoints, own_kinds, references, secrets
 from controlplane.translate.backends import Backends
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.secrets import Secrets
@@ -13,6 +13,9 @@ class Views:
     """Grants, Services with their endpoints, GatewayBackends, Secrets and CA certificates."""
 
     def __init__(self, graph: Graph, inputs: Inputs) -> None:
+        versions = graph.map("API versions", inputs.definitions, lambda _, __, each: api_versions.bundle_version(each))
+        self.api_versions = versions.index("all", lambda _, __: [()])
+        """Of Gateway API's definitions, as one group."""
         self.granted = graph.groups("granted", inputs.grants.index("permissions", references.permissions))
 
         self.services = graph.map("services", inputs.services, lambda _, __, service: backends.service_view(service))

@@ -45,6 +45,8 @@ _NOT_YET_IN_THE_FILE: Final = (
     "extAuthz.protocol.grpc",  # gRPC callouts
     "extAuthz.conditional[].policy.policies",  # policies of servers
     "extAuthz.conditional[].policy.protocol.grpc",  # gRPC callouts
+    "rateLimit.local[].tokens",  # LLM
+    "rateLimit.conditional[].policy.local[].tokens",  # LLM
     "rateLimit.global",  # gRPC callouts
     "rateLimit.conditional[].policy.global",  # gRPC callouts
     "jwtAuthentication.mcp",  # MCP
@@ -94,6 +96,8 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "-spec.traffic.extProc",  # gRPC callouts
         "-spec.traffic.extAuth.grpc",  # gRPC callouts
         "-spec.traffic.extAuth.conditional[].policy.grpc",  # gRPC callouts
+        "-spec.traffic.rateLimit.local[].tokens",  # LLM: nothing counts tokens
+        "-spec.traffic.rateLimit.conditional[].policy.local[].tokens",  # LLM
         "-spec.traffic.rateLimit.global",  # gRPC callouts
         "-spec.traffic.rateLimit.conditional[].policy.global",  # gRPC callouts
         "-spec.traffic.jwtAuthentication.mcp",  # MCP
@@ -132,11 +136,26 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
 """Kind (or STANDALONE) to what works of it: a path with all below it, `-` before one that does not work
 after all, "[]" for any item. A kind without a row works wholly."""
 
+DECIDED: Final[dict[str, str]] = {
+    "filters[].extensionRef": "no kind of ours is a filter; GatewayPolicies act on routes, and on rules by their names",
+    "spec.useDefaultGateways": "experimental; routes name their Gateways, so that nobody is served by accident",
+    "spec.defaultScope": "experimental, the other half of `useDefaultGateways`",
+    "spec.listeners[].filters": "experimental; a GatewayPolicy with `phase: PreRouting` acts before routing",
+    "spec.listeners[].tls.options": "its keys mean nothing in Gateway API; `frontend.tls` of policies has settings",
+    "spec.options": "its keys mean nothing in Gateway API; `backend.tls` of policies has settings",
+}
+"""Settings that are refused by decision, by the end of their paths, with the reason: nobody need wait for them."""
+
 LISTENER_PROTOCOLS: Final = ("HTTPS", "TLS", "TCP", "UDP")
 """What a listener protocol waits for; such a listener opens no port, the Gateway's other listeners work."""
 
 ENVELOPE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 """Fields of an object that are no settings."""
+
+
+def decided(path: str) -> str | None:
+    """The row of DECIDED that a setting belongs to: `path` is that of a setting at or below it, with "[]" for items."""
+    return next((row for row in DECIDED if f".{row}." in f".{path}."), None)
 
 
 class Unsupported(NamedTuple):

@@ -20,6 +20,7 @@ from gatewright.api.checks.expressions import broken_expressions
 from gatewright.api.checks.field_paths import Path
 from gatewright.api.checks.unsupported import LISTENER_PROTOCOLS, unsupported, without_what_lacks
 from gatewright.api.decode.unread import unread
+from gatewright.api.decode.unread_tls import unread_tls
 from gatewright.api.objects.kinds import KINDS, OWN_GROUPS, KindInfo
 from gatewright.api.schema import names
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
@@ -186,12 +187,20 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
         problems.append(subject.problem(finding.path, finding.message, severity, code=code))
     problems.sort(key=lambda problem: (problem.line, problem.column))
     if item is None or any(problem.severity == "error" for problem in problems):
-        remains = unread(_with_namespace(document, info), problems) if info.kind == names.GATEWAY_POLICY else None
+        remainder = _REMAINDERS.get(info.kind)
+        remains = remainder(_with_namespace(document, info), problems) if remainder is not None else None
         return replace(_decoded(key, None, "invalid", problems, subject), remains=remains)
     if not info.served:
         problems.append(subject.problem(("kind",), f"{UNSUPPORTED}{info.kind}", unsupported=True))
         return _decoded(key, item, "unsupported", problems, subject)
     return _judged(item, problems, subject)
+
+
+_REMAINDERS: dict[str, Callable[[dict[str, Any], list[Problem]], KubeObject | None]] = {
+    names.GATEWAY_POLICY: unread,
+    "BackendTLSPolicy": unread_tls,
+}
+"""Kinds of which something acts also where they are not valid: what they close must not stand open."""
 
 
 def _judged(item: KubeObject, problems: list[Problem], subject: Subject) -> Decoded:

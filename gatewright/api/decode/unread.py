@@ -56,10 +56,15 @@ def unread(document: dict[str, Any], problems: Iterable[Problem]) -> GatewayPoli
     kinds = {each.kind for each in references} | {each.kind for each in selectors}
     parts = {"target_refs": references or None, "target_selectors": selectors or None, **_rest(spec, kinds)}
     policy = policy.model_copy(update={"spec": policy.spec.model_copy(update=parts)})
-    told = [f"{each.path}: {each.message}" for each in problems if each.severity == "error"]
-    more = f"; and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
-    policy._unread = Unread("; ".join(told[:MOST_TOLD]) + more, guards)
+    policy._unread = Unread(told(problems), guards)
     return policy
+
+
+def told(problems: Iterable[Problem]) -> str:
+    """What a status says of the mistakes."""
+    errors = [f"{each.path}: {each.message}" for each in problems if each.severity == "error"]
+    more = f"; and {len(errors) - MOST_TOLD} more" if len(errors) > MOST_TOLD else ""
+    return "; ".join(errors[:MOST_TOLD]) + more
 
 
 def _guards(traffic: Any) -> frozenset[str]:

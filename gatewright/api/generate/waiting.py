@@ -9,7 +9,16 @@ import types
 from collections.abc import Iterator
 from typing import Any, Final, Union, get_args, get_origin
 
-from gatewright.api.checks.unsupported import ENVELOPE, HONOURED, LISTENER_PROTOCOLS, STANDALONE, Step, tree
+from gatewright.api.checks.unsupported import (
+    DECIDED,
+    ENVELOPE,
+    HONOURED,
+    LISTENER_PROTOCOLS,
+    STANDALONE,
+    Step,
+    decided,
+    tree,
+)
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.model import Model, model_in
 from gatewright.api.standalone.file import StandaloneFile
@@ -21,16 +30,35 @@ _HEAD: Final = """\
 
 These settings are known, checked and refused by name: an object that sets one has the verdict `unsupported`, which is
 an error of `gatewright lint` and the condition `Accepted=False`. Nothing here is accepted and ignored. Each release
-makes the list shorter.
+makes the list shorter. What is [refused by decision](#refused-by-decision) stands at the end.
 
 """
 
 
+def refused() -> dict[str, dict[str, list[str]]]:
+    """Kind to refused field to the settings that this concerns, whether they wait or not."""
+    return {kind: dict(_refused(tree(kind, model_of(kind)), "")) for kind in HONOURED}
+
+
 def waiting() -> dict[str, dict[str, list[str]]]:
-    """Kind to refused field to the settings that this concerns. A field of the file is one setting: below it are those
-    of the kinds again, in a dozen places."""
-    every = {kind: dict(_refused(tree(kind, model_of(kind)), "")) for kind in HONOURED}
+    """Those of `refused` that wait. A field of the file is one setting: below it are those of the kinds again, in a
+    dozen places."""
+    every = {
+        kind: {field: left for field, each in fields.items() if (left := _undecided(each))}
+        for kind, fields in refused().items()
+    }
     return every | {STANDALONE: {path: [path] for path in every[STANDALONE]}}
+
+
+def by_decision() -> dict[str, list[str]]:
+    """Row of DECIDED to the kinds that have such a setting."""
+    of_kinds = {kind: [each for found in fields.values() for each in found] for kind, fields in refused().items()}
+    of_kinds |= {kind: list(_settings_of(kind)) for kind, info in KINDS.items() if not info.served}
+    return {row: [kind for kind, found in of_kinds.items() if row in map(decided, found)] for row in DECIDED}
+
+
+def _undecided(found: list[str]) -> list[str]:
+    return [each for each in found if decided(each) is None]
 
 
 def model_of(kind: str) -> type[Model]:
@@ -68,17 +96,15 @@ def is_list(annotation: Any) -> bool:
 
 
 def unserved() -> dict[str, list[str]]:
-    """Every setting of the kinds that are not honoured at all."""
-    return {
-        kind: [
-            setting
-            for attribute, field in info.model.model_fields.items()
-            if (name := field.alias or attribute) not in ENVELOPE
-            for setting in settings(name, field.annotation)
-        ]
-        for kind, info in KINDS.items()
-        if not info.served
-    }
+    """Every setting that waits of the kinds that are not honoured at all."""
+    return {kind: _undecided(list(_settings_of(kind))) for kind, info in KINDS.items() if not info.served}
+
+
+def _settings_of(kind: str) -> Iterator[str]:
+    for attribute, field in KINDS[kind].model.model_fields.items():
+        name = field.alias or attribute
+        if name not in ENVELOPE:
+            yield from settings(name, field.annotation)
 
 
 def page() -> str:
@@ -101,6 +127,18 @@ def _lines() -> Iterator[str]:
     yield f"Listeners of protocol {protocols} open no port; the other listeners of the Gateway work."
     for kind, rows in fields.items():
         yield from _section(kind, rows)
+    yield from _decisions()
+
+
+def _decisions() -> Iterator[str]:
+    yield ""
+    yield "## Refused by decision"
+    yield ""
+    yield "Valid in Gateway API, and nothing to wait for."
+    yield ""
+    yield "| Setting | Of | Why |"
+    yield "| --- | --- | --- |"
+    yield from (f"| `{row}` | {', '.join(kinds)} | {DECIDED[row]} |" for row, kinds in by_decision().items())
 
 
 def _section(kind: str, rows: dict[str, list[str]]) -> Iterator[str]:

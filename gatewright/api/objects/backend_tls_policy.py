@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from gatewright.api.objects.gateway import AnnotationValue
 from gatewright.api.schema.fields import Hostname, PreciseHostname, SectionName
@@ -79,3 +79,10 @@ class BackendTLSPolicy(KubeObject):
     """How a Service's server is verified."""
 
     spec: BackendTLSPolicySpec
+    _unread: str = PrivateAttr(default="")
+
+    @property
+    def unread(self) -> str:
+        """Not "" for what is left of a policy that is not valid (`decode.unread_tls`): what is wrong with it. Nothing
+        but its targets means anything then."""
+        return self._unread

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from gatewright.api.objects.backend_tls_policy import BackendTLSPolicy
 from gatewright.api.objects.config_map import ConfigMap
+from gatewright.api.objects.custom_resource_definition import CustomResourceDefinition
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_backend import GatewayBackend
@@ -73,6 +74,14 @@ _KINDS: Final = (
     KindInfo("Secret", "", ("v1",), "secrets", True, Secret),
     KindInfo("ConfigMap", "", ("v1",), "configmaps", True, ConfigMap),
     KindInfo("Namespace", "", ("v1",), "namespaces", False, Namespace),
+    KindInfo(
+        "CustomResourceDefinition",
+        "apiextensions.k8s.io",
+        ("v1",),
+        "customresourcedefinitions",
+        False,
+        CustomResourceDefinition,
+    ),
     KindInfo("EndpointSlice", "discovery.k8s.io", ("v1",), "endpointslices", True, EndpointSlice),
 )
 

@@ -173,3 +173,41 @@ def test_a_gateway_that_stops_sending_there_is_no_ancestor() -> None:
     assert accepted(planes)
     planes.load(route("  rules: [{backendRefs: [{name: third, port: 80}]}]"))
     assert planes.world.program.status("BackendTLSPolicy", "default", "tls") == {"ancestors": []}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("hostname: shop.example.com", "hostname: 'not a name'"),
+        ("hostname: shop.example.com, ", ""),
+        ("wellKnownCACertificates: System", "wellKnownCACertificates: System, typo: 1"),
+        ("name: shop}", "name: shop, sectionName: 'not a name'}"),
+        ("name: shop}", "name: shop}, {kind: Service}"),
+        ("  validation: {hostname: shop.example.com, wellKnownCACertificates: System}", ""),
+    ],
+)
+def test_one_with_a_mistake_closes_what_it_names(right: str, wrong: str) -> None:
+    planes = BothPlanes(BASE + ALL)
+    assert right in tls()
+    planes.save(tls().replace(right, wrong))
+    assert planes.ask()[0] == 500 and planes.reached() == []
+    assert accepted(planes).startswith("False Invalid: not valid: spec.")
+    assert accepted(planes).endswith("; requests to its targets are answered with 500")
+    planes.save("")
+    assert planes.ask()[0] == 200
+
+
+def test_one_that_gets_a_mistake_keeps_its_last_good_version() -> None:
+    planes = BothPlanes(BASE + ALL)
+    planes.save(tls())
+    planes.save(tls().replace("hostname: shop.example.com", "hostname: 'not a name'"))
+    assert planes.ask()[0] == 500
+    assert accepted(planes).startswith("False Invalid: not supported yet: TLS to backends")
+
+
+def test_one_without_readable_targets_closes_nothing() -> None:
+    planes = BothPlanes(BASE + ALL)
+    planes.save(tls().replace("name: shop", "name: 'not a name'"))
+    planes.save(tls().replace("{name: tls}", "{name: 'not a name'}"))
+    planes.save("apiVersion: gateway.networking.k8s.io/v1\nkind: BackendTLSPolicy\nmetadata: {name: a}\nspec: 1\n")
+    assert planes.ask()[0] == 200

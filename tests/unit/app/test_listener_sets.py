@@ -208,8 +208,8 @@ def test_a_policy_before_routing_acts_on_a_set() -> None:
     early = policy(
         "early",
         "kind: ListenerSet, name: extra",
-        "{phase: PreRouting, authorization: {action: Deny, policy: {matchExpressions: ['request.method == \"POST\"']}}}",
+        "{phase: PreRouting, authorization: {action: Deny, policy: {matchExpressions: ['request.path == \"/no\"']}}}",
     )
     planes = BothPlanes(BASE + SET + BY_SET + BY_GATEWAY + early)
-    asked = {host: planes.ask("/", f"host: {host}", method="POST", port=80)[0] for host in HOSTS}
+    asked = {host: planes.ask("/no", f"host: {host}", port=80)[0] for host in HOSTS}
     assert asked == {"a.team.example": 403, "own.example.com": 200}

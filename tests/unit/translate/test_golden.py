@@ -72,6 +72,8 @@ REASONS = {
         "RefNotPermitted", "SecretNotFound", "UnsupportedProtocol",
     },
     "ResolvedRefs=Unknown": {"Pending"},
+    "SupportedVersion=True": {"SupportedVersion"},
+    "SupportedVersion=False": {"UnsupportedVersion"},
 }  # fmt: skip
 CONDITION = re.compile(r"\b([A-Za-z]+=(?:True|False|Unknown)) ([A-Za-z]+) \(\d+\)")
 
