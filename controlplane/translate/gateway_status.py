@@ -69,7 +69,7 @@ class ListenerEntries:
         return [
             listener.refused or ACCEPTED,
             self._programmed(listener),
-            _resolved(listener),
+            resolved(listener),
             _conflicted(listener),
         ]
 
@@ -134,7 +134,8 @@ class GatewayReport:
         return found | {bind_resource(self._plan.key, each.port) for _, each in listeners if each.port not in own}
 
 
-def _resolved(listener: ListenerPlan) -> Condition:
+def resolved(listener: ListenerPlan) -> Condition:
+    """The `ResolvedRefs` of a listener."""
     if not listener.bad_kinds:
         return RESOLVED
     message = f"a listener of protocol {listener.protocol} cannot carry {', '.join(listener.bad_kinds)} (or not yet)"

@@ -47,8 +47,9 @@ def class_view(gateway_class: GatewayClass) -> ClassView:
     return ClassView(refused=Condition("Accepted", False, "InvalidParameters", support.message(paths)))
 
 
-def set_plan(key: ObjectKey, item: ListenerSet) -> SetPlan | None:
-    """A ListenerSet by itself; None for one that is meant for something else than a Gateway."""
+def set_plan(key: ObjectKey, item: ListenerSet, unread: Condition | None) -> SetPlan | None:
+    """A ListenerSet by itself; None for one that is meant for something else than a Gateway. `unread`: why it cannot be
+    read, beyond whose it is."""
     parent = item.spec.parent_ref
     if (parent.group, parent.kind) != (GATEWAY_API_GROUP, "Gateway"):
         return None
@@ -56,8 +57,14 @@ def set_plan(key: ObjectKey, item: ListenerSet) -> SetPlan | None:
         key,
         ObjectKey(parent.namespace or key.namespace, parent.name),
         order(item.metadata.creation_timestamp, *key),
-        listeners.plan(key.namespace, item.spec.listeners, support.unsupported_fields(item)),
+        () if unread else listeners.plan(key.namespace, item.spec.listeners, support.unsupported_fields(item)),
+        unread,
     )
+
+
+def unread_plan(key: ObjectKey, unread: Condition, sets: Iterable[SetPlan]) -> GatewayPlan:
+    """A Gateway that cannot be read, beyond whose it is: nothing of it is served, nor of the sets that name it."""
+    return GatewayPlan(key, (), unread, tuple(sorted(sets, key=lambda each: each.order)))
 
 
 def plan(

@@ -202,7 +202,9 @@ def with_sets(
     for listener in own:
         held.setdefault(listener.port, []).append((f"Gateway {key}", listener))
     return tuple(
-        _joined(each, held) if allows(each.key.namespace) else replace(each, refused=_not_allowed(key, each))
+        _joined(each, held)
+        if allows(each.key.namespace)
+        else replace(each, refused=each.refused or _not_allowed(key, each))
         for each in sorted(sets, key=lambda each: each.order)
     )
 

@@ -8,10 +8,11 @@ from controlplane.translate.attachment import ParentPlan
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.gateways import ClassView
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.listeners import GatewayPlan
+from controlplane.translate.listeners import GatewayPlan, SetPlan
 from controlplane.translate.namespaces import Labels
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
+from gatewright.api.objects.listener_set import ListenerSet
 from gatewright.api.objects.namespace import Namespace
 from gatewright.attach.parents import Owner
 
@@ -20,9 +21,10 @@ class Gateways:
     """Classes, Gateways and the ListenerSets that add listeners to these."""
 
     def __init__(self, graph: Graph, inputs: Inputs) -> None:
+        self._inputs = inputs
         self._namespaces = self._known_namespaces(graph, inputs)
-        self.classes = graph.map("classes", inputs.gateway_classes, _class_view)
-        sets = graph.map("listener sets", inputs.listener_sets, lambda _, key, item: gateways.set_plan(key, item))
+        self.classes = graph.map("classes", inputs.gateway_classes, self._class_view)
+        sets = graph.map("listener sets", inputs.listener_sets, self._set_plan)
         self._sets = sets.index("gateway", lambda _, plan: [plan.gateway])
         self.plans = graph.map("gateways", inputs.gateways, self._plan)
         self.sets = graph.derive("joined listener sets", self.plans, lambda _, __, plan: gateways.joined_sets(plan))
@@ -58,11 +60,19 @@ class Gateways:
         if view is None:
             return None
         sets = [plan for _, plan in context.fetch_index(self._sets, key)]
+        refused = self._inputs.refused(context, "Gateway", key)
+        if refused is not None:
+            return gateways.unread_plan(key, refused, sets)
         return gateways.plan(key, gateway, view, sets, lambda: context.fetch_index(self._namespaces, ""))
 
+    def _set_plan(self, context: Context, key: ObjectKey, item: ListenerSet) -> SetPlan | None:
+        return gateways.set_plan(key, item, self._inputs.refused(context, "ListenerSet", key))
 
-def _class_view(_: Context, __: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:
-    return gateways.class_view(gateway_class) if gateways.is_ours(gateway_class) else None
+    def _class_view(self, context: Context, key: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:
+        if not gateways.is_ours(gateway_class):
+            return None
+        refused = self._inputs.refused(context, "GatewayClass", key)
+        return gateways.class_view(gateway_class) if refused is None else ClassView(refused)
 
 
 def _labels(namespace: Namespace) -> Labels:
