@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime
 
-from controlplane import collector, readings
+from controlplane import collector, readings, tracing
 from controlplane.admin import content, facts, ignored, metrics, pages
 from controlplane.admin.pages import Listening
 from controlplane.admin.server import Server as AdminServer
@@ -240,6 +240,9 @@ class KnownFacts:
     def numbers(self) -> metrics.Values:
         app = self._app
         return readings.values(app.pipeline, app.xds.numbers, self.problems(), is_ready=not app.pending())
+
+    def trace(self, row: facts.ObjectRow) -> facts.Json:
+        return tracing.trace(self._app.pipeline, row).as_json()
 
     def content(self, kind: str, namespace: str, name: str) -> facts.Json | None:
         by_kind = {known.lower(): known for known in {key.kind for key in self._app.pipeline.objects}}

@@ -46,6 +46,7 @@ class Pipeline:
         self.fleet = Fleet(time.time, time.monotonic)
         self.program = Program(time.time)
         self.ready = asyncio.Event()
+        self.read_at: dict[ObjectKey, float] = {}  # wall-clock seconds of each object's present content
         self.published_at: dict[str, float] = {}  # steady seconds of each Gateway's newest state
         self.changed: Callable[[], None] = lambda: None  # objects or proxies are not what they were
         self.turns = Turns()
@@ -79,6 +80,7 @@ class Pipeline:
         if not self._incoming:
             self._incoming_since = time.monotonic()
         self.numbers.changes += len(facts)
+        self.read_at.update(dict.fromkeys((fact.key for fact in facts), time.time()))
         self._incoming.update((fact.key, fact) for fact in facts)
         if self.ready.is_set() and time.monotonic() - self._incoming_since > LONGEST_HOLD:
             await self.idle()
@@ -112,6 +114,7 @@ class Pipeline:
     def _note_fact(self, fact: Fact) -> None:
         if fact.model is None:
             self.facts.pop(fact.key, None)
+            self.read_at.pop(fact.key, None)
         else:
             self.facts[fact.key] = fact
         if fact.acts is None:

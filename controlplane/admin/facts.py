@@ -143,6 +143,9 @@ class Facts(Protocol):
     def notes(self) -> Sequence[str]:
         """What is worth knowing and belongs to no object: for example that there is no Gateway at all."""
 
+    def trace(self, row: ObjectRow) -> Json:
+        """The way of an object's change, as `trace.Trace` has it in JSON."""
+
     def content(self, kind: str, namespace: str, name: str) -> Json | None:
         """The object as decoded, None when there is no such object; kinds that hold secrets without their values."""
 
@@ -152,13 +155,23 @@ def _proxy(row: ProxyRow) -> Json:
     return asdict(row) | {"state": row.state, "wanted": shown(row.wanted), "acknowledged": shown(row.acknowledged)}
 
 
+def selected(facts: Facts, selectors: Sequence[Selector]) -> list[ObjectRow]:
+    """The objects that match a selector, or all, by kind and name."""
+    objects = [row for row in facts.objects() if not selectors or any(row.matches(wanted) for wanted in selectors)]
+    return sorted(objects, key=lambda row: (row.kind, row.namespace, row.name))
+
+
+def traces(facts: Facts, selectors: Sequence[Selector]) -> Json:
+    """The body of `/api/trace`."""
+    return {"controller": facts.about(), "traces": [facts.trace(row) for row in selected(facts, selectors)]}
+
+
 def status(facts: Facts, selectors: Sequence[Selector]) -> Json:
     """The body of `/api/status`: everything, or the objects that match a selector."""
-    objects = [row for row in facts.objects() if not selectors or any(row.matches(wanted) for wanted in selectors)]
     return {
         "controller": facts.about(),
         "notes": list(facts.notes()),
         "proxies": [_proxy(row) for row in facts.proxies()],
-        "objects": [asdict(row) for row in sorted(objects, key=lambda row: (row.kind, row.namespace, row.name))],
+        "objects": [asdict(row) for row in selected(facts, selectors)],
         "problems": [problem.as_json() for problem in facts.problems()],
     }

@@ -26,6 +26,7 @@ INDEX = {
     "/healthz/live": "200 while the controller answers",
     "/api/version": "version of the controller",
     "/api/status": "proxies, objects with their conditions, problems of files; ?object=KIND/NAMESPACE/NAME selects",
+    "/api/trace": "the way of a change: ?object=KIND/NAMESPACE/NAME, its resources, who serves them, its conditions",
     "/api/objects": "the objects that the controller knows",
     "/api/objects/KIND/NAMESPACE/NAME": "one object as decoded (cluster-scoped: KIND/NAME)",
 }
@@ -54,6 +55,15 @@ def application(facts: facts_.Facts) -> web.Application:
             return _json({"error": str(error)}, 400)
         return _json(facts_.status(facts, selectors))
 
+    async def trace(request: web.Request) -> web.StreamResponse:
+        try:
+            selectors = [facts_.Selector.parse(text) for text in request.query.getall("object", [])]
+        except ValueError as error:
+            return _json({"error": str(error)}, 400)
+        if not selectors or not all(each.name for each in selectors):
+            return _json({"error": "name what to trace: ?object=KIND/NAME or KIND/NAMESPACE/NAME"}, 400)
+        return _json(facts_.traces(facts, selectors))
+
     async def objects(request: web.Request) -> web.StreamResponse:
         kind = request.match_info.get("kind", "").lower()
         rows = sorted(facts.objects(), key=lambda row: (row.kind, row.namespace, row.name))
@@ -73,6 +83,7 @@ def application(facts: facts_.Facts) -> web.Application:
     app.router.add_get("/api", index)
     app.router.add_get("/api/version", version)
     app.router.add_get("/api/status", status)
+    app.router.add_get("/api/trace", trace)
     app.router.add_get("/api/objects", objects)
     app.router.add_get("/api/objects/{kind}", objects)
     app.router.add_get("/api/objects/{kind}/{name}", one)

@@ -19,11 +19,21 @@ class Unreachable(exits.Failure):
 
 def status(admin: str, objects: Sequence[str]) -> dict[str, Any]:
     """The body of `/api/status`, for all objects or the named ones. Raises Failure with what to do about it."""
+    return _answer(admin, "/api/status", objects, "objects")
+
+
+def trace(admin: str, objects: Sequence[str]) -> dict[str, Any]:
+    """The body of `/api/trace` for the named objects. Raises as `status`."""
+    return _answer(admin, "/api/trace", objects, "traces")
+
+
+def _answer(admin: str, path: str, objects: Sequence[str], has: str) -> dict[str, Any]:
+    """The body, which must have that field."""
     query = f"?{urlencode([('object', name) for name in objects])}" if objects else ""
-    code, body = _get(admin, f"/api/status{query}")
+    code, body = _get(admin, f"{path}{query}")
     if code == http.client.BAD_REQUEST:
         raise exits.Failure(exits.USAGE, str(body.get("error")))
-    if code != http.client.OK or "objects" not in body:
+    if code != http.client.OK or has not in body:
         raise _stranger(admin)
     return body
 

@@ -140,6 +140,14 @@ def _status(parser: argparse.ArgumentParser) -> None:
     _client_options(parser)
 
 
+def _trace_change(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("objects", nargs="+", metavar="OBJECT", help="KIND/NAME or KIND/NAMESPACE/NAME")
+    parser.add_argument(
+        "--output", "-o", choices=("text", "json"), default="text", help="form of the answer (default: %(default)s)"
+    )
+    _client_options(parser)
+
+
 def _wait(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "objects", nargs="*", metavar="OBJECT", help="KIND, KIND/NAME or KIND/NAMESPACE/NAME; none: every object"
@@ -262,6 +270,20 @@ examples:
   gatewright status --watch              again whenever something changed""",
         "controlplane.cli.status",
         _status,
+    ),
+    Command(
+        "trace-change",
+        "follow a change: from the object to its resources, to the proxies that serve them, to its conditions",
+        """\
+With versions and times (UTC): when the controller read the object, when each resource was published, which state each
+proxy answered last and how many of the resources it serves. Secrets are never shown. Exit code 4: there is no such
+object.
+
+examples:
+  gatewright trace-change httproute/shop
+  gatewright trace-change gatewaypolicy/default/keys -o json""",
+        "controlplane.cli.trace_change",
+        _trace_change,
     ),
     Command(
         "wait",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from typing import Any
 
-from controlplane.cli import client, exits, tables, wait
+from controlplane.cli import client, exits, tables
 
 PAUSE = 1.0
 """Seconds between two questions of --watch."""
@@ -27,10 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _judged(body: dict[str, Any], arguments: argparse.Namespace) -> int:
-    absent = wait.absent(body["objects"], arguments.objects)
-    for name in absent:
-        print(f"gatewright: {name}: there is no such object", file=sys.stderr)
-    if absent:
+    if tables.complain(tables.absent(body["objects"], arguments.objects)):
         return exits.DEPENDENCY
     return exits.CONFIG if arguments.exit_code and not tables.is_well(body) else exits.OK
 

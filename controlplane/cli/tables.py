@@ -1,7 +1,9 @@
-"""The text form of `gatewright status`: small tables of proxies, objects and problems. Pure."""
+"""The text form of `gatewright status`: small tables of proxies, objects and problems, and what commands share. Pure,
+but for `complain`."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -48,7 +50,7 @@ def proxies(rows: Sequence[Json]) -> str:
         number: [f"{refusal['resource'] or 'the state'}: {refusal['message']}" for refusal in row["refusals"]]
         for number, row in enumerate(rows, 1)
     }
-    return _table(lines, below)
+    return table(lines, below)
 
 
 def objects(rows: Sequence[Json], broken: Mapping[str, str] = MappingProxyType({}), wide: bool = False) -> str:
@@ -62,8 +64,8 @@ def objects(rows: Sequence[Json], broken: Mapping[str, str] = MappingProxyType({
     below = {number: line.wrong for number, line in enumerate(told, 1)}
     others = len(rows) - len(told)
     more = f"{others} more {'object has' if others == 1 else 'objects have'} no conditions (Services and the like)"
-    table = _table(lines, below) if told else ""
-    return "\n".join(part for part in (table, more if others else "") if part) or "no objects"
+    shown = table(lines, below) if told else ""
+    return "\n".join(part for part in (shown, more if others else "") if part) or "no objects"
 
 
 PROBLEM, IGNORED, PENDING, FOREIGN = "Problem", "Ignored", "Pending", "Foreign"
@@ -97,6 +99,24 @@ def _line(row: Json, broken: Mapping[str, str]) -> _Line | None:
     more_of_it = broken.get(f"{row['kind']} {name}") if accepted else None
     wrong = [*map(str, _told(bad)), *([more_of_it] if more_of_it else ())]
     return _Line(row["kind"], name, PROBLEM if more_of_it else _state(found), wrong, *more)
+
+
+def absent(rows: Sequence[Json], wanted: Sequence[str]) -> list[str]:
+    """The names that fit no object."""
+    return [name for name in wanted if not any(fits(row, name) for row in rows)]
+
+
+def fits(row: Json, name: str) -> bool:
+    """Whether a row is of an object that is named as KIND, KIND/NAME or KIND/NAMESPACE/NAME."""
+    kind, _, rest = name.partition("/")
+    return bool(row["kind"].lower() == kind.lower() and rest in ("", row["name"], f"{row['namespace']}/{row['name']}"))
+
+
+def complain(absent: Sequence[str]) -> bool:
+    """Say of each name that it fits no object; whether there was one."""
+    for name in absent:
+        print(f"gatewright: {name}: there is no such object", file=sys.stderr)
+    return bool(absent)
 
 
 def is_well(body: Json) -> bool:
@@ -137,12 +157,13 @@ def _lag(row: Json) -> str:
     return "-" if row["state"] == "Synced" else f"{row['lag_seconds']:.1f}s"
 
 
-def _table(lines: Sequence[Sequence[str]], below: dict[int, list[str]]) -> str:
+def table(lines: Sequence[Sequence[str]], below: Mapping[int, Sequence[str]] = MappingProxyType({})) -> str:
+    """Columns as wide as they have to be; `below` a line, by its number, are further texts."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(_lines(lines, widths, below))
 
 
-def _lines(lines: Sequence[Sequence[str]], widths: Sequence[int], below: dict[int, list[str]]) -> Iterator[str]:
+def _lines(lines: Sequence[Sequence[str]], widths: Sequence[int], below: Mapping[int, Sequence[str]]) -> Iterator[str]:
     for number, cells in enumerate(lines):
         yield GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
         yield from (f"    {text}" for text in below.get(number, ()))

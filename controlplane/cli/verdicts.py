@@ -41,6 +41,10 @@ class Condition:
     reason: str
     message: str
     is_current: bool
+    generation: int
+    """Of the object, when this was said."""
+    since: str
+    """When its status became what it is; "" when that is not said."""
 
     @property
     def is_well(self) -> bool:
@@ -73,8 +77,9 @@ def conditions(row: Json) -> Iterator[Condition]:
 
 def _of(place: str, holder: Json, generation: int) -> Iterator[Condition]:
     for each in holder.get("conditions", ()):
-        is_current = each.get("observedGeneration", generation) == generation
-        yield Condition(place, each["type"], each["status"], each["reason"], each.get("message", ""), is_current)
+        observed = each.get("observedGeneration", generation)
+        words = (each["type"], each["status"], each["reason"], each.get("message", ""))
+        yield Condition(place, *words, observed == generation, observed, each.get("lastTransitionTime", ""))
 
 
 def _name(entry: Json) -> str:

@@ -42,7 +42,7 @@ def lacking(rows: Sequence[dict[str, Any]], wanted: Sequence[str], condition: st
 
     Without names, an explicit condition is asked of the objects that have conditions at all.
     """
-    lines = [f"{name}: there is no such object" for name in absent(rows, wanted)]
+    lines = [f"{name}: there is no such object" for name in tables.absent(rows, wanted)]
     if not rows and not wanted:
         return ["there are no objects"]
     for row in rows:
@@ -57,15 +57,12 @@ def lacking(rows: Sequence[dict[str, Any]], wanted: Sequence[str], condition: st
     return lines
 
 
-def absent(rows: Sequence[dict[str, Any]], wanted: Sequence[str]) -> list[str]:
-    """The names that fit no object. Pure."""
-    return [name for name in wanted if not any(_fits(row, name) for row in rows)]
-
-
 def unread(problems: Sequence[dict[str, Any]], wanted: Sequence[str]) -> list[str]:
     """One line for each error in a file: what is written there is not what the conditions speak of. Pure."""
     errors = [problem for problem in problems if problem["severity"] == "error"]
-    return [tables.problem(each) for each in errors if not wanted or any(_fits(_named(each), name) for name in wanted)]
+    return [
+        tables.problem(each) for each in errors if not wanted or any(tables.fits(_named(each), name) for name in wanted)
+    ]
 
 
 def _named(problem: dict[str, Any]) -> dict[str, str]:
@@ -73,8 +70,3 @@ def _named(problem: dict[str, Any]) -> dict[str, str]:
     kind, _, place = problem["object"].partition(" ")
     namespace, _, name = place.rpartition("/")
     return {"kind": kind, "namespace": namespace, "name": name}
-
-
-def _fits(row: dict[str, Any], name: str) -> bool:
-    kind, _, rest = name.partition("/")
-    return row["kind"].lower() == kind.lower() and rest in ("", row["name"], f"{row['namespace']}/{row['name']}")

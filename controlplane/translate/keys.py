@@ -110,5 +110,28 @@ def written_secret_resource(policy: ObjectKey, field: str) -> str:
     return f"secret/{policy}/{field}"
 
 
+def resources_of(kind: str, key: ObjectKey) -> tuple[str, ...]:
+    """What the resources are called that an object of this kind becomes: names, or beginnings of names, which end with
+    "/". Nothing for kinds that only change what becomes of others."""
+    if kind.endswith("Route"):
+        return (f"route/{kind.lower()}/{key}/",)
+    return tuple(each.format(key) for each in _NAMES.get(kind, ()))
+
+
+_NAMES = {
+    "Gateway": ("gateway/{}", "bind/{}/", "listener/gateway/{}/"),
+    "ListenerSet": ("listener/listenerset/{}/",),
+    "GatewayPolicy": ("policy/{}/", "secret/{}/"),
+    "GatewayBackend": ("backend/gatewaybackend/{}",),
+    "Service": ("backend/service/{}/",),
+    "Secret": ("secret/{}",),
+}
+
+
+def endpoints_of(kind: str, key: ObjectKey) -> tuple[str, ...]:
+    """How the names of an object's endpoints begin."""
+    return (f"{key}/",) if kind == "Service" else ()
+
+
 def endpoint_resource(backend: BackendKey, address: str, port: int) -> str:
     return f"{backend.object}/{backend.port_text}/{address}:{port}"

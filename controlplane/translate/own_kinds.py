@@ -21,6 +21,8 @@ ACCEPTED = Condition("Accepted", True, "Accepted", "")
 RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")
 NOT_EXAMINED = Condition("ResolvedRefs", None, "Pending", "not examined, because the object is not accepted")
 NOT_PROGRAMMED = Condition("Programmed", False, "Invalid", "not accepted")
+PLAINTEXT_PORT = 80
+"""Of a host without a port (decisions; with TLS it will be 443)."""
 UNUSED = Condition("Programmed", False, "Pending", "no route or policy of a Gateway leads here")
 
 
@@ -39,7 +41,7 @@ def backend_view(backend: GatewayBackend) -> GatewayBackendView:
     policies = to_wire.backend_policies(backend.spec.policies)
     return GatewayBackendView(
         host=static.host or "",
-        port=static.port or 0,
+        port=static.port or (PLAINTEXT_PORT if static.host else 0),
         unix_path=static.unix_path or "",
         policies=tuple(policy.SerializeToString(deterministic=True) for policy in policies),
     )

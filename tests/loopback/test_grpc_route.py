@@ -115,6 +115,58 @@ async def wait(admin: int, *objects: str) -> None:
     assert await asyncio.to_thread(main, words) == 0
 
 
+FILE = """\
+binds:
+- port: 8080
+  addresses: [127.0.0.1]
+  listeners:
+  - routes:
+    - name: echo
+      matches: [{{grpc: {{service: test.Echo}}}}]
+      policies:
+        headerModifiers: {{request: {{set: [{{name: x-rule, value: echo}}]}}}}
+        authorization: {{policy: {{matchExpressions: ["request.path != '/test.Echo/Secret'"]}}}}
+      backends: [{{host: "127.0.0.1:{upstream}"}}]
+    - name: gold
+      matches: [{{grpc: {{service: test.Other, method: Say}}, headers: [{{name: tier, value: gold}}]}}]
+      backends: [{{host: "127.0.0.1:{upstream}"}}]
+    - name: nobody
+      matches: [{{grpc: {{type: RegularExpression, service: 'test[.]Gh.*'}}}}]
+"""
+
+ALL_ELSE = """\
+    - name: all-else
+      matches: [{{grpc: {{}}}}]
+      policies: {{headerModifiers: {{request: {{set: [{{name: x-rule, value: else}}]}}}}}}
+      backends: [{{host: "127.0.0.1:{upstream}"}}]
+"""
+
+
+async def calls_by_file(port: int, file: Path, more: str) -> None:
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        assert await outcome(channel, "/test.Echo/Say") == b"hello echo"
+        assert await outcome(channel, "/test.Other/Say", ("tier", "gold")) == b"hello -"
+        assert await outcome(channel, "/test.Other/Say") is grpc.StatusCode.UNIMPLEMENTED
+        assert await outcome(channel, "/test.Ghost/Say") is grpc.StatusCode.UNAVAILABLE
+        assert await outcome(channel, "/test.Echo/Secret") is grpc.StatusCode.PERMISSION_DENIED
+        spreading = channel.unary_stream("/test.Echo/Spread")(b"100")
+        assert [each async for each in spreading] == [b"%d" % number for number in range(100)]
+        file.write_text(file.read_text() + more)
+        await until_answered(channel, "/test.Other/Say", b"hello else")
+        assert await outcome(channel, "/test.Echo/Say") == b"hello echo"
+
+
+async def test_calls_by_routes_of_a_standalone_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    async with server() as upstream:
+        file.write_text(FILE.format(upstream=upstream))
+        async with running("-f", str(file), workers=2) as proxy:
+            await proxy.ready()
+            async with asyncio.timeout(PATIENCE):
+                await calls_by_file(proxy.at(8080), file, ALL_ELSE.format(upstream=upstream))
+            gc.collect()  # calls that failed keep their channel in their frames
+
+
 async def test_calls_by_a_grpc_route(tmp_path: Path) -> None:
     folder, path = tmp_path / "config", tmp_path / "xds.sock"
     folder.mkdir()

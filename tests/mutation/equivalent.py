@@ -14,6 +14,13 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "value = float(match[1]) * _UNIT[match[2]] if match else -2.0",
     ): "any negative number is refused, and no text of the error tells which",
     (
+        "dataplane/chain/calls.py",
+        "async def http(self, backend: str, request: CallRequest, seconds: float, "
+        "max_body: int = 1024 * 1024) -> CallAnswer:",
+        "async def http(self, backend: str, request: CallRequest, seconds: float, "
+        "max_body: int = (1024 + 1024)) -> CallAnswer:",
+    ): "the signature of a protocol: the default is that of the class that has the method",
+    (
         "dataplane/agent/file_contents.py",
         "data = file.read(MOST + 1)",
         "data = file.read(MOST + 2)",

@@ -41,6 +41,7 @@ def length(size: int) -> tuple[str, str]:
     [
         ("status: 200", 200, [length(0)], b""),
         ("status: 204", 204, [], b""),
+        ("{status: 200, headers: [{name: x-path, value: request.path}]}", 200, [("x-path", "/a"), length(0)], b""),
         ("{status: 204, body: a}", 204, [], b""),
         ("{status: 205, body: a}", 205, [length(0)], b""),
         ("{status: 304, bodyExpression: \"'a'\"}", 304, [], b""),

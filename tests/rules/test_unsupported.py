@@ -28,10 +28,10 @@ WAITING = {
     "Gateway": 33,
     "HTTPRoute": 28,
     "GRPCRoute": 6,
-    "GatewayPolicy": 503,
+    "GatewayPolicy": 505,
     "GatewayParameters": 37,
     "GatewayBackend": 889,
-    STANDALONE: 60,  # what remains of `policies` and the listeners' `traffic`, which were one setting each
+    STANDALONE: 64,  # what remains of `policies` and the listeners' `traffic`, which were one setting each
 }
 UNSERVED = {
     "TLSRoute": 14,

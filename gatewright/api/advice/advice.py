@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from gatewright.api.advice.effects import EFFECTS
 from gatewright.api.advice.habits import HABITS
 from gatewright.api.advice.secret_comparisons import comparisons
 from gatewright.api.backend.auth import BackendAuth
@@ -252,6 +253,7 @@ _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], .
     (AgentExtAuthHTTP, _headers_of_authorization),
     (ExtAuthCache, _moment_long_over),
     (AccessLog, _names_in_the_log),
+    *EFFECTS,
     *HABITS,
 )
 """What is looked at, and how; the order is that of the warnings about one part."""

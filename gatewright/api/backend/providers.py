@@ -157,13 +157,10 @@ class LLMProvider(RuledModel):
             yield Broken(("pathPrefix",), "must be absent when path is set")
         if self.path_prefix is not None and not any(getattr(self, name) for name in _WITH_PREFIX):
             yield Broken(("pathPrefix",), f"is valid only with {' or '.join(_WITH_PREFIX)}")
-        if self.custom is not None:
+        if self.custom is not None and self.custom.backend_ref is None:
             for name in ("host", "port"):
-                is_set = getattr(self, name) is not None
-                if self.custom.backend_ref is None and not is_set:
+                if getattr(self, name) is None:
                     yield Broken((name,), "is required for a custom provider without backendRef")
-                if self.custom.backend_ref is not None and is_set:
-                    yield Broken((name,), "must be absent when custom.backendRef is set")
 
 
 class NamedLLMProvider(LLMProvider):

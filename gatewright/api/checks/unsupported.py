@@ -45,6 +45,8 @@ _NOT_YET_IN_THE_FILE: Final = (
     "extAuthz.protocol.grpc",  # gRPC callouts
     "extAuthz.conditional[].policy.policies",  # policies of servers
     "extAuthz.conditional[].policy.protocol.grpc",  # gRPC callouts
+    "rateLimit.local[].tokens",  # LLM
+    "rateLimit.conditional[].policy.local[].tokens",  # LLM
     "rateLimit.global",  # gRPC callouts
     "rateLimit.conditional[].policy.global",  # gRPC callouts
     "jwtAuthentication.mcp",  # MCP
@@ -91,6 +93,8 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "-spec.traffic.extProc",  # gRPC callouts
         "-spec.traffic.extAuth.grpc",  # gRPC callouts
         "-spec.traffic.extAuth.conditional[].policy.grpc",  # gRPC callouts
+        "-spec.traffic.rateLimit.local[].tokens",  # LLM: nothing counts tokens
+        "-spec.traffic.rateLimit.conditional[].policy.local[].tokens",  # LLM
         "-spec.traffic.rateLimit.global",  # gRPC callouts
         "-spec.traffic.rateLimit.conditional[].policy.global",  # gRPC callouts
         "-spec.traffic.jwtAuthentication.mcp",  # MCP

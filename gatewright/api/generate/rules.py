@@ -156,6 +156,7 @@ def _each_target(when: str, holds: str, message: str) -> tuple[Rule, ...]:
 
 
 _EARLY: Final = "has(self.traffic) && self.traffic.phase == 'PreRouting'"
+_NO_SERVICE: Final = "!(t.group == '' && t.kind == 'Service')"
 _ROUTE_TARGET: Final = f"!(t.group == '{GATEWAY_API_GROUP}' && t.kind in ['HTTPRoute', 'GRPCRoute'])"
 
 
@@ -171,8 +172,8 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
     ),
     gateway_backend.StaticBackend: (
         Rule(
-            "has(self.unixPath) ? !has(self.host) && !has(self.port) : has(self.host) && has(self.port)",
-            "either unixPath, or host and port must be set",
+            "has(self.unixPath) ? !has(self.host) && !has(self.port) : has(self.host)",
+            "either unixPath, or host must be set",
         ),
     ),
     gateway_backend.AwsBackend: (one_of("agentRuntime"),),
@@ -196,10 +197,6 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
         Rule(
             "!has(self.custom) || has(self.custom.backendRef) || (has(self.host) && has(self.port))",
             "host and port are required for a custom provider without backendRef",
-        ),
-        Rule(
-            "!has(self.custom) || !has(self.custom.backendRef) || !(has(self.host) || has(self.port))",
-            "host and port must be absent when custom.backendRef is set",
         ),
     ),
     providers.AzureOpenAIConfig: (
@@ -334,16 +331,13 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
     # GatewayPolicy
     gateway_policy.GatewayPolicySpec: (
         one_of("targetRefs", "targetSelectors"),
-        Rule(
-            "!has(self.strategy) || !has(self.strategy.inheritance) || has(self.traffic)",
-            "strategy.inheritance is valid only with traffic",
-        ),
         *_targets("frontend"),
         *_targets("traffic"),
         *_targets("backend"),
         *_each_target(
             "has(self.frontend)", "!has(t.sectionName)", "frontend policies attach to whole Gateways: no sectionName"
         ),
+        *_each_target("has(self.backend) && has(self.backend.ai)", _NO_SERVICE, "backend.ai acts on no Service"),
         *_each_target(_EARLY, _ROUTE_TARGET, "PreRouting policies attach to Gateways and listeners only"),
     ),
     # GatewayParameters

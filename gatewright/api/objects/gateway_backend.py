@@ -22,7 +22,7 @@ class StaticBackend(RuledModel):
     host: ShortString | None = None
     """Host name or IP address."""
     port: Port | None = None
-    """Port of the host."""
+    """Port of the host; 80 when unset, 443 with TLS."""
     unix_path: Annotated[str, Field(min_length=1)] | None = None
     """Path of a Unix domain socket, on a volume that the gateway shares with the target."""
 
@@ -33,11 +33,9 @@ class StaticBackend(RuledModel):
             if self.port is not None:
                 yield Broken(("port",), "must be absent when unixPath is set")
         elif self.host is None and self.port is None:
-            yield Broken((), "host and port, or unixPath, must be set")
+            yield Broken((), "host or unixPath must be set")
         elif self.host is None:
             yield Broken(("host",), "is required with port")
-        elif self.port is None:
-            yield Broken(("port",), "is required with host")
 
 
 class A2ABackend(Model):

@@ -84,8 +84,6 @@ class GatewayPolicySpec(RuledModel):
 
     def broken_rules(self) -> Iterator[Broken]:
         yield from one_of(self, "target_refs", "target_selectors")
-        if self.strategy is not None and self.strategy.inheritance is not None and self.traffic is None:
-            yield Broken(("strategy", "inheritance"), "is valid only with traffic")
         lists: tuple[tuple[str, tuple[TargetReference | TargetSelector, ...]], ...] = (
             ("targetRefs", self.target_refs or ()),
             ("targetSelectors", self.target_selectors or ()),
@@ -102,6 +100,8 @@ class GatewayPolicySpec(RuledModel):
                 yield _elsewhere(section, target)
         if self.frontend is not None and target.section_name is not None:
             yield "sectionName", "must be absent: frontend policies attach to whole Gateways"
+        if self.backend is not None and self.backend.ai is not None and (target.group, target.kind) == ("", "Service"):
+            yield "kind", "backend.ai acts on no Service: it is for the LLM providers of a GatewayBackend"
         early = self.traffic is not None and self.traffic.phase == "PreRouting"
         if early and (target.group, target.kind) in ROUTES:
             yield "kind", "PreRouting policies attach to Gateways and listeners only"

@@ -15,14 +15,14 @@ from pydantic import BaseModel, Field
 from gatewright.api.frontend.frontend import Frontend
 from gatewright.api.objects.gateway import ListenerTLS
 from gatewright.api.routes.http_filters import HTTPPathModifier, HTTPRequestRedirectFilter, HTTPURLRewriteFilter
-from gatewright.api.routes.http_route import HTTPRouteMatch
 from gatewright.api.schema.fields import Hostname, Port, SectionName
-from gatewright.api.schema.model import Broken, RuledModel, model_in, unique
+from gatewright.api.schema.model import Broken, RuledModel, model_in, to_camel, unique
 from gatewright.api.schema.near_names import did_you_mean
 from gatewright.api.schema.targets import AddressText
 from gatewright.api.standalone.backends import FileBackend, FileRouteBackend, policies_fit
 from gatewright.api.standalone.config import Config
 from gatewright.api.standalone.form import file_form
+from gatewright.api.standalone.matches import FileMatch
 from gatewright.api.standalone.policies import RoutePolicies
 from gatewright.api.standalone.references import NamesBackend
 from gatewright.api.traffic.traffic import Traffic
@@ -42,14 +42,21 @@ class FileRoute(RuledModel):
     """Its name; made of the listener's and its position when unset."""
     hostnames: Annotated[tuple[Hostname, ...], Field(max_length=16)] = ()
     """Hosts that it serves; all of the listener's when unset."""
-    matches: Annotated[tuple[HTTPRouteMatch, ...], Field(max_length=64)] = (HTTPRouteMatch(),)
-    """Requests that it serves: those that fit one of these, as in an HTTPRoute; all when unset."""
+    matches: Annotated[tuple[FileMatch, ...], Field(max_length=64)] = (FileMatch(),)
+    """Requests that it serves: those that fit one of these, as in an HTTPRoute or GRPCRoute; all when unset."""
     backends: Annotated[tuple[FileRouteBackend, ...], Field(max_length=16)] = ()
     """Where requests go, by weight."""
     policies: RoutePolicies = RoutePolicies()
     """What happens with them."""
 
+    @property
+    def is_grpc(self) -> bool:
+        """Whether this is a GRPCRoute to proxies."""
+        return any(match.grpc is not None for match in self.matches)
+
     def broken_rules(self) -> Iterator[Broken]:
+        if self.is_grpc:
+            yield from self._broken_rules_of_grpc()
         redirect, rewrite = self.policies.request_redirect, self.policies.url_rewrite
         if redirect is not None and rewrite is not None:
             yield Broken(("policies", "urlRewrite"), "cannot be used together with requestRedirect")
@@ -65,6 +72,23 @@ class FileRoute(RuledModel):
                     ("policies", name, "path", "replacePrefixMatch"),
                     "needs exactly one match in the route, of type PathPrefix",
                 )
+
+    def _broken_rules_of_grpc(self) -> Iterator[Broken]:
+        """Gateway API has two kinds of routes, whose rules are never mixed; a GRPCRoute has fewer settings."""
+        for index, match in enumerate(self.matches):
+            if match.grpc is None:
+                message = "must have grpc, as another match of this route has; calls and other requests are two routes"
+                yield Broken(("matches", index), message)
+        for name, why in _NOT_OF_GRPC.items():
+            if getattr(self.policies, name) is not None:
+                yield Broken(("policies", to_camel(name)), f"must be absent in a route of gRPC calls: {why}")
+
+
+_NOT_OF_GRPC: Final = {
+    "url_rewrite": "their path names the method",
+    "request_redirect": "their clients follow no redirects",
+    "timeouts": "the client's grpc-timeout is the deadline",
+}
 
 
 def _path(policy: HTTPURLRewriteFilter | HTTPRequestRedirectFilter | None) -> HTTPPathModifier | None:

@@ -206,7 +206,6 @@ class _CustomProvider(OptionalReference):
 
 _IN_THE_FILE: Final = {
     "is required for a custom provider without backendRef": "is required unless custom has a host or backend",
-    "must be absent when custom.backendRef is set": "must be absent when custom has a host or backend",
 }
 
 

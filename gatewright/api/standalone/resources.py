@@ -33,6 +33,9 @@ GATEWAY: Final = "standalone"
 REVISION: Final = 6
 """Wire revision of the resources: the newest one that any of them needs."""
 
+_KINDS: Final = ("GRPCRoute", "HTTPRoute")
+"""Of routes, sorted: the route says itself which it is."""
+
 Resolve = Callable[[Content], bytes]
 """The text of a content. Raises `Unreadable`."""
 
@@ -58,9 +61,10 @@ class Resources:
             self.places[self._backend(backend)] = ("backends", index)
         routes = []
         for index, place in enumerate(self._content.routes()):
-            key = f"route/httproute/{NAMESPACE}/{place.name}/0"
+            route = self._route(place, f"{index:06}")
+            key = f"route/{route.source.kind.lower()}/{NAMESPACE}/{place.name}/0"
             self.places[key] = place.path
-            routes.append(_resource(key, route=self._route(place, f"{index:06}")))
+            routes.append(_resource(key, route=route))
         policies = [*self._frontend_policies(), *self._listener_policies()]
         return [
             *self._places(),
@@ -84,10 +88,12 @@ class Resources:
         route = place.route
         references = self._references(f"route/{place.name}", (*place.path, "policies"))
         return route_pb2.Route(
-            source=policy_pb2.ObjectRef(kind="HTTPRoute", namespace=NAMESPACE, name=place.name),
+            source=policy_pb2.ObjectRef(
+                kind="GRPCRoute" if route.is_grpc else "HTTPRoute", namespace=NAMESPACE, name=place.name
+            ),
             parents=[route_pb2.Parent(object=_GATEWAY_REF, section=place.listener.name)],
             hostnames=sorted(route.hostnames),
-            matches=[to_wire.route_match(match) for match in route.matches],
+            matches=[to_wire.route_match(match.as_object()) for match in route.matches],
             backends=[
                 route_pb2.RouteBackend(weight=item.weight, backend=self._backend(item)) for item in route.backends
             ],
@@ -217,5 +223,5 @@ def _listener(placed: PlacedListener) -> listener_pb2.Listener:
         protocol=listener_pb2.PROTOCOL_HTTP,
         hostname=placed.listener.hostname or "",
         source=_GATEWAY_REF,
-        admits=listener_pb2.Admission(kinds=["HTTPRoute"], namespaces=[NAMESPACE]),
+        admits=listener_pb2.Admission(kinds=_KINDS, namespaces=[NAMESPACE]),
     )

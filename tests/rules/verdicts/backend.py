@@ -46,7 +46,7 @@ STATIC = shape(
     given({"host": "a"}, invalid("unixPath", "/run/x.sock", R + "mutually exclusive with host/port")),
     given({"port": 1}, invalid("unixPath", "/run/x.sock", R + "mutually exclusive with host/port")),
     invalid("", {}, R + "static host, IP or Unix domain socket"),
-    invalid("", {"host": "a"}, _PORT),
+    valid("", {"host": "a"}, _PORT),
     invalid("", {"port": 1}, _HOST),
     unknown("path", "/", _HOST),
 )

@@ -108,6 +108,10 @@ def _attachment() -> Rows:
     yield valid("", {"targetRefs": [listener], "traffic": {}}, _TRAFFIC)
     yield valid("", {"targetRefs": [target("Service", sectionName="http")], "backend": {}}, _BACKEND)
     yield valid("", {"targetRefs": [target("GatewayBackend", sectionName="p0")], "backend": {}}, _BACKEND)
+    for name, verdict in (("Service", invalid), ("GatewayBackend", valid)):
+        yield verdict("", {"targetRefs": [target(name)], "backend": {"ai": {}}}, _BACKEND)
+        yield verdict("", {"targetSelectors": [_selector(name)], "backend": {"ai": {}}}, _BACKEND)
+        yield valid("", {"targetRefs": [target(name)], "backend": {"mcp": {}}}, _BACKEND)
     for name in ("HTTPRoute", "GRPCRoute"):
         yield invalid("", {"targetRefs": [target(name)], "traffic": {"phase": "PreRouting"}}, _PHASE)
         yield invalid("", {"targetSelectors": [_selector(name)], "traffic": {"phase": "PreRouting"}}, _PHASE)
@@ -125,8 +129,8 @@ def _refs(n: int) -> dict[str, Any]:
 
 def _strategies() -> Rows:
     base: dict[str, Any] = {"targetRefs": [target("Gateway")], "strategy": {"inheritance": "Override"}}
-    yield invalid("", base, _STRATEGY)
-    yield from (invalid("", {**base, section: {}}, _STRATEGY) for section in ("frontend", "backend"))
+    yield valid("", base, _STRATEGY)
+    yield from (valid("", {**base, section: {}}, _STRATEGY) for section in ("frontend", "backend"))
 
 
 _SPEC = R + "| strategy | PolicyStrategy | optional; applies to the whole policy object |"

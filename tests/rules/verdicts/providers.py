@@ -153,7 +153,7 @@ def _rules(extra: dict[str, Any]) -> Rows:
     for name, value in place.items():
         left = {key: each for key, each in place.items() if key != name}
         yield invalid("", {**extra, "custom": _LEAST_CUSTOM, **left}, _CUSTOM)
-        yield invalid("", {**extra, "custom": BY_REFERENCE.least, name: value}, _HOST)
+        yield valid("", {**extra, "custom": BY_REFERENCE.least, name: value}, _HOST)
         yield valid("", {**extra, "openai": {}, name: value}, _HOST)
     yield invalid("", {**extra, "openai": {}, "path": "/a", "pathPrefix": "/b"}, D + "`path` xor `pathPrefix`")
     for name, (of, _) in _CONFIGS.items():

@@ -43,6 +43,9 @@ class Known:
     def notes(self) -> Sequence[str]:
         return ["a note"]
 
+    def trace(self, row: facts.ObjectRow) -> facts.Json:
+        return {"object": {"kind": row.kind, "name": row.name}}
+
     def content(self, kind: str, namespace: str, name: str) -> facts.Json | None:
         if (kind, namespace, name) == ("Gateway", "default", "web"):
             return {"kind": "Gateway"}
@@ -153,3 +156,20 @@ def test_it_listens_on_loopback_only() -> None:
 async def test_a_taken_address_is_an_error(port: int) -> None:
     with pytest.raises(OSError, match="in use"):
         await server.Server(Known(), "127.0.0.1", port).start()
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [("object=httproute/cart", ["cart"]), ("object=gateway/none", []), ("object=gateway/web&object=httproute/cart", 2)],
+)
+async def test_traces_of_the_named_objects(port: int, query: str, names: list[str] | int) -> None:
+    code, body = await ask(port, f"/api/trace?{query}")
+    assert code == 200 and isinstance(body, dict) and body["controller"]["version"] == "1.2.3"
+    found = [each["object"]["name"] for each in body["traces"]]
+    assert found == (names if isinstance(names, list) else ["web", "cart"])
+
+
+@pytest.mark.parametrize("query", ["", "?object=gateway", "?object=gateway/web&object=httproute", "?object=a/b/c/d"])
+async def test_a_trace_wants_names(port: int, query: str) -> None:
+    code, body = await ask(port, f"/api/trace{query}")
+    assert code == 400 and isinstance(body, dict) and "KIND/NAME" in body["error"]

@@ -98,7 +98,11 @@ def test_a_route_of_the_file() -> None:
     (named,) = route.parents
     assert (named.object.kind, named.object.name, named.section) == ("Gateway", "standalone", "main")
     admits = resources["listener/gateway/default/standalone/main"].listener.admits
-    assert (list(admits.kinds), list(admits.namespaces), admits.all_namespaces) == (["HTTPRoute"], ["default"], False)
+    assert (list(admits.kinds), list(admits.namespaces), admits.all_namespaces) == (
+        ["GRPCRoute", "HTTPRoute"],
+        ["default"],
+        False,
+    )
     assert [(item.weight, item.backend) for item in route.backends] == [
         (3, "backend/gatewaybackend/default/backend.example.com:9001"),
         (1, "backend/gatewaybackend/default/other"),

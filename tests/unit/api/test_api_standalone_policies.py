@@ -332,9 +332,6 @@ def test_bad_policies(policies: str, expected: list[str]) -> None:
         ("{ai: {provider: {custom: {formats: [{type: TokenCount}]}, host: a}}}", [
             "ai.provider.port: is required unless custom has a host or backend"
         ]),
-        ("{ai: {provider: {custom: {backend: auth, formats: [{type: Rerank}]}, host: a}}}", [
-            "ai.provider.host: must be absent when custom has a host or backend"
-        ]),
         ('{ai: {provider: {custom: {host: "a:1", backend: auth, formats: [{type: Rerank}]}}}}', [
             "ai.provider.custom.backend: only one of host and backend may be set"
         ]),

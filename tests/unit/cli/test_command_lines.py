@@ -36,6 +36,7 @@ CEL = {"file": None, "variables": None, "moment": "end", "plan": True, "output":
         (["cel", "x"], {"expression": "x", **CEL}),
         (["cel", "--no-plan", "--json"], {"expression": None, **CEL, "plan": False, "output": "json"}),
         (["status"], {"objects": [], "output": "text", "watch": False, "exit_code": False, **CLIENT}),
+        (["trace-change", "a/b"], {"objects": ["a/b"], "output": "text", **CLIENT}),
         (["wait", "a"], {"objects": ["a"], "condition": None, "timeout": 30.0, **CLIENT}),
         (["version"], {"output": "text"}),
     ],

@@ -39,7 +39,7 @@ class Peer:
 
 
 def test_nothing_runs_before_the_next_turn() -> None:
-    loop, done = Loop(), []
+    loop, done = Loop(), list[str]()
     Peer(loop, "a", 1, 0.0, done)
     assert done == [] and len(loop.calls) == 1
     loop.turn()
@@ -47,7 +47,7 @@ def test_nothing_runs_before_the_next_turn() -> None:
 
 
 def test_many_that_wait_get_one_share_of_a_turn_together() -> None:
-    loop, done = Loop(), []
+    loop, done = Loop(), list[str]()
     for number in range(100):
         Peer(loop, str(number), 1, SHARE / 4, done)
     loop.turn()
@@ -57,7 +57,7 @@ def test_many_that_wait_get_one_share_of_a_turn_together() -> None:
 
 
 def test_one_that_has_much_does_not_go_before_the_others() -> None:
-    loop, done = Loop(), []
+    loop, done = Loop(), list[str]()
     Peer(loop, "much", 10, SHARE, done)
     Peer(loop, "little", 1, SHARE, done)
     while loop.calls:
@@ -70,7 +70,7 @@ def test_a_bug_with_one_keeps_no_other_waiting(caplog: pytest.LogCaptureFixture)
         def next_turn(self) -> None:
             raise RuntimeError("planted")
 
-    loop, done = Loop(), []
+    loop, done = Loop(), list[str]()
     loop.turns.add(Broken())
     Peer(loop, "a", 1, 0.0, done)
     loop.turn()

@@ -1,0 +1,85 @@
+"""Warnings about settings that have no effect beside others, or another one than their name says.
+
+Rows of `advice`. What they say does not depend on other objects, nor on whether a setting works yet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from gatewright.api.backend.providers import LLMProvider, ProviderFormatConfig
+from gatewright.api.backend.tls import BackendTLS
+from gatewright.api.frontend.telemetry import OtlpAccessLog, Tracing
+from gatewright.api.objects.gateway_policy import GatewayPolicySpec
+from gatewright.api.text.problem import Advice
+from gatewright.api.traffic.authorization import Authorization
+from gatewright.api.traffic.buffer import Buffer
+from gatewright.api.traffic.rate_limit import RateLimits
+from gatewright.api.traffic.timeouts import Timeouts
+
+
+def _authorities_that_verify_nothing(tls: BackendTLS) -> Iterator[Advice]:
+    if tls.insecure_skip_verify == "All" and tls.ca_certificate_refs:
+        yield Advice(("insecureSkipVerify",), "All verifies nothing, so caCertificateRefs has no effect: leave one out")
+
+
+def _path_without_http(telemetry: OtlpAccessLog | Tracing) -> Iterator[Advice]:
+    if telemetry.protocol == "GRPC" and "path" in telemetry.model_fields_set:
+        yield Advice(("path",), "is ignored with GRPC, which is the default: set protocol: HTTP, or leave it out")
+
+
+def _path_without_slash(part: LLMProvider | ProviderFormatConfig) -> Iterator[Advice]:
+    for name, attribute in (("path", "path"), ("pathPrefix", "path_prefix")):
+        text = getattr(part, attribute, None)
+        if text is not None and not text.startswith("/"):
+            yield Advice((name,), 'does not begin with "/": one is put before it')
+
+
+def _strategy_without_traffic(spec: GatewayPolicySpec) -> Iterator[Advice]:
+    if spec.strategy is None or spec.strategy.inheritance is None:
+        return
+    if spec.traffic is None:
+        yield Advice(("strategy",), "has no effect: it is about traffic, which is not set")
+        return
+    others = [name for name in ("frontend", "backend") if getattr(spec, name) is not None]
+    if others:
+        yield Advice(("strategy",), f"acts on traffic alone, not on {' and '.join(others)}")
+
+
+def _nothing_is_set(part: RateLimits | Buffer | Timeouts) -> Iterator[Advice]:
+    if all(value is None for value in vars(part).values()):
+        yield Advice((), "is empty, and takes the place of what a less specific policy sets: it switches that off")
+
+
+def _rule_without_values(rule: Authorization) -> Iterator[Advice]:
+    """What agents do is not known to expressions before backends of these kinds work."""
+    if rule.action == "Allow":
+        return
+    effect = "never matches" if rule.action == "Deny" else "refuses every request"
+    for index, text in enumerate(rule.policy.match_expressions):
+        found = _OF_AGENTS(_TEXTS("''", text))
+        if found is not None:
+            message = f"reads {found[1]}, which has no value yet: this {rule.action} {effect}"
+            yield Advice(("policy", "matchExpressions", index), message)
+
+
+_TEXTS: Final = re.compile(r"""[rRbB]*('''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")""", re.DOTALL).sub
+_OF_AGENTS: Final = re.compile(r"(?<![\w.])(mcp|a2a|llm)\b(?!\s*\()").search
+
+EFFECTS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], ...]] = (
+    (BackendTLS, _authorities_that_verify_nothing),
+    (OtlpAccessLog, _path_without_http),
+    (Tracing, _path_without_http),
+    (LLMProvider, _path_without_slash),
+    (ProviderFormatConfig, _path_without_slash),
+    (GatewayPolicySpec, _strategy_without_traffic),
+    (RateLimits, _nothing_is_set),
+    (Buffer, _nothing_is_set),
+    (Timeouts, _nothing_is_set),
+    (Authorization, _rule_without_values),
+)
+"""As the rows of `advice`."""

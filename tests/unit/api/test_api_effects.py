@@ -1,0 +1,111 @@
+"""Warnings about settings that have no effect, or another one than their name says: one object, one warning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from gatewright.api.advice.advice import warnings
+from gatewright.api.decode.documents import decode_object
+from gatewright.api.text.problem import path_text
+from tests.rules.verdicts.table import OBJECTS
+
+REF = "backendRef: {name: c, port: 4317}"
+PROVIDER = "spec: {ai: {provider: {%s}}}"
+POLICY = "spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: g}], %s}"
+RULE = "traffic: {authorization: {action: %s, policy: {matchExpressions: ['%s']}}}"
+
+
+def told(kind: str, text: str) -> list[str]:
+    """Warnings about an object of which `text` is the rest, or that it is not valid."""
+    value: dict[str, Any] = {"kind": kind, **OBJECTS[kind], **yaml.safe_load(text)}
+    decoded = decode_object(value, "")
+    assert decoded.verdict != "invalid", decoded.problems
+    assert decoded.item is not None
+    return [f"{path_text(each.path)}: {each.message}" for each in warnings(decoded.item)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "beginning"),
+    [
+        (
+            "GatewayPolicy",
+            POLICY % "backend: {tls: {insecureSkipVerify: All, caCertificateRefs: [{name: ca}]}}",
+            "spec.backend.tls.insecureSkipVerify: All verifies nothing",
+        ),
+        (
+            "GatewayPolicy",
+            POLICY % "backend: {tls: {insecureSkipVerify: Hostname, caCertificateRefs: [{name: ca}]}}",
+            "",
+        ),
+        ("GatewayPolicy", POLICY % "backend: {tls: {insecureSkipVerify: All}}", ""),
+        (
+            "GatewayPolicy",
+            POLICY % f"frontend: {{tracing: {{{REF}, path: /v1/traces}}}}",
+            "spec.frontend.tracing.path: is ignored with GRPC",
+        ),
+        (
+            "GatewayPolicy",
+            POLICY % f"frontend: {{accessLog: {{otlp: {{{REF}, protocol: GRPC, path: /x}}}}}}",
+            "spec.frontend.accessLog.otlp.path: is ignored with GRPC",
+        ),
+        ("GatewayPolicy", POLICY % f"frontend: {{tracing: {{{REF}, protocol: HTTP, path: /v1/traces}}}}", ""),
+        ("GatewayPolicy", POLICY % f"frontend: {{tracing: {{{REF}}}}}", ""),
+        ("GatewayBackend", PROVIDER % "openai: {}, path: v1/chat", "spec.ai.provider.path: does not begin with"),
+        ("GatewayBackend", PROVIDER % "openai: {}, pathPrefix: v1", "spec.ai.provider.pathPrefix: does not begin with"),
+        (
+            "GatewayBackend",
+            PROVIDER % "custom: {formats: [{type: Rerank, path: r}]}, host: h, port: 1",
+            "spec.ai.provider.custom.formats[0].path: does not begin with",
+        ),
+        ("GatewayBackend", PROVIDER % "openai: {}, path: /v1/chat", ""),
+        ("GatewayPolicy", POLICY % "strategy: {inheritance: Override}, frontend: {}", "spec.strategy: has no effect"),
+        (
+            "GatewayPolicy",
+            POLICY % "strategy: {inheritance: Default}, traffic: {}, backend: {}",
+            "spec.strategy: acts on traffic alone, not on backend",
+        ),
+        ("GatewayPolicy", POLICY % "strategy: {inheritance: Override}, traffic: {}", ""),
+        ("GatewayPolicy", POLICY % "strategy: {}, frontend: {}", ""),
+        *(
+            (
+                "GatewayPolicy",
+                POLICY % f"traffic: {{{name}: {{}}}}",
+                f"spec.traffic.{name}: is empty, and takes the place",
+            )
+            for name in ("rateLimit", "buffer", "timeouts")
+        ),
+        ("GatewayPolicy", POLICY % "traffic: {buffer: {request: {}}}", ""),
+        ("GatewayPolicy", POLICY % "traffic: {timeouts: {request: 1s}}", ""),
+        ("GatewayPolicy", POLICY % "traffic: {rateLimit: {local: [{requests: 1, unit: Hours}]}}", ""),
+        (
+            "GatewayPolicy",
+            POLICY % RULE % ("Deny", 'mcp.tool.name == "x"'),
+            "spec.traffic.authorization.policy.matchExpressions[0]: reads mcp, which has no value yet: this Deny never",
+        ),
+        (
+            "GatewayPolicy",
+            POLICY % RULE % ("Require", "has(llm.provider)"),
+            "spec.traffic.authorization.policy.matchExpressions[0]: reads llm, which has no value yet: this Require",
+        ),
+        ("GatewayPolicy", POLICY % RULE % ("Allow", "has(llm.provider)"), ""),
+        ("GatewayPolicy", POLICY % RULE % ("Deny", 'request.path == "/mcp.tool"'), ""),
+        ("GatewayPolicy", POLICY % RULE % ("Deny", "has(jwt.mcp)"), ""),
+    ],
+)
+def test_what_is_told(kind: str, text: str, beginning: str) -> None:
+    found = told(kind, text)
+    if beginning:
+        (one,) = found
+        assert one.startswith(beginning)
+    else:
+        assert found == []
+
+
+def test_what_counts_tokens_does_not_work_yet() -> None:
+    text = POLICY % "traffic: {rateLimit: {local: [{tokens: 5, unit: Hours}]}}"
+    decoded = decode_object({"kind": "GatewayPolicy", **OBJECTS["GatewayPolicy"], **yaml.safe_load(text)}, "")
+    assert decoded.verdict == "unsupported"
+    assert "tokens" in str(decoded.problems[0])

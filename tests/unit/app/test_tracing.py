@@ -1,0 +1,156 @@
+"""What a trace says of proxies that are behind, refuse, or hold what nobody remembers; and its text."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane import app
+from controlplane.admin import facts
+from controlplane.cli import trace_change
+from controlplane.settings import Settings
+from controlplane.sources.directory import Directory
+from controlplane.xds.fleet import Proxy
+from controlplane.xds.nacks import Refusal, Refusals
+from tests.fakes.web_objects import OBJECTS, route
+
+ROUTE = "route/httproute/default/shop/0"
+WEB = "default/web"
+
+
+class World:
+    """A controller whose files are texts, and the proxies that a test connects."""
+
+    def __init__(self, folder: Path) -> None:
+        self.app = app.App(Settings(folder, folder / "socket"))
+        self.facts = app.KnownFacts(self.app)
+        self.fleet = self.app.pipeline.fleet
+        assert isinstance(self.app.source, Directory)
+
+    async def put(self, **files: str) -> None:
+        for name, text in files.items():
+            *_, staged = self.app.tree.stage(f"{name}.yaml", text)
+            assert staged is not None
+            await self.app.take(self.app.tree.commit(staged))
+        await self.app.idle()
+        self.app.pipeline._publish_when_due()  # what waits is not waited for
+        for _ in self.app.pipeline._publish(early=True):
+            pass
+
+    def proxy(self, name: str) -> Proxy:
+        return self.fleet.connect(f"{WEB}/{name}", WEB, "unix:")
+
+    def acknowledge(self, proxy: Proxy) -> None:
+        newest = self.app.pipeline.snapshots.newest(WEB)
+        self.fleet.acknowledge(proxy, newest.sequence, newest.version)
+
+    def trace(self, kind: str, name: str) -> dict[str, Any]:
+        (found,) = facts.traces(self.facts, [facts.Selector(kind, "", name)])["traces"]
+        return dict(found)
+
+    def holders(self) -> dict[str, tuple[int, list[str], list[str]]]:
+        """Proxy -> how much of the route it serves, what it lacks, what it refuses."""
+        rows = self.trace("httproute", "shop")["proxies"]
+        return {
+            row["instance"]: (row["serves"], list(row["lacks"]), [each["resource"] for each in row["refuses"]])
+            for row in rows
+        }
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    made = World(tmp_path)
+    await made.put(web=OBJECTS.format(port=8080, upstream=9), shop=route("shop", "/a"))
+    yield made
+    made.app.pipeline.close()
+
+
+async def test_who_has_the_newest_content(world: World) -> None:
+    fresh, behind, refusing, whole = (world.proxy(name) for name in ("fresh", "behind", "refusing", "whole"))
+    world.acknowledge(behind)
+    assert world.holders()["behind"] == (1, [], [])
+    assert world.holders()["fresh"] == (0, [ROUTE], [])
+    await world.put(shop=route("shop", "/b"))
+    assert world.holders()["behind"] == (0, [ROUTE], []), "it has an older version"
+    newest = world.app.pipeline.snapshots.newest(WEB)
+    world.acknowledge(fresh)
+    no = Refusals([Refusal(ROUTE, "too long")])
+    world.fleet.refuse(refusing, newest.sequence, newest.version, no, complete=True)
+    world.fleet.refuse(whole, newest.sequence, newest.version, Refusals([Refusal("", "what?")]), complete=False)
+    assert world.holders() == {
+        "behind": (0, [ROUTE], []),
+        "fresh": (1, [], []),
+        "refusing": (0, [], [ROUTE]),
+        "whole": (0, [ROUTE], [""]),
+    }
+    assert world.trace("gateway", "web")["states"][0]["resources"] == 3
+
+
+async def test_an_edit_of_something_else_leaves_a_proxy_with_what_it_has(world: World) -> None:
+    world.acknowledge(proxy := world.proxy("p"))
+    await world.put(other=route("other", "/o"))
+    assert world.holders() == {"p": (1, [], [])}
+    world.fleet.acknowledge(proxy, 0, "a version of long ago")
+    assert world.holders() == {"p": (0, [ROUTE], [])}, "nobody knows what that held"
+
+
+async def test_objects_of_other_kinds_and_their_endpoints(world: World) -> None:
+    names = {row["name"] for row in world.trace("service", "origin")["resources"]}
+    assert names == {"backend/service/default/origin/80", "default/origin/80/127.0.0.1:9"}
+    slices = [row["name"] for row in world.trace("endpointslice", "origin-1")["resources"]]
+    assert slices == ["default/origin/80/127.0.0.1:9"]
+    assert world.trace("gatewayclass", "gatewright")["resources"] == []
+    assert {row["name"] for row in world.trace("gateway", "web")["resources"]} == {
+        "gateway/default/web",
+        "bind/default/web/8080",
+        "listener/gateway/default/web/http",
+    }
+
+
+async def test_names_that_begin_alike_are_told_apart(world: World) -> None:
+    await world.put(more=route("shop-2", "/c"))
+    assert [row["name"] for row in world.trace("httproute", "shop")["resources"]] == [ROUTE]
+
+
+async def test_the_text(world: World) -> None:
+    world.acknowledge(world.proxy("one"))
+    world.proxy("two")
+    found = world.trace("httproute", "shop")
+    for rows, field in (
+        (found["resources"], "published"),
+        (found["states"], "published"),
+        (found["proxies"], "answered"),
+    ):
+        for row in rows:
+            row[field] = row[field] and "T"
+    found["object"]["read"] = "T"
+    (resource,), (state,) = found["resources"], found["states"]
+    version = state["version"][:12]
+    lines = trace_change.text(found).splitlines()
+    assert lines[:10] == [
+        "HTTPRoute default/shop, generation 1, read T from shop.yaml",
+        "",
+        "RESOURCE                        GATEWAY      VERSION           PUBLISHED",
+        f"{ROUTE}  default/web  {resource['version']}  T",
+        f"newest state of default/web: {version}, published T",
+        "",
+        "PROXY  GATEWAY      SERVES  STATE         ANSWERED",
+        f"one    default/web  1 of 1  {version}  T",
+        "two    default/web  0 of 1  -             -",
+        f"    not yet: {ROUTE}",
+    ]
+    assert [line.split()[0] for line in lines[11:]] == ["CONDITION", "Accepted=True", "ResolvedRefs=True"]
+
+
+async def test_the_text_of_what_became_of_nothing_and_of_very_much(world: World) -> None:
+    await world.put(lost=route("lost", "/l").replace("name: web", "name: wab"))
+    text = trace_change.text(world.trace("httproute", "lost"))
+    assert "no resource of its own in the state of any Gateway\n" in text
+    assert text.endswith("no conditions: its parent Gateway default/wab does not exist")
+    found = world.trace("httproute", "shop")
+    assert "\nno proxies connected\n" in trace_change.text(found)
+    found["resources"] *= 25
+    assert "\nand 5 more; -o json has all\n" in trace_change.text(found)
