@@ -17,8 +17,16 @@ from gatewright.api.schema.names import GATEWAY_API_GROUP
 # Admin, metrics and readiness of the proxy process itself.
 RESERVED_PORTS = {15000: "its admin page", 15020: "its metrics", 15021: "its readiness check"}
 
-# Route kinds that a listener of each protocol can carry. Protocols that are not here yet open no port.
-SUPPORTED_KINDS = {"HTTP": ("HTTPRoute", "GRPCRoute")}
+# Route kinds that a listener of each protocol can carry.
+SUPPORTED_KINDS = {
+    "HTTP": ("HTTPRoute", "GRPCRoute"),
+    "TLS": ("TLSRoute",),
+    "TCP": ("TCPRoute",),
+    "UDP": ("UDPRoute",),
+}
+
+# Listeners of all other protocols open no port.
+SERVED_PROTOCOLS = frozenset({"HTTP"})
 
 # Listeners of one family can share a port and be told apart by host name; UDP ports are other ports than TCP's.
 TCP_FAMILIES = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP"}
@@ -83,7 +91,7 @@ def _hostname(listener: Listener | ListenerPlan) -> str:
 
 
 def _protocol(listener: Listener) -> Condition | None:
-    if listener.protocol in SUPPORTED_KINDS:
+    if listener.protocol in SERVED_PROTOCOLS:
         return None
     return Condition(
         "Accepted",

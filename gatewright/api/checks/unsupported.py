@@ -86,6 +86,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         _EXTENSION.format("spec.rules[].filters[]"),
         _EXTENSION.format("spec.rules[].backendRefs[].filters[]"),
     ),
+    **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), ("spec", "-spec.useDefaultGateways")),
     "GatewayPolicy": (
         "spec.targetRefs",
         "spec.targetSelectors",
