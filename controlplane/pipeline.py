@@ -37,13 +37,14 @@ LONGEST_HOLD = 1.0  # seconds that objects wait for a source that goes on readin
 class Pipeline:
     """One controller's way from objects to states. `ready` is set with the first complete state."""
 
-    def __init__(self) -> None:
+    def __init__(self, origin: str = "") -> None:
+        """`origin` names this controller among those that serve the same Gateways."""
         self.facts: dict[ObjectKey, Fact] = {}
         """Of every object that is there, also of those that cannot be read."""
         self.objects: dict[ObjectKey, KubeObject] = {}
         """What acts of each; nothing of an object of which nothing could ever be read."""
         self.snapshots = Snapshots()
-        self.fleet = Fleet(time.time, time.monotonic)
+        self.fleet = Fleet(time.time, time.monotonic, self.snapshots.sequence_of, origin)
         self.program = Program(time.time)
         self.ready = asyncio.Event()
         self.read_at: dict[ObjectKey, float] = {}  # wall-clock seconds of each object's present content
@@ -64,6 +65,7 @@ class Pipeline:
         self.program.resources.subscribe(self._translated.extend)
         self.fleet.listen(self._answered)
         self.fleet.on_acknowledged = self._acknowledged
+        self.fleet.on_complete = self._all_answered
 
     def close(self) -> None:
         """Publishes nothing more."""
@@ -217,6 +219,12 @@ class Pipeline:
             self._news_due.cancel()
         self._news_due = loop.call_later(wait, self._start_news)
 
+    def _all_answered(self) -> None:
+        """It concerns every Gateway whether all proxies are known."""
+        for key in self.objects:
+            if key.kind == "Gateway":
+                self._answered(f"{key.namespace}/{key.name}")
+
     def _start_news(self) -> None:
         self._news_due = None
         self.turns.start(self._tell_news())
@@ -248,7 +256,7 @@ def fleet_view(view: View, wanted: int) -> FleetView:
     unnamed = view.refusals.get("", ())
     acknowledged = max(0, view.answered_by(wanted) - view.refused_by.get("", 0))
     detail = _joined([f"{_instance(each.node_id)}: {each.error}" for each in unnamed], view.refused_by.get("", 0))
-    return FleetView(view.connected, acknowledged, detail)
+    return FleetView(view.connected, acknowledged, detail, view.complete)
 
 
 def refusals(view: View) -> Mapping[str, str]:

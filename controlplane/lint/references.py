@@ -20,7 +20,7 @@ from gatewright.api.lint import reach
 from gatewright.api.lint.lint import Found
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
-from gatewright.api.schema.references import BackendObjectReference
+from gatewright.api.schema.references import BackendObjectReference, LocalSecretObjectRef
 from gatewright.api.text.problem import Advice
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
@@ -48,10 +48,10 @@ def _backend(world: World, owner: ObjectKey, path: Path, reference: BackendObjec
     if target is None:
         yield "bad-condition", Advice(path, found.message, "error")
     elif found.reason == "RefNotPermitted":
-        if _sees_grants(world, target):
+        if world.sees_grants(target.namespace):
             yield "not-granted", Advice(path, f"is not permitted: {found.message}")
-    elif target.kind == "Service" and world.is_there(target):
-        if found.reason == "BackendNotFound":
+    elif world.is_there(target):
+        if found.reason == "BackendNotFound" and target.kind == "Service":
             yield "lacks-part", Advice((*path, "port"), found.message)
         else:
             yield "bad-condition", Advice(path, found.message, "error")
@@ -62,24 +62,22 @@ def _referrer(owner: ObjectKey) -> Referrer:
     return Referrer(KINDS[owner.kind].group, owner.kind, owner.namespace, row.cannot_speak if row else frozenset())
 
 
-def _sees_grants(world: World, target: ObjectKey) -> bool:
-    """Whether every grant of the target's namespace is known: not of namespaces without an object in the files, nor
-    where a grant has a mistake."""
-    there = [key for key in world.folder.known if key.namespace == target.namespace]
-    unread = any(key.kind == "ReferenceGrant" and not world.is_there(key) for key in there)
-    return world.folder.whole and bool(there) and not unread
-
-
 def _users(world: World, owner: ObjectKey, path: Path, basic: BasicAuthentication) -> Told:
     if basic.secret_ref is not None and basic.users is None:
-        found = secrets.named(
-            world.context(), world.graph.views.secrets, owner.namespace, basic.secret_ref, USERS_ENTRY
-        )
-        if isinstance(found, Condition) and found.reason == "InvalidSecret":
-            yield "lacks-part", Advice((*path, "secretRef"), found.message)
+        yield from _secret(world, owner, (*path, "secretRef"), basic.secret_ref, USERS_ENTRY)
+
+
+def _secret(world: World, owner: ObjectKey, path: Path, reference: LocalSecretObjectRef, entry: str = "") -> Told:
+    found = secrets.named(world.context(), world.graph.views.secrets, owner.namespace, reference, entry)
+    if isinstance(found, Condition) and found.reason == "InvalidSecret":
+        yield "lacks-part", Advice(path, found.message)
+    elif isinstance(found, Condition) and found.reason == "InvalidKind":
+        yield "bad-condition", Advice(path, found.message, "error")
 
 
 def _keys(world: World, owner: ObjectKey, path: Path, keys: APIKeyAuthentication) -> Told:
+    if keys.secret_ref is not None:
+        yield from _secret(world, owner, (*path, "secretRef"), keys.secret_ref)
     if keys.secret_selector is None or not world.is_complete(ObjectKey("Secret", owner.namespace, "")):
         return
     labels = keys.secret_selector.match_labels

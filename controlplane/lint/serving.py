@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from controlplane.lint.world import World
+from controlplane.translate import gateway_status
 from controlplane.translate.gateways import is_ours
 from controlplane.translate.keys import ObjectKey as Key
 from controlplane.translate.listeners import GatewayPlan
@@ -60,6 +61,10 @@ def _listeners(world: World, key: ObjectKey, plan: GatewayPlan) -> Iterator[Foun
         # What is not supported has been said by who decoded it.
         if listener.refused is not None and listener.refused.reason not in ("UnsupportedProtocol", "UnsupportedValue"):
             yield "bad-condition", key, Advice(("spec", "listeners", index), listener.refused.message, "error")
+        kinds = gateway_status.resolved(listener)
+        if not kinds.status:
+            path = ("spec", "listeners", index, "allowedRoutes", "kinds")
+            yield "bad-condition", key, Advice(path, kinds.message, "error")
 
 
 def without_backends(world: World) -> Iterator[Found]:

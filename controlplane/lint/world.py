@@ -29,6 +29,8 @@ class World:
         self._program = Program(lambda: 0.0)
         self._program.apply(map(fact_of, (*folder.objects.values(), *self.stand_ins.values())))
         self._namespaces = {key.namespace for key in folder.known}
+        grants = (key for key in folder.known if key.kind == "ReferenceGrant")
+        self._unread_grants = {key.namespace for key in grants if key not in folder.objects}
 
     @property
     def graph(self) -> Collections:
@@ -37,6 +39,11 @@ class World:
     def context(self) -> Context:
         """For functions of the graph that look something up."""
         return Context(sys.maxsize)
+
+    def sees_grants(self, namespace: str) -> bool:
+        """Whether all ReferenceGrants of a namespace are known: not of namespaces without an object in the files, nor
+        where a grant has a mistake."""
+        return self.folder.whole and namespace in self._namespaces and namespace not in self._unread_grants
 
     def is_there(self, key: ObjectKey) -> bool:
         """Whether the files have the object, without a mistake in it."""

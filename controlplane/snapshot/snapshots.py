@@ -27,6 +27,9 @@ Listener = Callable[["Snapshot"], None]
 PIECE: Final = 100
 """Resources of a big batch that are taken in at once."""
 
+KNOWN_VERSIONS: Final = 1000
+"""Of a Gateway's states whose sequences are remembered."""
+
 _WEIGHT_BYTES: Final = 16
 _WEIGHTS: Final = 1 << (8 * _WEIGHT_BYTES)
 SHOWN: Final = 2 * _WEIGHT_BYTES
@@ -73,6 +76,7 @@ class Snapshots:
         self._newest: dict[str, Snapshot] = {}
         self._histories: dict[str, History] = defaultdict(History)
         self._listeners: list[Listener] = []
+        self._sequences: dict[str, dict[str, int]] = defaultdict(dict)
 
     def gateways(self) -> tuple[str, ...]:
         """Every Gateway that ever had a resource, sorted."""
@@ -85,6 +89,14 @@ class Snapshots:
     def recall(self, gateway: str, version: str) -> Snapshot | None:
         """A recent state of that version, if it is remembered: not the newest one."""
         return self._histories[gateway].get(version) if gateway in self._histories else None
+
+    def sequence_of(self, gateway: str, version: str) -> int:
+        """The newest sequence of a state of that version, -1 when none of the last `KNOWN_VERSIONS` had it. For
+        comparing with what another controller published: versions are the same there, sequences are not."""
+        newest = self.newest(gateway)
+        if version == newest.version:
+            return newest.sequence
+        return self._sequences[gateway].get(version, -1) if gateway in self._sequences else -1
 
     def remembered(self, gateway: str) -> int:
         """About the bytes that are kept for the sake of older states."""
@@ -126,10 +138,18 @@ class Snapshots:
         for snapshot, replaced in filter(None, made):
             self._histories[snapshot.gateway].add(self.newest(snapshot.gateway), replaced)
             self._newest[snapshot.gateway] = snapshot
+            self._note_version(snapshot)
         for snapshot in published:
             for listener in tuple(self._listeners):
                 listener(snapshot)
         return published
+
+    def _note_version(self, snapshot: Snapshot) -> None:
+        known = self._sequences[snapshot.gateway]
+        known.pop(snapshot.version, None)
+        known[snapshot.version] = snapshot.sequence
+        if len(known) > KNOWN_VERSIONS:
+            del known[next(iter(known))]
 
 
 def _next_state(

@@ -1,7 +1,7 @@
-"""Conditions as the Gateway API wants them, and the time they last changed.
+"""Conditions as the Gateway API wants them.
 
-The graph computes status bodies without times, because a transform knows no clock; `stamped` adds the times when a body
-changed, keeping those of conditions whose status stayed (Kubernetes API conventions; Gateway API GEP-1364).
+The graph computes status bodies without times, because a transform knows no clock; `status_merge` adds them (Kubernetes
+API conventions; Gateway API GEP-1364).
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ MOST_NAMED = 8
 UNTRANSLATED = "a bug in the controller, which its log tells, keeps this object from being translated"
 """Of objects that have no good version to go on with."""
 
+KEEP = "keep"
+"""Mark of a condition in a body of the graph: it is not known now, so what was said before stays, where it was."""
+
 STATUS_TEXT = {True: "True", False: "False", None: "Unknown"}
 
 
@@ -33,9 +36,12 @@ class Condition:
     status: bool | None
     reason: str
     message: str = ""
+    keeps: bool = False
+    """Whether a value that was written before is better."""
 
     def rendered(self, generation: int) -> dict[str, Any]:
-        return {
+        mark = {KEEP: True} if self.keeps else {}
+        return mark | {
             "type": self.type,
             "status": STATUS_TEXT[self.status],
             "reason": self.reason,
@@ -58,25 +64,3 @@ def joined(texts: Sequence[str]) -> str:
 def timestamp(seconds: float) -> str:
     """Seconds since the epoch as metav1.Time writes them: RFC 3339, UTC, whole seconds."""
     return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def stamped(body: StatusBody, previous: StatusBody | None, now: str) -> StatusBody:
-    """`body` with `lastTransitionTime` in every condition: that of `previous` where the status stayed, else `now`."""
-    before = previous or {}
-    result = dict(body)
-    if "conditions" in body:
-        result["conditions"] = _stamped_list(body["conditions"], before.get("conditions", ()), now)
-    for field, identity in ENTRY_IDENTITIES.items():
-        if field in body:
-            known = [(entry[identity], entry) for entry in before.get(field, ())]
-            result[field] = [stamped(entry, _entry(known, entry[identity]), now) for entry in body[field]]
-    return result
-
-
-def _entry(known: list[tuple[Any, StatusBody]], identity: Any) -> StatusBody | None:
-    return next((entry for name, entry in known if name == identity), None)
-
-
-def _stamped_list(conditions: Iterable[StatusBody], previous: Iterable[StatusBody], now: str) -> list[StatusBody]:
-    times = {(each["type"], each["status"]): each["lastTransitionTime"] for each in previous}
-    return [each | {"lastTransitionTime": times.get((each["type"], each["status"]), now)} for each in conditions]

@@ -19,6 +19,8 @@ class FleetView:
     connected: int = 0
     acknowledged: int = 0
     detail: str = ""
+    complete: bool = True
+    """Whether the proxies of all controllers are known; if not, what was said last stays."""
 
 
 class RefusalKey(NamedTuple):
@@ -34,6 +36,10 @@ def programmed(fleet: FleetView | None) -> Condition:
     True only when there is a proxy and every connected one acknowledged; the reasons are Gateway API's.
     """
     view = fleet or FleetView()
+    if not view.complete:
+        return Condition(
+            "Programmed", False, "Pending", "what the proxies of another controller have is not known yet", keeps=True
+        )
     if view.connected and view.acknowledged == view.connected:
         return Condition("Programmed", True, "Programmed", f"{_proxies(view.connected)} serving this configuration")
     if not view.connected:

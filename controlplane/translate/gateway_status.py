@@ -79,7 +79,7 @@ class GatewayReport:
         return [
             listener.refused or ACCEPTED,
             self._listener_programmed(listener),
-            _resolved(listener),
+            resolved(listener),
             _conflicted(listener),
         ]
 
@@ -92,7 +92,8 @@ class GatewayReport:
         return rejected(texts) if texts else programmed(self._fleet)
 
 
-def _resolved(listener: ListenerPlan) -> Condition:
+def resolved(listener: ListenerPlan) -> Condition:
+    """The `ResolvedRefs` of a listener."""
     if not listener.bad_kinds:
         return RESOLVED
     message = f"a listener of protocol {listener.protocol} cannot carry {', '.join(listener.bad_kinds)} (or not yet)"

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from controlplane.derive import AnyChange, Change, Outlet, TransformError
+from controlplane.derive import AnyChange, Change, Feed, Outlet, TransformError
 from controlplane.facts import Fact
-from controlplane.translate.conditions import StatusBody, stamped, timestamp
+from controlplane.translate.conditions import StatusBody, timestamp
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.graph import Collections
 from controlplane.translate.keys import ObjectKey, ResourceKey
+from controlplane.translate.statuses import Statuses, StatusKey, StatusWrite
 from controlplane.translate.wanted import Wanted, WantedKey
 
 
@@ -29,10 +29,6 @@ class Message(NamedTuple):
     def __repr__(self) -> str:
         """Without the content, which may be a secret."""
         return f"Message({len(self.content)} bytes, unfinished={self.unfinished})"
-
-
-StatusKey = tuple[str, str, str]
-"""Kind, namespace ("" for cluster-scoped kinds), name."""
 
 
 class Program:
@@ -59,12 +55,9 @@ class Program:
         self.wanted: Outlet[WantedKey, Wanted] = Outlet()
         """What should exist."""
         self._changed: list[Change[ResourceKey, bytes]] = []
-        self._statuses: dict[StatusKey, StatusBody] = {}
-        self._changed_statuses: dict[str, list[Change[ObjectKey, StatusBody]]] = {}
+        self._statuses = Statuses(self._collections.statuses, self._collections.inputs.invalid)
         for outputs in self._collections.resources:
             outputs.subscribe(self._note_resources)
-        for kind, statuses in self._collections.statuses.items():
-            statuses.subscribe(functools.partial(self._note_statuses, kind))
         self._collections.wanted.subscribe(self.wanted.put)
 
     def apply(self, facts: Iterable[Fact]) -> None:
@@ -73,7 +66,11 @@ class Program:
 
     def steps(self, facts: Iterable[Fact]) -> Iterator[None]:
         """`apply`, a piece at a time."""
-        return self._steps(self._collections.inputs.changes(facts))
+        return self._steps(self._collections.inputs.changes(map(self._noted, facts)))
+
+    def _noted(self, fact: Fact) -> Fact:
+        self._statuses.take(fact)
+        return fact
 
     def news(self, gateway: str, view: FleetView | None, refusals: Mapping[str, str]) -> Iterator[None]:
         """`fleet` and `refuse` as one batch, a piece at a time."""
@@ -92,11 +89,22 @@ class Program:
 
     def status(self, kind: str, namespace: str, name: str) -> StatusBody | None:
         """The `status` of an object, ready for Kubernetes; None for objects that are not ours. Not to be modified."""
-        return self._statuses.get((kind, namespace, name))
+        return self._statuses.changes.present().get((kind, namespace, name))
 
     def statuses(self) -> Mapping[StatusKey, StatusBody]:
         """All statuses, by kind, namespace and name."""
-        return self._statuses
+        return self._statuses.changes.present()
+
+    @property
+    def status_changes(self) -> Feed[StatusKey, StatusBody]:
+        """Every object's status."""
+        return self._statuses.changes
+
+    @property
+    def unwritten(self) -> Feed[StatusKey, StatusWrite]:
+        """Statuses that differ from what is written where their objects come from. They go as they are written: when
+        a fact comes that has them. For whoever writes statuses, one at a time for each object, the latest."""
+        return self._statuses.unwritten
 
     @property
     def collections(self) -> Collections:
@@ -129,13 +137,7 @@ class Program:
                 yield
         except TransformError as error:
             failed = error
-        bodies = yield from self._stamped()
-        # From here on in one go: who reads statuses sees the batch as a whole.
-        for place, body in bodies.items():
-            if body is None:
-                del self._statuses[place]
-            else:
-                self._statuses[place] = body
+        yield from self._statuses.settle(timestamp(self._clock()))
         if failed:
             raise failed
 
@@ -145,9 +147,6 @@ class Program:
 
     def _note_resources(self, changes: Sequence[Change[ResourceKey, bytes]]) -> None:
         self._changed += changes
-
-    def _note_statuses(self, kind: str, changes: Sequence[Change[ObjectKey, StatusBody]]) -> None:
-        self._changed_statuses[kind] = list(changes)
 
     def _resources(self) -> Generator[None, None, list[Change[ResourceKey, Message]]]:
         """What changed, sorted, and whether it lacks something."""
@@ -162,19 +161,6 @@ class Program:
             yield
         changed.sort(key=_key)
         return changed
-
-    def _stamped(self) -> Generator[None, None, dict[StatusKey, StatusBody | None]]:
-        """The statuses that changed, with their times."""
-        noted, self._changed_statuses = self._changed_statuses, {}
-        now = timestamp(self._clock())
-        bodies: dict[StatusKey, StatusBody | None] = {}
-        for kind, changes in noted.items():
-            while changes:
-                key, _, body = changes.pop()
-                place = (kind, *key)
-                bodies[place] = None if body is None else stamped(body, self._statuses.get(place), now)
-                yield
-        return bodies
 
 
 def _key(change: Change[ResourceKey, Message]) -> ResourceKey:

@@ -2,15 +2,20 @@
 
 Pure bookkeeping: sessions report, conditions, `status` and CSDS read. A proxy's answer to a state replaces what it
 refused before, so a refusal ends when a later answer does not name it, or when the proxy leaves.
+
+Other controllers may serve the same Gateways: what is known here is given out in `answers`, and what they know is taken
+by `expect`, `hear` and `forget` (module `answers` has the laws). A view counts the proxies of all.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from controlplane.derive import Change, Outlet
+from controlplane.xds.answers import Answer, AnswerKey, Elsewhere
 from controlplane.xds.nacks import NONE, Refusal
 
 Listener = Callable[[str], None]
@@ -36,6 +41,7 @@ class Proxy:
     acknowledged_version: str = ""
     acknowledged_at: float | None = None
     answered: int = NOTHING
+    answered_version: str = ""
     refused: int = NOTHING
     refused_version: str = ""
     refused_at: float | None = None
@@ -65,6 +71,8 @@ class View:
     answered: tuple[int, ...]
     refusals: Mapping[str, tuple[Refuser, ...]]
     refused_by: Mapping[str, int]
+    complete: bool = True
+    """Whether the proxies of all controllers are known."""
 
     def acknowledged_by(self, sequence: int) -> int:
         """How many proxies hold the state of that sequence, or a later one, without refusing anything."""
@@ -91,11 +99,33 @@ class ProxyStatus:
     refused_at: float | None
 
 
-class Fleet:
-    """The connected proxies of all Gateways. `clock` gives wall-clock seconds, `steady` those that never jump."""
+def _unknown(_gateway: str, _version: str) -> int:
+    """Of a controller that knows no states."""
+    return NOTHING
 
-    def __init__(self, clock: Callable[[], float], steady: Callable[[], float] | None = None) -> None:
+
+class Fleet:
+    """The connected proxies of all Gateways. `clock` gives wall-clock seconds, `steady` those that never jump;
+    `sequence_of` gives the sequence that a version of a Gateway's state has here, or NOTHING; `origin` is the name
+    under which other controllers know this one."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        steady: Callable[[], float] | None = None,
+        sequence_of: Callable[[str, str], int] = _unknown,
+        origin: str = "",
+    ) -> None:
         self._clock, self._steady = clock, steady or clock
+        self._sequence_of = sequence_of
+        self.origin = origin
+        self.answers: Outlet[AnswerKey, Answer] = Outlet()
+        """What the proxies that are connected here answered."""
+        self.on_complete: Callable[[], None] = lambda: None
+        """Called when it has changed whether the proxies of all controllers are known."""
+        self._elsewhere = Elsewhere()
+        self._streams: dict[str, list[Proxy]] = defaultdict(list)
+        """Of one node id, in the order in which they connected."""
         self._proxies: dict[str, dict[Proxy, None]] = defaultdict(dict)
         self._answered: dict[str, Counter[int]] = defaultdict(Counter)
         """By Gateway: of how many proxies each state is the last that they have answered."""
@@ -115,7 +145,9 @@ class Fleet:
         """A proxy opened a stream."""
         proxy = Proxy(node_id, gateway, address, self._steady())
         self._proxies[gateway][proxy] = None
+        self._streams[node_id].append(proxy)
         self._answered[gateway][NOTHING] += 1
+        self._give_out(proxy)
         self._tell(gateway)
         return proxy
 
@@ -123,9 +155,13 @@ class Fleet:
         """Its stream ended, for whatever reason."""
         remaining = self._proxies[proxy.gateway]
         del remaining[proxy]
+        self._streams[proxy.node_id].remove(proxy)
+        if not self._streams[proxy.node_id]:
+            del self._streams[proxy.node_id]
         self._count(proxy, None)
         if not remaining:
             del self._proxies[proxy.gateway], self._answered[proxy.gateway]
+        self._give_out(proxy)
         self._tell(proxy.gateway)
 
     def acknowledge(self, proxy: Proxy, sequence: int, version: str) -> None:
@@ -137,6 +173,8 @@ class Fleet:
         proxy.acknowledged_version = version
         proxy.acknowledged_at = self._clock()
         proxy.refusals = NONE
+        proxy.answered_version = version
+        self._give_out(proxy)
         if is_news:
             self.on_acknowledged(proxy)
         self._tell(proxy.gateway)
@@ -149,7 +187,9 @@ class Fleet:
         self.nacks += 1
         if complete:
             self._count(proxy, sequence)
+            proxy.answered_version = version
         proxy.refused, proxy.refused_version, proxy.refused_at = sequence, version, self._clock()
+        self._give_out(proxy)
         self._tell(proxy.gateway)
 
     def _count(self, proxy: Proxy, sequence: int | None) -> None:
@@ -161,6 +201,42 @@ class Fleet:
         if sequence is not None:
             counts[sequence] += 1
             proxy.answered = sequence
+
+    def _give_out(self, proxy: Proxy) -> None:
+        """The newest fact about a proxy. One that has connected again before its old stream ended counts as it is."""
+        key = AnswerKey(self.origin, proxy.gateway, proxy.node_id)
+        same = self._streams.get(proxy.node_id)
+        old, new = self.answers.present().get(key), None
+        if same:
+            new = Answer(same[-1].answered_version, same[-1].refusals)
+        if old != new:
+            self.answers.put([Change(key, old, new)])
+
+    # What other controllers know
+
+    def expect(self, origin: str) -> None:
+        """Another controller serves proxies, too: until it is heard, nobody knows what they have."""
+        was = self._elsewhere.complete
+        self._elsewhere.expect(origin)
+        self._tell_completeness(was)
+
+    def hear(self, origin: str, changes: Sequence[Change[AnswerKey, Answer]]) -> None:
+        """Take a batch of its feed."""
+        was = self._elsewhere.complete
+        for gateway in sorted(self._elsewhere.hear(origin, changes)):
+            self._tell(gateway)
+        self._tell_completeness(was)
+
+    def forget(self, origin: str) -> None:
+        """It is no more."""
+        was = self._elsewhere.complete
+        for gateway in sorted(self._elsewhere.forget(origin)):
+            self._tell(gateway)
+        self._tell_completeness(was)
+
+    def _tell_completeness(self, was: bool) -> None:
+        if self._elsewhere.complete != was:
+            self.on_complete()
 
     def _tell(self, gateway: str) -> None:
         for listener in tuple(self._listeners):
@@ -177,8 +253,8 @@ class Fleet:
         return self._answered[gateway][sequence] if gateway in self._answered else 0
 
     def view(self, gateway: str) -> View:
-        """The proxies of one Gateway."""
-        proxies = [*self._proxies.get(gateway, ())]
+        """The proxies of one Gateway, whichever controller they are connected to."""
+        proxies = [*self._proxies.get(gateway, ()), *self._others(gateway)]
         refused_by = _refused_by(proxies)
         return View(
             gateway,
@@ -187,7 +263,26 @@ class Fleet:
             tuple(proxy.answered for proxy in proxies),
             _refusers(proxies, refused_by),
             refused_by,
+            self._elsewhere.complete,
         )
+
+    def _others(self, gateway: str) -> Iterator[Proxy]:
+        """Those that are connected elsewhere and not here, as if they were."""
+        here = {proxy.node_id for proxy in self._proxies.get(gateway, ())}
+        for key, answer in self._elsewhere.of(gateway):
+            if key.instance not in here:
+                sequence = self._sequence_of(gateway, answer.version) if answer.version else NOTHING
+                held = NOTHING if answer.refusals else sequence
+                yield Proxy(
+                    key.instance,
+                    gateway,
+                    "",
+                    0.0,
+                    acknowledged=held,
+                    answered=sequence,
+                    refused_version=answer.version,
+                    refusals=answer.refusals,
+                )
 
     def proxies(self, newest: Callable[[str], int]) -> tuple[ProxyStatus, ...]:
         """All proxies, by node id. `newest` gives the sequence of a Gateway's newest state."""

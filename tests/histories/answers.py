@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
-from controlplane.facts import Fact, fact_of
+from controlplane.facts import Fact, Invalid, fact_of
 from controlplane.sources import decode
 from controlplane.translate.program import Program
 from dataplane.chain.filter import Env, Filter, Refused, Row
@@ -26,7 +26,7 @@ from dataplane.table.router import Level
 from dataplane.table.store import Change
 from dataplane.table.table import Table
 from tests.fakes.policy_run import policies_of
-from tests.histories.texts import VARIANTS, Objects, Piece
+from tests.histories.texts import VARIANTS, WRONG, Objects, Piece, text_of
 
 Answer = tuple[object, ...]
 Contents = Mapping[tuple[str, str], bytes]
@@ -218,6 +218,16 @@ def fresh_program(objects: Objects) -> tuple[Program, dict[str, dict[tuple[str, 
     program.resources.subscribe(note)
     program.apply(edit for piece in sorted(objects) for edit in models(piece))
     return program, resources
+
+
+def wrong(thing: str, last_good: Piece | None) -> list[Fact]:
+    """An object in error, as facts: what the text says is wrong, and what acts."""
+    found = decode.decode(text_of(Piece(thing, WRONG)))
+    (key,) = found.named
+    reasons = tuple(f"{problem.path}: {problem.message}" for problem in found.problems)
+    model = models(last_good)[0].acts if last_good is not None else None
+    rest = next((each.model for each in found.remains), None)
+    return [Fact(key, Invalid(reasons, 0, model, None if model is not None else rest))]
 
 
 @lru_cache(4096)

@@ -225,6 +225,20 @@ def objects_of(folder: Folder) -> Objects:
     return frozenset(found.values())
 
 
+def wrong_of(folder: Folder) -> dict[str, Piece | None]:
+    """The objects that are in error where they come from, with what acts for them."""
+    acts: dict[str, tuple[Piece, bool]] = {}
+    wrong: dict[str, Piece | None] = {}
+    for _, file in sorted(folder.items()):
+        named = {piece.thing for piece in file.pieces if piece.variant == WRONG}
+        said = {piece.thing for piece in file.pieces if piece.variant >= 0}
+        for piece in file.good():
+            acts.setdefault(piece.thing, (piece, piece.thing in named - said))
+        wrong |= dict.fromkeys(sorted(named - said))
+    of_good = {thing: piece for thing, (piece, is_wrong) in acts.items() if is_wrong}
+    return {thing: of_good.get(thing) for thing in wrong if thing in of_good or thing not in acts}
+
+
 def started_cold(folder: Folder) -> dict[str, File]:
     return {name: File().written(file.pieces) for name, file in folder.items()}
 

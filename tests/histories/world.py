@@ -365,6 +365,8 @@ class World:
     def _check_status(self, controller: Controller, resources: dict[str, Any]) -> None:
         """Conditions are those of a fresh start whose proxies have all answered; a refused resource has the reason."""
         program, _ = answers.fresh_program(self.authored[-1])
+        for thing, acts in texts.wrong_of(self.folder).items():
+            program.apply(answers.wrong(thing, acts))
         for gateway in {proxy.gateway for proxy in self.proxies if proxy.controller is controller}:
             connected = [proxy.gateway for proxy in self.proxies if proxy.controller is controller].count(gateway)
             program.fleet(gateway, FleetView(connected, connected))

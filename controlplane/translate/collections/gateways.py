@@ -20,7 +20,8 @@ class Gateways:
     """Classes and Gateways."""
 
     def __init__(self, graph: Graph, inputs: Inputs) -> None:
-        self.classes = graph.map("classes", inputs.gateway_classes, _class_view)
+        self._inputs = inputs
+        self.classes = graph.map("classes", inputs.gateway_classes, self._class_view)
         self.plans = graph.map("gateways", inputs.gateways, self._plan)
         self._namespaces = self._known_namespaces(graph, inputs)
         self.parents = graph.derive("parents", self.plans, self._parents)
@@ -48,11 +49,16 @@ class Gateways:
 
     def _plan(self, context: Context, key: ObjectKey, gateway: Gateway) -> GatewayPlan | None:
         view = context.fetch(self.classes, ObjectKey("", gateway.spec.gateway_class_name))
-        return gateways.plan(key, gateway, view) if view is not None else None
+        if view is None:
+            return None
+        refused = self._inputs.refused(context, "Gateway", key)
+        return gateways.plan(key, gateway, view) if refused is None else GatewayPlan(key, (), refused)
 
-
-def _class_view(_: Context, __: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:
-    return gateways.class_view(gateway_class) if gateways.is_ours(gateway_class) else None
+    def _class_view(self, context: Context, key: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:
+        if not gateways.is_ours(gateway_class):
+            return None
+        refused = self._inputs.refused(context, "GatewayClass", key)
+        return gateways.class_view(gateway_class) if refused is None else ClassView(refused)
 
 
 def _labels(namespace: Namespace) -> Labels:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from controlplane.derive import AnyChange, Graph, Source
+from controlplane.derive import AnyChange, Context, Graph, Source
 from controlplane.facts import Fact, Invalid
+from controlplane.translate import invalid
+from controlplane.translate.conditions import Condition
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.route_kinds import ROUTE_KINDS
@@ -64,6 +66,12 @@ class Inputs:
             if source is not None:
                 yield source, ObjectKey(fact.key.namespace, fact.key.name), fact.acts
                 yield self.invalid, fact.key, fact.invalid
+
+    def refused(self, context: Context, kind: str, key: ObjectKey) -> Condition | None:
+        """Why an object that cannot be read does nothing; None for one that is read, or that a last good version
+        stands for."""
+        found = context.fetch(self.invalid, api.ObjectKey(kind, *key))
+        return invalid.refused(kind, found) if found is not None and found.last_good is None else None
 
     def _objects(self, kind: str) -> Source[ObjectKey, Any]:
         self.by_kind[kind] = source = self._graph.source(kind)

@@ -65,6 +65,7 @@ class KindOfRoutes:
     def __init__(self, graph: Graph, inputs: Inputs, classes: Classes, views: Views, row: RouteKind) -> None:
         kind = row.kind
         self.row = row
+        self._inputs = inputs
         self.objects = inputs.routes[kind]
         self._classes = classes
         self._views = views
@@ -108,6 +109,9 @@ class KindOfRoutes:
         route = context.fetch(self.objects, key)
         if route is None:
             return None
+        refused = self._inputs.refused(context, self.row.kind, key)
+        if refused is not None:
+            return RouteTranslation(refused=refused)
         return routes.translate(context, self._views.backends, self.row, key, route)
 
     def _place(self, context: Context, key: ObjectKey, parents: tuple[Parent, ...]) -> PlacedRoute | None:

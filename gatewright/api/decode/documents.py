@@ -19,8 +19,7 @@ from gatewright.api.checks.errors import Finding, findings
 from gatewright.api.checks.expressions import broken_expressions
 from gatewright.api.checks.field_paths import Path
 from gatewright.api.checks.unsupported import LISTENER_PROTOCOLS, unsupported, without_what_lacks
-from gatewright.api.decode.unread import unread
-from gatewright.api.decode.unread_tls import unread_tls
+from gatewright.api.decode.rests import rest
 from gatewright.api.objects.kinds import KINDS, OWN_GROUPS, KindInfo
 from gatewright.api.schema import names
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
@@ -52,7 +51,7 @@ class Decoded:
     path: Path = ()
     """Where the object is in its document: an item of a List is not the document itself."""
     remains: KubeObject | None = None
-    """What an invalid object must still do (`unread`): a GatewayPolicy whose guards refuse."""
+    """What can be read of an invalid object (`rests`): where it attaches, of a GatewayPolicy which guards refuse."""
 
 
 Cache = MutableMapping[str, tuple[Decoded, ...]]
@@ -187,20 +186,12 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
         problems.append(subject.problem(finding.path, finding.message, severity, code=code))
     problems.sort(key=lambda problem: (problem.line, problem.column))
     if item is None or any(problem.severity == "error" for problem in problems):
-        remainder = _REMAINDERS.get(info.kind)
-        remains = remainder(_with_namespace(document, info), problems) if remainder is not None else None
+        remains = rest(info.kind, _with_namespace(document, info), problems)
         return replace(_decoded(key, None, "invalid", problems, subject), remains=remains)
     if not info.served:
         problems.append(subject.problem(("kind",), f"{UNSUPPORTED}{info.kind}", unsupported=True))
         return _decoded(key, item, "unsupported", problems, subject)
     return _judged(item, problems, subject)
-
-
-_REMAINDERS: dict[str, Callable[[dict[str, Any], list[Problem]], KubeObject | None]] = {
-    names.GATEWAY_POLICY: unread,
-    "BackendTLSPolicy": unread_tls,
-}
-"""Kinds of which something acts also where they are not valid: what they close must not stand open."""
 
 
 def _judged(item: KubeObject, problems: list[Problem], subject: Subject) -> Decoded:

@@ -26,7 +26,7 @@ from gatewright.api.text.problem import Problem
 from gatewright.api.traffic.traffic import Traffic
 from gatewright.attach.guards import GUARDS
 
-MOST_TOLD: Final = 3
+MOST_TOLD: Final = 8
 """Mistakes that a status names; the file's own list has all."""
 
 TargetT = TypeVar("TargetT", TargetReference, TargetSelector)
@@ -38,15 +38,15 @@ _ATTRIBUTES: Final = {field.alias or name: name for name, field in Traffic.model
 
 
 def unread(document: dict[str, Any], problems: Iterable[Problem]) -> GatewayPolicy | None:
-    """A policy with the targets of `document` (names in the API's spelling) and no settings; None when it has no guard,
-    or no target that can be read. It may have more targets than a valid one, or both lists of them."""
+    """A policy with the targets of `document` (names in the API's spelling) and no settings; None when it has no target
+    that can be read. It may have more targets than a valid one, or both lists of them."""
     spec = document.get("spec")
-    if not isinstance(spec, dict) or "traffic" not in spec:
+    if not isinstance(spec, dict):
         return None
-    guards = _guards(spec["traffic"])
+    guards = _guards(spec["traffic"]) if "traffic" in spec else frozenset()
     references = _readable(spec.get("targetRefs"), TargetReference)
     selectors = _readable(spec.get("targetSelectors"), TargetSelector)
-    if not guards or not (references or selectors):
+    if not (references or selectors):
         return None
     known = {name: part for name, part in document.items() if name in ("apiVersion", "kind", "metadata")}
     try:
@@ -91,7 +91,7 @@ def _read(value: Any, model: type[TargetT]) -> TargetT | None:
 def _rest(spec: dict[str, Any], kinds: Container[str]) -> dict[str, Any]:
     """Phase and inheritance. A phase that one of the targets does not have is not taken at its word, and what cannot be
     read may have been meant as `Override`: a more specific policy must not open what this one guards."""
-    traffic, strategy = spec["traffic"], spec.get("strategy")
+    traffic, strategy = spec.get("traffic"), spec.get("strategy")
     early = isinstance(traffic, dict) and traffic.get("phase") == "PreRouting"
     made: dict[str, Any] = {}
     if early and not any(kind in kinds for _, kind in ROUTES):

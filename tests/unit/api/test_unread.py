@@ -77,8 +77,6 @@ def test_what_is_misspelt_may_have_been_a_guard(traffic: str, guards: set[str]) 
 @pytest.mark.parametrize(
     "spec",
     [
-        targets(GATEWAY) + f"traffic: {{{MISTAKE}}}",  # guards nothing
-        targets(GATEWAY) + "backend: {http: 3}",
         f"traffic: {{csrf: {{}}, {MISTAKE}}}",  # no target
         "targetRefs: all\n  traffic: {csrf: {}}",
         targets("{kind: Gateway}") + f"traffic: {{csrf: {{}}, {MISTAKE}}}",
@@ -86,8 +84,15 @@ def test_what_is_misspelt_may_have_been_a_guard(traffic: str, guards: set[str]) 
         "[]",
     ],
 )
-def test_what_guards_nothing_leaves_nothing(spec: str) -> None:
+def test_what_has_no_place_leaves_nothing(spec: str) -> None:
     assert remains(spec) is None
+
+
+@pytest.mark.parametrize("rest", [f"traffic: {{{MISTAKE}}}", "backend: {http: 3}"])
+def test_what_guards_nothing_leaves_its_place_for_a_status(rest: str) -> None:
+    found = left(targets(GATEWAY) + rest)
+    assert found.unread is not None and found.unread.guards == set()
+    assert [each.name for each in found.spec.target_refs or ()] == ["web"]
 
 
 def test_what_has_no_good_name_leaves_nothing() -> None:
@@ -116,14 +121,14 @@ def test_it_says_what_is_wrong(mistakes: str, told: str) -> None:
     assert unread is not None and unread.message.startswith(told)
 
 
-@pytest.mark.parametrize(("count", "ending"), [(1, ""), (2, ""), (3, ""), (4, "; and 1 more"), (6, "; and 3 more")])
-def test_three_mistakes_are_named(count: int, ending: str) -> None:
+@pytest.mark.parametrize(("count", "ending"), [(1, ""), (2, ""), (8, ""), (9, "; and 1 more"), (11, "; and 3 more")])
+def test_eight_mistakes_are_named(count: int, ending: str) -> None:
     mistakes = ", ".join(f"zzz{number}: 1" for number in range(count))
     unread = left(targets(GATEWAY) + f"traffic: {{csrf: {{}}, {mistakes}}}").unread
     assert unread is not None
     named, _, more = unread.message.partition("; and ")
     assert [part.partition(":")[0] for part in named.split("spec.traffic.")[1:]] == [
-        f"zzz{number}" for number in range(min(count, 3))
+        f"zzz{number}" for number in range(min(count, 8))
     ]
     assert (f"; and {more}" if more else "") == ending
     assert unread.message.endswith(ending) and not unread.message.endswith("x")

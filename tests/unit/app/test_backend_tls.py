@@ -202,7 +202,7 @@ def test_one_that_gets_a_mistake_keeps_its_last_good_version() -> None:
     planes.save(tls())
     planes.save(tls().replace("hostname: shop.example.com", "hostname: 'not a name'"))
     assert planes.ask()[0] == 500
-    assert accepted(planes).startswith("False Invalid: not supported yet: TLS to backends")
+    assert accepted(planes).startswith("False Invalid: not valid: spec.validation.hostname: ")
 
 
 def test_one_without_readable_targets_closes_nothing() -> None:
