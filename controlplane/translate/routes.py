@@ -194,7 +194,7 @@ class _Translator:
             rule_index=position,
             hostnames=self._hostnames,
             matches=self._kind.matches(rule),
-            backends=[_backend(reference, references) for reference in rule.backend_refs],
+            backends=_unread(rule) or [_backend(reference, references) for reference in rule.backend_refs],
             policies=self._kind.policies(rule, references.key),
             order=self._order,
         )
@@ -224,6 +224,14 @@ class _References:
         """The resource key; None for a bad reference, which leaves a mirror out."""
         found = self.resolve(reference)
         return found.resource if isinstance(found, BackendKey) else None
+
+
+def _unread(rule: Any) -> list[route_pb2.RouteBackend]:
+    """Of a rule with a filter of a newer version: every request is answered with 500."""
+    if rule.unread is None:
+        return []
+    reason = f"UnsupportedValue: {rule.unread.message}"
+    return [route_pb2.RouteBackend(weight=1, invalid=route_pb2.InvalidBackend(reason=reason))]
 
 
 def _backend(reference: HTTPBackendRef | GRPCBackendRef, references: _References) -> route_pb2.RouteBackend:
