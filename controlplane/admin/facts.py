@@ -95,8 +95,12 @@ class Selector:
 _UNREADABLE = {
     "GatewayClass": "InvalidParameters",
     "Gateway": "Invalid",
+    "ListenerSet": "Invalid",
     "HTTPRoute": "UnsupportedValue",
     "GRPCRoute": "UnsupportedValue",
+    "TLSRoute": "UnsupportedValue",
+    "TCPRoute": "UnsupportedValue",
+    "UDPRoute": "UnsupportedValue",
     "GatewayBackend": "Invalid",
     "GatewayPolicy": "Invalid",
     "GatewayParameters": "InvalidParameters",

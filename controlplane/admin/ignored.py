@@ -11,6 +11,7 @@ from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.routes.grpc_route import GRPCRoute
 from gatewright.api.routes.http_route import HTTPRoute
+from gatewright.api.routes.stream_routes import TCPRoute, TLSRoute, UDPRoute
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 from gatewright.api.schema.names import CONTROLLER_NAME
 from gatewright.api.schema.references import ParentReference
@@ -24,7 +25,7 @@ def reason(item: KubeObject, objects: Objects) -> str:
         return f"is of controller {item.spec.controller_name}, not of {CONTROLLER_NAME}"
     if isinstance(item, Gateway):
         return _of_gateway(item, objects)
-    if isinstance(item, HTTPRoute | GRPCRoute):
+    if isinstance(item, HTTPRoute | GRPCRoute | TLSRoute | TCPRoute | UDPRoute):
         parents = item.spec.parent_refs or ()
         told = [_of_parent(each, item.key.namespace, objects) for each in parents]
         return "; ".join(told) if told else "names no parent (parentRefs), so no Gateway takes it"

@@ -22,8 +22,12 @@ ENTRIES = (("listeners", "listener"), ("parents", "parent"), ("ancestors", "ance
 DEFAULTS = {
     "Gateway": ("Accepted", "Programmed"),
     "GatewayClass": ("Accepted",),
+    "ListenerSet": ("Accepted", "Programmed"),
     "HTTPRoute": ("Accepted", "ResolvedRefs"),
     "GRPCRoute": ("Accepted", "ResolvedRefs"),
+    "TLSRoute": ("Accepted", "ResolvedRefs"),
+    "TCPRoute": ("Accepted", "ResolvedRefs"),
+    "UDPRoute": ("Accepted", "ResolvedRefs"),
     "GatewayBackend": ("Accepted",),
     "GatewayPolicy": ("Accepted", "Attached", "ResolvedRefs"),
     "GatewayParameters": ("Accepted",),

@@ -49,8 +49,8 @@ class ServiceView:
     external: bool
     ports: tuple[PortView, ...]
 
-    def port(self, number: int | None) -> PortView | None:
-        return next((port for port in self.ports if port.port == number), None)
+    def port(self, number: int | None, transport: str = "TCP") -> PortView | None:
+        return next((port for port in self.ports if (port.port, port.protocol) == (number, transport)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,10 @@ class Referrer:
     namespace: str
     cannot_speak: frozenset[str] = frozenset()
     """Application protocols of Service ports that cannot carry what it sends."""
+    transport: str = "TCP"
+    """Protocol of the ports that it may name."""
+    reads_content: bool = True
+    """What it sends is HTTP, so that what a port's application speaks matters."""
 
 
 def service_view(service: Service) -> ServiceView:
@@ -145,29 +149,38 @@ def _resolve_service(
     if service.external:
         # Following names that a tenant chose would let routes reach anything the proxy can (CVE-2021-25740).
         return unresolved("InvalidKind", f"Service {key} is of type ExternalName, which has no endpoints")
-    found = service.port(port)
-    if found is None:
-        has = ", ".join(str(each.port) for each in service.ports)
+    found = service.port(port, referrer.transport)
+    other = found or next((each for each in service.ports if each.port == port), None)
+    if other is None:
+        has = ", ".join(dict.fromkeys(str(each.port) for each in service.ports))
         return unresolved(BACKEND_NOT_FOUND, f"Service {key} has no port {port}; it has {has or 'none'}")
-    if found.protocol != "TCP":
-        return unresolved("UnsupportedProtocol", f"Service {key} port {port} has protocol {found.protocol}")
-    if found.app_protocol.lower() not in APP_PROTOCOLS:
-        what = f"Service {key} port {port} has appProtocol {found.app_protocol}, which is not supported yet"
-        return unresolved("UnsupportedProtocol", what)
-    if found.app_protocol.lower() in referrer.cannot_speak:
-        what = f"Service {key} port {port} has appProtocol {found.app_protocol}, which cannot carry a {referrer.kind}"
-        return unresolved("UnsupportedProtocol", what)
-    return BackendKey("service", key.namespace, key.name, found.port)
+    if found is None:
+        return unresolved("UnsupportedProtocol", f"Service {key} port {port} has protocol {other.protocol}")
+    unspoken = _unspoken(found, referrer) if referrer.reads_content else ""
+    if unspoken:
+        return unresolved("UnsupportedProtocol", f"Service {key} port {port} has appProtocol {unspoken}")
+    return BackendKey("service", key.namespace, key.name, found.port, referrer.transport)
+
+
+def _unspoken(port: PortView, referrer: Referrer) -> str:
+    """An application protocol that this proxy, or this referrer, does not speak, with why; "" where it does."""
+    if port.app_protocol.lower() not in APP_PROTOCOLS:
+        return f"{port.app_protocol}, which is not supported yet"
+    if port.app_protocol.lower() in referrer.cannot_speak:
+        return f"{port.app_protocol}, which cannot carry a {referrer.kind}"
+    return ""
 
 
 def _resolve_gateway_backend(
-    context: Context, backends: Backends, key: ObjectKey, _: int | None, __: Referrer
+    context: Context, backends: Backends, key: ObjectKey, _: int | None, referrer: Referrer
 ) -> BackendKey | Condition | None:
     backend = context.fetch(backends.gateway_backends, key)
     if backend is None:
         return None
     if backend.refused is not None:
         return unresolved(BACKEND_NOT_FOUND, f"GatewayBackend {key} is not accepted: {backend.refused.message}")
+    if referrer.transport != "TCP":
+        return unresolved("UnsupportedProtocol", f"GatewayBackend {key} takes no {referrer.transport}")
     return BackendKey("gatewaybackend", key.namespace, key.name)
 
 
@@ -187,6 +200,7 @@ def service_resource(key: BackendKey, port: PortView, *, empty: bool, refused: s
         app_protocol=port.app_protocol,
         empty=empty,
         port_name=port.name,
+        udp=port.protocol == "UDP",
     )
     return wire.resource(key.resource, backend=backend_pb2.Backend(service=service, refused=refused))
 

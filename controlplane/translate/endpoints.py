@@ -27,8 +27,8 @@ class SliceView:
 
     service: ObjectKey
     endpoints: tuple[EndpointView, ...]
-    ports: tuple[tuple[str, int | None], ...]
-    """Name and number; None means every port (then the Service's own target is taken)."""
+    ports: tuple[tuple[str, str, int | None], ...]
+    """Protocol, name and number; None means every port (then the Service's own target is taken)."""
 
 
 def slice_view(key: ObjectKey, endpoint_slice: EndpointSlice) -> SliceView | None:
@@ -42,7 +42,7 @@ def slice_view(key: ObjectKey, endpoint_slice: EndpointSlice) -> SliceView | Non
         # Unknown means ready; serving defaults to ready, terminating to false (EndpointConditions).
         serving = endpoint.ready if state.serving is None else state.serving
         endpoints.append(EndpointView(endpoint.addresses, endpoint.ready, serving, state.terminating is True))
-    ports = tuple((port.name, port.port) for port in endpoint_slice.ports if port.protocol == "TCP")
+    ports = tuple((port.protocol, port.name, port.port) for port in endpoint_slice.ports)
     return SliceView(ObjectKey(key.namespace, service), tuple(endpoints), ports)
 
 
@@ -67,7 +67,8 @@ def addresses(slices: Iterable[SliceView], port: PortView) -> tuple[Address, ...
 
 
 def _addresses(view: SliceView, port: PortView, wanted: Callable[[EndpointView], bool]) -> Iterator[Address]:
-    numbers = [number or port.target or port.port for name, number in view.ports if name == port.name]
+    wanted_port = (port.protocol, port.name)
+    numbers = [number or port.target or port.port for *named, number in view.ports if tuple(named) == wanted_port]
     for endpoint in filter(wanted, view.endpoints):
         # All addresses of one endpoint lead to the same thing; the first is the one to use (Endpoint.addresses).
         for address in endpoint.addresses[:1]:

@@ -38,11 +38,18 @@ class BackendKey(NamedTuple):
     namespace: str
     name: str
     port: int = 0
+    transport: str = "TCP"
+    """One number may be a port of TCP and another one of UDP."""
 
     @property
     def resource(self) -> str:
         base = f"backend/{self.kind}/{self.namespace}/{self.name}"
-        return f"{base}/{self.port}" if self.kind == "service" else base
+        return f"{base}/{self.port_text}" if self.kind == "service" else base
+
+    @property
+    def port_text(self) -> str:
+        """The port in names of resources."""
+        return str(self.port) if self.transport == "TCP" else f"{self.port}-{self.transport.lower()}"
 
     @property
     def object(self) -> ObjectKey:
@@ -127,4 +134,4 @@ def endpoints_of(kind: str, key: ObjectKey) -> tuple[str, ...]:
 
 
 def endpoint_resource(backend: BackendKey, address: str, port: int) -> str:
-    return f"{backend.object}/{backend.port}/{address}:{port}"
+    return f"{backend.object}/{backend.port_text}/{address}:{port}"

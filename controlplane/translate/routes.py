@@ -18,10 +18,11 @@ from controlplane.translate.attachment import Parent
 from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass, route_resource
-from controlplane.translate.route_kinds import RouteKind
+from controlplane.translate.route_kinds import RouteKind, RouteMessage
 from gatewright.api.lower import to_wire
 from gatewright.api.routes.grpc_route import GRPCBackendRef
 from gatewright.api.routes.http_route import HTTPBackendRef
+from gatewright.api.routes.stream_routes import BackendRef
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.api.schema.references import BackendObjectReference
 from gatewright.attach.parents import Parent as Named
@@ -65,7 +66,8 @@ class PlacedRoute:
 class Rule:
     """One rule without what differs per Gateway."""
 
-    message: route_pb2.Route
+    position: int
+    message: RouteMessage
     backends: tuple[BackendKey, ...]
     unresolved: tuple[Condition, ...]
     unfinished: bool
@@ -94,10 +96,10 @@ def translate(context: Context, backends: Backends, kind: RouteKind, key: Object
         message = "; ".join(f"rule {each.position}: {each.message}" for each in dropped)
         return RouteTranslation(refused=_refused(dropped[0].reason, message))
     return RouteTranslation(
-        rules=tuple((rule.message.rule_index, rule.message.SerializeToString(deterministic=True)) for rule in rules),
+        rules=tuple((rule.position, rule.message.SerializeToString(deterministic=True)) for rule in rules),
         hostnames=tuple(route.spec.hostnames),
         backends=tuple(sorted({backend for rule in rules for backend in rule.backends})),
-        unfinished=tuple(rule.message.rule_index for rule in rules if rule.unfinished),
+        unfinished=tuple(rule.position for rule in rules if rule.unfinished),
         unresolved=_summary([condition for rule in rules for condition in rule.unresolved]),
         partially_invalid=_partially_invalid(dropped),
     )
@@ -165,9 +167,9 @@ def _resources(
     for gateway, parents in by_gateway.items():
         for index, rule in rules:
             name = route_resource(kind.wire, key, index)
-            message = route_pb2.Route(parents=parents)
+            message = kind.message(parents=parents)
             message.MergeFromString(rule)
-            yield gateway, name, wire.resource(name, route=message)
+            yield gateway, name, wire.resource(name, **{kind.field: message})
 
 
 class _Translator:
@@ -178,7 +180,9 @@ class _Translator:
         self._context = context
         self._backends = backends
         self._source = policy_pb2.ObjectRef(kind=kind.kind, namespace=key.namespace, name=key.name)
-        self._referrer = Referrer(GATEWAY_API_GROUP, kind.kind, key.namespace, kind.cannot_speak)
+        self._referrer = Referrer(
+            GATEWAY_API_GROUP, kind.kind, key.namespace, kind.cannot_speak, kind.transport, kind.reads_content
+        )
         self._hostnames = sorted(route.spec.hostnames)
         # Equal matches: the older route wins, then the smaller namespace/name. Files have no time, and come first.
         self._order = f"{route.metadata.creation_timestamp or ''} {key}"
@@ -188,17 +192,19 @@ class _Translator:
         if problem is not None:
             return Dropped(position, *problem)
         references = _References(self._context, self._backends, self._referrer)
-        message = route_pb2.Route(
+        message = self._kind.message(
             source=self._source,
             rule=rule.name or "",
-            rule_index=position,
-            hostnames=self._hostnames,
-            matches=self._kind.matches(rule),
             backends=_unread(rule) or [_backend(reference, references) for reference in rule.backend_refs],
-            policies=self._kind.policies(rule, references.key),
             order=self._order,
         )
-        return Rule(message, tuple(references.used), tuple(references.unresolved), references.unfinished)
+        if isinstance(message, route_pb2.Route):
+            message.rule_index = position
+            message.matches.extend(self._kind.matches(rule))
+            message.policies.extend(self._kind.policies(rule, references.key))
+        if not isinstance(message, route_pb2.UdpRoute):
+            message.hostnames.extend(self._hostnames)
+        return Rule(position, message, tuple(references.used), tuple(references.unresolved), references.unfinished)
 
 
 class _References:
@@ -228,13 +234,16 @@ class _References:
 
 def _unread(rule: Any) -> list[route_pb2.RouteBackend]:
     """Of a rule with a filter of a newer version: every request is answered with 500."""
-    if rule.unread is None:
+    unread = getattr(rule, "unread", None)  # rules of streams have no filters
+    if unread is None:
         return []
-    reason = f"UnsupportedValue: {rule.unread.message}"
+    reason = f"UnsupportedValue: {unread.message}"
     return [route_pb2.RouteBackend(weight=1, invalid=route_pb2.InvalidBackend(reason=reason))]
 
 
-def _backend(reference: HTTPBackendRef | GRPCBackendRef, references: _References) -> route_pb2.RouteBackend:
+def _backend(
+    reference: HTTPBackendRef | GRPCBackendRef | BackendRef, references: _References
+) -> route_pb2.RouteBackend:
     message = route_pb2.RouteBackend(
         weight=reference.weight, policies=to_wire.rule_policies(reference.filters, mirror_target=references.key)
     )

@@ -30,7 +30,7 @@ def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.ki
         revision = BACKEND_POLICIES
     if name == "backend" and content.refused:
         revision = REFUSED_BACKENDS
-    if name in ("route", "listener"):
+    if name in ("route", "tcp_route", "udp_route", "listener"):
         revision = PARENTS
     message = resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)
     return message.SerializeToString(deterministic=True)

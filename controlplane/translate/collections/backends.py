@@ -35,7 +35,7 @@ class UsedBackends:
         if key.kind != "service":
             return None
         service = context.fetch(self._views.services, key.object)
-        port = service.port(key.port) if service is not None else None
+        port = service.port(key.port, key.transport) if service is not None else None
         if port is None:
             return None
         slices = (view for _, view in context.fetch_index(self._views.slices_by_service, key.object))
@@ -46,7 +46,7 @@ class UsedBackends:
 
     def _service_message(self, context: Context, key: BackendKey) -> bytes | None:
         service = context.fetch(self._views.services, key.object)
-        port = service.port(key.port) if service is not None else None
+        port = service.port(key.port, key.transport) if service is not None else None
         empty = not context.fetch(self.addresses, key)
         refused = backend_tls.refusal(context, self._tls, key)
         return backends.service_resource(key, port, empty=empty, refused=refused) if port is not None else None

@@ -62,9 +62,13 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "spec",
         "-spec.addresses",  # provisioning
         "-spec.infrastructure",  # provisioning
-        "-spec.allowedListeners",  # ListenerSet
         "-spec.tls",  # TLS
         "-spec.defaultScope",  # default Gateways (experimental)
+        "-spec.listeners[].tls",  # TLS; concerns that listener alone
+        "-spec.listeners[].filters",  # experimental
+    ),
+    "ListenerSet": (
+        "spec",
         "-spec.listeners[].tls",  # TLS; concerns that listener alone
         "-spec.listeners[].filters",  # experimental
     ),
@@ -82,6 +86,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         _EXTENSION.format("spec.rules[].filters[]"),
         _EXTENSION.format("spec.rules[].backendRefs[].filters[]"),
     ),
+    **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), ("spec", "-spec.useDefaultGateways")),
     "GatewayPolicy": (
         "spec.targetRefs",
         "spec.targetSelectors",

@@ -36,8 +36,10 @@ makes the list shorter. What is [refused by decision](#refused-by-decision) stan
 
 
 def refused() -> dict[str, dict[str, list[str]]]:
-    """Kind to refused field to the settings that this concerns, whether they wait or not."""
-    return {kind: dict(_refused(tree(kind, model_of(kind)), "")) for kind in HONOURED}
+    """Kind to refused field to the settings that this concerns, whether they wait or not. Without kinds that wait as
+    a whole."""
+    kinds = (kind for kind in HONOURED if kind == STANDALONE or KINDS[kind].served)
+    return {kind: dict(_refused(tree(kind, model_of(kind)), "")) for kind in kinds}
 
 
 def waiting() -> dict[str, dict[str, list[str]]]:

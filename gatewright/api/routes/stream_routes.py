@@ -20,6 +20,11 @@ class BackendRef(BackendObjectReference):
 
     weight: Annotated[Integer, Field(ge=0, le=1_000_000)] = 1
 
+    @property
+    def filters(self) -> tuple[()]:
+        """Of requests, which are not looked at."""
+        return ()
+
 
 class StreamRouteRule(Model):
     """Gateway API TCPRouteRule, UDPRouteRule and TLSRouteRule, which are alike."""
@@ -29,7 +34,7 @@ class StreamRouteRule(Model):
 
 
 class StreamRouteSpec(RuledModel):
-    """Gateway API TCPRouteSpec and UDPRouteSpec. `useDefaultGateways` belongs to the experimental channel."""
+    """What the three kinds have in common. `useDefaultGateways` belongs to the experimental channel."""
 
     parent_refs: Annotated[tuple[ParentReference, ...], Field(max_length=32)] = ()
     rules: Annotated[tuple[StreamRouteRule, ...], Field(min_length=1, max_length=1)]
@@ -37,6 +42,15 @@ class StreamRouteSpec(RuledModel):
 
     def broken_rules(self) -> Iterator[Broken]:
         yield from parents_differ(self.parent_refs)
+
+
+class PortRouteSpec(StreamRouteSpec):
+    """Gateway API TCPRouteSpec and UDPRouteSpec."""
+
+    @property
+    def hostnames(self) -> tuple[()]:
+        """Nothing says which host is meant: the listener's port does."""
+        return ()
 
 
 class TLSRouteSpec(StreamRouteSpec):
@@ -62,13 +76,13 @@ def _is_address(text: str) -> bool:
 class TCPRoute(KubeObject):
     """Routing of TCP connections."""
 
-    spec: StreamRouteSpec
+    spec: PortRouteSpec
 
 
 class UDPRoute(KubeObject):
     """Routing of UDP sessions."""
 
-    spec: StreamRouteSpec
+    spec: PortRouteSpec
 
 
 class TLSRoute(KubeObject):

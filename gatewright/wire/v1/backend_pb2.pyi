@@ -20,20 +20,22 @@ class Backend(_message.Message):
     def __init__(self, service: _Optional[_Union[ServiceBackend, _Mapping]] = ..., static: _Optional[_Union[StaticBackend, _Mapping]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., refused: _Optional[str] = ...) -> None: ...
 
 class ServiceBackend(_message.Message):
-    __slots__ = ("namespace", "name", "port", "app_protocol", "empty", "port_name")
+    __slots__ = ("namespace", "name", "port", "app_protocol", "empty", "port_name", "udp")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     APP_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     EMPTY_FIELD_NUMBER: _ClassVar[int]
     PORT_NAME_FIELD_NUMBER: _ClassVar[int]
+    UDP_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     name: str
     port: int
     app_protocol: str
     empty: bool
     port_name: str
-    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., port: _Optional[int] = ..., app_protocol: _Optional[str] = ..., empty: _Optional[bool] = ..., port_name: _Optional[str] = ...) -> None: ...
+    udp: bool
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., port: _Optional[int] = ..., app_protocol: _Optional[str] = ..., empty: _Optional[bool] = ..., port_name: _Optional[str] = ..., udp: _Optional[bool] = ...) -> None: ...
 
 class StaticBackend(_message.Message):
     __slots__ = ("host", "port", "unix_path")

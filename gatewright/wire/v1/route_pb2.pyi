@@ -102,27 +102,31 @@ class InvalidBackend(_message.Message):
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class TcpRoute(_message.Message):
-    __slots__ = ("source", "parents", "hostnames", "backends", "order")
+    __slots__ = ("source", "parents", "hostnames", "backends", "order", "rule")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     PARENTS_FIELD_NUMBER: _ClassVar[int]
     HOSTNAMES_FIELD_NUMBER: _ClassVar[int]
     BACKENDS_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
     source: _policy_pb2.ObjectRef
     parents: _containers.RepeatedCompositeFieldContainer[Parent]
     hostnames: _containers.RepeatedScalarFieldContainer[str]
     backends: _containers.RepeatedCompositeFieldContainer[RouteBackend]
     order: str
-    def __init__(self, source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., parents: _Optional[_Iterable[_Union[Parent, _Mapping]]] = ..., hostnames: _Optional[_Iterable[str]] = ..., backends: _Optional[_Iterable[_Union[RouteBackend, _Mapping]]] = ..., order: _Optional[str] = ...) -> None: ...
+    rule: str
+    def __init__(self, source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., parents: _Optional[_Iterable[_Union[Parent, _Mapping]]] = ..., hostnames: _Optional[_Iterable[str]] = ..., backends: _Optional[_Iterable[_Union[RouteBackend, _Mapping]]] = ..., order: _Optional[str] = ..., rule: _Optional[str] = ...) -> None: ...
 
 class UdpRoute(_message.Message):
-    __slots__ = ("source", "parents", "backends", "order")
+    __slots__ = ("source", "parents", "backends", "order", "rule")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     PARENTS_FIELD_NUMBER: _ClassVar[int]
     BACKENDS_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
     source: _policy_pb2.ObjectRef
     parents: _containers.RepeatedCompositeFieldContainer[Parent]
     backends: _containers.RepeatedCompositeFieldContainer[RouteBackend]
     order: str
-    def __init__(self, source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., parents: _Optional[_Iterable[_Union[Parent, _Mapping]]] = ..., backends: _Optional[_Iterable[_Union[RouteBackend, _Mapping]]] = ..., order: _Optional[str] = ...) -> None: ...
+    rule: str
+    def __init__(self, source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., parents: _Optional[_Iterable[_Union[Parent, _Mapping]]] = ..., backends: _Optional[_Iterable[_Union[RouteBackend, _Mapping]]] = ..., order: _Optional[str] = ..., rule: _Optional[str] = ...) -> None: ...

@@ -37,6 +37,11 @@ def calls(parents: str, rest: str) -> str:
     return route("a", "r", parents, rest).replace("kind: HTTPRoute", "kind: GRPCRoute")
 
 
+def stream(kind: str, parents: str, backends: str, more: str = "") -> str:
+    rest = f"{more + ', ' if more else ''}rules: [{{backendRefs: [{backends}]}}]"
+    return route("a", "s", parents, rest).replace("kind: HTTPRoute", f"kind: {kind}")
+
+
 def service(namespace: str, ports: str) -> str:
     return f"""
 apiVersion: v1
@@ -168,6 +173,11 @@ VARIANTS: list[Edit] = [
         calls("{name: one}", f"rules: [{{name: n, backendRefs: [{TO_A}]}}]"),
         calls("{name: one}, {name: two}", f"hostnames: [x.test, y], rules: [{{backendRefs: [{TO_B}, {TO_X}]}}]"),
         calls("{name: two, sectionName: open}", f"rules: [{STICKY}]"),
+        stream("TCPRoute", "{name: one}", TO_A),
+        stream("TCPRoute", "{name: one, sectionName: tcp}, {name: two}", f"{TO_B}, {TO_X}"),
+        stream("UDPRoute", "{name: one}", TO_A),
+        stream("TLSRoute", "{name: two}", TO_X, "hostnames: [x.test]"),
+        service("a", "{port: 80}, {port: 80, protocol: UDP}"),
         service("a", "{port: 80}"),
         service("a", "{port: 80, appProtocol: http}, {name: more, port: 81}"),
         service("b", "{port: 80}"),
