@@ -95,6 +95,7 @@ class Selector:
 _UNREADABLE = {
     "GatewayClass": "InvalidParameters",
     "Gateway": "Invalid",
+    "ListenerSet": "Invalid",
     "HTTPRoute": "UnsupportedValue",
     "GRPCRoute": "UnsupportedValue",
     "TLSRoute": "UnsupportedValue",

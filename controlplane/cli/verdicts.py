@@ -22,6 +22,7 @@ ENTRIES = (("listeners", "listener"), ("parents", "parent"), ("ancestors", "ance
 DEFAULTS = {
     "Gateway": ("Accepted", "Programmed"),
     "GatewayClass": ("Accepted",),
+    "ListenerSet": ("Accepted", "Programmed"),
     "HTTPRoute": ("Accepted", "ResolvedRefs"),
     "GRPCRoute": ("Accepted", "ResolvedRefs"),
     "TLSRoute": ("Accepted", "ResolvedRefs"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.features import supported_features
@@ -31,65 +31,107 @@ def class_status(view: ClassView, version: Condition, generation: int) -> Status
     }
 
 
-class GatewayReport:
-    """What is known of one Gateway when its status is written."""
+class News(NamedTuple):
+    """What is known of an object with listeners, beside its plan."""
 
-    def __init__(
-        self, plan: GatewayPlan, fleet: FleetView | None, refusals: Mapping[str, str], attached: Mapping[str, int]
-    ) -> None:
-        """`refusals` by resource name; `attached`: how many routes a listener takes, by its name; none is 0."""
-        self._plan = plan
-        self._fleet = fleet
-        self._refusals = {name: text for name, text in refusals.items() if name.partition("/")[0] not in TOLD_ELSEWHERE}
-        self._attached = attached
+    fleet: FleetView | None
+    """The proxies of its Gateway."""
+    refusals: Mapping[str, str]
+    """What these refuse, by resource name."""
+    attached: Mapping[str, int]
+    """How many routes a listener takes, by its name; none is 0."""
 
-    def status(self, generation: int) -> StatusBody:
-        """The status; no addresses, because nothing provisions any yet."""
-        return {
-            "conditions": rendered([self._accepted(), self._programmed()], generation),
-            "listeners": [self._listener(listener, generation) for listener in self._plan.listeners],
-        }
+    @property
+    def own_refusals(self) -> dict[str, str]:
+        """Of the Gateway, its binds and listeners."""
+        return {name: text for name, text in self.refusals.items() if name.partition("/")[0] not in TOLD_ELSEWHERE}
 
-    def _accepted(self) -> Condition:
-        if self._plan.refused is not None:
-            return self._plan.refused
-        bad = [listener.name for listener in self._plan.listeners if not listener.served]
-        if not bad:
-            return ACCEPTED
-        # One valid listener is enough for the Gateway to be accepted.
-        some = len(bad) < len(self._plan.listeners)
-        return Condition("Accepted", some, "ListenersNotValid", f"not valid: {', '.join(bad)}")
 
-    def _programmed(self) -> Condition:
-        if not any(self._plan.serves(listener) for listener in self._plan.listeners):
-            return INVALID
-        if self._refusals:
-            return rejected([f"{name}: {text}" for name, text in self._refusals.items()])
-        return programmed(self._fleet)
+class ListenerEntries:
+    """The status entries of the listeners of one Gateway or ListenerSet."""
 
-    def _listener(self, listener: ListenerPlan, generation: int) -> dict[str, Any]:
+    def __init__(self, owner: Owner, gateway: ObjectKey, news: News, unserved: Condition | None) -> None:
+        """`unserved`: `Programmed` of listeners that are well, where their owner is not."""
+        self._owner = owner
+        self._gateway = gateway
+        self._news = news
+        self._unserved = unserved
+
+    def entry(self, listener: ListenerPlan, generation: int) -> dict[str, Any]:
         return {
             "name": listener.name,
             "supportedKinds": [{"group": GATEWAY_API_GROUP, "kind": kind} for kind in listener.kinds],
-            "attachedRoutes": self._attached.get(listener.name, 0),
-            "conditions": rendered(self._listener_conditions(listener), generation),
+            "attachedRoutes": self._news.attached.get(listener.name, 0),
+            "conditions": rendered(self._conditions(listener), generation),
         }
 
-    def _listener_conditions(self, listener: ListenerPlan) -> list[Condition | None]:
+    def _conditions(self, listener: ListenerPlan) -> list[Condition | None]:
         return [
             listener.refused or ACCEPTED,
-            self._listener_programmed(listener),
+            self._programmed(listener),
             resolved(listener),
             _conflicted(listener),
         ]
 
-    def _listener_programmed(self, listener: ListenerPlan) -> Condition:
-        if not self._plan.serves(listener):
-            return INVALID if self._plan.refused is None else GATEWAY_INVALID
-        key: ObjectKey = self._plan.key
-        names = (listener_resource(Owner("Gateway", *key), listener.name), bind_resource(key, listener.port))
-        texts = [self._refusals[name] for name in names if name in self._refusals]
-        return rejected(texts) if texts else programmed(self._fleet)
+    def _programmed(self, listener: ListenerPlan) -> Condition:
+        if self._unserved is not None:
+            return self._unserved
+        if not listener.served:
+            return INVALID
+        refused = self._news.own_refusals
+        names = self.resources(listener)
+        texts = [refused[name] for name in names if name in refused]
+        return rejected(texts) if texts else programmed(self._news.fleet)
+
+    def resources(self, listener: ListenerPlan) -> tuple[str, str]:
+        """What travels because of a listener."""
+        return listener_resource(self._owner, listener.name), bind_resource(self._gateway, listener.port)
+
+
+def listeners_valid(listeners: Sequence[ListenerPlan]) -> Condition:
+    """`Accepted` of an object with these listeners: one that is valid is enough."""
+    bad = [listener.name for listener in listeners if not listener.served]
+    if not bad:
+        return ACCEPTED
+    return Condition("Accepted", len(bad) < len(listeners), "ListenersNotValid", f"not valid: {', '.join(bad)}")
+
+
+class GatewayReport:
+    """What is known of one Gateway when its status is written."""
+
+    def __init__(self, plan: GatewayPlan, news: News) -> None:
+        self._plan = plan
+        self._news = news
+        unserved = GATEWAY_INVALID if plan.refused is not None else None
+        self._entries = ListenerEntries(Owner("Gateway", *plan.key), plan.key, news, unserved)
+
+    def status(self, generation: int) -> StatusBody:
+        """The status; no addresses, because nothing provisions any yet."""
+        body: StatusBody = {
+            "conditions": rendered([self._accepted(), self._programmed()], generation),
+            "listeners": [self._entries.entry(listener, generation) for listener in self._plan.listeners],
+        }
+        if self._plan.sets or self._plan.allows_sets:
+            accepted = sum(each.accepted for each in self._plan.sets) if self._plan.refused is None else 0
+            body["attachedListenerSets"] = accepted
+        return body
+
+    def _accepted(self) -> Condition:
+        return self._plan.refused or listeners_valid(self._plan.listeners)
+
+    def _programmed(self) -> Condition:
+        if not any(self._plan.served):
+            return INVALID
+        refused = self._news.own_refusals
+        texts = [f"{name}: {text}" for name, text in refused.items() if name not in self._of_sets()]
+        return rejected(texts) if texts else programmed(self._news.fleet)
+
+    def _of_sets(self) -> set[str]:
+        """What travels because of ListenerSets alone: whoever added it says so."""
+        own = {each.port for each in self._plan.listeners}
+        listeners = [(Owner("ListenerSet", *of.key), each) for of in self._plan.sets for each in of.listeners]
+        found = {listener_resource(owner, each.name) for owner, each in listeners}
+        return found | {bind_resource(self._plan.key, each.port) for _, each in listeners if each.port not in own}
 
 
 def resolved(listener: ListenerPlan) -> Condition:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from controlplane.translate import listeners, namespaces, support, wire
 from controlplane.translate.attachment import Listening, ParentPlan
@@ -16,10 +17,12 @@ from controlplane.translate.keys import (
     gateway_resource,
     listener_resource,
 )
-from controlplane.translate.listeners import GatewayPlan
-from gatewright.api.objects.gateway import Gateway
+from controlplane.translate.listeners import GatewayPlan, ListenerPlan, SetPlan
+from gatewright.api.objects.gateway import AllowedListeners, Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
-from gatewright.api.schema.names import CONTROLLER_NAME
+from gatewright.api.objects.listener_set import ListenerSet
+from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_API_GROUP
+from gatewright.attach.outcome import order
 from gatewright.attach.parents import Admission, Owner, Site
 from gatewright.wire.v1 import bind_pb2, gateway_pb2, listener_pb2, policy_pb2
 
@@ -44,16 +47,62 @@ def class_view(gateway_class: GatewayClass) -> ClassView:
     return ClassView(refused=Condition("Accepted", False, "InvalidParameters", support.message(paths)))
 
 
-def plan(key: ObjectKey, gateway: Gateway, gateway_class: ClassView) -> GatewayPlan:
-    """The verdicts over a Gateway and its listeners."""
+def set_plan(key: ObjectKey, item: ListenerSet, unread: Condition | None) -> SetPlan | None:
+    """A ListenerSet by itself; None for one that is meant for something else than a Gateway. `unread`: why it cannot be
+    read, beyond whose it is."""
+    parent = item.spec.parent_ref
+    if (parent.group, parent.kind) != (GATEWAY_API_GROUP, "Gateway"):
+        return None
+    return SetPlan(
+        key,
+        ObjectKey(parent.namespace or key.namespace, parent.name),
+        order(item.metadata.creation_timestamp, *key),
+        () if unread else listeners.plan(key.namespace, item.spec.listeners, support.unsupported_fields(item)),
+        unread,
+    )
+
+
+def unread_plan(key: ObjectKey, unread: Condition, sets: Iterable[SetPlan]) -> GatewayPlan:
+    """A Gateway that cannot be read, beyond whose it is: nothing of it is served, nor of the sets that name it."""
+    return GatewayPlan(key, (), unread, tuple(sorted(sets, key=lambda each: each.order)))
+
+
+def plan(
+    key: ObjectKey, gateway: Gateway, gateway_class: ClassView, sets: Iterable[SetPlan], known: namespaces.Known
+) -> GatewayPlan:
+    """The verdicts over a Gateway, its listeners and the sets that name it."""
     paths = support.unsupported_fields(gateway)
     of_listeners = [path for path in paths if path[:2] == ("spec", "listeners")]
     of_gateway = [path for path in paths if path[:2] != ("spec", "listeners")]
+    own = listeners.plan(key.namespace, gateway.spec.listeners, of_listeners)
+    allowed = (gateway.spec.allowed_listeners or AllowedListeners()).namespaces
+    admitted = namespaces.rule(key.namespace, allowed).resolved(known)
     return GatewayPlan(
         key,
-        listeners.plan(key.namespace, gateway.spec.listeners, of_listeners),
+        own,
         refused=_class_refused(gateway, gateway_class) or _fields_refused(gateway, of_gateway),
+        sets=listeners.with_sets(key, own, sets, lambda namespace: admitted is None or namespace in admitted),
+        allows_sets=gateway.spec.allowed_listeners is not None,
     )
+
+
+class JoinedSet(NamedTuple):
+    """A ListenerSet of one of our Gateways."""
+
+    plan: SetPlan
+    parent: Condition | None
+    """Why the Gateway is not accepted."""
+
+    @property
+    def served(self) -> list[ListenerPlan]:
+        if self.parent is not None or self.plan.refused is not None:
+            return []
+        return [each for each in self.plan.listeners if each.served]
+
+
+def joined_sets(plan: GatewayPlan) -> dict[ObjectKey, JoinedSet]:
+    """The sets of a Gateway, by their own keys."""
+    return {each.key: JoinedSet(each, plan.refused) for each in plan.sets}
 
 
 def _class_refused(gateway: Gateway, gateway_class: ClassView) -> Condition | None:
@@ -80,13 +129,13 @@ def _fields_refused(gateway: Gateway, paths: list[support.Path]) -> Condition | 
 
 def resources(plan: GatewayPlan) -> dict[ResourceKey, bytes]:
     """The Gateway itself and a bind per port that is served; nothing when none can be."""
-    served = [listener for listener in plan.listeners if plan.serves(listener)]
+    served = [*plan.served]
     if not served:
         return {}
     return {ResourceKey(plan.key, RESOURCE_TYPE, name): data for name, data in _resources(plan.key, served)}
 
 
-def _resources(key: ObjectKey, served: list[listeners.ListenerPlan]) -> Iterator[tuple[str, bytes]]:
+def _resources(key: ObjectKey, served: list[ListenerPlan]) -> Iterator[tuple[str, bytes]]:
     root = gateway_resource(key)
     yield root, wire.resource(root, gateway=gateway_pb2.Gateway(namespace=key.namespace, name=key.name))
     for port in sorted({listener.port for listener in served}):
@@ -95,23 +144,33 @@ def _resources(key: ObjectKey, served: list[listeners.ListenerPlan]) -> Iterator
 
 
 def parents(plan: GatewayPlan, known: namespaces.Known) -> dict[Owner, ParentPlan]:
-    """The Gateway as routes see it."""
-    owner = Owner("Gateway", *plan.key)
-    found = tuple(_listening(plan, owner, listener, known) for listener in plan.listeners)
-    return {owner: ParentPlan(owner, plan.key, found)}
+    """The Gateway and its sets as routes see them."""
+    gateway = Owner("Gateway", *plan.key)
+    cause = _not_accepted(gateway, plan.refused)
+    found = {gateway: _parent(plan.key, gateway, plan.listeners, cause, known)}
+    for each in plan.sets:
+        owner = Owner("ListenerSet", *each.key)
+        found[owner] = _parent(plan.key, owner, each.listeners, cause or _not_accepted(owner, each.refused), known)
+    return found
 
 
-def _listening(plan: GatewayPlan, owner: Owner, listener: listeners.ListenerPlan, known: namespaces.Known) -> Listening:
+def _not_accepted(owner: Owner, refused: Condition | None) -> str:
+    return f"{owner} is not accepted: {refused.message}" if refused is not None else ""
+
+
+def _parent(
+    gateway: ObjectKey, owner: Owner, plans: Sequence[ListenerPlan], cause: str, known: namespaces.Known
+) -> ParentPlan:
+    """`cause`: why nothing of the owner is served."""
+    return ParentPlan(owner, gateway, tuple(_listening(owner, each, cause, known) for each in plans))
+
+
+def _listening(owner: Owner, listener: ListenerPlan, cause: str, known: namespaces.Known) -> Listening:
     admits = Admission(frozenset(listener.kinds), listener.admission.resolved(known))
     site = Site(owner, listener.name, listener.port, listener.hostname, admits)
-    return Listening(site, listener.protocol, _cause(plan, listener), listener.admission.reach)
-
-
-def _cause(plan: GatewayPlan, listener: listeners.ListenerPlan) -> str:
-    """Why a listener is not served: what is wrong with the Gateway, or else with itself."""
-    if plan.refused is not None:
-        return f"Gateway {plan.key} is not accepted: {plan.refused.message}"
-    return f"listener {listener.name}: {listener.refused.message}" if listener.refused is not None else ""
+    if listener.refused is not None:
+        cause = cause or f"listener {listener.name}: {listener.refused.message}"
+    return Listening(site, listener.protocol, cause, listener.admission.reach)
 
 
 def listener_resources(plan: ParentPlan) -> dict[ResourceKey, bytes]:

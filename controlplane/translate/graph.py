@@ -73,6 +73,7 @@ class Collections:
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {
             "GatewayClass": of_gateways.of_classes,
             "Gateway": of_gateways.of_gateways,
+            "ListenerSet": of_gateways.of_sets,
             **{kind: RouteStatuses(graph, inputs, each, outcomes).of_routes for kind, each in routes.by_kind.items()},
             "GatewayBackend": BackendStatuses(graph, inputs, views, backends).of_backends,
             "BackendTLSPolicy": BackendTLSStatuses(graph, inputs, backend_tls, policies).of_policies,

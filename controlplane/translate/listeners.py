@@ -5,8 +5,8 @@ Called by `gateways`. Decides from the listeners alone: no proxies, no routes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from controlplane.translate import namespaces, support
 from controlplane.translate.conditions import Condition
@@ -86,7 +86,7 @@ def _plan(
     )
 
 
-def _hostname(listener: Listener) -> str:
+def _hostname(listener: Listener | ListenerPlan) -> str:
     return (listener.hostname or "").lower()
 
 
@@ -130,7 +130,7 @@ EXPLANATIONS = {
 }
 
 
-def _indistinct(one: Listener, other: Listener) -> str | None:
+def _indistinct(one: Listener | ListenerPlan, other: Listener | ListenerPlan) -> str | None:
     if one.port != other.port:
         return None
     if one.protocol == other.protocol == "UDP":
@@ -157,13 +157,86 @@ def _qualified(kind: RouteGroupKind) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class SetPlan:
+    """A ListenerSet, with its verdicts as part of a Gateway."""
+
+    key: ObjectKey
+    gateway: ObjectKey
+    order: str
+    """Of two sets that conflict the one with the smaller text comes first."""
+    listeners: tuple[ListenerPlan, ...]
+    refused: Condition | None = None
+    """Why nothing of it is served, though its Gateway is accepted."""
+
+    @property
+    def accepted(self) -> bool:
+        return self.refused is None and any(listener.served for listener in self.listeners)
+
+
+@dataclass(frozen=True, slots=True)
 class GatewayPlan:
     """A Gateway as routes and proxies see it."""
 
     key: ObjectKey
     listeners: tuple[ListenerPlan, ...]
+    """Its own."""
     refused: Condition | None = None
     """Why nothing of it is served, though its class is ours."""
+    sets: tuple[SetPlan, ...] = ()
+    """All that name it, in order of precedence."""
+    allows_sets: bool = False
+    """Whether it says anything about ListenerSets."""
 
     def serves(self, listener: ListenerPlan) -> bool:
         return self.refused is None and listener.served
+
+    @property
+    def served(self) -> Iterator[ListenerPlan]:
+        """The listeners that proxies have, its own and those of its sets."""
+        if self.refused is None:
+            yield from (each for each in self.listeners if each.served)
+            yield from (each for of in self.sets if of.refused is None for each in of.listeners if each.served)
+
+
+def with_sets(
+    key: ObjectKey, own: Sequence[ListenerPlan], sets: Iterable[SetPlan], allows: Callable[[str], bool]
+) -> tuple[SetPlan, ...]:
+    """The sets that name a Gateway, with what the Gateway, and who comes before them, leave of them (Gateway API,
+    ListenerSet): a Gateway's own listeners first, then the older set, then by name. Who comes later loses a conflict.
+
+    `allows`: whether the Gateway allows sets of a namespace.
+    """
+    held: dict[int, list[tuple[str, ListenerPlan]]] = {}
+    for listener in own:
+        held.setdefault(listener.port, []).append((f"Gateway {key}", listener))
+    return tuple(
+        _joined(each, held)
+        if allows(each.key.namespace)
+        else replace(each, refused=each.refused or _not_allowed(key, each))
+        for each in sorted(sets, key=lambda each: each.order)
+    )
+
+
+def _joined(plan: SetPlan, held: dict[int, list[tuple[str, ListenerPlan]]]) -> SetPlan:
+    """A set with the conflicts that it loses; `held` gets what it holds itself."""
+    listeners = tuple(_after(listener, held.get(listener.port, ())) for listener in plan.listeners)
+    for listener in listeners:
+        if not listener.conflicted:
+            held.setdefault(listener.port, []).append((f"ListenerSet {plan.key}", listener))
+    return replace(plan, listeners=listeners)
+
+
+def _after(listener: ListenerPlan, held: Iterable[tuple[str, ListenerPlan]]) -> ListenerPlan:
+    """A listener that comes after those that hold its port."""
+    for owner, other in held:
+        reason = _indistinct(listener, other)
+        if reason:
+            what = f"conflicts with listener {other.name} of {owner} on port {listener.port}"
+            condition = Condition("Accepted", False, reason, f"{what}: {EXPLANATIONS[reason]}")
+            return replace(listener, refused=condition, conflicted=True)
+    return listener
+
+
+def _not_allowed(gateway: ObjectKey, plan: SetPlan) -> Condition:
+    why = f"allowedListeners of Gateway {gateway} admits no ListenerSet of namespace {plan.key.namespace}"
+    return Condition("Accepted", False, "NotAllowed", why)

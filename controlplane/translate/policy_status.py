@@ -29,6 +29,9 @@ MAX_ANCESTORS: Final = 16
 Refusals = Callable[[ObjectKey, str], str | None]
 """What the proxies of a Gateway said against a resource, if anything."""
 
+GatewayOf = Callable[[PlaceKey], ObjectKey | None]
+"""The one Gateway that an override acts on; None: one on a route acts wherever the route is."""
+
 
 class PolicyReport:
     """What is known of one policy when its status is written."""
@@ -41,6 +44,7 @@ class PolicyReport:
         placed: PlacedPolicy | None,
         losses: Sequence[Outcome[ObjectKey]],
         refusals: Refusals,
+        gateway_of: GatewayOf,
     ) -> None:
         self._key = key
         self._translation = translation
@@ -48,6 +52,7 @@ class PolicyReport:
         self._placed = placed
         self._losses = losses
         self._refusals = refusals
+        self._gateway_of = gateway_of
         self._places = {gateway: frozenset(places) for gateway, places in attachment.places}
 
     def status(self, generation: int) -> StatusBody:
@@ -95,7 +100,7 @@ class PolicyReport:
             f"{each.setting} of GatewayPolicy {each.winner} on {each.lock} overrides it on {each.place}"
             for loss in self._losses
             for each in loss.overridden
-            if each.place in self._places.get(gateway, ()) and _is_of(each.lock, gateway)
+            if each.place in self._places.get(gateway, ()) and self._gateway_of(each.lock) in (None, gateway)
         ]
         return Condition("Overridden", True, "Overridden", joined(texts)) if texts else None
 
@@ -127,11 +132,6 @@ def _of_setting(setting: Setting, text: str) -> str:
 
 def _attached(missing: Sequence[str]) -> Condition:
     return Condition("Attached", False, "TargetNotFound", "; ".join(missing)) if missing else ATTACHED
-
-
-def _is_of(lock: PlaceKey, gateway: ObjectKey) -> bool:
-    """Whether an override acts on this Gateway; one on a route acts wherever the route is."""
-    return lock.kind != "Gateway" or (lock.namespace, lock.name) == gateway
 
 
 # Conditions of which True is the bad news.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from controlplane.derive import Collection, Context, Index
 from controlplane.translate.attachment import ClassListeners, Listening, Parent
 from controlplane.translate.backends import GatewayBackendView, ServiceView
+from controlplane.translate.gateways import JoinedSet
 from controlplane.translate.keys import BackendUse, ObjectKey, RouteClass
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.route_kinds import ROUTE_KINDS
@@ -65,6 +66,8 @@ class Targets:
     """The collections that policies' targets are looked up in."""
 
     gateways: Collection[ObjectKey, GatewayPlan]
+    listener_sets: Collection[ObjectKey, JoinedSet]
+    """Those of our Gateways."""
     routes: Mapping[str, Collection[ObjectKey, RouteView]]
     """By kind."""
     services: Collection[ObjectKey, ServiceView]
@@ -179,6 +182,16 @@ def _gateway(context: Context, targets: Targets, key: ObjectKey, target: Target)
     return Found((key,), (key,) if any(map(plan.serves, meant)) else ())
 
 
+def _listener_set(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
+    joined = context.fetch(targets.listener_sets, key)
+    if joined is None:
+        return Missing(f"ListenerSet {key} does not exist, or names no Gateway of ours")
+    gateway = (joined.plan.gateway,)
+    if not any(target.section in (None, each.name) for each in joined.plan.listeners):
+        return _no_section(key, target, "listener", [each.name for each in joined.plan.listeners], gateway)
+    return Found(gateway, gateway if any(target.section in (None, each.name) for each in joined.served) else ())
+
+
 def _route(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
     route = context.fetch(targets.routes[target.kind], key)
     if route is None:
@@ -227,6 +240,7 @@ def _users(context: Context, targets: Targets, kind: str, key: ObjectKey) -> tup
 
 KINDS: Mapping[tuple[str, str], Callable[[Context, Targets, ObjectKey, Target], Found | Missing]] = {
     (GATEWAY_API_GROUP, "Gateway"): _gateway,
+    (GATEWAY_API_GROUP, "ListenerSet"): _listener_set,
     **{(GATEWAY_API_GROUP, kind): _route for kind in ROUTE_KINDS},
     ("", "Service"): _service,
     (GROUP, "GatewayBackend"): _gateway_backend,
@@ -283,6 +297,15 @@ def _places(gateway: ObjectKey, listening: Listening) -> Iterator[PlaceKey]:
     return (place for _, place in ListenerPosition(gateway, site.section, listener_set).places())
 
 
+def gateway_of(context: Context, targets: Targets, place: PlaceKey) -> ObjectKey | None:
+    """The Gateway that a place belongs to; None for one that may be on several."""
+    key = ObjectKey(place.namespace, place.name)
+    if place.kind == "ListenerSet":
+        joined = context.fetch(targets.listener_sets, key)
+        return joined.plan.gateway if joined is not None else None
+    return key if place.kind == "Gateway" else None
+
+
 def above(
     context: Context, targets: Targets, ways_to: Collection[RouteClass, Ways], place: PlaceKey
 ) -> Iterator[Sequence[PlaceKey]]:
@@ -290,6 +313,11 @@ def above(
     Gateway, of a route the ways from each Gateway and listener that serves it, as far as something is locked there."""
     key = ObjectKey(place.namespace, place.name)
     whole = [PlaceKey(place.kind, *key)] if place.section else []
+    if place.kind == "ListenerSet":
+        joined = context.fetch(targets.listener_sets, key)
+        if joined is not None:
+            yield [PlaceKey("Gateway", *joined.plan.gateway), *whole]
+        return
     if place.kind not in targets.routes:
         if whole:
             yield whole

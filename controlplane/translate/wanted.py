@@ -73,7 +73,7 @@ def wanted(plan: GatewayPlan, gateway: Gateway) -> dict[WantedKey, Wanted]:
             owner, gateway.spec.gateway_class_name, reference.name if reference is not None else ""
         )
     }
-    ports = tuple(sorted({listener.port for listener in plan.listeners if plan.serves(listener)}))
+    ports = tuple(sorted({listener.port for listener in plan.served}))
     if ports:
         found[WantedKey("Service", plan.key.namespace, name)] = WantedAddress(owner, ports)
     return found

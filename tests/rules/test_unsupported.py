@@ -25,7 +25,8 @@ from gatewright.api.standalone.standalone import load
 # spec.
 WAITING = {
     "GatewayClass": 4,
-    "Gateway": 33,
+    "Gateway": 28,
+    "ListenerSet": 5,
     "HTTPRoute": 28,
     "GRPCRoute": 6,
     "GatewayPolicy": 505,
@@ -37,7 +38,6 @@ UNSERVED = {
     "TLSRoute": 14,
     "TCPRoute": 13,
     "UDPRoute": 13,
-    "ListenerSet": 20,
     "BackendTLSPolicy": 12,
     "InferencePool": 2,
 }

@@ -8,22 +8,27 @@ from controlplane.translate.attachment import ParentPlan
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.gateways import ClassView
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.listeners import GatewayPlan
+from controlplane.translate.listeners import GatewayPlan, SetPlan
 from controlplane.translate.namespaces import Labels
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
+from gatewright.api.objects.listener_set import ListenerSet
 from gatewright.api.objects.namespace import Namespace
 from gatewright.attach.parents import Owner
 
 
 class Gateways:
-    """Classes and Gateways."""
+    """Classes, Gateways and the ListenerSets that add listeners to these."""
 
     def __init__(self, graph: Graph, inputs: Inputs) -> None:
         self._inputs = inputs
-        self.classes = graph.map("classes", inputs.gateway_classes, self._class_view)
-        self.plans = graph.map("gateways", inputs.gateways, self._plan)
         self._namespaces = self._known_namespaces(graph, inputs)
+        self.classes = graph.map("classes", inputs.gateway_classes, self._class_view)
+        sets = graph.map("listener sets", inputs.listener_sets, self._set_plan)
+        self._sets = sets.index("gateway", lambda _, plan: [plan.gateway])
+        self.plans = graph.map("gateways", inputs.gateways, self._plan)
+        self.sets = graph.derive("joined listener sets", self.plans, lambda _, __, plan: gateways.joined_sets(plan))
+        """Those of our Gateways."""
         self.parents = graph.derive("parents", self.plans, self._parents)
         """As routes see them."""
         self.resources = (
@@ -37,7 +42,10 @@ class Gateways:
         found = graph.groups(
             "namespaces",
             inputs.namespaces.index("name", lambda key, _: [key.name]),
-            *(source.index("namespace", lambda key, _: [key.namespace]) for source in inputs.routes.values()),
+            *(
+                source.index("namespace", lambda key, _: [key.namespace])
+                for source in (*inputs.routes.values(), inputs.listener_sets)
+            ),
         )
         known = graph.map(
             "known namespaces", found, lambda context, name, _: context.fetch(labels, ObjectKey("", name)) or ()
@@ -51,8 +59,14 @@ class Gateways:
         view = context.fetch(self.classes, ObjectKey("", gateway.spec.gateway_class_name))
         if view is None:
             return None
+        sets = [plan for _, plan in context.fetch_index(self._sets, key)]
         refused = self._inputs.refused(context, "Gateway", key)
-        return gateways.plan(key, gateway, view) if refused is None else GatewayPlan(key, (), refused)
+        if refused is not None:
+            return gateways.unread_plan(key, refused, sets)
+        return gateways.plan(key, gateway, view, sets, lambda: context.fetch_index(self._namespaces, ""))
+
+    def _set_plan(self, context: Context, key: ObjectKey, item: ListenerSet) -> SetPlan | None:
+        return gateways.set_plan(key, item, self._inputs.refused(context, "ListenerSet", key))
 
     def _class_view(self, context: Context, key: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:
         if not gateways.is_ours(gateway_class):

@@ -21,6 +21,7 @@ from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.objects.gateway_parameters import GatewayParameters
 from gatewright.api.objects.gateway_policy import GatewayPolicy
+from gatewright.api.objects.listener_set import ListenerSet
 from gatewright.api.objects.namespace import Namespace
 from gatewright.api.objects.reference_grant import ReferenceGrant
 from gatewright.api.objects.secret import Secret
@@ -37,6 +38,7 @@ class Inputs:
         """Those of objects; Any: each kind has a model of its own."""
         self.gateway_classes: Source[ObjectKey, GatewayClass] = self._objects("GatewayClass")
         self.gateways: Source[ObjectKey, Gateway] = self._objects("Gateway")
+        self.listener_sets: Source[ObjectKey, ListenerSet] = self._objects("ListenerSet")
         self.routes = {kind: self._objects(kind) for kind in ROUTE_KINDS}
         """By kind."""
         self.grants: Source[ObjectKey, ReferenceGrant] = self._objects("ReferenceGrant")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
-from controlplane.derive import Context, Graph
+from controlplane.derive import Context, Graph, Source
 from controlplane.translate import policies, policy_targets
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
@@ -41,9 +42,16 @@ class Policies:
         self.resources = graph.derive("policy resources", self.placed, lambda _, __, policy: _resources(policy))
 
     def _targets(self, inputs: Inputs, gateways: Gateways, routes: Routes) -> Targets:
-        labelled = (inputs.gateways, *inputs.routes.values(), inputs.services, inputs.gateway_backends)
+        labelled: tuple[Source[ObjectKey, Any], ...] = (
+            inputs.gateways,
+            inputs.listener_sets,
+            *inputs.routes.values(),
+            inputs.services,
+            inputs.gateway_backends,
+        )
         return Targets(
             gateways.plans,
+            gateways.sets,
             {kind: each.views for kind, each in routes.by_kind.items()},
             self._views.services,
             self._views.gateway_backends,

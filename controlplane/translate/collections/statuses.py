@@ -16,6 +16,7 @@ from controlplane.translate import (
     backend_tls_status,
     gateway_status,
     own_kinds,
+    policy_targets,
 )
 from controlplane.translate.attachment import ClassListeners
 from controlplane.translate.backend_tls import TLSVerdict
@@ -30,8 +31,10 @@ from controlplane.translate.collections.routes import KindOfRoutes, Routes
 from controlplane.translate.collections.views import Views
 from controlplane.translate.conditions import StatusBody
 from controlplane.translate.fleet import RefusalKey
-from controlplane.translate.gateways import ClassView
+from controlplane.translate.gateway_status import News
+from controlplane.translate.gateways import ClassView, JoinedSet
 from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass
+from controlplane.translate.listener_set_status import ListenerSetReport
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.policy_status import PolicyReport
 from controlplane.translate.policy_targets import Attachment
@@ -41,7 +44,7 @@ from gatewright.attach.parents import Owner
 
 
 class GatewayStatuses:
-    """Of GatewayClasses and Gateways."""
+    """Of GatewayClasses, Gateways and ListenerSets."""
 
     def __init__(self, graph: Graph, inputs: Inputs, views: Views, gateways: Gateways, routes: Routes) -> None:
         self._inputs = inputs
@@ -51,6 +54,7 @@ class GatewayStatuses:
         """Of each class, at each of the listeners that take it."""
         self.of_classes = graph.map("class statuses", gateways.classes, self._class_status)
         self.of_gateways = graph.map("gateway statuses", gateways.plans, self._gateway_status)
+        self.of_sets = graph.map("listener set statuses", gateways.sets, self._set_status)
 
     def _class_status(self, context: Context, key: ObjectKey, view: ClassView) -> StatusBody | None:
         item = context.fetch(self._inputs.gateway_classes, key)
@@ -64,14 +68,23 @@ class GatewayStatuses:
         item = context.fetch(self._inputs.gateways, key)
         if item is None:
             return None
-        refusals = {name.resource: text for name, text in context.fetch_index(self._inputs.refusals_by_gateway, key)}
-        report = gateway_status.GatewayReport(
-            plan,
-            context.fetch(self._inputs.fleet, key),
-            refusals,
-            self._attached(context, Owner("Gateway", *key)),
-        )
+        report = gateway_status.GatewayReport(plan, self._news(context, Owner("Gateway", *key), key))
         return report.status(item.metadata.generation)
+
+    def _set_status(self, context: Context, key: ObjectKey, joined: JoinedSet) -> StatusBody | None:
+        item = context.fetch(self._inputs.listener_sets, key)
+        if item is None:
+            return None
+        news = self._news(context, Owner("ListenerSet", *key), joined.plan.gateway)
+        return ListenerSetReport(joined, news).status(item.metadata.generation)
+
+    def _news(self, context: Context, owner: Owner, gateway: ObjectKey) -> News:
+        refused = context.fetch_index(self._inputs.refusals_by_gateway, gateway)
+        return News(
+            context.fetch(self._inputs.fleet, gateway),
+            {name.resource: text for name, text in refused},
+            self._attached(context, owner),
+        )
 
     def _count(self, context: Context, key: RouteClass, listeners: ClassListeners) -> Mapping[str, int]:
         counting = self._routes.by_kind[key.kind].counting(context)
@@ -152,6 +165,7 @@ class PolicyStatuses:
             context.fetch(self._policies.placed, key),
             [loss for _, loss in context.fetch_index(self._outcomes.losses_of, key)],
             lambda gateway, name: context.fetch(self._inputs.refusals, RefusalKey(gateway, name)),
+            lambda place: policy_targets.gateway_of(context, self._policies.targets, place),
         )
         return report.status(item.metadata.generation)
 

@@ -62,9 +62,13 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "spec",
         "-spec.addresses",  # provisioning
         "-spec.infrastructure",  # provisioning
-        "-spec.allowedListeners",  # ListenerSet
         "-spec.tls",  # TLS
         "-spec.defaultScope",  # default Gateways (experimental)
+        "-spec.listeners[].tls",  # TLS; concerns that listener alone
+        "-spec.listeners[].filters",  # experimental
+    ),
+    "ListenerSet": (
+        "spec",
         "-spec.listeners[].tls",  # TLS; concerns that listener alone
         "-spec.listeners[].filters",  # experimental
     ),

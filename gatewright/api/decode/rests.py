@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from gatewright.api.decode.unread import unread
 from gatewright.api.decode.unread_tls import unread_tls
 from gatewright.api.objects.kinds import KINDS
+from gatewright.api.objects.listener_set import ParentGatewayReference
 from gatewright.api.schema.metadata import KubeObject, ObjectMeta
 from gatewright.api.schema.references import ParentReference
 from gatewright.api.text.problem import Problem
@@ -44,6 +45,12 @@ def _gateway(document: Document, _: Iterable[Problem]) -> KubeObject | None:
     return _made(document, gateway_class_name=name, listeners=()) if name else None
 
 
+def _listener_set(document: Document, _: Iterable[Problem]) -> KubeObject | None:
+    spec = document.get("spec")
+    parent = _read(spec.get("parentRef"), ParentGatewayReference) if isinstance(spec, dict) else None
+    return _made(document, parent_ref=parent, listeners=()) if parent is not None else None
+
+
 def _gateway_class(document: Document, _: Iterable[Problem]) -> KubeObject | None:
     name = _text(document, "controllerName")
     return _made(document, controller_name=name) if name else None
@@ -54,6 +61,7 @@ _RESTS: Final[dict[str, Callable[[Document, Iterable[Problem]], KubeObject | Non
     "BackendTLSPolicy": unread_tls,
     "GatewayClass": _gateway_class,
     "Gateway": _gateway,
+    "ListenerSet": _listener_set,
     **dict.fromkeys(("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"), _route),
 }
 

@@ -56,7 +56,7 @@ _KINDS: Final = (
     KindInfo("TLSRoute", GATEWAY_API_GROUP, ("v1", "v1alpha3", "v1alpha2"), "tlsroutes", True, TLSRoute, served=False),
     KindInfo("TCPRoute", GATEWAY_API_GROUP, ("v1", "v1alpha2"), "tcproutes", True, TCPRoute, served=False),
     KindInfo("UDPRoute", GATEWAY_API_GROUP, ("v1", "v1alpha2"), "udproutes", True, UDPRoute, served=False),
-    KindInfo("ListenerSet", GATEWAY_API_GROUP, ("v1",), "listenersets", True, ListenerSet, served=False),
+    KindInfo("ListenerSet", GATEWAY_API_GROUP, ("v1",), "listenersets", True, ListenerSet),
     KindInfo(
         "BackendTLSPolicy",
         GATEWAY_API_GROUP,

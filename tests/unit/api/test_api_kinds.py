@@ -9,7 +9,7 @@ from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
 
 CLUSTER_WIDE = {"GatewayClass", "Namespace", "CustomResourceDefinition"}
-NOT_SERVED = {"TLSRoute", "TCPRoute", "UDPRoute", "ListenerSet", "BackendTLSPolicy", "InferencePool"}
+NOT_SERVED = {"TLSRoute", "TCPRoute", "UDPRoute", "BackendTLSPolicy", "InferencePool"}
 GATEWAY_API, OWN = "gateway.networking.k8s.io", "gatewright.dev"
 VERSIONS = {
     "GatewayClass": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
@@ -17,6 +17,7 @@ VERSIONS = {
     "HTTPRoute": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
     "ReferenceGrant": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
     "GRPCRoute": (f"{GATEWAY_API}/v1",),
+    "ListenerSet": (f"{GATEWAY_API}/v1",),
     "GatewayBackend": (f"{OWN}/v1alpha1",),
     "GatewayParameters": (f"{OWN}/v1alpha1",),
     "GatewayPolicy": (f"{OWN}/v1alpha1",),

@@ -54,7 +54,8 @@ REASONS = {
     "Accepted=True": {"Accepted", "ListenersNotValid", "PartiallyValid"},
     "Accepted=False": {
         "Conflicted", "HostnameConflict", "IncompatibleFilters", "Invalid", "InvalidParameters", "ListenersNotValid",
-        "NoMatchingListenerHostname", "NoMatchingParent", "NoValidCACertificate", "NotAllowedByListeners",
+        "NoMatchingListenerHostname", "NoMatchingParent", "NoValidCACertificate", "NotAllowed", "NotAllowedByListeners",
+        "ParentNotAccepted",
         "PortUnavailable", "ProtocolConflict", "TargetNotFound", "UnsupportedAddress", "UnsupportedProtocol",
         "UnsupportedValue",
     },
@@ -64,7 +65,7 @@ REASONS = {
     "Overridden=True": {"Overridden"},
     "PartiallyInvalid=True": {"IncompatibleFilters", "UnsupportedValue"},
     "Programmed=True": {"Programmed"},
-    "Programmed=False": {"Invalid", "Pending", "Rejected"},
+    "Programmed=False": {"Invalid", "ListenersNotValid", "ParentNotProgrammed", "Pending", "Rejected"},
     "ResolvedRefs=True": {"ResolvedRefs"},
     "ResolvedRefs=False": {
         "BackendNotFound", "InvalidCACertificateRef", "InvalidKind", "InvalidRouteKinds", "InvalidSecret",

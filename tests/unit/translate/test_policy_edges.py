@@ -168,7 +168,7 @@ def test_a_route_with_a_gateway_of_ours_and_a_foreign_one() -> None:
     assert owners(made, CSRF) == {"default/gw"}
 
 
-def test_a_kind_that_is_not_read_yet() -> None:
+def test_a_listener_set_that_nobody_has() -> None:
     listeners = "{group: gateway.networking.k8s.io, kind: ListenerSet, name: g}"
     selects = (
         policy("b", listeners, "csrf: {}")
@@ -176,9 +176,10 @@ def test_a_kind_that_is_not_read_yet() -> None:
         .replace("name: g}", "matchLabels: {}}")
     )
     made = world(CLASS, policy("a", listeners, "csrf: {}"), selects)
-    missed = "Attached=False TargetNotFound (1): not supported yet: ListenerSet"
-    assert made.conditions("GatewayPolicy", "a")[1] == f"{missed} default/g as a target"
-    assert made.conditions("GatewayPolicy", "b")[1] == f"{missed} as a target"
+    missed = "Attached=False TargetNotFound (1): "
+    names = "ListenerSet default/g does not exist, or names no Gateway of ours"
+    assert made.conditions("GatewayPolicy", "a")[1] == f"{missed}{names}"
+    assert made.conditions("GatewayPolicy", "b")[1] == f"{missed}no ListenerSet with labels (any) in namespace default"
 
 
 def test_more_gateways_than_a_status_can_name() -> None:
@@ -300,6 +301,6 @@ def test_each_selector_selects_by_all_of_its_labels_whatever_the_others_do() -> 
     made = world(CLASS, labelled, half, SELECTING)
     assert owners(made, CSRF) == {"default/gw"}
     assert made.conditions("GatewayPolicy", "a")[1] == (
-        "Attached=False TargetNotFound (1): not supported yet: ListenerSet as a target; "
+        "Attached=False TargetNotFound (1): no ListenerSet with labels a=b in namespace default; "
         "no HTTPRoute with labels edge=yes, zone=two in namespace default"
     )
