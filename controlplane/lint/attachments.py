@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from controlplane.lint.world import World, key_of
+from controlplane.lint.world import World
 from controlplane.translate import policy_targets
 from controlplane.translate.attachment import Parent
 from controlplane.translate.keys import ObjectKey as Key
@@ -14,6 +14,7 @@ from controlplane.translate.route_kinds import ROUTE_KINDS
 from gatewright.api.lint.lint import Found
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_policy import GatewayPolicy
+from gatewright.api.objects.listener_set import ListenerSet
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.text.problem import UNSUPPORTED, Advice
 
@@ -40,19 +41,20 @@ def _plain(key: ObjectKey) -> Key:
 
 def _why(world: World, key: ObjectKey, parent: Parent) -> str:
     """Why a parent does not take the route; "" where it does, or nobody can tell."""
-    gateway = world.objects.get(key_of("Gateway", parent.gateway))
-    if not isinstance(gateway, Gateway):
+    owner = parent.named.owner
+    holder = world.objects.get(ObjectKey(owner.kind, owner.namespace, owner.name))
+    if not isinstance(holder, Gateway | ListenerSet):
         return ""  # it comes from elsewhere
     if parent.refused is None:
         return f"no listener serves it: {parent.unserved}" if parent.unserved else ""
     is_known = world.is_there(ObjectKey("Namespace", "", key.namespace))
-    if parent.refused.reason == "NotAllowedByListeners" and _selects_namespaces(gateway) and not is_known:
+    if parent.refused.reason == "NotAllowedByListeners" and _selects_namespaces(holder) and not is_known:
         return ""  # the labels of its namespace are in none of the files
     return parent.refused.message
 
 
-def _selects_namespaces(gateway: Gateway) -> bool:
-    return any(each.allowed_routes.namespaces.from_ == "Selector" for each in gateway.spec.listeners)
+def _selects_namespaces(holder: Gateway | ListenerSet) -> bool:
+    return any(each.allowed_routes.namespaces.from_ == "Selector" for each in holder.spec.listeners)
 
 
 def targets(world: World) -> Iterator[Found]:

@@ -15,6 +15,7 @@ from gatewright.api.lint.lint import Folder
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.objects.gateway_policy import GatewayPolicy
+from gatewright.api.objects.listener_set import ListenerSet
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_API_GROUP
 
@@ -55,11 +56,15 @@ def stand_ins(folder: Folder) -> Mapping[ObjectKey, KubeObject]:
 
 
 def _named(item: Any) -> Iterator[tuple[ObjectKey, Wanted]]:  # Any: whatever kind
-    """The Gateways that a route or policy names."""
+    """The Gateways that a route, a ListenerSet or a policy names."""
     for parent in getattr(getattr(item, "spec", None), "parent_refs", None) or ():
         key = reach.named(parent, item.key.namespace)
         if key is not None and key.kind == "Gateway":
             yield key, Wanted(parent.section_name or "", parent.port or 0)
+    if isinstance(item, ListenerSet):
+        key = reach.named(item.spec.parent_ref, item.key.namespace)
+        if key is not None and key.kind == "Gateway":
+            yield key, Wanted("", 0)
     for target in (item.spec.target_refs or ()) if isinstance(item, GatewayPolicy) else ():
         if target.kind == "Gateway":
             yield ObjectKey("Gateway", item.key.namespace, target.name), Wanted(target.section_name or "", 0)
@@ -86,5 +91,6 @@ def _gateway(key: ObjectKey, gateway_class: str, wanted: list[Wanted]) -> Gatewa
             },
         )
     metadata = {"namespace": key.namespace, "name": key.name}
-    spec = {"gatewayClassName": gateway_class, "listeners": [*listeners.values()]}
+    all_sets = {"namespaces": {"from": "All"}}
+    spec = {"gatewayClassName": gateway_class, "listeners": [*listeners.values()], "allowedListeners": all_sets}
     return Gateway.model_validate({"apiVersion": API, "kind": "Gateway", "metadata": metadata, "spec": spec})

@@ -200,3 +200,15 @@ def test_an_override_on_a_gateway_from_elsewhere(controller: str, tmp_path: Path
 
 def test_a_folder_of_a_gateway_alone_lacks_its_class(tmp_path: Path) -> None:
     assert [each.partition(" ")[0] for each in found(tmp_path, gateway(A))] == ["unknown-class"]
+
+
+def test_routes_below_a_listener_set_of_a_gateway_from_elsewhere(tmp_path: Path) -> None:
+    listeners = (
+        f"{API}kind: ListenerSet\nmetadata: {{name: more}}\nspec:\n"
+        f"  parentRef: {{name: edge, namespace: infra}}\n  listeners: [{{{A}, hostname: a.example}}]\n"
+    )
+    parent = "name: more, kind: ListenerSet"
+    assert found(tmp_path, SERVICE, listeners, route(parent, "hostnames: [a.example], ")) == []
+    assert found(tmp_path, SERVICE, listeners, route(parent, "hostnames: [b.example], ")) == [
+        "not-attached error spec.parentRefs[0]: none of b.example meets a listener's hostname (a.example)"
+    ]
