@@ -6,8 +6,9 @@ written just before or just after. From before the write both proxies are asked 
 new connection and on one that is kept. Measured is the time from the write until both have answered 200 for the first
 time. Then 100 new connections ask both again. At the end routes are removed, again one by one.
 
-Demands: mean at most 20 ms (aim 10), longest at most 75 ms; before a proxy's first 200 nothing but 404, afterwards
-nothing but 200; on removal 200 and then 404, nothing between and no way back; every worker was asked.
+Demands, on a machine that does nothing else: mean at most 8 ms, 99 of 100 at most 15 ms; on removal mean at most 30 ms.
+On any machine: before a proxy's first 200 nothing but 404, afterwards nothing but 200; on removal 200 and then 404,
+nothing between and no way back; every worker was asked.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from benchmarks.probes import Asked, Client, Request, answer
 from benchmarks.route_files import KINDS, RouteFiles
 from tests.harness.patience import PATIENCE
 
-MEAN_MS, AIM_MS, LONGEST_MS = 20.0, 10.0, 75.0
+MEAN_MS, P99_MS, REMOVAL_MS = 8.0, 15.0, 30.0
 POLL = 0.001
 CONNECTIONS = 100
 """New ones after the first 200, half to each proxy."""
@@ -202,9 +203,11 @@ def _hops(stamps: hops.Stamps, changes: Sequence[hops.Window]) -> dict[str, list
 
 def verdict(found: dict[str, Any]) -> bool:
     times, workers = found["ms"], found["connections per worker"]
+    removal = found["ms of removal"].get("mean", 0.0)  # 0.0: none was removed
     rows = (
-        (f"mean {times['mean']:.1f} ms, at most {MEAN_MS:g}, aim {AIM_MS:g}", times["mean"] <= MEAN_MS),
-        (f"longest {times['max']:.1f} ms, at most {LONGEST_MS:g}", times["max"] <= LONGEST_MS),
+        (f"mean {times['mean']:.1f} ms, at most {MEAN_MS:g}", times["mean"] <= MEAN_MS),
+        (f"p99 {times['p99']:.1f} ms, at most {P99_MS:g}", times["p99"] <= P99_MS),
+        (f"mean of removal {removal:.1f} ms, at most {REMOVAL_MS:g}", removal <= REMOVAL_MS),
         (f"{len(found['wrong answers'])} wrong answers, none allowed", not found["wrong answers"]),
         (f"connections of each worker {sorted(workers.values())}, each some", all(workers.values())),
     )

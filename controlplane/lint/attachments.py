@@ -70,8 +70,8 @@ def targets(world: World) -> Iterator[Found]:
 def _target(world: World, policy: ObjectKey, path: tuple[str | int, ...], target: Target) -> Iterator[Found]:
     found = policy_targets.look_up(world.context(), world.graph.policies.targets, policy.namespace, target)
     owner = ObjectKey(target.kind, policy.namespace, target.name)
-    if not isinstance(found, Missing) or owner in world.folder.erroneous:
-        return  # what is wrong with the target is said of the target
+    if not isinstance(found, Missing) or (owner.kind == "GatewayBackend" and owner in world.folder.erroneous):
+        return  # parts of a backend of a kind that is not served yet are not known; that is said of the backend
     if found.is_section:
         yield "unknown-section", policy, Advice((*path, "sectionName"), found.message)
     elif found.message.startswith(UNSUPPORTED):

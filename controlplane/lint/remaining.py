@@ -19,6 +19,9 @@ BAD: Final[Mapping[tuple[str, str], Severity]] = {("Accepted", "False"): "error"
 ENTRIES: Final = {"parents": "parentRefs", "listeners": "listeners", "ancestors": ""}
 """Lists in a status, and the field of the spec whose items its entries are about."""
 
+ATTACHING: Final = frozenset({"NoMatchingParent", "NotAllowedByListeners", "NoMatchingListenerHostname"})
+"""Reasons that `attachments` has looked at."""
+
 DEPENDING: Final = frozenset({"BackendTLSPolicy"})
 """Kinds that are not accepted when what they refer to is missing."""
 
@@ -30,7 +33,7 @@ def conditions(world: World, told: Collection[ObjectKey]) -> Iterator[Found]:
             continue
         for path, condition in _all(body):
             severity = BAD.get((condition["type"], condition["status"]))
-            if severity is not None:
+            if severity is not None and condition["reason"] not in ATTACHING:
                 message = f"{condition['type']}={condition['status']} {condition['reason']}: {condition['message']}"
                 yield "bad-condition", key, Advice(path, message, severity)
                 break  # the others are consequences, or the same for another parent

@@ -22,8 +22,8 @@ from gatewright.attach.outcome import Setting
 from gatewright.attach.places import Phase, rule_places
 
 CLASS_NAME: Final = ("spec", "gatewayClassName")
-ANSWERS: Final = tuple(Setting(phase, "direct_response") for phase in (Phase.PRE_ROUTING, Phase.POST_ROUTING))
-"""Settings that answer requests without a backend."""
+ANSWER: Final = Setting(Phase.POST_ROUTING, "direct_response")
+"""The setting that answers requests without a backend."""
 
 
 def gateways(world: World) -> Iterator[Found]:
@@ -90,4 +90,4 @@ def _is_answered(world: World, key: ObjectKey, rule: str) -> bool:
         if listeners is not None and route is not None:
             above.update(places_above(listeners, route.hostnames))
     winners = world.graph.outcomes.winners
-    return any(setting in (winners.get(place) or {}) for place in above for setting in ANSWERS)
+    return any(ANSWER in (winners.get(place) or {}) for place in above)

@@ -3,8 +3,8 @@
 The rule, for each Gateway by itself: a change that comes after 10 ms without any is published immediately (the leading
 edge). One that comes sooner waits until this Gateway's changes pause for 10 ms, but never longer than 50 ms. Of several
 changes to one resource only the last one is published. While something is pending that looks unfinished to the caller,
-all of its Gateway waits for what may complete it, 50 ms at most. No Gateway waits for another. The caller owns the
-timer; this room only says how long it should run.
+all of its Gateway waits for what may complete it, 50 ms at most; a leading edge that waited for that alone is published
+when it is there. No Gateway waits for another. The caller owns the timer; this room only says how long it should run.
 """
 
 from __future__ import annotations
@@ -78,6 +78,8 @@ class _Waiting:
         self.due = math.inf
         self._unfinished: set[tuple[str, str, str]] = set()
         self._held_until = math.inf
+        self._is_leading = False
+        """What is pending began after a pause."""
         self._latest = -math.inf
         self._limit = math.inf
 
@@ -85,6 +87,7 @@ class _Waiting:
         if not self.pending:
             self._limit = now + LONGEST
         leading = not self.pending and now - self._latest >= QUIET
+        self._is_leading = leading or (self._is_leading and bool(self.pending))
         self._latest = now
         self.due = now if leading else min(now + QUIET, self._limit)
         had_any = bool(self._unfinished)
@@ -95,6 +98,8 @@ class _Waiting:
             # From the first unfinished change on; more of them do not prolong it.
             self._held_until = self._held_until if had_any else now + LONGEST
             self.due = min(max(self.due, self._held_until), self._limit)
+        elif had_any and self._is_leading:
+            self.due = now  # it would have been published when it came, and was only held for what came now
 
     def take(self) -> tuple[Change, ...]:
         taken = tuple((*key, content) for key, content in self.pending.items())

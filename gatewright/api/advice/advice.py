@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -46,9 +47,8 @@ def warnings(value: BaseModel) -> Iterator[Advice]:
 def advice(value: BaseModel) -> Iterator[Advice]:
     """Both of a valid object or file."""
     for path, part in parts(value):
-        for model, look in _LOOKS:
-            if isinstance(part, model):
-                yield from (found._replace(path=(*path, *found.path)) for found in look(part))
+        for look in _looks_at(type(part)):
+            yield from (found._replace(path=(*path, *found.path)) for found in look(part))
         for place, name in comparisons(part):
             yield Advice((*path, *place), NEVER_EQUAL.format(name))
 
@@ -234,6 +234,13 @@ _NO_LOG_NAMES: Final[tuple[tuple[Callable[[str], object], str], ...]] = (
 
 CALL_PSEUDO: Final = (":authority", ":method", ":path")
 _is_header_name = re.compile(HEADER_NAME_PATTERN).fullmatch
+
+
+@cache
+def _looks_at(model: type[BaseModel]) -> tuple[Callable[[Any], Iterator[Advice]], ...]:
+    """What is looked for in a part of this type."""
+    return tuple(look for wanted, look in _LOOKS if issubclass(model, wanted))
+
 
 _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], ...]] = (
     (BackendMCP, _deprecated_authentication),

@@ -12,6 +12,7 @@ from typing import Final
 from gatewright.api.advice.advice import known_hash
 from gatewright.api.checks.parts import parts
 from gatewright.api.lint import reach
+from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.api.objects.secret import Secret
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.text.problem import Advice
@@ -25,12 +26,13 @@ def left_out(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]:
     """One warning for each entry, and for each line of users, that will not count."""
     keys: dict[ObjectKey, Secret] = {}
     users: dict[ObjectKey, Secret] = {}
+    known = {key: item for key, item in objects.items() if isinstance(item, Secret)}
     for owner, item in objects.items():
-        for _, part in parts(item):
+        for _, part in parts(item) if isinstance(item, GatewayPolicy) else ():
             if isinstance(part, APIKeyAuthentication):
-                keys |= _secrets(_of_keys(part, owner, objects), objects)
+                keys |= _secrets(_of_keys(part, owner, known), known)
             elif isinstance(part, BasicAuthentication) and part.secret_ref is not None:
-                users |= _secrets([reach.named(part.secret_ref, owner.namespace)], objects)
+                users |= _secrets([reach.named(part.secret_ref, owner.namespace)], known)
     for key, secret in keys.items():
         yield from ((key, advice) for advice in _no_keys(secret))
     for key, secret in users.items():

@@ -93,9 +93,11 @@ def _meant(key: ObjectKey, reference: Any, known: Collection[ObjectKey]) -> str:
 def open_forwards(objects: Mapping[ObjectKey, KubeObject]) -> Iterator[tuple[ObjectKey, Advice]]:
     """GatewayBackends that forward to anywhere, reached by routes that no authorization guards."""
     forwards = [key for key, item in objects.items() if isinstance(item, GatewayBackend) and _forwards(item)]
+    if not forwards:
+        return
     policies = [item for item in objects.values() if isinstance(item, GatewayPolicy) and _authorizes(item)]
     guarded = {key for policy in policies for key, _ in reach.targets(policy, objects)}
-    routes = reach.leading(objects) if forwards else {}
+    routes = reach.leading(objects)
     for backend in forwards:
         leading = routes.get(backend, [])
         bare = [route.key for route in leading if not guarded & {route.key, *reach.parents(route)}]

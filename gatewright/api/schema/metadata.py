@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from gatewright.api.schema.fields import SUBDOMAIN_PATTERN, Integer, NamespaceName
 from gatewright.api.schema.model import Model, RuledModel, to_camel
@@ -55,6 +55,13 @@ class KubeObject(RuledModel):
     """Kind of the object."""
     metadata: ObjectMeta
     """Metadata of the object."""
+
+    _newer: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def newer(self) -> tuple[str, ...]:
+        """What is said of parts that this version does not know (`decode.newer`)."""
+        return self._newer
 
     @property
     def key(self) -> ObjectKey:

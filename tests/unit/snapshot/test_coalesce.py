@@ -171,9 +171,10 @@ def test_what_is_unfinished_waits_for_what_completes_it(clock: Clock) -> None:
     add(coalescer, change("route", b"unfinished"))
     assert coalescer.wait() == pytest.approx(0.050)
     clock.now += 0.020
-    add(coalescer, change("backend"), change("route", b"whole"))
-    assert coalescer.wait() == pytest.approx(0.010)  # as any change that follows soon
-    clock.now += 0.010
+    add(coalescer, change("backend"))
+    assert coalescer.wait() == pytest.approx(0.030)
+    add(coalescer, change("route", b"whole"))
+    assert coalescer.wait() == 0.0  # it waited for this alone
     assert {name: content for _, _, name, content in taken(coalescer)} == {"route": b"whole", "backend": b""}
 
 
@@ -201,4 +202,17 @@ def test_a_removal_ends_the_wait(clock: Clock) -> None:
     add(coalescer, change("a", b"unfinished"))
     clock.now += 0.020
     add(coalescer, change("a", None))
+    assert coalescer.wait() == 0.0
+
+
+def test_what_is_completed_amid_other_changes_waits_for_their_pause(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    add(coalescer, change("before"))
+    taken(coalescer)
+    clock.now += 0.005
+    add(coalescer, change("route", b"unfinished"))
+    clock.now += 0.001
+    add(coalescer, change("route", b"whole"))
     assert coalescer.wait() == pytest.approx(0.010)
+    clock.now += 0.010
+    assert len(taken(coalescer)) == 1

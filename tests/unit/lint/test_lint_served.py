@@ -1,0 +1,202 @@
+"""Lint of what a folder would serve: listeners, routes below them, and what comes from elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controlplane.lint.lint import lint_paths
+
+API = "apiVersion: gateway.networking.k8s.io/v1\n"
+CLASS = API + "kind: GatewayClass\nmetadata: {name: gatewright}\nspec: {controllerName: gatewright.dev/controller}\n"
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: shop}\nspec: {ports: [{port: 80}, {port: 81}]}\n"
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: users}\nstringData: {other: x}\n"
+
+
+def gateway(*listeners: str) -> str:
+    rows = ", ".join(f"{{{each}}}" for each in listeners)
+    return f"{API}kind: Gateway\nmetadata: {{name: web}}\nspec: {{gatewayClassName: gatewright, listeners: [{rows}]}}\n"
+
+
+def route(parent: str = "name: web", more: str = "", rule: str = "backendRefs: [{name: shop, port: 80}]") -> str:
+    spec = f"{{{more}parentRefs: [{{{parent}}}], rules: [{{{rule}}}]}}"
+    return f"{API}kind: HTTPRoute\nmetadata: {{name: shop}}\nspec: {spec}\n"
+
+
+def policy(settings: str, target: str = "name: web") -> str:
+    reference = f"{{group: gateway.networking.k8s.io, kind: Gateway, {target}}}"
+    head = "apiVersion: gatewright.dev/v1alpha1\nkind: GatewayPolicy\nmetadata: {name: p}\nspec:\n"
+    return f"{head}  targetRefs: [{reference}]\n  traffic: {{{settings}}}\n"
+
+
+def found(folder: Path, *texts: str, elsewhere: tuple[str, ...] = ()) -> list[str]:
+    """Code, severity, field and message of each problem of a folder with these files."""
+    for number, text in enumerate(texts):
+        (folder / f"{number}.yaml").write_text(text)
+    report = lint_paths([folder], elsewhere)
+    return [f"{each.code} {each.severity} {each.path}: {each.message}" for each in report.problems]
+
+
+A = "name: a, port: 80, protocol: HTTP"
+
+
+def test_what_can_be_served_has_no_problem(tmp_path: Path) -> None:
+    assert found(tmp_path, CLASS, gateway(A), SERVICE, route()) == []
+
+
+@pytest.mark.parametrize(
+    ("listeners", "routed", "expected"),
+    [
+        ((A, "name: b, port: 80, protocol: TCP"), route(), None),
+        (
+            (A, "name: b, port: 81, protocol: HTTP, hostname: b.example"),
+            route("name: web, sectionName: b", "hostnames: [a.example], "),
+            "none of a.example meets a listener's hostname (b.example)",
+        ),
+        ((A,), route("name: web, sectionName: b"), "the Gateway has no listener with name b"),
+        ((A,), route("name: web, port: 81"), "the Gateway has no listener with port 81"),
+        (
+            (A, "name: s, port: 8443, protocol: HTTPS, tls: {certificateRefs: [{name: c}]}"),
+            route("name: web, sectionName: s"),
+            "listener s: protocol HTTPS is not supported yet: port 8443 is not opened",
+        ),
+        (
+            (f"{A}, allowedRoutes: {{kinds: [{{kind: GRPCRoute}}]}}",),
+            route(),
+            "no listener admits kind HTTPRoute",
+        ),
+        (
+            (A, "name: r, port: 15020, protocol: HTTP"),
+            route("name: web, sectionName: r"),
+            "no listener serves it: listener r: port 15020 is reserved: the proxy serves its metrics there",
+        ),
+    ],
+)
+def test_a_route_that_nobody_takes(
+    listeners: tuple[str, ...], routed: str, expected: str | None, tmp_path: Path
+) -> None:
+    problems = found(tmp_path, CLASS, gateway(*listeners), SERVICE, routed)
+    told = [each for each in problems if each.startswith("not-attached")]
+    if expected is None:
+        causes = [each for each in problems if "conflicts with listener" in each]
+        assert causes and told
+    else:
+        assert told == [f"not-attached error spec.parentRefs[0]: {expected}"]
+
+
+def test_listeners_that_conflict_beside_one_that_serves(tmp_path: Path) -> None:
+    listeners = (A, "name: b, port: 81, protocol: HTTP", "name: c, port: 81, protocol: TCP")
+    problems = found(tmp_path, CLASS, gateway(*listeners), SERVICE, route("name: web, sectionName: a"))
+    assert [each for each in problems if each.startswith("bad-condition")] == [
+        f"bad-condition error spec.listeners[{index}]: conflicts with listener {other} on port 81: their protocols"
+        " cannot share a port"
+        for index, other in ((1, "c"), (2, "b"))
+    ]
+
+
+def test_a_gateway_that_opens_no_port_names_all_causes(tmp_path: Path) -> None:
+    problems = found(
+        tmp_path, CLASS, gateway("name: a, port: 15000, protocol: HTTP", "name: t, port: 9, protocol: TCP")
+    )
+    (told,) = [each for each in problems if each.startswith("serves-nothing")]
+    assert "a: port 15000 is reserved" in told and "t: protocol TCP is not supported yet" in told
+
+
+def test_namespaces_that_a_listener_selects(tmp_path: Path) -> None:
+    selecting = f"{A}, allowedRoutes: {{namespaces: {{from: Selector, selector: {{matchLabels: {{team: a}}}}}}}}"
+    texts = [CLASS, gateway(selecting), SERVICE, route()]
+    assert found(tmp_path, *texts) == [], "labels of the namespace are in none of the files"
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {team: %s}}\n"
+    assert found(tmp_path, *texts, namespace % "a") == []
+    assert found(tmp_path, *texts, namespace % "b") == [
+        "not-attached error spec.parentRefs[0]: no listener admits routes from namespace default"
+    ]
+
+
+def test_what_comes_from_elsewhere_is_as_it_is_wanted(tmp_path: Path) -> None:
+    away = route("name: edge, namespace: infra, sectionName: s, port: 8443", "hostnames: [a.example], ")
+    assert found(tmp_path, SERVICE, away) == []
+    other = CLASS.replace("gatewright.dev/controller", "example.com/other")
+    assert found(tmp_path, SERVICE, away, other) == [], "a class of that name is somebody else's"
+    assert found(tmp_path, SERVICE, route(), elsewhere=("Gateway",)) == []
+    assert [each.partition(" ")[0] for each in found(tmp_path, SERVICE, route())] == ["leads-nowhere"]
+
+
+def test_policies_of_a_gateway_from_elsewhere_are_compared(tmp_path: Path) -> None:
+    both = (policy("cors: {}"), policy("cors: {}").replace("name: p}", "name: q}"))
+    (told,) = found(tmp_path, *both, elsewhere=("Gateway",))
+    assert told.startswith("no-effect warning spec.traffic.cors: has no effect on Gateway default/web: GatewayPolicy")
+
+
+def test_sections_of_a_gateway_with_another_mistake(tmp_path: Path) -> None:
+    tls = "name: t, port: 8443, protocol: HTTPS, tls: {certificateRefs: [{name: c}]}"
+    problems = found(tmp_path, CLASS, gateway(A, tls), policy("cors: {}", "name: web, sectionName: b"))
+    assert any(each.startswith("unknown-section warning spec.targetRefs[0].sectionName") for each in problems)
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("backendRefs: [{name: shop, port: 82}]", "lacks-part warning spec.rules[0].backendRefs[0].port: Service"
+         " default/shop has no port 82; it has 80, 81"),
+        ("backendRefs: [{name: shop, kind: Vault, group: x.example}]", "bad-condition error"
+         " spec.rules[0].backendRefs[0]: x.example/Vault shop: backends are Services and GatewayBackends"),
+        ("name: bare", "no-backend error spec.rules[0]: has no backendRefs and no RequestRedirect, so every request"
+         " that it matches gets 500"),
+    ],
+)  # fmt: skip
+def test_backends_that_cannot_be_used(rule: str, expected: str, tmp_path: Path) -> None:
+    assert found(tmp_path, CLASS, gateway(A), SERVICE, route(rule=rule)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("settings", "target", "is_answered"),
+    [
+        ("directResponse: {status: 200}", "name: web", True),
+        ("directResponse: {status: 200}", "name: web, sectionName: a", True),
+        ("cors: {}", "name: web", False),
+    ],
+)
+def test_a_rule_that_a_policy_answers(settings: str, target: str, is_answered: bool, tmp_path: Path) -> None:
+    problems = found(tmp_path, CLASS, gateway(A), route(rule="name: bare"), policy(settings, target))
+    assert [each.partition(" ")[0] for each in problems] == ([] if is_answered else ["no-backend"])
+
+
+def test_a_service_without_endpoints_and_a_secret_without_the_entry(tmp_path: Path) -> None:
+    external = SERVICE.replace("spec: {", "spec: {type: ExternalName, externalName: a.example, ")
+    assert found(tmp_path, CLASS, gateway(A), external, route()) == [
+        "bad-condition error spec.rules[0].backendRefs[0]: Service default/shop is of type ExternalName, which has no"
+        " endpoints"
+    ]
+    users = policy("basicAuthentication: {secretRef: {name: users}}")
+    assert found(tmp_path, CLASS, gateway(A), SERVICE, route(), SECRET, users) == [
+        "lacks-part warning spec.traffic.basicAuthentication.secretRef: Secret default/users has no entry .htaccess"
+    ]
+
+
+def test_a_foreign_gateway_beside_one_of_ours_is_no_problem(tmp_path: Path) -> None:
+    theirs = CLASS.replace("gatewright.dev/controller", "example.com/other").replace("name: gatewright", "name: theirs")
+    other = (
+        gateway(A)
+        .replace("name: web", "name: other")
+        .replace("gatewayClassName: gatewright", "gatewayClassName: theirs")
+    )
+    assert found(tmp_path, CLASS, theirs, gateway(A), other, SERVICE, route()) == []
+
+
+@pytest.mark.parametrize("controller", ["gatewright.dev/controller", "example.com/other"])
+def test_an_override_on_a_gateway_from_elsewhere(controller: str, tmp_path: Path) -> None:
+    """Also where a class of the stand-in's name is somebody else's; routes of every namespace attach."""
+    lock = policy("timeouts: {request: 1s}", "name: edge").replace("{name: p}", "{name: p, namespace: infra}")
+    lock = lock.replace("spec:", "spec:\n  strategy: {inheritance: Override}")
+    own = route("name: edge, namespace: infra", rule="timeouts: {request: 2s}, backendRefs: [{name: shop, port: 80}]")
+    texts = (CLASS.replace("gatewright.dev/controller", controller), SERVICE, lock, own)
+    assert found(tmp_path, *texts, elsewhere=("Gateway",)) == [
+        "no-effect warning spec.rules[0].timeouts: has no effect: GatewayPolicy infra/p on Gateway infra/edge overrides"
+        " it"
+    ]
+
+
+def test_a_folder_of_a_gateway_alone_lacks_its_class(tmp_path: Path) -> None:
+    assert [each.partition(" ")[0] for each in found(tmp_path, gateway(A))] == ["unknown-class"]
