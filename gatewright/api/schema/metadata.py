@@ -41,8 +41,8 @@ class ObjectMeta(Model):
 
 
 class KubeObject(RuledModel):
-    """The envelope: apiVersion, kind, metadata; subclasses add `spec` or their own fields. `status` is not read
-    from users (a source drops it before validation)."""
+    """The envelope: apiVersion, kind, metadata; subclasses add `spec` or their own fields. `status` is no part of
+    it: a source that has statuses gives them beside the object."""
 
     secret: ClassVar[bool] = False
     """True: values of this kind appear in no message."""
