@@ -72,7 +72,7 @@ async def test_a_route_below_an_unsupported_listener_names_the_cause(
     )
     cause = "protocol HTTPS is not supported yet: port 8443 is not opened"
     assert f"listener s: Accepted=False UnsupportedProtocol: {cause}" in gateway
-    assert f"parent web: Accepted=False NotAllowedByListeners: listener s: {cause}\n" in found
+    assert f"parent web: Programmed=False Invalid: no listener serves it: listener s: {cause}\n" in found
     assert "admits" not in found
 
 
