@@ -5,7 +5,7 @@ Made by sources (`controlplane.sources`), taken by `pipeline` and `translate.pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -49,10 +49,8 @@ class Invalid:
     @property
     def message(self) -> str:
         """All reasons, as far as a message should hold them."""
-        over = len(self.reasons) - MOST_REASONS
-        text = "; ".join(self.reasons[:MOST_REASONS]) + (f"; and {over} more" if over > 0 else "")
         more = "; the last valid version acts on" if self.last_good is not None else ""
-        return f"not valid: {_cut(text)}{more}"
+        return f"not valid: {bounded(self.reasons)}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,5 +90,8 @@ def gone(key: ObjectKey) -> Fact:
     return Fact(key, None)
 
 
-def _cut(text: str) -> str:
+def bounded(reasons: Sequence[str]) -> str:
+    """Several reasons as one text, as far as a message should hold them."""
+    over = len(reasons) - MOST_REASONS
+    text = "; ".join(reasons[:MOST_REASONS]) + (f"; and {over} more" if over > 0 else "")
     return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 1]}…"

@@ -22,7 +22,7 @@ def fact_from(value: Json, source: str, last_good: KubeObject | None = None) -> 
     known = metadata if isinstance(metadata, dict) else {}
     version, generation = known.get("resourceVersion"), known.get("generation")
     stripped = {**value, "metadata": {name: part for name, part in known.items() if name != "resourceVersion"}}
-    decoded = documents.decode_object(stripped, source)
+    decoded = documents.decode_object(stripped, source, newer=True)
     if decoded.key is None:
         return None
     model: KubeObject | Invalid | None = decoded.item

@@ -29,6 +29,8 @@ BACKEND_FILTERS = frozenset({"RequestHeaderModifier", "ResponseHeaderModifier", 
 
 def problem(rule: HTTPRouteRule | GRPCRouteRule) -> Problem | None:
     """The first thing in a rule that cannot be honoured."""
+    if rule.unread is not None and rule.unread.drops:
+        return Problem("UnsupportedValue", rule.unread.message)
     types = {each.type for each in rule.filters}
     for one, other in INCOMPATIBLE:
         if one in types and other in types:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from controlplane.translate.conditions import Condition, StatusBody, rendered
@@ -117,14 +118,18 @@ class GatewayReport:
         return body
 
     def _accepted(self) -> Condition:
-        return self._plan.refused or listeners_valid(self._plan.listeners)
+        if self._plan.refused is not None:
+            return self._plan.refused
+        condition = listeners_valid(self._plan.listeners)
+        message = "; ".join(filter(None, (condition.message, self._plan.note)))
+        return replace(condition, message=message)
 
     def _programmed(self) -> Condition:
         if not any(self._plan.served):
             return INVALID
         refused = self._news.own_refusals
         texts = [f"{name}: {text}" for name, text in refused.items() if name not in self._of_sets()]
-        return rejected(texts) if texts else programmed(self._news.fleet)
+        return rejected(texts) if texts else self._plan.unusable or programmed(self._news.fleet)
 
     def _of_sets(self) -> set[str]:
         """What travels because of ListenerSets alone: whoever added it says so."""

@@ -21,7 +21,7 @@ from controlplane.translate.listeners import GatewayPlan, ListenerPlan, SetPlan
 from gatewright.api.objects.gateway import AllowedListeners, Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.objects.listener_set import ListenerSet
-from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_API_GROUP
+from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_API_GROUP, GROUP
 from gatewright.attach.outcome import order
 from gatewright.attach.parents import Admission, Owner, Site
 from gatewright.wire.v1 import bind_pb2, gateway_pb2, listener_pb2, policy_pb2
@@ -73,17 +73,26 @@ def plan(
     """The verdicts over a Gateway, its listeners and the sets that name it."""
     paths = support.unsupported_fields(gateway)
     of_listeners = [path for path in paths if path[:2] == ("spec", "listeners")]
-    of_gateway = [path for path in paths if path[:2] != ("spec", "listeners")]
+    of_gateway = [path for path in paths if path[:2] not in _APART]
     own = listeners.plan(key.namespace, gateway.spec.listeners, of_listeners)
     allowed = (gateway.spec.allowed_listeners or AllowedListeners()).namespaces
     admitted = namespaces.rule(key.namespace, allowed).resolved(known)
     return GatewayPlan(
         key,
         own,
-        refused=_class_refused(gateway, gateway_class) or _fields_refused(gateway, of_gateway),
+        refused=_class_refused(gateway, gateway_class) or _refused(gateway, of_gateway),
         sets=listeners.with_sets(key, own, sets, lambda namespace: admitted is None or namespace in admitted),
         allows_sets=gateway.spec.allowed_listeners is not None,
+        note=_note(gateway),
+        unusable=_unusable(gateway),
     )
+
+
+_APART = (("spec", "listeners"), ("spec", "infrastructure"), ("spec", "addresses"))
+"""Parts of a Gateway of which an unsupported setting concerns these alone."""
+
+_ADDRESS_TYPES = ("IPAddress", "Hostname")
+"""Gateway API's own; all other types are somebody's extension."""
 
 
 class JoinedSet(NamedTuple):
@@ -113,18 +122,41 @@ def _class_refused(gateway: Gateway, gateway_class: ClassView) -> Condition | No
     return Condition("Accepted", False, "InvalidParameters", message)
 
 
-def _fields_refused(gateway: Gateway, paths: list[support.Path]) -> Condition | None:
-    if not paths:
-        return None
+def _refused(gateway: Gateway, paths: list[support.Path]) -> Condition | None:
+    """What Gateway API has a Gateway as a whole refused for, and settings that would change what is served."""
+    types = {each.type for each in gateway.spec.addresses if each.type not in _ADDRESS_TYPES}
+    if types:
+        why = f"addresses of type {', '.join(sorted(types))} are not supported"
+        return Condition("Accepted", False, "UnsupportedAddress", why)
     infrastructure = gateway.spec.infrastructure
-    # Gateway API has reasons of its own for two of the fields.
-    if gateway.spec.addresses:
-        reason = "UnsupportedAddress"
-    elif infrastructure is not None and infrastructure.parameters_ref is not None:
-        reason = "InvalidParameters"
-    else:
-        reason = "Invalid"
-    return Condition("Accepted", False, reason, support.message(paths))
+    reference = infrastructure.parameters_ref if infrastructure is not None else None
+    if reference is not None and (reference.group, reference.kind) != (GROUP, "GatewayParameters"):
+        why = f"parameters of kind {reference.kind} of group {reference.group} are not known"
+        return Condition("Accepted", False, "InvalidParameters", why)
+    return Condition("Accepted", False, "Invalid", support.message(paths)) if paths else None
+
+
+def _note(gateway: Gateway) -> str:
+    """What a Gateway says of its deployment: nothing is deployed yet."""
+    infrastructure = gateway.spec.infrastructure
+    if infrastructure is None:
+        return ""
+    parts = {
+        "labels": infrastructure.labels,
+        "annotations": infrastructure.annotations,
+        "parametersRef": infrastructure.parameters_ref,
+    }
+    paths: list[support.Path] = [("spec", "infrastructure", name) for name, value in parts.items() if value]
+    return support.message(paths) if paths else ""
+
+
+def _unusable(gateway: Gateway) -> Condition | None:
+    """Nothing assigns addresses yet. One without value leaves the choice open, so that nothing is amiss."""
+    asked = [each.value for each in gateway.spec.addresses if each.value]
+    if not asked:
+        return None
+    why = f"not supported yet: to assign spec.addresses ({', '.join(asked)}); proxies serve at their own addresses"
+    return Condition("Programmed", False, "AddressNotUsable", why)
 
 
 def resources(plan: GatewayPlan) -> dict[ResourceKey, bytes]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
-from controlplane.facts import Invalid
+from controlplane.facts import Invalid, bounded
 from controlplane.translate.conditions import Condition, StatusBody
 
 _REASONS: Final = {
@@ -42,6 +43,24 @@ def told(kind: str, body: StatusBody | None, invalid: Invalid) -> StatusBody | N
         if field in body:
             result[field] = [_replaced(entry, condition) for entry in body[field]]
     return result
+
+
+def named(body: StatusBody, newer: Sequence[str]) -> StatusBody:
+    """With what an object has that this version does not know, in the message of every `Accepted` that is True."""
+    text = bounded(newer)
+
+    def of(part: StatusBody) -> StatusBody:
+        conditions = [_with_message(each, text) for each in part.get("conditions", ())]
+        return {**part, "conditions": conditions} if "conditions" in part else part
+
+    lists: StatusBody = {field: [of(entry) for entry in body[field]] for field in _LISTS if field in body}
+    return {**of(body), **lists}
+
+
+def _with_message(condition: dict[str, Any], text: str) -> dict[str, Any]:
+    if (condition["type"], condition["status"]) != ("Accepted", "True"):
+        return condition
+    return {**condition, "message": "; ".join(filter(None, (condition["message"], text)))}
 
 
 def _replaced(body: StatusBody, condition: dict[str, Any]) -> StatusBody:

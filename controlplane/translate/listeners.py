@@ -17,9 +17,10 @@ from gatewright.api.schema.names import GATEWAY_API_GROUP
 # Admin, metrics and readiness of the proxy process itself.
 RESERVED_PORTS = {15000: "its admin page", 15020: "its metrics", 15021: "its readiness check"}
 
-# Route kinds that a listener of each protocol can carry.
+# Route kinds that a listener of each protocol can carry, whether or not it is served.
 SUPPORTED_KINDS = {
     "HTTP": ("HTTPRoute", "GRPCRoute"),
+    "HTTPS": ("HTTPRoute", "GRPCRoute"),
     "TLS": ("TLSRoute",),
     "TCP": ("TCPRoute",),
     "UDP": ("UDPRoute",),
@@ -186,6 +187,10 @@ class GatewayPlan:
     """All that name it, in order of precedence."""
     allows_sets: bool = False
     """Whether it says anything about ListenerSets."""
+    note: str = ""
+    """What is not acted upon although it is accepted: how proxies are deployed, which changes nothing they serve."""
+    unusable: Condition | None = None
+    """`Programmed` False because of its addresses, whatever proxies serve."""
 
     def serves(self, listener: ListenerPlan) -> bool:
         return self.refused is None and listener.served

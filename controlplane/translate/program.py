@@ -55,7 +55,8 @@ class Program:
         self.wanted: Outlet[WantedKey, Wanted] = Outlet()
         """What should exist."""
         self._changed: list[Change[ResourceKey, bytes]] = []
-        self._statuses = Statuses(self._collections.statuses, self._collections.inputs.invalid)
+        inputs = self._collections.inputs
+        self._statuses = Statuses(self._collections.statuses, inputs.by_kind, inputs.invalid)
         for outputs in self._collections.resources:
             outputs.subscribe(self._note_resources)
         self._collections.wanted.subscribe(self.wanted.put)

@@ -195,7 +195,7 @@ class _Translator:
         message = self._kind.message(
             source=self._source,
             rule=rule.name or "",
-            backends=[_backend(reference, references) for reference in rule.backend_refs],
+            backends=_unread(rule) or [_backend(reference, references) for reference in rule.backend_refs],
             order=self._order,
         )
         if isinstance(message, route_pb2.Route):
@@ -230,6 +230,15 @@ class _References:
         """The resource key; None for a bad reference, which leaves a mirror out."""
         found = self.resolve(reference)
         return found.resource if isinstance(found, BackendKey) else None
+
+
+def _unread(rule: Any) -> list[route_pb2.RouteBackend]:
+    """Of a rule with a filter of a newer version: every request is answered with 500."""
+    unread = getattr(rule, "unread", None)  # rules of streams have no filters
+    if unread is None:
+        return []
+    reason = f"UnsupportedValue: {unread.message}"
+    return [route_pb2.RouteBackend(weight=1, invalid=route_pb2.InvalidBackend(reason=reason))]
 
 
 def _backend(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from controlplane.derive import Change, Collection, Outlet
 from controlplane.facts import Fact, Invalid, Previous
@@ -35,13 +35,18 @@ class Statuses:
     """All statuses, of which `changes` and `unwritten` are feeds."""
 
     def __init__(
-        self, said: Mapping[str, Collection[ObjectKey, StatusBody]], invalid: Collection[api.ObjectKey, Invalid]
+        self,
+        said: Mapping[str, Collection[ObjectKey, StatusBody]],
+        objects: Mapping[str, Collection[ObjectKey, Any]],
+        invalid: Collection[api.ObjectKey, Invalid],
     ) -> None:
+        """`said`: what the graph says of each kind; `objects`: the models that act (Any: one for each kind)."""
         self.changes: Outlet[StatusKey, StatusBody] = Outlet()
         """Of every object that has one."""
         self.unwritten: Outlet[StatusKey, StatusWrite] = Outlet()
         """Of objects whose source keeps statuses: those that differ from what is written there."""
         self._said = said
+        self._objects = objects
         self._invalid = invalid
         self._previous: dict[StatusKey, Previous] = {}
         self._touched: set[StatusKey] = set()
@@ -82,6 +87,9 @@ class Statuses:
         kind, namespace, name = place
         collection = self._said.get(kind)
         body = collection.get(ObjectKey(namespace, name)) if collection is not None else None
+        acts = self._objects[kind].get(ObjectKey(namespace, name)) if kind in self._objects else None
+        if body is not None and acts is not None and acts.newer:
+            body = invalid_objects.named(body, acts.newer)
         invalid = self._invalid.get(api.ObjectKey(*place))
         return body if invalid is None else invalid_objects.told(kind, body, invalid)
 

@@ -51,7 +51,7 @@ def change_backend(swap: Swap, key: str, value: bytes | None) -> None:
             raise Refused("a backend keeps the object that it stands for")
         address = compiler.static_address(message)
         static = None if address is None else swap.of.carryover.take(*address)
-        waits = message.WhichOneof("kind") == "service" and not message.service.empty and not message.refused
+        waits = message.WhichOneof("kind") == "service" and not message.service.empty
         inline = swap.of.interns.of_backend(message.policies, key)
         store.backends[key] = BackendRecord(message, value, static, waits, inline)
         store.backends_of.add(_object(key, message), key)

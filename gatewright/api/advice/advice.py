@@ -235,6 +235,7 @@ _NO_LOG_NAMES: Final[tuple[tuple[Callable[[str], object], str], ...]] = (
 CALL_PSEUDO: Final = (":authority", ":method", ":path")
 _is_header_name = re.compile(HEADER_NAME_PATTERN).fullmatch
 
+
 @cache
 def _looks_at(model: type[BaseModel]) -> tuple[Callable[[Any], Iterator[Advice]], ...]:
     """What is looked for in a part of this type."""

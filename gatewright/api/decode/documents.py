@@ -19,6 +19,7 @@ from gatewright.api.checks.errors import Finding, findings
 from gatewright.api.checks.expressions import broken_expressions
 from gatewright.api.checks.field_paths import Path
 from gatewright.api.checks.unsupported import LISTENER_PROTOCOLS, unsupported, without_what_lacks
+from gatewright.api.decode.newer import LENIENT, read
 from gatewright.api.decode.rests import rest
 from gatewright.api.objects.kinds import KINDS, OWN_GROUPS, KindInfo
 from gatewright.api.schema import names
@@ -104,9 +105,15 @@ def decode_document(text: str, file: str, first_line: int = 1) -> tuple[Decoded,
     return tuple(_decode_value(value, Place(text, file, first_line), ()))
 
 
-def decode_object(value: dict[str, Any], source: str) -> Decoded:
-    """One object that came without text, from an API server; its problems have no lines."""
-    return next(_decode_value(value, Place(None, source, 0), (), expand=False))
+def decode_object(value: dict[str, Any], source: str, *, newer: bool = False) -> Decoded:
+    """One object that came without text, from an API server; its problems have no lines. `newer`: what is unknown is
+    of a newer version of its definition (module `newer`), and not a mistake."""
+    decoded = next(_decode_value(value, Place(None, source, 0), (), expand=False))
+    if not newer or decoded.verdict != "invalid" or decoded.key is None or decoded.key.kind not in LENIENT:
+        return decoded
+    info = KINDS[decoded.key.kind]
+    item = read(without_nulls(_with_namespace(_without_status(value), info)), info.model)
+    return decoded if item is None else _judged(item, [], Subject(Place(None, source, 0), (), str(decoded.key)))
 
 
 def _decode_value(value: Any, place: Place, path: Path, *, expand: bool = True) -> Iterator[Decoded]:
@@ -173,7 +180,7 @@ def _unknown(api_version: str, kind: str, subject: Subject) -> Decoded:
 def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> Decoded:
     key = _key_of(value, info)
     subject = replace(subject, name=str(key) if key else info.kind)
-    document = {name: part for name, part in value.items() if name != "status"}
+    document = _without_status(value)
     conflicts: list[names.BothSpellings] = []
     if info.kind in names.OUR_KINDS:
         document = names.canonical(document, conflicts)
@@ -192,6 +199,10 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
         problems.append(subject.problem(("kind",), f"{UNSUPPORTED}{info.kind}", unsupported=True))
         return _decoded(key, item, "unsupported", problems, subject)
     return _judged(item, problems, subject)
+
+
+def _without_status(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in value.items() if name != "status"}
 
 
 def _judged(item: KubeObject, problems: list[Problem], subject: Subject) -> Decoded:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from gatewright.api.routes.http_filters import HTTPHeaderFilter, HTTPRequestMirrorFilter, type_decides
 from gatewright.api.routes.http_route import SessionPersistence, parents_differ, regex_rule
 from gatewright.api.schema.fields import HeaderName, Hostname, Integer, SectionName
 from gatewright.api.schema.metadata import KubeObject
-from gatewright.api.schema.model import Broken, Model, RuledModel, unique
+from gatewright.api.schema.model import Broken, Model, RuledModel, UnreadRule, unique
 from gatewright.api.schema.references import BackendObjectReference, LocalObjectReference, ParentReference
 
 MAX_MATCHES: Final = 128
@@ -114,6 +114,13 @@ class GRPCRouteRule(RuledModel):
     filters: _Filters = ()
     backend_refs: Annotated[tuple[GRPCBackendRef, ...], Field(max_length=16)] = ()
     session_persistence: SessionPersistence | None = None
+
+    _unread: UnreadRule | None = PrivateAttr(default=None)
+
+    @property
+    def unread(self) -> UnreadRule | None:
+        """Not None for what is left of a rule of a newer version (`decode.newer`)."""
+        return self._unread
 
     def broken_rules(self) -> Iterator[Broken]:
         yield from _once(self.filters)

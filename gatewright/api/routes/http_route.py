@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
 import re2
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from gatewright.api.routes.http_filters import HTTPPathModifier, HTTPRouteFilter, filters_agree
 from gatewright.api.schema import duration
 from gatewright.api.schema.fields import Duration, HeaderName, HeaderValue, Hostname, Integer, SectionName
 from gatewright.api.schema.metadata import KubeObject
-from gatewright.api.schema.model import Broken, Model, RuledModel, unique
+from gatewright.api.schema.model import Broken, Model, RuledModel, UnreadRule, unique
 from gatewright.api.schema.references import BackendObjectReference, ParentReference
 
 _PATH_CHARACTERS = re2.compile(r"(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})+")
@@ -194,6 +194,13 @@ class HTTPRouteRule(RuledModel):
     timeouts: HTTPRouteTimeouts | None = None
     retry: HTTPRouteRetry | None = None
     session_persistence: SessionPersistence | None = None
+
+    _unread: UnreadRule | None = PrivateAttr(default=None)
+
+    @property
+    def unread(self) -> UnreadRule | None:
+        """Not None for what is left of a rule of a newer version (`decode.newer`)."""
+        return self._unread
 
     def broken_rules(self) -> Iterator[Broken]:
         for broken in filters_agree(self.filters):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from gatewright.api.schema.fields import SUBDOMAIN_PATTERN, Integer, NamespaceName
 from gatewright.api.schema.model import Model, RuledModel, to_camel
@@ -41,8 +41,8 @@ class ObjectMeta(Model):
 
 
 class KubeObject(RuledModel):
-    """The envelope: apiVersion, kind, metadata; subclasses add `spec` or their own fields. `status` is not read
-    from users (a source drops it before validation)."""
+    """The envelope: apiVersion, kind, metadata; subclasses add `spec` or their own fields. `status` is no part of
+    it: a source that has statuses gives them beside the object."""
 
     secret: ClassVar[bool] = False
     """True: values of this kind appear in no message."""
@@ -55,6 +55,13 @@ class KubeObject(RuledModel):
     """Kind of the object."""
     metadata: ObjectMeta
     """Metadata of the object."""
+
+    _newer: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def newer(self) -> tuple[str, ...]:
+        """What is said of parts that this version does not know (`decode.newer`)."""
+        return self._newer
 
     @property
     def key(self) -> ObjectKey:

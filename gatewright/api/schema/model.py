@@ -38,6 +38,13 @@ class Model(BaseModel):
     )
 
 
+class UnreadRule(NamedTuple):
+    """Of a route's rule that is of a newer version than ours: it is dropped, or it answers 500."""
+
+    drops: bool
+    message: str
+
+
 class RuledModel(Model):
     """A part whose fields must agree with each other."""
 

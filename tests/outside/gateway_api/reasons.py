@@ -8,7 +8,6 @@ TCP_UDP = "TCP and UDP do not work yet"
 PROVISIONING = "nothing is provisioned yet: a Gateway's addresses and labels are the operator's"
 
 REASONS = {
-    "GRPCRoute Accepted=NotAllowedByListeners": f"the listener's kinds or namespaces ({MEANT}), or: {TLS}",
     "GRPCRoute ResolvedRefs=BackendNotFound": "the Service is not in the file: meant so, or left to the reader",
     "TLSRoute unsupported kind": TLS,
     "TCPRoute unsupported kind": TCP_UDP,
@@ -28,7 +27,7 @@ REASONS = {
     "Gateway Accepted=ListenersNotValid": f"{TLS}; {TCP_UDP}",
     "Gateway Accepted=UnsupportedProtocol": f"{TLS}; {TCP_UDP}; or a protocol of the implementation's own",
     "Gateway ResolvedRefs=InvalidRouteKinds": f"{TLS}; {TCP_UDP}; or kinds that upstream means to be invalid",
-    "HTTPRoute Accepted=NotAllowedByListeners": f"the listener's kinds or namespaces ({MEANT}), or: {TLS}",
+    "HTTPRoute Accepted=NotAllowedByListeners": f"the listener's kinds or namespaces ({MEANT})",
     "HTTPRoute Accepted=NoMatchingParent": MEANT,
     "HTTPRoute Accepted=NoMatchingListenerHostname": MEANT,
     "HTTPRoute ResolvedRefs=BackendNotFound": "the Service is not in the file: meant so, or left to the reader",

@@ -102,6 +102,7 @@ def test_calls_of_policies_fail_closed() -> None:
     assert planes.ask()[0] == 200 and planes.reached() == [NEXT_AT, SHOP_AT]
     planes.load(tls(target="name: next"))
     assert planes.ask()[0] == 403 and planes.reached() == []
+    assert "TLS to backends, which BackendTLSPolicy default/tls asks for" in planes.log_lines()[-1]
     assert accepted(planes).startswith("False Invalid: ")  # the policy that calls it is a use of it
 
 

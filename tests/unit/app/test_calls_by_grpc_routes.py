@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.fakes.h2_upstream import Endpoint2, Taken
 from tests.fakes.memory_proxy import FakeTransport
 from tests.outside.dialects.objects import GATEWAY, NEXT, SHOP, policy, route, service
 from tests.outside.dialects.serving import Served
+from tests.unit.translate.golden import World as Translated
 
 MESSAGE = b"\0\0\0\0\x05hello"
 TRAILERS = b"\r\ngrpc-status: 0\r\n"
@@ -195,6 +197,49 @@ def test_a_policy_on_a_rule_acts_on_that_one() -> None:
     world = World(ALL, on_route(DENY, section="named"))
     assert b"\r\ngrpc-status: 7\r\n" in refused(world, "/a.A/B")
     assert world.served("/b.B/B")[0] == "3000"
+
+
+LEVELS = {
+    "Gateway": "kind: Gateway, name: web",
+    "listener": "kind: Gateway, name: web, sectionName: http",
+    "route": "kind: GRPCRoute, name: calls",
+    "rule": "kind: GRPCRoute, name: calls, sectionName: named",
+}
+SETS = "{transformation: {request: {set: [{name: x-%s, value: \"'1'\"}]}}}"
+
+
+def at(level: str, settings: str) -> str:
+    """A GatewayPolicy at this level."""
+    return (
+        on_route(settings)
+        .replace("{name: on-calls}", f"{{name: on-{level.lower()}}}")
+        .replace(LEVELS["route"], LEVELS[level])
+    )
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_policy_acts_at_each_level_and_says_so(level: str) -> None:
+    """On the wire and in conditions."""
+    objects = (BASE, ALL, at(level, SETS % level.lower()))
+    assert f"\r\nx-{level.lower()}: 1\r\n".encode() in World(*objects[1:]).served("/a.A/B")[1]
+    told = Translated()
+    told.put("".join(objects))
+    conditions = told.conditions("GatewayPolicy", f"on-{level.lower()}")
+    assert [each.partition(" ")[0] for each in conditions] == ["Accepted=True", "Attached=True", "ResolvedRefs=True"]
+    assert told.conditions("GRPCRoute", "calls", entry=0)[0].startswith("Accepted=True ")
+
+
+@pytest.mark.parametrize(("upper", "lower"), [*itertools.combinations(LEVELS, 2)])
+def test_the_more_specific_level_counts_unless_the_other_overrides(upper: str, lower: str) -> None:
+    """Gateway, listener, route, rule: each pair; of a field that both set one counts."""
+    above, below = at(upper, SETS % "of"), at(lower, SETS % "of")
+    above, below = (each.replace("'1'", f"'{level}'") for each, level in ((above, upper), (below, lower)))
+    assert f"\r\nx-of: {lower}\r\n".lower().encode() in World(ALL, above, below).served("/a.A/B")[1].lower()
+    locked = above.replace("  traffic:", "  strategy: {inheritance: Override}\n  traffic:")
+    assert f"\r\nx-of: {upper}\r\n".lower().encode() in World(ALL, locked, below).served("/a.A/B")[1].lower()
+    told = Translated()
+    told.put("".join((BASE, ALL, locked, below)))
+    assert any(each.startswith("Overridden=True ") for each in told.conditions("GatewayPolicy", f"on-{lower.lower()}"))
 
 
 @pytest.mark.parametrize(

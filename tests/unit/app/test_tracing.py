@@ -154,3 +154,19 @@ async def test_the_text_of_what_became_of_nothing_and_of_very_much(world: World)
     assert "\nno proxies connected\n" in trace_change.text(found)
     found["resources"] *= 25
     assert "\nand 5 more; -o json has all\n" in trace_change.text(found)
+
+
+async def test_of_secrets_no_version_is_shown(world: World) -> None:
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: keys}\nstringData: {one: hush}\n"
+    policy = (
+        "apiVersion: gatewright.dev/v1alpha1\nkind: GatewayPolicy\nmetadata: {name: keys}\nspec:\n"
+        "  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}]\n"
+        "  traffic: {apiKeyAuthentication: {secretRef: {name: keys}}}\n"
+    )
+    await world.put(secret=secret, policy=policy)
+    world.acknowledge(world.proxy("one"))
+    found = world.trace("secret", "keys")
+    assert [(row["name"], row["version"]) for row in found["resources"]] == [("secret/default/keys", "")]
+    (holder,), (state,) = found["proxies"], found["states"]
+    assert (holder["serves"], holder["version"]) == (1, state["version"]) and len(state["version"]) == 32
+    assert "hush" not in str(found) + trace_change.text(found)

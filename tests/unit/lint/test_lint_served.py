@@ -57,9 +57,9 @@ def test_what_can_be_served_has_no_problem(tmp_path: Path) -> None:
         ((A,), route("name: web, sectionName: b"), "the Gateway has no listener with name b"),
         ((A,), route("name: web, port: 81"), "the Gateway has no listener with port 81"),
         (
-            (A, "name: s, port: 8443, protocol: TCP"),
+            (A, "name: s, port: 8443, protocol: HTTPS, tls: {certificateRefs: [{name: c}]}"),
             route("name: web, sectionName: s"),
-            "listener s: protocol TCP is not supported yet: port 8443 is not opened",
+            "listener s: protocol HTTPS is not supported yet: port 8443 is not opened",
         ),
         (
             (f"{A}, allowedRoutes: {{kinds: [{{kind: GRPCRoute}}]}}",),
@@ -173,3 +173,30 @@ def test_a_service_without_endpoints_and_a_secret_without_the_entry(tmp_path: Pa
     assert found(tmp_path, CLASS, gateway(A), SERVICE, route(), SECRET, users) == [
         "lacks-part warning spec.traffic.basicAuthentication.secretRef: Secret default/users has no entry .htaccess"
     ]
+
+
+def test_a_foreign_gateway_beside_one_of_ours_is_no_problem(tmp_path: Path) -> None:
+    theirs = CLASS.replace("gatewright.dev/controller", "example.com/other").replace("name: gatewright", "name: theirs")
+    other = (
+        gateway(A)
+        .replace("name: web", "name: other")
+        .replace("gatewayClassName: gatewright", "gatewayClassName: theirs")
+    )
+    assert found(tmp_path, CLASS, theirs, gateway(A), other, SERVICE, route()) == []
+
+
+@pytest.mark.parametrize("controller", ["gatewright.dev/controller", "example.com/other"])
+def test_an_override_on_a_gateway_from_elsewhere(controller: str, tmp_path: Path) -> None:
+    """Also where a class of the stand-in's name is somebody else's; routes of every namespace attach."""
+    lock = policy("timeouts: {request: 1s}", "name: edge").replace("{name: p}", "{name: p, namespace: infra}")
+    lock = lock.replace("spec:", "spec:\n  strategy: {inheritance: Override}")
+    own = route("name: edge, namespace: infra", rule="timeouts: {request: 2s}, backendRefs: [{name: shop, port: 80}]")
+    texts = (CLASS.replace("gatewright.dev/controller", controller), SERVICE, lock, own)
+    assert found(tmp_path, *texts, elsewhere=("Gateway",)) == [
+        "no-effect warning spec.rules[0].timeouts: has no effect: GatewayPolicy infra/p on Gateway infra/edge overrides"
+        " it"
+    ]
+
+
+def test_a_folder_of_a_gateway_alone_lacks_its_class(tmp_path: Path) -> None:
+    assert [each.partition(" ")[0] for each in found(tmp_path, gateway(A))] == ["unknown-class"]

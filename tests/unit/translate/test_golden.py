@@ -65,7 +65,9 @@ REASONS = {
     "Overridden=True": {"Overridden"},
     "PartiallyInvalid=True": {"IncompatibleFilters", "UnsupportedValue"},
     "Programmed=True": {"Programmed"},
-    "Programmed=False": {"Invalid", "ListenersNotValid", "ParentNotProgrammed", "Pending", "Rejected"},
+    "Programmed=False": {
+        "AddressNotUsable", "Invalid", "ListenersNotValid", "ParentNotProgrammed", "Pending", "Rejected",
+    },
     "ResolvedRefs=True": {"ResolvedRefs"},
     "ResolvedRefs=False": {
         "BackendNotFound", "InvalidCACertificateRef", "InvalidKind", "InvalidRouteKinds", "InvalidSecret",

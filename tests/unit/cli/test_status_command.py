@@ -1,0 +1,63 @@
+"""`gatewright status --watch` and its exit codes, with answers as literals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controlplane.cli import __main__ as cli
+from controlplane.cli import client, exits, status
+
+BODY: dict[str, Any] = {
+    "controller": {"version": "1", "pid": 7, "source": "/gw", "uptimeSeconds": 1},
+    "notes": [],
+    "proxies": [],
+    "objects": [],
+    "problems": [],
+}
+
+
+class Ended(Exception):
+    """Nothing more is asked."""
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, *bodies: dict[str, Any]) -> None:
+    left = list(bodies)
+
+    def ask(_admin: str, _objects: list[str]) -> dict[str, Any]:
+        if not left:
+            raise Ended
+        return left.pop(0)
+
+    monkeypatch.setattr(client, "status", ask)
+    monkeypatch.setattr(status, "time", type("Clock", (), {"sleep": staticmethod(lambda _: None)}))
+
+
+def test_watch_prints_again_what_is_another_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = {**BODY, "controller": {**BODY["controller"], "uptimeSeconds": 2}}
+    answering(monkeypatch, BODY, later, {**later, "notes": ["something changed"]}, later)
+    with pytest.raises(Ended):
+        cli.main(["status", "--watch"])
+    text = capsys.readouterr().out
+    assert text.count("controller 1, process 7") == 3, "once at first, and for each of the two changes"
+    assert text.count("something changed") == 1
+
+
+def test_the_exit_code_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    problem = {"severity": "error", "file": "a", "line": 1, "object": "", "path": "", "message": "m"}
+    wrong = {**BODY, "problems": [problem]}
+    answering(monkeypatch, wrong, wrong, BODY)
+    assert cli.main(["status"]) == exits.OK
+    assert cli.main(["status", "--exit-code"]) == exits.CONFIG
+    assert cli.main(["status", "--exit-code"]) == exits.OK
+
+
+def test_yaml_has_the_same_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import yaml
+
+    answering(monkeypatch, BODY)
+    assert cli.main(["status", "-o", "yaml"]) == exits.OK
+    assert yaml.safe_load(capsys.readouterr().out) == BODY
