@@ -213,3 +213,11 @@ def test_a_policy_before_routing_acts_on_a_set() -> None:
     planes = BothPlanes(BASE + SET + BY_SET + BY_GATEWAY + early)
     asked = {host: planes.ask("/no", f"host: {host}", port=80)[0] for host in HOSTS}
     assert asked == {"a.team.example": 403, "own.example.com": 200}
+
+
+def test_a_listener_that_lost_a_conflict_takes_nothing_from_others() -> None:
+    lost = listener_set("{name: tcp, protocol: TCP, port: 80}", "older", "team", "2026-01-01T00:00:00Z")
+    planes = BothPlanes(BASE + lost + SET + BY_SET)
+    assert where(planes, "a.team.example") == TEAM_AT
+    said = planes.world.conditions("ListenerSet", "older", namespace="team")
+    assert said[0].startswith("Accepted=False ListenersNotValid")
