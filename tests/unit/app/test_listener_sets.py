@@ -217,7 +217,8 @@ def test_a_policy_before_routing_acts_on_a_set() -> None:
 
 def test_a_listener_that_lost_a_conflict_takes_nothing_from_others() -> None:
     lost = listener_set("{name: tcp, protocol: TCP, port: 80}", "older", "team", "2026-01-01T00:00:00Z")
-    planes = BothPlanes(BASE + lost + SET + BY_SET)
+    newer = listener_set("{name: http, protocol: HTTP, port: 80}", created="2026-02-01T00:00:00Z")
+    planes = BothPlanes(BASE + lost + newer + BY_SET)
     assert where(planes, "a.team.example") == TEAM_AT
     said = planes.world.conditions("ListenerSet", "older", namespace="team")
     assert said[0].startswith("Accepted=False ListenersNotValid")
