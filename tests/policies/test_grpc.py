@@ -407,8 +407,11 @@ EXAMPLES = [text for text in re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), 
 
 def test_the_page_s_example_of_a_route() -> None:
     proxy = MemoryProxy(EXAMPLES[0])
-    proxy.connect().send(wire(b"application/grpc", MESSAGE).replace(b"test.Echo", b"shop.Orders"))
-    assert Endpoint2(proxy.upstream).requests[0].content == MESSAGE
+    call = wire(b"application/grpc", MESSAGE).replace(b"test.Echo/Say", b"shop.Orders/%b")
+    for method, reads in ((b"Create", False), (b"List", True)):
+        proxy.connect().send((call % method).replace(b"Host: a\r\n", b"Host: grpc.example.com\r\n"))
+        request = Endpoint2(proxy.upstream).requests[0]
+        assert (request.content, b"\r\ntier: read\r\n" in request.head.block) == (MESSAGE, reads)
 
 
 def test_a_browser_calls_by_the_page_s_example() -> None:

@@ -20,7 +20,8 @@ ALLOWED = {
     ("dataplane/proxy/own_answers.py", 1): "the date header of our own answers (RFC 9110, 6.6.1)",
     ("controlplane/app.py", 1): "when the controller was started, shown to people",
     ("controlplane/snapshot/snapshots.py", 1): "when a state was published, shown to people",
-    ("controlplane/pipeline.py", 2): "when a proxy acknowledged or refused, for CSDS; lastTransitionTime of conditions",
+    ("controlplane/pipeline.py", 3): "when an object was read, and a proxy acknowledged or refused; lastTransitionTime",
+    ("controlplane/tracing.py", 1): "when a state was published, shown to people",
 }
 
 

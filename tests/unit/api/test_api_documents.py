@@ -300,7 +300,6 @@ WAITING = {
     "TLSRoute": f"{{hostnames: [a.b], {RULES}}}",
     "TCPRoute": f"{{{RULES}}}",
     "UDPRoute": f"{{{RULES}}}",
-    "ListenerSet": "{parentRef: {name: g}, listeners: [{name: a, port: 1, protocol: HTTP}]}",
     "BackendTLSPolicy": "{targetRefs: [{group: '', kind: Service, name: s}], "
     "validation: {hostname: a.b, wellKnownCACertificates: System}}",
 }

@@ -387,7 +387,7 @@ GATEWAY: list[tuple[str, Any, str | None]] = [
     ("spec.infrastructure", {"labels": {f"l{n}": "v" for n in range(9)}}, "must have at most 8 items"),
     ("spec.infrastructure", {"annotations": {"/a": "b"}}, "the key must be a name with an optional DNS prefix"),
     ("spec.infrastructure", {"parametersRef": {"group": "gatewright.dev", "kind": "GatewayParameters"}}, "remove"),
-    ("spec.allowedListeners", {"namespaces": {"from": "Same"}}, "not supported yet: "),
+    ("spec.allowedListeners", {"namespaces": {"from": "Same"}}, None),
     ("spec.tls", {"backend": {"clientCertificateRef": {"name": "c"}}}, "not supported yet: "),
     ("spec.tls", {"frontend": {}}, "remove"),
     ("spec.defaultScope", "All", "not supported yet: "),
