@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from controlplane.derive import Change
 from controlplane.facts import Fact, Invalid, Previous
 from controlplane.translate.fleet import FleetView
@@ -62,6 +64,7 @@ def edit(made: World, server: Server, text: str) -> None:
         made.program.apply([server.facts[fact.key]])
 
 
+@pytest.mark.slow
 def test_a_controller_that_starts_again_with_ten_thousand_objects_writes_nothing() -> None:
     routes = many_routes(10_000)
     server = Server(facts([*objects(CLASS + GATEWAY + SERVICE + SLICE), *routes]))
