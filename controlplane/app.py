@@ -149,9 +149,10 @@ class App:
             return ["the configuration is still being read"]
         if self.gateways():
             return []
-        if any(key.kind == "Gateway" for key in self.pipeline.objects):
+        wrong = {problem.object for problem in self.source.problems() if problem.severity == "error"}
+        if any(key.kind == "Gateway" and str(key) not in wrong for key in self.pipeline.objects):
             return [f"no Gateway is ours: their classes are not GatewayClasses of {CONTROLLER_NAME}; nothing is served"]
-        if any(problem.object.startswith("Gateway ") for problem in self.source.problems()):
+        if any(name.startswith("Gateway ") for name in wrong):
             return ["no Gateway could be read, see the errors; nothing is served until one can"]
         return [f"{self.settings.directory} holds no Gateway; nothing is served until it does"]
 

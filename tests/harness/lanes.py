@@ -133,6 +133,8 @@ def main(words: Sequence[str]) -> int:
     os.chdir(ROOT)
     wanted = parse(words, os.environ)
     os.environ.update(wanted.environment)
+    # Compiled files are kept whatever the machine says: all processes of tests, and what they start, read the same ones.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if wanted.paths:
         os.execv(sys.executable, _pytest(wanted.rest))
     begun = time.monotonic()

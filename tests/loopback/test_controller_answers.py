@@ -50,7 +50,7 @@ async def test_health_is_answered_while_much_is_read_translated_and_changed(tmp_
             changed = asyncio.Event()
             app.pipeline.snapshots.listen(lambda _: changed.set())
             before = app.pipeline.turns.slices
-            folder.gateway(extra=True)
+            folder.service(there=False)
             while_changing = await health_until(app, changed)
             slices = app.pipeline.turns.slices - before
             assert newest(GATEWAY).sequence == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -143,6 +144,7 @@ def test_difference_leads_from_any_state_to_any_other(batches: list[list[tuple[s
             assert {name: held[name] for name in held if name not in difference.removed} == contents(newer)
 
 
+@pytest.mark.slow
 def test_one_edit_among_many_is_cheap() -> None:
     """One edit and its difference among 100,000 resources cost what they cost among a hundred."""
     assert edit_cost(100_000) < 10 * edit_cost(100)

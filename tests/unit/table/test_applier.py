@@ -706,6 +706,7 @@ def test_tables_hold_no_cycles(run: TableRun) -> None:
         gc.enable()
 
 
+@pytest.mark.slow
 def test_dropped_tables_are_freed(run: TableRun) -> None:
     run.apply(*many(50))
     for number in range(20):

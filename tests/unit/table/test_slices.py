@@ -187,6 +187,7 @@ def sizes(run: TableRun) -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 def test_nothing_grows_with_the_number_of_swaps(run: TableRun) -> None:
     run.apply(*(one(number) for number in range(500)))
     gc.disable()

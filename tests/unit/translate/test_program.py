@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import pytest
+
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.keys import ENDPOINT_TYPE, RESOURCE_TYPE
 from gatewright.api.routes.http_route import HTTPRoute
@@ -112,6 +114,7 @@ def edit_cost(made: World, route: Edit) -> float:
     return min(spent)
 
 
+@pytest.mark.slow
 def test_one_edit_among_ten_thousand_routes() -> None:
     made = world(CLASS, GATEWAY, SERVICE, SLICE)
     routes = many_routes(10_000)

@@ -55,6 +55,7 @@ MORE = [
 """A listener, and how many of the routes have a hostname that meets its own."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hostnames", [True, False])
 def test_a_listener_more_below_many_routes(hostnames: bool) -> None:
     made = world(CLASS, GATEWAY, SERVICE, SLICE)
