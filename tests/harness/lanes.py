@@ -133,7 +133,7 @@ def main(words: Sequence[str]) -> int:
     os.chdir(ROOT)
     wanted = parse(words, os.environ)
     os.environ.update(wanted.environment)
-    # Compiled files are kept whatever the machine says: all processes of tests, and what they start, read the same ones.
+    # Compiled files are kept whatever the machine says: all processes of tests, and what they start, read them.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if wanted.paths:
         os.execv(sys.executable, _pytest(wanted.rest))
