@@ -61,10 +61,26 @@ def _listeners(world: World, key: ObjectKey, plan: GatewayPlan) -> Iterator[Foun
         # What is not supported has been said by who decoded it.
         if listener.refused is not None and listener.refused.reason not in ("UnsupportedProtocol", "UnsupportedValue"):
             yield "bad-condition", key, Advice(("spec", "listeners", index), listener.refused.message, "error")
-        kinds = gateway_status.resolved(listener)
+        kinds = gateway_status.resolved(listener, None)
         if not kinds.status:
             path = ("spec", "listeners", index, "allowedRoutes", "kinds")
             yield "bad-condition", key, Advice(path, kinds.message, "error")
+    yield from _certificates(world, key)
+
+
+def _certificates(world: World, key: ObjectKey) -> Iterator[Found]:
+    """Those that cannot be used; which are in none of the files is asked with all other references."""
+    status = world.graph.statuses[key.kind].get(Key(key.namespace, key.name)) or {}
+    for index, entry in enumerate(status.get("listeners", ())):
+        for condition in entry["conditions"]:
+            code = CERTIFICATES.get(condition["reason"])
+            if code is not None and not condition["message"].endswith("does not exist"):
+                path = ("spec", "listeners", index, "tls", "certificateRefs")
+                yield code, key, Advice(path, condition["message"], "error")
+
+
+CERTIFICATES: Final[dict[str, str]] = {"RefNotPermitted": "not-granted", "InvalidCertificateRef": "bad-condition"}
+"""Reason of a listener's `ResolvedRefs` to the code of the problem."""
 
 
 def without_backends(world: World) -> Iterator[Found]:

@@ -41,6 +41,8 @@ class News(NamedTuple):
     """What these refuse, by resource name."""
     attached: Mapping[str, int]
     """How many routes a listener takes, by its name; none is 0."""
+    certificates: Mapping[str, Condition]
+    """`ResolvedRefs` of listeners whose certificates cannot be used, by name."""
 
     @property
     def own_refusals(self) -> dict[str, str]:
@@ -70,7 +72,7 @@ class ListenerEntries:
         return [
             listener.refused or ACCEPTED,
             self._programmed(listener),
-            resolved(listener),
+            resolved(listener, self._news.certificates.get(listener.name)),
             _conflicted(listener),
         ]
 
@@ -139,10 +141,10 @@ class GatewayReport:
         return found | {bind_resource(self._plan.key, each.port) for _, each in listeners if each.port not in own}
 
 
-def resolved(listener: ListenerPlan) -> Condition:
-    """The `ResolvedRefs` of a listener."""
+def resolved(listener: ListenerPlan, certificates: Condition | None) -> Condition:
+    """The `ResolvedRefs` of a listener; `certificates`: what is wrong with those that it names."""
     if not listener.bad_kinds:
-        return RESOLVED
+        return certificates or RESOLVED
     message = f"a listener of protocol {listener.protocol} cannot carry {', '.join(listener.bad_kinds)} (or not yet)"
     return Condition("ResolvedRefs", False, "InvalidRouteKinds", message)
 

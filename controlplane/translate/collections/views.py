@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from controlplane.derive import Graph
-from controlplane.translate import api_versions, backends, certificates, endpoints, own_kinds, references, secrets
+from controlplane.translate import (
+    api_versions,
+    backends,
+    certificates,
+    endpoints,
+    listener_certificates,
+    own_kinds,
+    references,
+    secrets,
+)
 from controlplane.translate.backends import Backends
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.secrets import Secrets
@@ -28,4 +37,8 @@ class Views:
 
         self.secret_views = graph.map("secrets", inputs.secrets, lambda _, __, secret: secrets.view(secret))
         self.certificates = graph.map("certificates", inputs.config_maps, lambda _, __, ca: certificates.ca_view(ca))
+        self.pairs = graph.map(
+            "certificate pairs", inputs.secrets, lambda _, __, secret: listener_certificates.pair_problem(secret)
+        )
+        """What is wrong with the certificate and key of a Secret; "" when nothing is."""
         self.secrets = Secrets(self.secret_views, self.secret_views.index("labels", secrets.labels))
