@@ -70,7 +70,7 @@ REASONS = {
     },
     "ResolvedRefs=True": {"ResolvedRefs"},
     "ResolvedRefs=False": {
-        "BackendNotFound", "InvalidCACertificateRef", "InvalidKind", "InvalidRouteKinds", "InvalidSecret",
+        "BackendNotFound", "InvalidCACertificateRef", "InvalidCertificateRef", "InvalidKind", "InvalidRouteKinds", "InvalidSecret",
         "RefNotPermitted", "SecretNotFound", "UnsupportedProtocol",
     },
     "ResolvedRefs=Unknown": {"Pending"},
