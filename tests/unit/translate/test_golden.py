@@ -70,8 +70,8 @@ REASONS = {
     },
     "ResolvedRefs=True": {"ResolvedRefs"},
     "ResolvedRefs=False": {
-        "BackendNotFound", "InvalidCACertificateRef", "InvalidCertificateRef", "InvalidKind", "InvalidRouteKinds", "InvalidSecret",
-        "RefNotPermitted", "SecretNotFound", "UnsupportedProtocol",
+        "BackendNotFound", "InvalidCACertificateRef", "InvalidCertificateRef", "InvalidKind", "InvalidRouteKinds",
+        "InvalidSecret", "RefNotPermitted", "SecretNotFound", "UnsupportedProtocol",
     },
     "ResolvedRefs=Unknown": {"Pending"},
     "SupportedVersion=True": {"SupportedVersion"},
