@@ -26,6 +26,8 @@ from gatewright.attach.parents import Owner
 
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
+LONGEST_CHAIN, LONGEST_KEY = 262_144, 16_384
+"""Bytes. Whoever may write a Secret must not hold the controller by the reading of it."""
 NOT_PERMITTED: Final = "RefNotPermitted"
 INVALID: Final = "InvalidCertificateRef"
 
@@ -40,12 +42,15 @@ def pair_problem(secret: Secret) -> str:
     missing = [entry for entry in (CERTIFICATE, KEY) if not values.get(entry)]
     if missing:
         return f"has no entry {' and '.join(missing)}"
+    if len(values[CERTIFICATE]) > LONGEST_CHAIN or len(values[KEY]) > LONGEST_KEY:
+        return f"has an entry {CERTIFICATE} over {LONGEST_CHAIN} bytes, or {KEY} over {LONGEST_KEY}"
     try:
         chain = x509.load_pem_x509_certificates(values[CERTIFICATE])
     except ValueError:
         return f"has an entry {CERTIFICATE} that is no certificate in PEM form"
     try:
-        key = serialization.load_pem_private_key(values[KEY], None)
+        key = serialization.load_pem_private_key(values[KEY], None, unsafe_skip_rsa_key_validation=True)
+        # Whether an RSA key is sound is asked where it is used: of a large one the answer takes seconds.
         fits = key.public_key() == chain[0].public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it is encrypted
         return f"has an entry {KEY} that is no private key in PEM form without a password"

@@ -141,6 +141,15 @@ NOT_PERMITTED = "no ReferenceGrant in namespace other permits Gateways of namesp
         *(
             (
                 "{name: cert}",
+                [secret("infra", crt=chain, key=text)],
+                "InvalidCertificateRef",
+                "Secret infra/cert has an entry tls.crt over 262144 bytes, or tls.key over 16384",
+            )
+            for chain, text in ((CRT, KEY + b"\n" * 16_384), (CRT + b"\n" * 262_144, KEY))
+        ),
+        *(
+            (
+                "{name: cert}",
                 [secret("infra", crt=CRT, key=text)],
                 "InvalidCertificateRef",
                 "Secret infra/cert has an entry tls.key that is no private key in PEM form without a password",
