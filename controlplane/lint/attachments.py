@@ -40,7 +40,7 @@ def _plain(key: ObjectKey) -> Key:
 
 
 def _why(world: World, key: ObjectKey, parent: Parent) -> str:
-    """Why a parent does not take the route; "" where it does, or nobody can tell."""
+    """Why a parent does not take the route; "" where it does, or where that is not known."""
     owner = parent.named.owner
     holder = world.objects.get(ObjectKey(owner.kind, owner.namespace, owner.name))
     if not isinstance(holder, Gateway | ListenerSet):

@@ -40,7 +40,8 @@ class Directory:
     """One watched folder. `run` is its life; `synced` is set when the first reading is complete.
 
     What the watch reports is read at once. The source is idle when a group of events is whole (`watch`), all of it has
-    been read and told, and no loss has to stand any more (for `HOLD` seconds at most, where losses follow each other).
+    been read and reported, and no loss has to stand any more (for `HOLD` seconds at most, where losses follow each
+    other).
     """
 
     def __init__(self, root: Path, state: tree.Tree) -> None:
@@ -50,9 +51,9 @@ class Directory:
         self._dirty: set[str] = set()
         self._must_rescan = True
         self._is_due = True
-        """Something whole was seen that the sink was not told of as idle."""
+        """A complete group of events was seen, and the sink's `idle` was not called since."""
         self._is_untold = False
-        """Something was read, or is being read, since the sink was last told that the source is idle."""
+        """Something was read, or is being read, since the sink's `idle` was last called."""
         self._is_ahead = False
         """Some of that is of a group that is not whole yet."""
         self._following: set[str] = set()
@@ -133,7 +134,7 @@ class Directory:
             return watcher
         if watcher:
             watcher[0].stop()
-            # The rest of its last group is never told. What it said before that is heard first.
+            # The rest of its last group is never reported. What it reported before is handled first.
             asyncio.get_running_loop().call_soon(self._note, ())
         return self._watch()
 

@@ -58,7 +58,7 @@ class Inotify:
 
     def read(self, seconds: float | None) -> list[Event]:
         """What happened; waits for it so long at most (None: for ever, or until `wake`). Less than a millisecond, which
-        `poll` does not know, is slept through: what happens meanwhile is told at its end."""
+        `poll` does not know, is slept through: what happens meanwhile is reported at its end."""
         if seconds is not None and seconds < _SHORTEST_POLL:
             time.sleep(max(0.0, seconds))
             seconds = 0.0

@@ -10,10 +10,10 @@ the tree's answers only `file_of` is to be asked for. The laws:
   were: those the broken pieces name, or all of them when a piece is too broken to name one. Good pieces always apply.
 - An object that several files define comes from the first of them in sorted order; the others get a problem that
   names both.
-- An object that is in error where it would come from is told as `Invalid`, with every reason and with what stays of it;
-  one that no file defines without an error as well.
+- An object that is in error where it would come from is reported as `Invalid`, with every reason and with what stays of
+  it; one that no file defines without an error as well.
 - `metadata.generation` counts the contents that an object has had, as an API server would; status and formatting do not
-  count, and reasons do. A change is told only when the content, or what is wrong with it, differs.
+  count, and reasons do. A change is reported only when the content, or what is wrong with it, differs.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Staged:
 @dataclass(slots=True)
 class _Claims:
     """Who defines one object: file to its objects of this key, in order, and to what is wrong with it; and what was
-    last told."""
+    last reported."""
 
     files: dict[str, list[Object]] = field(default_factory=dict)
     invalid: dict[str, tuple[Reasons, bool]] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class _Claims:
     told: tuple[object, Reasons, bool] | None = None
     """Content of what acts, reasons, whether it is a part."""
     model: Any = None
-    """What acts, with the generation that it was told with."""
+    """What acts, with the generation that it was reported with."""
 
     @property
     def file(self) -> str | None:

@@ -1,7 +1,7 @@
 """File-system events of one folder, from a thread: paths that something happened to, grouped over a moment.
 
-What happened is told at once, so that it can be read while the moment lasts, and then that the group is whole. Called
-by `directory`, which decides what an event means. On Linux the system tells at once (`inotify`); elsewhere, or
+What happened is reported at once, so that it can be read while the moment lasts, and then that the group is whole.
+Called by `directory`, which decides what an event means. On Linux the system reports at once (`inotify`); elsewhere, or
 when its limit is reached, watchfiles does.
 """
 

@@ -1,4 +1,4 @@
-"""What routes are told by the objects that they name as parents (Gateway API, RouteParentStatus).
+"""What the objects that routes name as parents answer to them (Gateway API, RouteParentStatus).
 
 In two steps. The routes of one kind and namespace that name the same listeners are a class: which of them take its
 routes, by `gatewright.attach`, is found once for all. Hostnames come after, for each route. So one listener more is
@@ -61,7 +61,7 @@ class ClassListeners:
 
 @dataclass(frozen=True, slots=True)
 class ClassAnswer:
-    """What a class of routes is told before anybody looks at hostnames. One listener more rarely changes it."""
+    """The answer to a class of routes before hostnames are compared. One listener more rarely changes it."""
 
     gateway: ObjectKey
     is_sent: bool
@@ -135,7 +135,7 @@ def class_listeners(key: RouteClass, plan: ParentPlan) -> ClassListeners:
 
 
 def class_answer(key: RouteClass, plan: ParentPlan) -> ClassAnswer:
-    """What the routes of a class are told before anybody looks at hostnames."""
+    """The answer to the routes of a class before hostnames are compared."""
     return ClassAnswer(
         plan.gateway,
         any(

@@ -192,7 +192,7 @@ RESOLVERS = {
 
 
 def service_resource(key: BackendKey, port: PortView, *, empty: bool, refused: str = "") -> bytes:
-    """The Backend of a Service port. `empty` tells proxies not to wait for endpoints, `refused` why to send nothing."""
+    """The Backend of a Service port. `empty`: proxies need not wait for endpoints; `refused`: why they send nothing."""
     service = backend_pb2.ServiceBackend(
         namespace=key.namespace,
         name=key.name,

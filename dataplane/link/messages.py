@@ -66,7 +66,7 @@ class StateEnd(Message):
 
 @dataclass(frozen=True, slots=True)
 class Commit(Message):
-    """The state with this number is in effect: wakes a worker that no request has told yet."""
+    """The state with this number is in effect: wakes a worker that has had no request since."""
 
     number: int
 

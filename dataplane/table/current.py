@@ -4,7 +4,7 @@ All workers of a proxy swap as one: each prepares the next table, and it takes e
 agent waits no longer for those that have not (`link.commits.Commits`). Whoever pins the table looks at `prepared`
 first, so a worker that is busy, or has not heard of the commit yet, swaps before its next request: a client that has
 seen one answer of a state gets no answer of the state before from any worker. The applier offers tables; the worker
-says which number is next and when it is told of a commit. Nothing here waits.
+says which number is next and when a commit was announced. Nothing here waits.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The bytes are a script. The language in the files is a toy: a line `NAME VALUE` is an object, `bad NAME` one in error,
 `part NAME VALUE` one in error of which a part stands until it has a good state, `!` is too broken to name anything.
 The oracle keeps dictionaries of whole files and computes everything anew. Promises: what is good applies; what is in
-error stays as it was and is told as such; the first file in order defines an object; changes are told once, and
+error stays as it was and is reported as such; the first file in order defines an object; changes are reported once, and
 generations count them; problems name the line; cutting loses no character; a text that loses nothing is never held
 back for long.
 """
@@ -120,7 +120,7 @@ class Run:
         self.files: dict[str, File] = {}
         self.generations: dict[str, int] = {}
         self.acts: dict[str, tuple[str, int]] = {}
-        """What acts of each object, with the generation that it was told with."""
+        """What acts of each object, with the generation that it was reported with."""
         self.unreadable: set[str] = set()
         self.told: dict[str, tuple[str, int]] = {}
 

@@ -38,7 +38,7 @@ def _holders(model: type[BaseModel]) -> tuple[tuple[str, str], ...]:
 
 
 def _may_hold_models(annotation: Any) -> bool:
-    """Whether a model, or what nobody can tell, is part of a type."""
+    """Whether a model, or what is not known, is part of a type."""
     below = get_args(annotation)
     if below:
         return any(map(_may_hold_models, below))

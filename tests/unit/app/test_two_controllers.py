@@ -57,7 +57,7 @@ async def replicas() -> list[Replica]:
 
 
 async def settle(*replicas: Replica) -> None:
-    """Until all news of proxies are told, which are gathered for a moment."""
+    """Until all news of proxies are handled, which are gathered for a moment."""
     for each in replicas:
         await each.settle()
         while each.pipeline._news_due is not None:

@@ -74,7 +74,7 @@ A, B, HALF = Event("/a", False), Event("/b", False), Event("/a", True)
         # Half a millisecond in which nothing happens ends it.
         ([(5, [A]), (0.0005, [])], ["/a", "whole"], [None, 0.0005]),
         ([(5, [A, B]), (0.0005, [A]), (0.0005, [])], ["/a /b", "/a", "whole"], [None, 0.0005, 0.0005]),
-        # While it is written, longer, and nothing is told.
+        # While it is written, longer, and nothing is reported.
         ([(5, [HALF]), (0.01, [A]), (0.0005, [])], ["/a", "whole"], [None, 0.02, 0.0005]),
         (
             [(5, [A]), (0.0001, [HALF]), (0.01, [A, B]), (0.0005, [])],
