@@ -5,7 +5,7 @@ date, a token, a length. Such a head needs no reading: what the last one meant h
 means something to this hop differs, and each new value is text that could not be anything else.
 
 A connection learns which of the lines change (`Like`). What stands between their values is compared in one piece, and
-of a value only its characters are looked at.
+of a value only its characters are looked at; after some heads one expression does both at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ UNLIKE, ALIKE = -2, -1
 """Of `Like.compare`: the head has to be read; it says what the known one says."""
 
 _LENGTH = b"content-length"
-_DIGITS = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]*").fullmatch
+_ANY_LENGTH = rb"[ \t]*([0-9]{1,18})[ \t]*"
+_DIGITS = re.compile(_ANY_LENGTH).fullmatch
+_ANY_TEXT = rb"[ -~\xa1-\xac\xae-\xff]*+"
+"""As `str.isprintable` of Latin-1 has it."""
+
+_WORTH = 32
+"""Heads that were compared piece by piece, after which an expression is made that compares the pieces at once: making
+it costs as much as a hundred comparisons."""
+_LARGEST = 512
+"""Bytes of pieces that it is made of at most: what it costs to make grows with them."""
 
 
 def is_worth_learning(known: bytes, head: bytes, means: Callable[[bytes], object]) -> bool:
@@ -48,7 +57,7 @@ class Like:
     in a line that nobody reads.
     """
 
-    __slots__ = ("_changing", "_pieces", "_sized", "_stems", "kept")
+    __slots__ = ("_changing", "_compared", "_pieces", "_rest", "_sized", "_stems", "kept")
 
     def __init__(self, known: bytes, onward: bytes, means: Callable[[bytes], object], length: bool) -> None:
         """`known`: the head, which was read and is good; `onward`: what of it goes on, made by leaving out fields by
@@ -66,6 +75,10 @@ class Like:
         """What stands before, between and behind their values."""
         self._sized = -1
         """Which of the values is the content's length; -1: none."""
+        self._compared = 0
+        """Heads that the pieces were compared with since they are as they are, up to `_WORTH`."""
+        self._rest: Callable[[bytes, int], re.Match[bytes] | None] | None = None
+        """Matches what stands behind the first piece of a head that is alike; None: the pieces are compared."""
 
     def compare(self, known: bytes, head: bytes) -> int:
         """Whether `head` means what `known` means: `UNLIKE`, `ALIKE`, or another `content-length`.
@@ -84,12 +97,19 @@ class Like:
 
     def _match(self, head: bytes) -> int:
         """As `compare`, where no other lines change than before."""
-        pieces = iter(self._pieces)
-        first = next(pieces)
+        first = self._pieces[0]
         if not head.startswith(first):
             return UNLIKE
+        if self._rest is not None:
+            rest = self._rest(head, len(first))
+            if rest is None:
+                return UNLIKE
+            return ALIKE if self._sized < 0 else int(rest[1])
+        self._compared += 1
+        if self._compared == _WORTH:
+            self._rest = _expression(self._pieces[1:], self._sized)
         at, left, length = len(first), self._sized, ALIKE
-        for piece in pieces:
+        for piece in self._pieces[1:]:
             end = head.find(b"\r\n", at)
             value = head[at:end]
             if not head.startswith(piece, end) or not value.decode("latin-1").isprintable():
@@ -133,6 +153,17 @@ class Like:
                 text += line + b"\r\n"
         pieces.append(text[:-2])
         self._pieces = tuple(pieces)
+        self._compared, self._rest = 0, None
+
+
+def _expression(pieces: Sequence[bytes], sized: int) -> Callable[[bytes, int], re.Match[bytes] | None] | None:
+    """Matches values with these pieces between and behind them; None where it would cost more than it is worth."""
+    if sum(map(len, pieces)) > _LARGEST:
+        return None
+    values = (_ANY_LENGTH if place == sized else _ANY_TEXT for place in range(len(pieces)))
+    return re.compile(
+        b"".join([value + re.escape(piece) for value, piece in zip(values, pieces, strict=True)])
+    ).fullmatch
 
 
 def _stem(line: bytes, means: Callable[[bytes], object], length: bool) -> bytes | None:

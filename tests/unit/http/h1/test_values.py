@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dataplane.http.h1 import request_head, response_head
+from dataplane.http.h1 import values as h1_values
 from dataplane.http.h1.request_head import RequestHead
 from dataplane.http.h1.response_head import H1ResponseHead
 from dataplane.http.messages import Peer
@@ -58,7 +60,7 @@ def successions(draw: st.DrawFn) -> list[list[bytes]]:
     """Heads of one connection: each is the last one with some lines changed, most of them in their value alone."""
     head = draw(heads)
     found = [head]
-    for _ in range(draw(st.integers(1, 4))):
+    for _ in range(draw(st.integers(1, 6))):
         head = list(head)
         for place in draw(st.sets(st.integers(0, max(0, len(head) - 1)), max_size=3)) if head else ():
             name, colon, _ = head[place].partition(b":")
@@ -81,18 +83,33 @@ def _same_request(one: RequestHead, other: RequestHead) -> bool:
     )
 
 
-@given(successions())
+soon = st.sampled_from((1, 1000))
+"""After how many heads an expression takes the place of the pieces: at once, or never."""
+
+
+@given(successions(), soon)
 @example(
     [
         [b"Content-Length: 0", b"Upgrade: x", b"Connection: upgrade"],
         [b"Content-Length: 5", b"Upgrade: x", b"Connection: upgrade"],
-    ]
+    ],
+    1,
 )
-@example([[b"Connection: x-one", b"x-one: 1", b"Accept: a"], [b"Connection: x-one", b"x-one: 2", b"Accept: b"]])
+@example([[b"Connection: x-one", b"x-one: 1", b"Accept: a"], [b"Connection: x-one", b"x-one: 2", b"Accept: b"]], 1)
 @example(
-    [[b"Accept: a", b"Content-Length: 1"], [b"Accept: a", b"Content-Length: 22"], [b"Accept: b", b"Content-Length: 3"]]
+    [[b"Accept: a", b"Content-Length: 1"], [b"Accept: a", b"Content-Length: 22"], [b"Accept: b", b"Content-Length: 3"]],
+    1,
 )
-def test_a_request_head_that_is_not_read_says_what_reading_it_would_say(succession: list[list[bytes]]) -> None:
+@example([[b"x-one: %d" % value, b"Content-Length: %d" % value] for value in range(7)], 1)
+@example([[b"x-one: 1", b"Accept: " + value] for value in (b"1", b"2", b"", b"\xe4", b"\xa0", b"\xad", b"\x7f")], 1)
+def test_a_request_head_that_is_not_read_says_what_reading_it_would_say(
+    succession: list[list[bytes]], worth: int
+) -> None:
+    with patch.object(h1_values, "_WORTH", worth):
+        _read_and_compare(succession)
+
+
+def _read_and_compare(succession: list[list[bytes]]) -> None:
     known: RequestHead | None = None
     for head in succession:
         block = _block(head)
@@ -108,11 +125,20 @@ _STATUS_LINES = (b"HTTP/1.1 200 OK", b"HTTP/1.1 200", b"HTTP/1.0 200 OK", b"HTTP
 _STATUS_LINES += (b"HTTP/1.1 101 x", b"HTTP/1.1 103 Early", b"HTTP/1.1 200 a: b", b"HTTP/1.1 200 a: c")
 
 
-@given(successions(), st.lists(st.sampled_from(_STATUS_LINES), min_size=5, max_size=5), st.booleans(), st.booleans())
-@example([[], []], [b"HTTP/1.1 200 a: b", b"HTTP/1.1 200 a: c", b"", b"", b""], False, True)
-@example([[b"Content-Length: 5"], [b"Content-Length: 7"]], [b"HTTP/1.1 200 OK"] * 5, True, False)
-@example([[b"Content-Length: 5"], [b"Content-Length: 7"]], [b"HTTP/1.1 304 x"] * 5, False, False)
+@given(
+    successions(), st.lists(st.sampled_from(_STATUS_LINES), min_size=7, max_size=7), st.booleans(), st.booleans(), soon
+)
+@example([[], []], [b"HTTP/1.1 200 a: b", b"HTTP/1.1 200 a: c", b"", b"", b"", b"", b""], False, True, 1)
+@example([[b"Content-Length: 5"], [b"Content-Length: 7"]], [b"HTTP/1.1 200 OK"] * 7, True, False, 1)
+@example([[b"Content-Length: 5"], [b"Content-Length: 7"]], [b"HTTP/1.1 304 x"] * 7, False, False, 1)
 def test_a_response_head_that_is_not_read_says_what_reading_it_would_say(
+    succession: list[list[bytes]], status_lines: list[bytes], to_head: bool, mixed: bool, worth: int
+) -> None:
+    with patch.object(h1_values, "_WORTH", worth):
+        _read_and_compare_responses(succession, status_lines, to_head, mixed)
+
+
+def _read_and_compare_responses(
     succession: list[list[bytes]], status_lines: list[bytes], to_head: bool, mixed: bool
 ) -> None:
     known: H1ResponseHead | None = None
@@ -172,3 +198,43 @@ def test_nothing_is_learned_of_heads_that_have_to_be_read_anyway(second: tuple[b
     assert isinstance(known, RequestHead)
     assert request_head.again(known, _block(list(second))) is None
     assert known.meaning.like is None
+
+
+@pytest.mark.parametrize(
+    ("value", "length"),
+    [(b"v", b"7"), (b"", b" 7 "), (b"\xff", b"7"), (b"a\tb", b"7"), (b"\xad", b"7"), (b"v", b"+7"), (b"v", b"9" * 19)],
+)
+def test_after_some_heads_one_expression_says_what_the_pieces_said(value: bytes, length: bytes) -> None:
+    known = request_head.read(b"POST / HTTP/1.1", _block(_sized(b"0", b"1")), b"HTTP/1.1", b"", PEER, 100)
+    assert isinstance(known, RequestHead)
+    block = _block(_sized(value, length))
+    by_pieces = request_head.again(known, block)
+    for number in range(2 * h1_values._WORTH):
+        again = request_head.again(known, _block(_sized(b"%d" % number, b"%d" % number)))
+        assert again is not None
+        assert again.meaning.framing.length == number
+        known = again
+    like = known.meaning.like
+    assert like is not None
+    assert like._rest is not None
+    by_expression = request_head.again(known, block)
+    assert (by_expression is None) == (by_pieces is None)
+    if by_expression is not None and by_pieces is not None:
+        assert _same_request(by_expression, by_pieces)
+
+
+def _sized(value: bytes, length: bytes) -> list[bytes]:
+    return [b"x-one: " + value, b"Accept: a", b"Content-Length:" + length]
+
+
+def test_pieces_that_are_long_are_compared_one_by_one() -> None:
+    """What an expression costs to make grows with its text."""
+    heads = [[b"x-one: %d" % number, b"x-long: " + b"a" * 600] for number in range(3 * h1_values._WORTH)]
+    known = request_head.read(b"GET / HTTP/1.1", _block(heads[0]), b"HTTP/1.1", b"", PEER, 100)
+    for head in heads[1:]:
+        assert isinstance(known, RequestHead)
+        known = request_head.again(known, _block(head))
+    assert isinstance(known, RequestHead)
+    like = known.meaning.like
+    assert like is not None
+    assert like._rest is None
