@@ -57,7 +57,7 @@ class Like:
     in a line that nobody reads.
     """
 
-    __slots__ = ("_changing", "_compared", "_pieces", "_rest", "_sized", "_stems", "kept")
+    __slots__ = ("_changing", "_compared", "_first", "_pieces", "_rest", "_sized", "_stems", "kept")
 
     def __init__(self, known: bytes, onward: bytes, means: Callable[[bytes], object], length: bool) -> None:
         """`known`: the head, which was read and is good; `onward`: what of it goes on, made by leaving out fields by
@@ -73,6 +73,8 @@ class Like:
         """Places of the lines that were seen with another value."""
         self._pieces: tuple[bytes, ...] = (known,)
         """What stands before, between and behind their values."""
+        self._first = len(known)
+        """Bytes of the first piece."""
         self._sized = -1
         """Which of the values is the content's length; -1: none."""
         self._compared = 0
@@ -85,6 +87,10 @@ class Like:
 
         `known`: the head that this was made of, or one that was alike since.
         """
+        if self._rest is not None and head.startswith(self._pieces[0]):
+            rest = self._rest(head, self._first)
+            if rest is not None:
+                return ALIKE if self._sized < 0 else int(rest[1])
         length = self._match(head)
         return length if length != UNLIKE else self._learn(known, head)
 
@@ -97,19 +103,14 @@ class Like:
 
     def _match(self, head: bytes) -> int:
         """As `compare`, where no other lines change than before."""
-        first = self._pieces[0]
-        if not head.startswith(first):
+        pieces = iter(self._pieces)
+        if not head.startswith(next(pieces)):
             return UNLIKE
-        if self._rest is not None:
-            rest = self._rest(head, len(first))
-            if rest is None:
-                return UNLIKE
-            return ALIKE if self._sized < 0 else int(rest[1])
         self._compared += 1
         if self._compared == _WORTH:
             self._rest = _expression(self._pieces[1:], self._sized)
-        at, left, length = len(first), self._sized, ALIKE
-        for piece in self._pieces[1:]:
+        at, left, length = self._first, self._sized, ALIKE
+        for piece in pieces:
             end = head.find(b"\r\n", at)
             value = head[at:end]
             if not head.startswith(piece, end) or not value.decode("latin-1").isprintable():
@@ -153,6 +154,7 @@ class Like:
                 text += line + b"\r\n"
         pieces.append(text[:-2])
         self._pieces = tuple(pieces)
+        self._first = len(pieces[0])
         self._compared, self._rest = 0, None
 
 
