@@ -136,7 +136,6 @@ def _attached(missing: Sequence[str]) -> Condition:
 
 # Conditions of which True is the bad news.
 _TROUBLES: Final = frozenset({"Conflicted", "Overridden"})
-_RANKS: Final = {False: 0, None: 1, True: 2}
 
 
 def _worst(entries: Iterable[Sequence[Condition]]) -> list[Condition]:
@@ -151,8 +150,7 @@ def _worst(entries: Iterable[Sequence[Condition]]) -> list[Condition]:
 
 def _rank(condition: Condition) -> int:
     """The smaller the worse."""
-    rank = _RANKS[condition.status]
-    return -rank if condition.type in _TROUBLES else rank
+    return int((condition.status is True) != (condition.type in _TROUBLES))
 
 
 def reference(gateway: ObjectKey) -> dict[str, Any]:

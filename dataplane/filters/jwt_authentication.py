@@ -102,7 +102,6 @@ def _begin(keys: RemoteKeys, env: Env) -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        keys.current()
         return
     if keys.keys is None and env.spawn is not None:
         env.spawn(_prefetch(keys))

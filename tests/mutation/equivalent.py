@@ -9,6 +9,11 @@ from typing import Final
 
 EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     (
+        "controlplane/lint/elsewhere.py",
+        "FIRST_PORT: Final = 20000",
+        "FIRST_PORT: Final = 40000",
+    ): "ports of listeners that are in no file: any that nobody names, and nothing shows them",
+    (
         "dataplane/bootstrap.py",
         "value = float(match[1]) * _UNIT[match[2]] if match else -1.0",
         "value = float(match[1]) * _UNIT[match[2]] if match else -2.0",

@@ -25,6 +25,18 @@ async def test_output_comes_in_whole_lines_with_a_prefix() -> None:
     assert stream.getvalue() == b"[child] one\n[child] two\n[child] three\n"
 
 
+async def test_only_a_child_that_is_spoken_to_has_an_input() -> None:
+    stream = io.BytesIO()
+    code = "import sys; print('heard', repr(sys.stdin.readline()))"
+    silent = await children.start(command(code), children.Output(stream))
+    assert await silent.ended() == 0
+    spoken = await children.start(command(code, speaks=True), children.Output(stream))
+    await spoken.say(b"news\n")
+    assert await spoken.ended() == 0
+    await children.stop([silent, spoken], 1.0)
+    assert stream.getvalue() == b"[child] heard ''\n[child] heard 'news\\n'\n"
+
+
 async def test_quiet_keeps_standard_error() -> None:
     stream = io.BytesIO()
     code = "import sys; print('access log'); print('a complaint', file=sys.stderr)"

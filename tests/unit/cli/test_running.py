@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane import app
+from controlplane import app, settings
 from controlplane.cli import exits, process_log, proxy, running
 from controlplane.xds.unix_socket import SocketError
 from tests.harness.waiting import wait_until
@@ -52,6 +52,8 @@ def test_settings_of_a_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     made = running.from_arguments(arguments(tmp_path))
     assert (made.directory, made.admin, made.xds) == (tmp_path, ("127.0.0.1", 1), ("::1", 2))
     assert made.socket == tmp_path / "gatewright" / "xds.sock"
+    assert made.security == settings.Security()  # what `up` has no options for stays closed
+    assert not made.security.insecure
     assert running.from_arguments(arguments(tmp_path, socket="/run/x")).socket == Path("/run/x")
     made.socket.parent.chmod(0o777)
     with pytest.raises(exits.Failure, match="name another socket with --socket") as failure:

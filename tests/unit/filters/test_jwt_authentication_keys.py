@@ -97,6 +97,7 @@ async def test_keys_are_fetched_when_the_policy_comes(proxy: Proxy, path: str) -
     await proxy.settle()
     (call,) = proxy.calls.received
     assert (call.backend, call.request.method, call.request.target) == (BACKEND, b"GET", b"/.well-known/jwks.json")
+    assert (call.seconds, call.max_body) == (10.0, 256 * 1024)
     assert reason(ask(step, proxy.token())[1]) == "passes"
 
 

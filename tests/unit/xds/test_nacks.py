@@ -73,6 +73,17 @@ def test_a_newer_reason_that_finds_no_room_leaves_the_older_one() -> None:
     assert sum(len(refusal.key) + len(refusal.error) for refusal in known.values()) <= MOST_TEXT
 
 
+def test_what_fills_the_room_to_its_last_byte_is_kept() -> None:
+    known: dict[str, Refusal] = {}
+    whole, rest = divmod(MOST_TEXT, 2000)
+    assert rest > 3
+    lengths = [1997] * whole + [rest - 3]
+    note(known, json.dumps([{"key": f"r{n:02}", "error": "x" * length} for n, length in enumerate(lengths)]))
+    assert (len(known), "" in known) == (whole + 1, False)
+    note(known, '[{"key": "z", "error": ""}]')
+    assert known[""].error == "and 1 more"
+
+
 def test_proxies_that_say_the_same_share_the_text() -> None:
     message = json.dumps([{"key": "route/httproute/a/b/0", "error": "no such filter: x"}])
     (one,), (other,) = parse(message), parse(message)
