@@ -95,10 +95,6 @@ def test_the_one_right_answer(case: Case, gateway: Gateway, origin: Origin) -> N
     assert play(case, gateway.address, origin) == []
 
 
-WHOLE = [case for case in CASES if case.name != "early-answer-bad-chunk"]
-"""Not those where either of two answers may come first: the head's redirect or the body's refusal."""
-
-
 def split(case: Case, places: Sequence[int]) -> Case:
     """The same bytes, cut at these places instead of where the case cuts them."""
     data = b"".join(case.sent)
@@ -112,7 +108,7 @@ def test_where_segments_end_changes_nothing(
 ) -> None:
     """TCP may cut anywhere: the answers are those of the whole."""
     wrong = {}
-    for case in WHOLE:
+    for case in CASES:
         length = sum(map(len, case.sent))
         places = sorted(dice.randrange(1, length) for _ in range(3))
         problems = play(split(case, places), gateway.address, origin)
@@ -123,7 +119,7 @@ def test_where_segments_end_changes_nothing(
 
 @pytest.mark.slow
 def test_one_byte_at_a_time_changes_nothing(gateway: Gateway, origin: Origin) -> None:
-    short = [case for case in WHOLE if sum(map(len, case.sent)) < 400]
+    short = [case for case in CASES if sum(map(len, case.sent)) < 400]
     each = {case.name: split(case, range(1, sum(map(len, case.sent)))) for case in short}
     wrong = {name: play(case, gateway.address, origin) for name, case in each.items()}
     assert {name: problems for name, problems in wrong.items() if problems} == {}

@@ -9,6 +9,11 @@ from typing import Final
 
 EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     (
+        "dataplane/http/h1/response_head.py",
+        "return -1, 0",
+        "return -2, 0",
+    ): "whoever asks looks at whether it is negative",
+    (
         "controlplane/lint/elsewhere.py",
         "FIRST_PORT: Final = 20000",
         "FIRST_PORT: Final = 40000",

@@ -49,6 +49,8 @@ class Case:
     """The client shuts down its sending side after the last piece."""
     methods: tuple[bytes, ...] = ()
     """Methods of the requests sent, where an answer's length depends on them (HEAD); default: all GET-like."""
+    either: int = 0
+    """A status that is right as well for the last answer: which one it is depends on how the pieces arrive."""
 
 
 def refused(name: str, rfc: str, *sent: bytes, status: int = 400) -> Case:

@@ -33,14 +33,14 @@ def play(case: Case, address: tuple[str, int], origin: Origin) -> list[str]:
 def _answers(case: Case, talk: Conversation) -> list[str]:
     methods = case.methods or (b"GET",) * len(case.answers)
     for place, (status, method) in enumerate(zip(case.answers, methods, strict=True)):
+        last = place == len(case.answers) - 1
         try:
             answer = talk.answer(method)
         except h11.RemoteProtocolError as error:
-            last = place == len(case.answers) - 1
             return [] if case.silent and last and talk.ended and not talk.left else [f"answer {place}: {error}"]
         if answer is None:
             return [f"answer {place}: none came, wanted {status} ({talk.ended or 'still open'})"]
-        if answer.status != status:
+        if answer.status != status and not (last and answer.status == case.either):
             return [f"answer {place}: {answer.status}, wanted {status}"]
     return []
 
