@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gatewright.api.checks.unsupported import unsupported
+from gatewright.api.checks.unsupported import REFUSED, reason, unsupported
 from gatewright.api.schema.metadata import KubeObject
 from gatewright.api.text.problem import UNSUPPORTED, path_text
 
@@ -17,5 +17,10 @@ def unsupported_fields(item: KubeObject) -> tuple[Path, ...]:
 
 
 def message(paths: Iterable[Path]) -> str:
-    """The condition's message that names them."""
-    return UNSUPPORTED + ", ".join(path_text(path) for path in paths)
+    """The condition's message that names them: first those that wait, then those that are refused by decision."""
+    named = [(path_text(path), reason(path)) for path in paths]
+    waiting = ", ".join(text for text, why in named if not why)
+    refused = ", ".join(f"{text} ({why})" for text, why in named if why)
+    return "; ".join(
+        [*([UNSUPPORTED + waiting] if waiting else ()), *([REFUSED + refused] if refused else ())],
+    )

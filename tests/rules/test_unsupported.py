@@ -12,6 +12,7 @@ from gatewright.api.checks.unsupported import (
     LISTENER_PROTOCOLS,
     STANDALONE,
     Step,
+    decided,
     tree,
     unsupported_fields,
 )
@@ -107,7 +108,9 @@ def test_a_field_is_refused_by_name(kind: str, path: str) -> None:
     (found,) = unsupported_fields(kind, model_of(kind), value)
     names = [part for part in found.path if isinstance(part, str)]
     assert ".".join(names) == path.replace("[]", "")
-    assert found.message == f"not supported yet: remove {names[-1]} to have the rest accepted"
+    row = decided(path)
+    why = "not supported yet: " if row is None else f"not supported: {DECIDED[row]}; "
+    assert found.message == f"{why}remove {names[-1]} to have the rest accepted"
 
 
 class Holder(Model):

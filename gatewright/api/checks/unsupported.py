@@ -154,6 +154,16 @@ ENVELOPE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 """Fields of an object that are no settings."""
 
 
+REFUSED: Final = "not supported: "
+"""How the message of a setting begins that is refused by decision."""
+
+
+def reason(path: Path) -> str:
+    """Why the setting at `path`, or the one above it that is refused, will not be honoured; "" when it only waits."""
+    row = decided("".join("[]" if isinstance(part, int) else f".{part}" for part in path).lstrip("."))
+    return "" if row is None else DECIDED[row]
+
+
 def decided(path: str) -> str | None:
     """The row of DECIDED that a setting belongs to: `path` is that of a setting at or below it, with "[]" for items."""
     return next((row for row in DECIDED if f".{row}." in f".{path}."), None)
@@ -213,13 +223,14 @@ def _beneath(steps: tuple[Step, ...], path: Path) -> Finding | None:
             continue
         step = next((each for each in steps if each.name == part), None)
         if step is None or step.refused:
-            return Finding(path[:depth], _removed(step.name)) if step is not None else None
+            return Finding(path[:depth], _removed(path[:depth])) if step is not None else None
         steps = step.below
     return None
 
 
-def _removed(name: str) -> str:
-    return f"{UNSUPPORTED}remove {name} to have the rest accepted"
+def _removed(path: Path) -> str:
+    why = reason(path)
+    return f"{f'{REFUSED}{why}; ' if why else UNSUPPORTED}remove {path[-1]} to have the rest accepted"
 
 
 def _found(value: Any, steps: tuple[Step, ...], path: tuple[str | int, ...]) -> Iterator[Unsupported]:
@@ -229,7 +240,7 @@ def _found(value: Any, steps: tuple[Step, ...], path: tuple[str | int, ...]) -> 
             continue
         if refused:
             if attribute in value.model_fields_set:
-                yield Unsupported((*path, name), _removed(name))
+                yield Unsupported((*path, name), _removed((*path, name)))
         elif isinstance(field, tuple):
             for index, item in enumerate(field):
                 yield from _found(item, below, (*path, name, index))

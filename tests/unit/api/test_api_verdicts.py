@@ -304,7 +304,7 @@ HTTP_ROUTE: list[tuple[str, Any, str | None]] = [
     (f"{RULE}.sessionPersistence", {"cookie": {}}, "not supported yet: "),
     (f"{RULE}.sessionPersistence", {"type": "Header"}, "is required when type is Header"),
     (f"{RULE}.sessionPersistence", {"cookie": {"lifetimeType": "Permanent"}}, "is required when cookie.lifetimeType"),
-    ("spec.useDefaultGateways", "All", "not supported yet: "),
+    ("spec.useDefaultGateways", "All", "not supported: experimental; "),
     ("spec", {}, None),
     ("spec.rulez", [], 'unknown field; did you mean "rules"?'),
     ("specs", {}, 'unknown field; did you mean "spec"?'),
@@ -390,8 +390,8 @@ GATEWAY: list[tuple[str, Any, str | None]] = [
     ("spec.allowedListeners", {"namespaces": {"from": "Same"}}, None),
     ("spec.tls", {"backend": {"clientCertificateRef": {"name": "c"}}}, "not supported yet: "),
     ("spec.tls", {"frontend": {}}, "remove"),
-    ("spec.defaultScope", "All", "not supported yet: "),
-    (f"{LISTENER}.filters", {"requests": []}, "not supported yet: "),
+    ("spec.defaultScope", "All", "not supported: experimental, "),
+    (f"{LISTENER}.filters", {"requests": []}, "not supported: experimental; "),
 ]  # fmt: skip
 
 OTHERS: list[Row] = [

@@ -153,5 +153,6 @@ def test_default_gateways_are_refused_by_name(kind: str) -> None:
     more = "  useDefaultGateways: All\n" + (HOSTS if kind == "TLSRoute" else "")
     made = world(CLASS, GATEWAY, SERVICE, route(kind, kind[:3].lower(), more))
     assert made.conditions(kind, "r", entry=0)[0] == (
-        "Accepted=False UnsupportedValue (0): not supported yet: spec.useDefaultGateways"
+        "Accepted=False UnsupportedValue (0): not supported: spec.useDefaultGateways (experimental; "
+        "routes name their Gateways, so that nobody is served by accident)"
     )
