@@ -95,17 +95,16 @@ def _oversized(connection: Connection, event: events.OversizedRequest) -> None:
 
 def _content(connection: Connection, event: events.Content) -> None:
     carrier: StreamCarrier | None = event.stream.owner
-    if carrier is not None:
-        if carrier.is_new:
-            carrier.is_new = False
-            x = carrier.exchange
-            if event.end and event.data and carrier.has_content and x is not None:
-                carrier.owed = len(event.data)  # acknowledged when it is taken: so its memory is bounded by windows
-                x.downstream_whole(event.data)
-                return
-        carrier.receive(event.data, event.end)
-    elif event.data:
-        connection.codec.acknowledge(event.stream, len(event.data))
+    if carrier is None:  # the stream was reset meanwhile, which gave back what had come
+        return
+    if carrier.is_new:
+        carrier.is_new = False
+        x = carrier.exchange
+        if event.end and event.data and carrier.has_content and x is not None:
+            carrier.owed = len(event.data)  # acknowledged when it is taken: so its memory is bounded by windows
+            x.downstream_whole(event.data)
+            return
+    carrier.receive(event.data, event.end)
 
 
 def _trailers(connection: Connection, event: events.Trailers) -> None:

@@ -130,6 +130,17 @@ class TestClientsThatSendNoMore:
         assert "http.status=499" in (line := proxy.log_lines()[0])
         assert "reason=ClientGone" in line
 
+    def test_a_client_whose_connection_is_closing_already_is_given_up_once(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        client.half_close()
+        client.open = False  # as a transport that closes and has not said so yet: `abort` says nothing more
+        proxy.advance(31)
+        assert not proxy.upstream.open
+        client.lose()
+        assert (len(proxy.log_lines()), proxy.context.recorder.active) == (1, 0)
+
     def test_a_client_that_half_closed_gets_what_comes_slowly(self) -> None:
         proxy = MemoryProxy()
         client = proxy.connect()

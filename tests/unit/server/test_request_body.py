@@ -130,6 +130,15 @@ class TestTime:
         assert proxy.context.room.used == 0
         assert "reason=RequestTimeout" in proxy.log_lines()[0]
 
+    def test_is_looked_at_when_it_is_over(self) -> None:
+        """And not only when the connection is looked at for another reason."""
+        proxy = MemoryProxy(GUARDED, limits=Limits(body_timeout=3, header_timeout=300))
+        client = sent(proxy, 1000, b"x")
+        proxy.advance(2.9)
+        assert client.received == b""
+        proxy.advance(0.2)
+        assert client.received.startswith(b"HTTP/1.1 408 ")
+
     def test_is_longer_for_one_that_comes_at_an_honest_pace(self) -> None:
         proxy = MemoryProxy(GUARDED, limits=Limits(body_rate=10))
         client = sent(proxy, 1000, b"")

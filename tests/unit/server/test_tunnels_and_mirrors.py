@@ -56,6 +56,19 @@ def test_a_mirror_that_misbehaves(answer: bytes, outcome: str) -> None:
     assert flight.count == flight.bytes == by_port[9001].protocol.endpoint.pending == 0
 
 
+@pytest.mark.parametrize(("size", "is_kept"), [(2**20, True), (2**20 + 65_537, False)])
+def test_a_connection_to_a_mirror_is_kept_when_its_answer_is_not_too_large(size: int, is_kept: bool) -> None:
+    proxy = MemoryProxy(MIRRORED)
+    proxy.connect().send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    (mirror,) = [each for each in proxy.connector.upstreams if each.protocol.endpoint.port == 9001]
+    mirror.answer(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
+    for start in range(0, size, 65_536):
+        if mirror.open:
+            mirror.answer(bytes(min(65_536, size - start)))
+    assert mirror.open == is_kept
+    assert list(mirror.protocol.endpoint.idle) == ([mirror.protocol] if is_kept else [])
+
+
 def ours_in_memory() -> list[Any]:
     """Everything of mirrors that is not freed, of earlier tests too."""
     return [each for each in gc.get_objects() if type(each).__name__ in ("_Copy", "Mirroring", "BodyCopy")]

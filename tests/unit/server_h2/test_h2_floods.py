@@ -145,6 +145,17 @@ def test_whole_bodies_that_nobody_takes_hold_the_window_of_the_connection_too() 
     assert proxy.connector.upstreams and not client.is_ended
 
 
+def test_content_behind_a_refusal_in_the_same_read_costs_no_window() -> None:
+    """Its stream is over by then, and the window of the connection is everybody's."""
+    proxy = Http1Endpoints("binds: [{port: 8080, listeners: [{name: http, protocol: HTTP}]}]")
+    client = FrameClient(proxy)
+    for number in range(100):
+        stream = 1 + 2 * number
+        client.send(headers(stream, POST, end=False) + data(stream, bytes(16_384)))
+        client.frames()
+    assert not client.is_ended and client.windows.get(0, 0) > 1_000_000
+
+
 def test_answers_that_nobody_reads_do_not_pile_up() -> None:
     """Heads know no window: a client that reads nothing and asks on gets no further answers, nor streams."""
     proxy = Http1Endpoints()
