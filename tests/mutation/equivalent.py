@@ -9,6 +9,11 @@ from typing import Final
 
 EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     (
+        "dataplane/upstream/h1.py",
+        "elif out and (used < 0 or reader.trailers):",
+        "elif out and (used < 1 or reader.trailers):",
+    ): "octets that come out of a piece were in it, so that some of it were used",
+    (
         "dataplane/http/h1/response_head.py",
         "return -1, 0",
         "return -2, 0",

@@ -87,5 +87,16 @@ def test_too_many_sections_are_refused() -> None:
         Region.create("test", {f"s{i}": 8 for i in range(shared.MAX_SECTIONS + 1)})
 
 
+def test_a_name_of_a_section_has_sixteen_bytes_at_most() -> None:
+    made = Region.create("test", {"n" * 16: 8})
+    found = Region.attach(os.dup(made.fd))
+    found.section("n" * 16)[0] = 7
+    assert made.section("n" * 16)[0] == 7
+    for each in (found, made):
+        each.close()
+    with pytest.raises(ValueError, match="names of 16 bytes"):
+        Region.create("test", {"n" * 17: 8})
+
+
 def test_pages_are_those_of_the_system() -> None:
     assert PAGE % mmap.ALLOCATIONGRANULARITY == 0

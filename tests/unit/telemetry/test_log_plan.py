@@ -215,4 +215,4 @@ def test_an_expression_that_cannot_be_is_refused(message: frontend_pb2.AccessLog
 def test_a_line_that_reads_either_body_has_it_kept(expression: str, reads: bool) -> None:
     assert plan(add={"a": expression}).reads_bodies is reads
     assert plan(add={"a": "request.method", "b": expression}).reads_bodies is reads
-    assert plan().reads_bodies is False
+    assert plan().reads_bodies is LogPlan().reads_bodies is False

@@ -338,6 +338,7 @@ def test_what_came_of_an_earlier_response_makes_no_loss_less_stale() -> None:
 
 
 BAD = {
+    "no line at all": (b"\r\n\r\n", "malformed status line"),
     "no status line": (b"SSH-2.0-x\r\n\r\n", "malformed status line"),
     "a bad line": (b"HTTP/1.1 200 OK\r\na b: c\r\n\r\n", "malformed response head"),
     "two codings": (CHUNKED.replace(b"chunked", b"gzip, chunked"), "ambiguous framing"),
