@@ -187,8 +187,8 @@ class Pipeline:
     def _note(self, snapshot: Snapshot, count: int) -> None:
         self.numbers.snapshots += 1
         self.published_at[snapshot.gateway] = time.monotonic()
-        changed = "1 resource" if count == 1 else f"{count} resources"
-        log.info("%s: version %s, %s changed", snapshot.gateway, shown(snapshot.version)[:12], changed)
+        # Behind the streams, which were woken just now: a line costs as much as a response.
+        asyncio.get_running_loop().call_soon(_tell_of, snapshot, count)
         self._answered(snapshot.gateway)
 
     def _settle_generations(self) -> None:
@@ -248,6 +248,11 @@ class Pipeline:
         except TransformError as bug:
             self.numbers.failures += 1
             log.error("a bug in the controller: %s", bug, exc_info=bug.failures[0][2])
+
+
+def _tell_of(snapshot: Snapshot, count: int) -> None:
+    changed = "1 resource" if count == 1 else f"{count} resources"
+    log.info("%s: version %s, %s changed", snapshot.gateway, shown(snapshot.version)[:12], changed)
 
 
 def fleet_view(view: View, wanted: int) -> FleetView:

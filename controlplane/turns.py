@@ -84,11 +84,11 @@ class Turns:
         finally:
             self._is_running = False
         if self._jobs:
-            collector.after_slice()
             if seconds and len(self._jobs) == 1:
                 self._is_pausing = True
                 self._handle = asyncio.get_running_loop().call_later(seconds, self._run)
             else:
+                collector.after_slice()
                 self._rest(TURNS)
 
     def _stop_waiting(self) -> None:
