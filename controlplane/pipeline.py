@@ -28,6 +28,7 @@ from gatewright.api.schema.metadata import KubeObject, ObjectKey
 log = logging.getLogger("controlplane")
 
 ANSWERS = 0.1  # seconds in which proxies' answers are gathered, unless all have answered sooner
+SETTLED = 0.005  # seconds after the last answer: a proxy that has just swapped needs the processors of this machine more
 MOST_REASONS = 8  # that one condition gives for what proxies refuse
 PIECE = 200  # resources that are looked at together before they wait for publication
 FEW = 20  # objects of a batch whose statuses may wait for the proxies to serve it
@@ -211,7 +212,7 @@ class Pipeline:
         """Several proxies answer at about the same time, though not in one turn of the loop: the program is told once
         for all, when the last one has answered the newest state, and now and then where that takes long."""
         self._news.add(gateway)
-        wait = 0.0 if self.fleet.is_settled(gateway, self.snapshots.newest(gateway).sequence) else ANSWERS
+        wait = SETTLED if self.fleet.is_settled(gateway, self.snapshots.newest(gateway).sequence) else ANSWERS
         loop = asyncio.get_running_loop()
         if self._news_due is not None:
             if self._news_due.when() <= loop.time() + wait:
