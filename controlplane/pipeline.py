@@ -28,7 +28,7 @@ from gatewright.api.schema.metadata import KubeObject, ObjectKey
 log = logging.getLogger("controlplane")
 
 ANSWERS = 0.1  # seconds in which proxies' answers are gathered, unless all have answered sooner
-SETTLED = 0.005  # seconds after the last answer: proxies that have just swapped need the processors more
+SETTLED = 0.003  # seconds after the last answer: proxies that have just swapped need the processors more
 MOST_REASONS = 8  # that one condition gives for what proxies refuse
 PIECE = 200  # resources that are looked at together before they wait for publication
 FEW = 20  # objects of a batch whose statuses may wait for the proxies to serve it

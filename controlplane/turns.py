@@ -29,7 +29,7 @@ Job = Iterator[float | None]
 GIVE_WAY: Final = 0.0
 """What a job yields when somebody waits for what it just made: its slice ends, however short it was."""
 
-PAUSE: Final = 0.01
+PAUSE: Final = 0.008
 """The same where what is left of the job is of less hurry than what others make of it: seconds at most."""
 
 
