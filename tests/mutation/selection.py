@@ -29,6 +29,8 @@ REPRS = "tests/rules/test_reprs.py"
 OPERATIONS = "tests/rules/test_operations.py"
 GENERATED_FILES = "tests/rules/test_generated.py"
 HISTORIES = "tests/histories/test_random_histories.py"
+BOUNDS = "tests/rules/test_bounds_page.py"
+"""Asked about every package: it says what the constants of all of them are."""
 LINT_CODES = "tests/rules/test_lint_codes.py"
 
 TESTS: Final[dict[str, tuple[str, ...]]] = {
@@ -120,7 +122,7 @@ def files(package: str) -> tuple[Path, ...]:
     while package not in TESTS and "." in package:
         package = package.rpartition(".")[0]
     found: dict[Path, None] = {}
-    for name in TESTS[package]:
+    for name in (*TESTS[package], BOUNDS):
         path = ROOT / (name if name.startswith("tests/") else UNIT + name)
         if not path.exists():
             raise ValueError(f"{package}: {name} is not there")
