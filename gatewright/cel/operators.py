@@ -136,6 +136,9 @@ def add(budget: Budget, left: Any, right: Any) -> Any:
         return left + right
     if one in LISTS and two in LISTS:
         return add_lists(budget, left, right)
+    if isinstance(left, str) and isinstance(right, str):
+        built(budget, len(left) + len(right))
+        return str(left) + str(right)
     no_overload("+", left, right)
 
 

@@ -129,7 +129,10 @@ LOCKED = "GatewayPolicy default/lock on Gateway default/edge"
         ([locking("lock", EDGE, TIMEOUTS), policy("b", f"{EDGE} web", TIMEOUTS), GATEWAY],
          ["GatewayPolicy default/b: spec.traffic.timeouts: has no effect on Gateway default/edge web:"
           f" {LOCKED} overrides it"]),
-        ([locking("lock", EDGE, ALLOW), policy("b", CART, ALLOW), GATEWAY, ROUTE], []),
+        ([locking("lock", EDGE, ALLOW), policy("b", CART, ALLOW), GATEWAY, ROUTE],
+         ["GatewayPolicy default/b: spec.traffic.authorization: has no effect on HTTPRoute default/cart:"
+          f" {LOCKED} overrides it"]),
+        ([policy("b", EDGE, ALLOW), locking("lock", CART, ALLOW), GATEWAY, ROUTE], []),
         ([locking("lock", "Gateway other", TIMEOUTS), policy("b", CART, TIMEOUTS), GATEWAY, ROUTE], []),
         ([locking("lock", CART, TIMEOUTS), policy("b", EDGE, TIMEOUTS), GATEWAY, ROUTE], []),
         ([locking("lock", EDGE, BOTH), GATEWAY, ROUTE.replace("name: pay", "timeouts: {request: 1s}")],
