@@ -20,6 +20,19 @@ spec:
 """
 
 
+GATEWAY_OF_SETS = f"""\
+{CLASS}---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: web}}
+spec:
+  gatewayClassName: gatewright
+  allowedListeners: {{namespaces: {{from: All}}}}
+  listeners: [{{name: http, protocol: HTTP, port: 80, hostname: own.example.com}}]
+"""
+"""With a listener of its own, and room for ListenerSets."""
+
+
 def service(name: str, port: int, namespace: str = "default") -> str:
     """A Service on port 80 whose endpoint is 127.0.0.1 and `port`."""
     return f"""\

@@ -5,18 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.both_planes import BothPlanes
-from tests.outside.dialects.objects import CLASS, NEXT, SHOP, service
+from tests.outside.dialects.objects import GATEWAY_OF_SETS as GATEWAY
+from tests.outside.dialects.objects import NEXT, SHOP, service
 
-GATEWAY = f"""\
-{CLASS}---
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {{name: web}}
-spec:
-  gatewayClassName: gatewright
-  allowedListeners: {{namespaces: {{from: All}}}}
-  listeners: [{{name: http, protocol: HTTP, port: 80, hostname: own.example.com}}]
-"""
 TEAM_SHOP = service("shop", 3002, "team")
 OWN_AT, NEXT_AT, TEAM_AT = "127.0.0.1:3000", "127.0.0.1:3001", "127.0.0.1:3002"
 

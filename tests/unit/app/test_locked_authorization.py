@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 
 from tests.fakes.both_planes import BothPlanes
-from tests.outside.dialects.objects import CLASS, SHOP
+from tests.outside.dialects.objects import GATEWAY_OF_SETS, SHOP
 
 PLACES = {
     "Gateway": "{group: gateway.networking.k8s.io, kind: Gateway, name: web}",
@@ -20,15 +20,7 @@ PLACES = {
 """The less specific first."""
 
 WORLD = f"""\
-{CLASS}---
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {{name: web}}
-spec:
-  gatewayClassName: gatewright
-  allowedListeners: {{namespaces: {{from: All}}}}
-  listeners: [{{name: http, protocol: HTTP, port: 80, hostname: own.example.com}}]
----
+{GATEWAY_OF_SETS}---
 apiVersion: gateway.networking.k8s.io/v1
 kind: ListenerSet
 metadata: {{name: extra}}
