@@ -32,6 +32,8 @@ class FilesWatch:
             loop.default_exception_handler(context)
         else:
             self._note(is_out=True)
+            if self._timer is None:
+                self.start(loop)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = loop.call_later(PAUSE, self._look, loop)
