@@ -1,8 +1,9 @@
 """Policies of all levels as one set: per top-level field, by precedence (decisions, Precedence and `Override`).
 
-1 Of several policies that set a field at one level, the one with the smaller `order` counts; the others conflict.
-2 An `Override` locks the field: of those at several levels the least specific wins, whatever is more specific is
-overridden. 3 Otherwise the most specific wins. Fields of ACCUMULATING are not merged: all act.
+1 Of several policies that set a field at one level, an `Override` counts before the others, then the one with the
+smaller `order`; the others conflict. 2 An `Override` locks the field: of those at several levels the least specific
+wins, whatever is more specific is overridden. 3 Otherwise the most specific wins. Fields of ACCUMULATING are not merged:
+all act, but for those that a less specific `Override` takes out (decisions, `Override`).
 
 Sets of different phases never meet (spec 2, Traffic `phase`): `split` takes them apart.
 """
@@ -30,7 +31,7 @@ class Attached(NamedTuple, Generic[ValueT]):
     """What the caller knows it by: a built filter, an object's key."""
 
 
-ALL: Final = "all of them act, the least specific first"
+ALL: Final = "all of them act, the least specific first, down to the level of an `Override`"
 WITH_INLINE: Final = "the policy that wins and the rule's own filter both act, in this order"
 
 ACCUMULATING: Final[dict[str, str]] = {
@@ -78,7 +79,7 @@ def merge(attached: Iterable[Attached[ValueT]]) -> Merged[ValueT]:
         found.sort(key=_rank)  # stable: equal ones stay as given
         how = ACCUMULATING.get(name)
         if how == ALL:
-            merged.effective[name] = _once(found)
+            merged.effective[name] = _once(_unlocked(found, merged))
             continue
         own = [each for each in found if each.level == Level.INLINE] if how == WITH_INLINE else []
         rivals = [each for each in found if each.level != Level.INLINE] if own else found
@@ -86,8 +87,9 @@ def merge(attached: Iterable[Attached[ValueT]]) -> Merged[ValueT]:
     return merged
 
 
-def _rank(each: Attached[ValueT]) -> tuple[Level, str]:
-    return each.level, each.order
+def _rank(each: Attached[ValueT]) -> tuple[Level, bool, str]:
+    """A lock before age: otherwise an older Default would open at a place what its owner locked there."""
+    return each.level, not each.override, each.order
 
 
 def _once(found: list[Attached[ValueT]]) -> list[Attached[ValueT]]:
@@ -97,6 +99,15 @@ def _once(found: list[Attached[ValueT]]) -> list[Attached[ValueT]]:
         if each.level == Level.INLINE or not kept or each != kept[-1]:
             kept.append(each)
     return kept
+
+
+def _unlocked(found: list[Attached[ValueT]], merged: Merged[ValueT]) -> list[Attached[ValueT]]:
+    """Without what is more specific than the least specific override. All others at its level go on adding up."""
+    lock = next((each for each in found if each.override), None)
+    if lock is None:
+        return found
+    merged.overridden += [(each, lock) for each in found if each.level > lock.level and each.value != lock.value]
+    return [each for each in found if each.level <= lock.level]
 
 
 def _winner(rivals: list[Attached[ValueT]], merged: Merged[ValueT]) -> Attached[ValueT]:

@@ -84,13 +84,18 @@ class Outcome(Generic[PolicyT]):
 
 
 def winners(claims: Iterable[Claim[PolicyT]]) -> dict[Setting, Claim[PolicyT]]:
-    """Who comes first among the claims of one place, for each setting of which only one policy can act."""
+    """Who comes first among the claims of one place; of a setting that adds up, the first that locks it."""
     first: dict[Setting, Claim[PolicyT]] = {}
     for claim in claims:
         held = first.get(claim.setting)
-        if not _accumulates(claim) and (held is None or claim.order < held.order):
+        if (claim.override or not _accumulates(claim)) and (held is None or _rank(claim) < _rank(held)):
             first[claim.setting] = claim
     return first
+
+
+def _rank(claim: Claim[PolicyT]) -> tuple[bool, str]:
+    """As in `merge`: a lock before age."""
+    return not claim.override, claim.order
 
 
 def outcome(
@@ -103,15 +108,13 @@ def outcome(
     `winners_at`: the `winners` of a place. `above`: for each position that a place has, the less specific places there,
     the least specific first; those of a route are the ways to its Gateways, those of a Gateway nothing.
     """
-    claims = list(own)
-    acts = {(claim.place, claim.setting): None for claim in claims if _accumulates(claim)}
+    acts: dict[tuple[PlaceKey, Setting], None] = {}
     conflicts: dict[Conflict[PolicyT], None] = {}
     overridden: dict[Overridden[PolicyT], None] = {}
-    rivals = (claim for claim in claims if not _accumulates(claim))
-    for place, there in groupby(rivals, attrgetter("place")):
+    for place, there in groupby(own, attrgetter("place")):
         first, ways = winners_at(place), [[winners_at(each) for each in way] for way in above(place)]
         for claim in there:
-            winner = first.get(claim.setting, claim)
+            winner = claim if _accumulates(claim) else first.get(claim.setting, claim)
             if winner.policy != claim.policy:
                 conflicts[Conflict(claim.setting, place, winner.policy)] = None
             locks = [lock_on(claim.setting, way) for way in ways]

@@ -70,36 +70,39 @@ def verdict(documents: list[Document], spot: Spot, phase: str, field: str) -> Ve
         if document.phase == phase and field in document.fields:
             for level in {spot.specificity(target) for target in document.targets} - {-1}:
                 found.append((level, document))
-    names = [document.name for _, document in sorted(found, key=lambda pair: (pair[0], pair[1].name))]
-    if field == ACCUMULATES:
-        return Verdict(names, set(), set())
-    oldest = {}
+    found.sort(key=lambda pair: (pair[0], not pair[1].override, pair[1].name))
+    first = {}
     for level in range(5):
         here = [document for each, document in found if each == level]
         if here:
-            oldest[level] = min(here, key=lambda document: document.name)
-    lost = {(document.name, oldest[level].name) for level, document in found if document.name != oldest[level].name}
-    locks = [level for level in sorted(oldest) if oldest[level].override]
+            first[level] = here[0]
+    lost = {(document.name, first[level].name) for level, document in found if document.name != first[level].name}
+    locks = [level for level in sorted(first) if first[level].override]
+    until = locks[0] if locks else 5
+    adding_up = [document.name for level, document in found if level <= until]
+    if field == ACCUMULATES:
+        lost = set()
     if not locks:
-        return Verdict([oldest[max(oldest)].name] if oldest else [], lost, set())
-    lock = oldest[locks[0]]
-    below = {document.name for level, document in found if level > locks[0] and document is not lock}
-    return Verdict([lock.name], lost, {(name, lock.name) for name in below})
+        winner = [first[max(first)].name] if first else []
+        return Verdict(adding_up if field == ACCUMULATES else winner, lost, set())
+    lock = first[until]
+    below = {document.name for level, document in found if level > until and document is not lock}
+    return Verdict(adding_up if field == ACCUMULATES else [lock.name], lost, {(name, lock.name) for name in below})
 
 
 def acts(documents: list[Document], spot: Spot, document: Document, target: Target, field: str) -> bool:
     """Whether the document counts at this target here, unless something more specific does."""
     level = spot.specificity(target)
-    if level == -1 or field == ACCUMULATES:
-        return level != -1
-    if _oldest(documents, spot, document.phase, field, level) is not document:
+    if level == -1:
         return False
-    less_specific = [_oldest(documents, spot, document.phase, field, each) for each in range(level)]
+    if field != ACCUMULATES and _first(documents, spot, document.phase, field, level) is not document:
+        return False
+    less_specific = [_first(documents, spot, document.phase, field, each) for each in range(level)]
     locks = [each for each in less_specific if each is not None and each.override]
     return not locks or locks[0] is document
 
 
-def _oldest(documents: list[Document], spot: Spot, phase: str, field: str, level: int) -> Document | None:
+def _first(documents: list[Document], spot: Spot, phase: str, field: str, level: int) -> Document | None:
     here = [
         document
         for document in documents
@@ -107,4 +110,4 @@ def _oldest(documents: list[Document], spot: Spot, phase: str, field: str, level
         and field in document.fields
         and level in {spot.specificity(target) for target in document.targets}
     ]
-    return min(here, key=lambda document: document.name, default=None)
+    return min(here, key=lambda document: (not document.override, document.name), default=None)

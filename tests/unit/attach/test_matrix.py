@@ -40,7 +40,7 @@ ONE = [
 BOTH = ["header_modifiers"]
 """The policy that wins, then the rule's own filter."""
 EVERY = ["authorization"]
-"""Rules of all policies."""
+"""Rules of all policies, down to the level of an Override."""
 
 MATRIX = """
 policies        one          header_modifiers  authorization  conflicted    overridden
@@ -72,21 +72,21 @@ U,I             I            U,I               U,I            -             -
 G,S,L,R,U       U            U                 G,S,L,R,U      -             -
 G,S,L,R,U,I     I            U,I               G,S,L,R,U,I    -             -
 
-G!,S            G            G                 G,S            -             S<G
-G!,L            G            G                 G,L            -             L<G
-G!,R            G            G                 G,R            -             R<G
-G!,U            G            G                 G,U            -             U<G
-G!,I            G            G,I               G,I            -             I<G
-S!,L            S            S                 S,L            -             L<S
-S!,R            S            S                 S,R            -             R<S
-S!,U            S            S                 S,U            -             U<S
-S!,I            S            S,I               S,I            -             I<S
-L!,R            L            L                 L,R            -             R<L
-L!,U            L            L                 L,U            -             U<L
-L!,I            L            L,I               L,I            -             I<L
-R!,U            R            R                 R,U            -             U<R
-R!,I            R            R,I               R,I            -             I<R
-U!,I            U            U,I               U,I            -             I<U
+G!,S            G            G                 G              -             S<G
+G!,L            G            G                 G              -             L<G
+G!,R            G            G                 G              -             R<G
+G!,U            G            G                 G              -             U<G
+G!,I            G            G,I               G              -             I<G
+S!,L            S            S                 S              -             L<S
+S!,R            S            S                 S              -             R<S
+S!,U            S            S                 S              -             U<S
+S!,I            S            S,I               S              -             I<S
+L!,R            L            L                 L              -             R<L
+L!,U            L            L                 L              -             U<L
+L!,I            L            L,I               L              -             I<L
+R!,U            R            R                 R              -             U<R
+R!,I            R            R,I               R              -             I<R
+U!,I            U            U,I               U              -             I<U
 
 G,S!            S            S                 G,S            -             -
 G,L!            L            L                 G,L            -             -
@@ -99,35 +99,38 @@ L,R!            R            R                 L,R            -             -
 L,U!            U            U                 L,U            -             -
 R,U!            U            U                 R,U            -             -
 
-G!,S!           G            G                 G,S            -             S<G
-G!,L!           G            G                 G,L            -             L<G
-G!,R!           G            G                 G,R            -             R<G
-G!,U!           G            G                 G,U            -             U<G
-S!,L!           S            S                 S,L            -             L<S
-S!,R!           S            S                 S,R            -             R<S
-S!,U!           S            S                 S,U            -             U<S
-L!,R!           L            L                 L,R            -             R<L
-L!,U!           L            L                 L,U            -             U<L
-R!,U!           R            R                 R,U            -             U<R
+G!,S!           G            G                 G              -             S<G
+G!,L!           G            G                 G              -             L<G
+G!,R!           G            G                 G              -             R<G
+G!,U!           G            G                 G              -             U<G
+S!,L!           S            S                 S              -             L<S
+S!,R!           S            S                 S              -             R<S
+S!,U!           S            S                 S              -             U<S
+L!,R!           L            L                 L              -             R<L
+L!,U!           L            L                 L              -             U<L
+R!,U!           R            R                 R              -             U<R
 
-G,L!,U          L            L                 G,L,U          -             U<L
-G,L!,R,U!,I     L            L,I               G,L,R,U,I      -             R<L,U<L,I<L
-G!,S,L!,R,U     G            G                 G,S,L,R,U      -             S<G,L<G,R<G,U<G
+G,L!,U          L            L                 G,L            -             U<L
+G,L!,R,U!,I     L            L,I               G,L            -             R<L,U<L,I<L
+G!,S,L!,R,U     G            G                 G              -             S<G,L<G,R<G,U<G
 
 G1,G2           G1           G1                G1,G2          G2<G1         -
 R1,R2,R3        R1           R1                R1,R2,R3       R2<R1,R3<R1   -
 U1,U2,I         I            U1,I              U1,U2,I        U2<U1         -
 G,R1,R2         R1           R1                G,R1,R2        R2<R1         -
 G1,G2,R         R            R                 G1,G2,R        G2<G1         -
-G1,G2!          G1           G1                G1,G2          G2<G1         -
-G1,G2!,R        R            R                 G1,G2,R        G2<G1         -
-G1!,G2,R        G1           G1                G1,G2,R        G2<G1         R<G1
-G!,R1,R2        G            G                 G,R1,R2        R2<R1         R1<G,R2<G
-G!,R1,R2!       G            G                 G,R1,R2        R2<R1         R1<G,R2<G
-R1!,R2!,U       R1           R1                R1,R2,U        R2<R1         U<R1
+G1,G2!          G2           G2                G2,G1          G1<G2         -
+G1,G2!,R        G2           G2                G2,G1          G1<G2         R<G2
+G1!,G2,R        G1           G1                G1,G2          G2<G1         R<G1
+G!,R1,R2        G            G                 G              R2<R1         R1<G,R2<G
+G!,R1,R2!       G            G                 G              R1<R2         R2<G,R1<G
+G,R1,R2!        R2           R2                G,R2,R1        R1<R2         -
+R1,R2!,U        R2           R2                R2,R1          R1<R2         U<R2
+G1,G2!,I        G2           G2,I              G2,G1          G1<G2         I<G2
+R1!,R2!,U       R1           R1                R1,R2          R2<R1         U<R1
 """
 """`conflicted` and `overridden` (loser<winner) are those of the fields `one`. header_modifiers has the same but for
-I, which no policy takes out; authorization has none."""
+I, which no policy takes out; authorization has what is overridden, I too, and no conflicts."""
 
 BACKENDS = """
 policies           one    conflicted    overridden
@@ -225,7 +228,7 @@ def test_traffic(row: Row) -> None:
         phases.append(Phase.PRE_ROUTING)
     lost = expected_pairs(expected["conflicted"]), expected_pairs(expected["overridden"])
     policies_lost = lost[0], lost[1] - {each for each in lost[1] if each.startswith("I<")}
-    none: tuple[set[str], set[str]] = (set(), set())
+    only_locked: tuple[set[str], set[str]] = (set(), lost[1])
     for phase in phases:
         for field in ONE:
             check(row, phase, field, expected["one"], lost)
@@ -234,8 +237,8 @@ def test_traffic(row: Row) -> None:
             check(row, phase, field, expected["header_modifiers"], policies_lost)
             check_outcome(row, phase, field, policies_lost)
         for field in EVERY:
-            check(row, phase, field, expected["authorization"], none)
-            check_outcome(row, phase, field, none)
+            check(row, phase, field, expected["authorization"], only_locked)
+            check_outcome(row, phase, field, only_locked)
 
 
 @pytest.mark.parametrize("row", rows(BACKENDS), ids=lambda row: row.policies)

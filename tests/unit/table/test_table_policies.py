@@ -13,7 +13,7 @@ from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.filters.registry import ROWS
 from dataplane.table.store import RESOURCE_TYPE, WIRE_REVISION, Change
-from gatewright.wire.v1 import policy_pb2, resource_pb2
+from gatewright.wire.v1 import policy_pb2, resource_pb2, traffic_pb2
 from tests.fakes.calls import FakeCalls, answered
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy
 from tests.fakes.policy_run import policies_of
@@ -121,6 +121,37 @@ def test_the_most_specific_wins_and_an_override_locks(run: TableRun) -> None:
     assert who(run) == ["route"] and who(run, "/named") == ["listener"] and who(run, host="other.example") == ["route"]
     run.apply(policy("g", [GATEWAY], sets("locked"), override=True))
     assert who(run) == ["locked"] and who(run, "/named") == ["locked"]
+
+
+def allows(text: str) -> Callable[[policy_pb2.Policy], object]:
+    def fill(message: policy_pb2.Policy) -> None:
+        message.authorization.policy.match_expressions.append(text)
+
+    return fill
+
+
+def test_nobody_opens_what_an_override_closes(run: TableRun) -> None:
+    run.apply(
+        policy("g", [GATEWAY], allows("request.path == '/shop/open'")),
+        policy("r", [place("HTTPRoute", "shop")], allows("true")),
+    )
+    assert ran(run)[1] is None, "rules of defaults add up"
+    run.apply(policy("g", [GATEWAY], allows("request.path == '/shop/open'"), override=True))
+    assert ran(run)[1] is not None and ran(run, "/shop/open")[1] is None
+    run.apply(policy("older", [GATEWAY], allows("request.path == '/shop/more'"), order="default/a"))
+    assert ran(run, "/shop/more")[1] is None, "rules of the level of the lock add up"
+    assert ran(run)[1] is not None
+    run.apply(gone("policy/default/g/authorization"))
+    assert ran(run)[1] is None
+
+
+def test_an_older_default_does_not_take_a_lock_away(run: TableRun) -> None:
+    run.apply(
+        policy("older", [GATEWAY], sets("older"), order="default/a"),
+        policy("lock", [GATEWAY], sets("locked"), order="default/b", override=True),
+        policy("r", [place("HTTPRoute", "shop")], sets("route")),
+    )
+    assert who(run) == ["locked"]
 
 
 def test_the_rules_own_filter_acts_after_the_policy(run: TableRun) -> None:
