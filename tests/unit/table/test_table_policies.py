@@ -13,7 +13,7 @@ from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.filters.registry import ROWS
 from dataplane.table.store import RESOURCE_TYPE, WIRE_REVISION, Change
-from gatewright.wire.v1 import policy_pb2, resource_pb2, traffic_pb2
+from gatewright.wire.v1 import policy_pb2, resource_pb2
 from tests.fakes.calls import FakeCalls, answered
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy
 from tests.fakes.policy_run import policies_of
