@@ -2,8 +2,8 @@
 
 1 Of several policies that set a field at one level, an `Override` counts before the others, then the one with the
 smaller `order`; the others conflict. 2 An `Override` locks the field: of those at several levels the least specific
-wins, whatever is more specific is overridden. 3 Otherwise the most specific wins. Fields of ACCUMULATING are not merged:
-all act, but for those that a less specific `Override` takes out (decisions, `Override`).
+wins, whatever is more specific is overridden. 3 Otherwise the most specific wins. Fields of ACCUMULATING are not
+merged: all act, but for what a less specific `Override` takes out.
 
 Sets of different phases never meet (spec 2, Traffic `phase`): `split` takes them apart.
 """
