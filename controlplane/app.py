@@ -11,6 +11,7 @@ import contextlib
 import gc
 import logging
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime
@@ -33,6 +34,9 @@ from gatewright.api.schema.names import CONTROLLER_NAME
 from gatewright.api.text.problem import Problem
 
 log = logging.getLogger("controlplane")
+
+SWITCH = 0.0005
+"""Seconds that a thread waits for the interpreter while another one computes."""
 
 
 class AddressTaken(Exception):
@@ -161,7 +165,7 @@ class App:
 async def running(settings: Settings) -> AsyncIterator[App]:
     """A controller that reads, listens and publishes until the block ends. Raises as `App.open` does."""
     app = App(settings)
-    with collector.paced():
+    with collector.paced(), _quick_switches():
         gc.disable()
         try:
             await app.open()
@@ -176,6 +180,18 @@ async def running(settings: Settings) -> AsyncIterator[App]:
         finally:
             gc.enable()
             await app.close()
+
+
+@contextlib.contextmanager
+def _quick_switches() -> Iterator[None]:
+    """The thread that watches the folder says that a change is whole while the loop still reads what came first: it
+    must not wait for the interpreter until the loop has nothing to do."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _reading_ended(reading: asyncio.Task[None]) -> None:

@@ -28,6 +28,7 @@ from gatewright.api.schema.metadata import KubeObject, ObjectKey
 log = logging.getLogger("controlplane")
 
 ANSWERS = 0.1  # seconds in which proxies' answers are gathered, unless all have answered sooner
+SETTLED = 0.003  # seconds after the last answer: proxies that have just swapped need the processors more
 MOST_REASONS = 8  # that one condition gives for what proxies refuse
 PIECE = 200  # resources that are looked at together before they wait for publication
 FEW = 20  # objects of a batch whose statuses may wait for the proxies to serve it
@@ -187,8 +188,8 @@ class Pipeline:
     def _note(self, snapshot: Snapshot, count: int) -> None:
         self.numbers.snapshots += 1
         self.published_at[snapshot.gateway] = time.monotonic()
-        changed = "1 resource" if count == 1 else f"{count} resources"
-        log.info("%s: version %s, %s changed", snapshot.gateway, shown(snapshot.version)[:12], changed)
+        # Behind the streams, which were woken just now: a line costs as much as a response.
+        asyncio.get_running_loop().call_soon(_tell_of, snapshot, count)
         self._answered(snapshot.gateway)
 
     def _settle_generations(self) -> None:
@@ -211,7 +212,7 @@ class Pipeline:
         """Several proxies answer at about the same time, though not in one turn of the loop: the program is told once
         for all, when the last one has answered the newest state, and now and then where that takes long."""
         self._news.add(gateway)
-        wait = 0.0 if self.fleet.is_settled(gateway, self.snapshots.newest(gateway).sequence) else ANSWERS
+        wait = SETTLED if self.fleet.is_settled(gateway, self.snapshots.newest(gateway).sequence) else ANSWERS
         loop = asyncio.get_running_loop()
         if self._news_due is not None:
             if self._news_due.when() <= loop.time() + wait:
@@ -248,6 +249,11 @@ class Pipeline:
         except TransformError as bug:
             self.numbers.failures += 1
             log.error("a bug in the controller: %s", bug, exc_info=bug.failures[0][2])
+
+
+def _tell_of(snapshot: Snapshot, count: int) -> None:
+    changed = "1 resource" if count == 1 else f"{count} resources"
+    log.info("%s: version %s, %s changed", snapshot.gateway, shown(snapshot.version)[:12], changed)
 
 
 def fleet_view(view: View, wanted: int) -> FleetView:

@@ -29,7 +29,7 @@ Job = Iterator[float | None]
 GIVE_WAY: Final = 0.0
 """What a job yields when somebody waits for what it just made: its slice ends, however short it was."""
 
-PAUSE: Final = 0.005
+PAUSE: Final = 0.008
 """The same where what is left of the job is of less hurry than what others make of it: seconds at most."""
 
 
@@ -84,11 +84,11 @@ class Turns:
         finally:
             self._is_running = False
         if self._jobs:
-            collector.after_slice()
             if seconds and len(self._jobs) == 1:
                 self._is_pausing = True
                 self._handle = asyncio.get_running_loop().call_later(seconds, self._run)
             else:
+                collector.after_slice()
                 self._rest(TURNS)
 
     def _stop_waiting(self) -> None:

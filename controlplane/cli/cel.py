@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,10 +20,10 @@ from gatewright.api.text import yaml_text
 from gatewright.cel.budget import START
 from gatewright.cel.errors import CelError, ExpressionError, line_and_column
 from gatewright.cel.errors import Problem as Mistake
-from gatewright.cel.functions import json_text
+from gatewright.cel.functions import conversions, json_text, network
 from gatewright.cel.program import Program, compile_expression
 from gatewright.cel.references import EVERYTHING
-from gatewright.cel.values import type_name
+from gatewright.cel.values import NONE, Optional, type_name
 from gatewright.variables import reading
 from gatewright.variables.environments import environment
 from gatewright.variables.given import Given
@@ -72,12 +73,29 @@ def _answer(text: str, arguments: argparse.Namespace, given: Given | None) -> An
 def _evaluate(program: Program, given: Given, answer: Answer) -> None:
     try:
         value = program.evaluate(given)
-        answer.value = json.loads(json_text.write(list(START), value))
+        answer.value = json.loads(json_text.write(list(START), _printable(value)))
         answer.type = type_name(value)
         answer.evaluated = True
     except CelError as failure:
         line, column = line_and_column(program.text, failure.offset or 0)
         answer.errors.append(Mistake(failure.message, line, column))
+
+
+def _printable(value: Any, level: int = 0) -> Any:
+    """The same, with texts in place of what JSON has nothing for: infinities and networks, as `string()` has them."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return conversions.string_from_double(value)
+    if isinstance(value, network.Network):
+        return network.cidr_text(value)
+    if level > json_text.MAX_LEVELS:  # refused as JSON
+        return value
+    if isinstance(value, Optional) and value is not NONE:
+        return Optional(_printable(value.value, level + 1))
+    if isinstance(value, dict):
+        return {key: _printable(item, level + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_printable(item, level + 1) for item in value]
+    return value
 
 
 def _plan(program: Program) -> str:

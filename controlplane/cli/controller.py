@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+from collections.abc import Callable
 
 from controlplane import settings
 from controlplane.app import App
@@ -16,7 +17,17 @@ STDOUT = 1
 def run(arguments: argparse.Namespace) -> int:
     """0 after SIGTERM, 130 after SIGINT; Failure when an address is taken."""
     process_log.configure(arguments.log_level, arguments.log_format)
-    return asyncio.run(_serve(arguments))
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_serve(arguments))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """A change takes half a millisecond less than on asyncio's own loop. `up` has that one, for its children's sake."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
 
 
 async def _serve(arguments: argparse.Namespace) -> int:

@@ -116,7 +116,9 @@ async def controller(wanted: settings.Settings) -> AsyncIterator[app.App]:
     for name, address in (("stats", wanted.stats), ("readiness", wanted.readiness)):
         if address is not None:
             check_free(address, f"the {name} page", f"stop that process, or name another address with --{name}")
-    asyncio.get_running_loop().set_exception_handler(files.FilesWatch().heard)
+    loop, watch = asyncio.get_running_loop(), files.FilesWatch()
+    loop.set_exception_handler(watch.heard)
+    watch.start(loop)
     try:
         async with app.running(wanted) as started:
             yield started
@@ -127,6 +129,8 @@ async def controller(wanted: settings.Settings) -> AsyncIterator[app.App]:
         raise exits.Failure(exits.DEPENDENCY, str(error)) from error
     except ValueError as error:
         raise exits.Failure(exits.USAGE, str(error)) from error
+    finally:
+        watch.stop()
 
 
 def addresses(started: app.App) -> dict[str, str]:

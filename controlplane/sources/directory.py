@@ -210,7 +210,8 @@ class Directory:
     async def _tell(self, sink: Sink, changes: Sequence[Fact]) -> None:
         if changes:
             await sink.take(changes)
-        await self._breathe()
+        if time.monotonic() >= self._slice_end:
+            await self._breathe()
 
     async def _breathe(self) -> None:
         await turns.rest()

@@ -49,6 +49,10 @@ class Pace:
     dump: float = 5.0
 
 
+WAKE = 0.005
+"""Seconds from a commit to its announcement. It is for workers without requests alone: those that have some swap by
+themselves, and need the processors at this moment."""
+
 FAILING = 3
 """Deaths in a row after which nobody waits for a worker."""
 
@@ -108,6 +112,8 @@ class Workers:
         """Binds that are being closed: a worker that comes up meanwhile gets them when they are opened again."""
         self._is_draining = False
         self._changed = asyncio.Event()
+        self._waking: asyncio.TimerHandle | None = None
+        """A state is committed, and workers are not told yet."""
 
     async def run(self) -> None:
         """Keep every worker alive."""
@@ -133,6 +139,7 @@ class Workers:
 
     async def apply(self, records: Sequence[Record]) -> Verdict:
         """Tell all workers the next state, which `Resources` has already; waits until they serve it."""
+        self._wake()
         self.number += 1
         number = self.number
         self._commits.begin(number, {life.index for life in commit.awaited(self._lives(), number)})
@@ -141,14 +148,23 @@ class Workers:
         # Workers swap when the last of them has prepared it; what follows is for those that die, hang or sleep.
         await self._all_prepared(number)
         self._commits.commit(number)
-        for life in self._lives():
-            life.send(messages.Commit(number))
+        self._waking = asyncio.get_running_loop().call_later(WAKE, self._wake)
         # Whoever has prepared a committed state serves it, asleep or not; a worker that was not waited for is here.
         late = await self._until(lambda life: life.prepared >= number)
         return self._verdict(number, late)
 
+    def _wake(self) -> None:
+        """Tell workers of the commit that is not announced yet: until they hear of it, or meet a request, they look at
+        nothing else that is said to them."""
+        if self._waking is not None:
+            self._waking.cancel()
+            self._waking = None
+            for life in self._lives():
+                life.send(messages.Commit(self.number))
+
     async def open_binds(self, keys: Sequence[str]) -> None:
         """Hand out the sockets of these binds and wait for the workers; `without` tells of those that took too long."""
+        self._wake()
         for life in commit.accepting(self._lives()):  # others get all sockets together, when they have caught up
             for key in keys:
                 for fd in self._sockets.of_bind(key, life.index):
@@ -161,6 +177,7 @@ class Workers:
 
     async def close_binds(self, keys: Sequence[str]) -> None:
         """Let workers take what waits and accept no more; waits for them, not for ever."""
+        self._wake()
         for life in self._lives():
             for key in keys:
                 life.send(messages.CloseBind(key))
@@ -173,6 +190,7 @@ class Workers:
     async def drain(self, minimum: float, maximum: float) -> None:
         """Let all workers end in order; those that are still there a moment after `maximum` are killed."""
         self._is_draining = True
+        self._wake()
         for life in self._lives():
             life.send(messages.Drain(minimum, maximum))
         try:

@@ -26,8 +26,9 @@ class ResponseHead:
     line: bytes
     """The status line as HTTP/1.1 has it, without CRLF: a reason phrase passes."""
     block: bytes
-    low: bytes
-    """Header lines without those of the endpoint's connection, and their lower-case twin (`http/heads`)."""
+    """Header lines without those of the endpoint's connection."""
+    low: bytes | None
+    """Their lower-case twin (`http/heads`); None: whoever wants it makes it, which is few."""
     length: int
     """Bytes of content that will follow; 0: none will (also to HEAD, whatever `content-length` says); or `UNKNOWN`."""
     upgrade: bytes = b""

@@ -53,7 +53,7 @@ def begins(call: Call, head: ResponseHead, end: bool) -> None:
     """A response begins."""
     call.is_sized = head.length > 0
     if end:
-        call.status = grpc.status_in(head.low)
+        call.status = grpc.status_in(head.block.lower() if head.low is None else head.low)
 
 
 def ended(x: ActiveExchange, lines: bytes) -> None:

@@ -1,16 +1,16 @@
 """Policies of all levels as one set: per top-level field, by precedence (decisions, Precedence and `Override`).
 
-1 Of several policies that set a field at one level, an `Override` counts before the others, then the one with the
-smaller `order`; the others conflict. 2 An `Override` locks the field: of those at several levels the least specific
-wins, whatever is more specific is overridden. 3 Otherwise the most specific wins. Fields of ACCUMULATING are not
-merged: all act, but for what a less specific `Override` takes out.
+1 Of several policies that set a field at one level, an `Override` counts before others, then the one with the smaller
+`order`; the others conflict: a lock is not taken away by whoever was there before. 2 An `Override` locks the field: of
+those at several levels the least specific wins, whatever is more specific is overridden. 3 Otherwise the most specific
+wins. Fields of ACCUMULATING are not merged: all act, as far as no `Override` locks out those of more specific levels.
 
 Sets of different phases never meet (spec 2, Traffic `phase`): `split` takes them apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -31,7 +31,7 @@ class Attached(NamedTuple, Generic[ValueT]):
     """What the caller knows it by: a built filter, an object's key."""
 
 
-ALL: Final = "all of them act, the least specific first, down to the level of an `Override`"
+ALL: Final = "all of them act, the least specific first; an Override keeps out those of more specific levels"
 WITH_INLINE: Final = "the policy that wins and the rule's own filter both act, in this order"
 
 ACCUMULATING: Final[dict[str, str]] = {
@@ -79,7 +79,7 @@ def merge(attached: Iterable[Attached[ValueT]]) -> Merged[ValueT]:
         found.sort(key=_rank)  # stable: equal ones stay as given
         how = ACCUMULATING.get(name)
         if how == ALL:
-            merged.effective[name] = _once(_unlocked(found, merged))
+            merged.effective[name] = _unlocked(_once(found), merged)
             continue
         own = [each for each in found if each.level == Level.INLINE] if how == WITH_INLINE else []
         rivals = [each for each in found if each.level != Level.INLINE] if own else found
@@ -88,7 +88,6 @@ def merge(attached: Iterable[Attached[ValueT]]) -> Merged[ValueT]:
 
 
 def _rank(each: Attached[ValueT]) -> tuple[Level, bool, str]:
-    """A lock before age: otherwise an older Default would open at a place what its owner locked there."""
     return each.level, not each.override, each.order
 
 
@@ -102,16 +101,23 @@ def _once(found: list[Attached[ValueT]]) -> list[Attached[ValueT]]:
 
 
 def _unlocked(found: list[Attached[ValueT]], merged: Merged[ValueT]) -> list[Attached[ValueT]]:
-    """Without what is more specific than the least specific override. All others at its level go on adding up."""
+    """Of policies that add up, sorted, those that the least specific `Override` leaves: at its level, and above it.
+    Else a route's own `Allow` would open what the Gateway closed."""
     lock = next((each for each in found if each.override), None)
     if lock is None:
         return found
-    merged.overridden += [(each, lock) for each in found if each.level > lock.level and each.value != lock.value]
+    merged.overridden += _overridden(found, lock)
     return [each for each in found if each.level <= lock.level]
 
 
+def _overridden(
+    found: list[Attached[ValueT]], lock: Attached[ValueT]
+) -> Iterator[tuple[Attached[ValueT], Attached[ValueT]]]:
+    return ((each, lock) for each in found if each.level > lock.level and each.value != lock.value)
+
+
 def _winner(rivals: list[Attached[ValueT]], merged: Merged[ValueT]) -> Attached[ValueT]:
-    """Of at least one, sorted by level and order."""
+    """Of at least one, sorted."""
     first: dict[Level, Attached[ValueT]] = {}
     for each in rivals:
         winner = first.setdefault(each.level, each)
@@ -120,5 +126,5 @@ def _winner(rivals: list[Attached[ValueT]], merged: Merged[ValueT]) -> Attached[
     lock = next((each for each in first.values() if each.override), None)
     if lock is None:
         return first[rivals[-1].level]
-    merged.overridden += [(each, lock) for each in rivals if each.level > lock.level and each.value != lock.value]
+    merged.overridden += _overridden(rivals, lock)
     return lock

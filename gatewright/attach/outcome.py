@@ -84,18 +84,14 @@ class Outcome(Generic[PolicyT]):
 
 
 def winners(claims: Iterable[Claim[PolicyT]]) -> dict[Setting, Claim[PolicyT]]:
-    """Who comes first among the claims of one place; of a setting that adds up, the first that locks it."""
+    """Who comes first among the claims of one place, an `Override` before others. Of settings that add up only an
+    `Override` is one: nobody else keeps anybody out."""
     first: dict[Setting, Claim[PolicyT]] = {}
     for claim in claims:
         held = first.get(claim.setting)
         if (claim.override or not _accumulates(claim)) and (held is None or _rank(claim) < _rank(held)):
             first[claim.setting] = claim
     return first
-
-
-def _rank(claim: Claim[PolicyT]) -> tuple[bool, str]:
-    """As in `merge`: a lock before age."""
-    return not claim.override, claim.order
 
 
 def outcome(
@@ -124,6 +120,11 @@ def outcome(
             if winner.policy == claim.policy and (not locks or any(_opens(claim, lock) for lock in locks)):
                 acts[place, claim.setting] = None
     return Outcome(tuple(acts), tuple(conflicts), tuple(overridden))
+
+
+def _rank(claim: Claim[PolicyT]) -> tuple[bool, str]:
+    """As `merge` has it: a lock is not taken away by whoever was there before."""
+    return not claim.override, claim.order
 
 
 def _accumulates(claim: Claim[PolicyT]) -> bool:

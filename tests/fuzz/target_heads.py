@@ -109,7 +109,10 @@ def response_to(request: Parsed) -> bytes:
 def judge(data: bytes, played: Played) -> None:
     """Compare with what the oracles read in the same bytes."""
     meant = read_h11(data, skip_empty_line=True)
-    answers, rest = read_answers(played.answers, [request.method for request in meant.requests], refusals=True)
+    methods = [request.method for request in meant.requests]
+    if meant.rest.startswith(f"error: {IN_TRAILERS}"):  # one that h11 does not report: as it came out of us
+        methods += [request.method for request in played.forwarded[len(methods) :]]
+    answers, rest = read_answers(played.answers, methods, refusals=True)
     require(not rest, f"half an answer: {rest!r}")
     require(len(played.forwarded) <= len(answers), f"{len(played.forwarded)} requests out, answers {answers}")
     theirs = read_llhttp(data)

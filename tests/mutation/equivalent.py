@@ -306,11 +306,6 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "CHUNK = 131072",
     ): "however much is read at once, whole lines are written",
     (
-        "controlplane/translate/policy_status.py",
-        "_RANKS: Final = {False: 0, None: 1, True: 2}",
-        "_RANKS: Final = {False: 0, None: 1, True: 3}",
-    ): "ranks are only compared, and the order is the same",
-    (
         "controlplane/xds/fleet.py",
         "break",
         "continue",

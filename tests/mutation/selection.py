@@ -29,15 +29,19 @@ REPRS = "tests/rules/test_reprs.py"
 OPERATIONS = "tests/rules/test_operations.py"
 GENERATED_FILES = "tests/rules/test_generated.py"
 HISTORIES = "tests/histories/test_random_histories.py"
+BOUNDS = "tests/rules/test_bounds_page.py"
+"""Asked about every package: it says what the constants of all of them are."""
+LINT_CODES = "tests/rules/test_lint_codes.py"
 
 TESTS: Final[dict[str, tuple[str, ...]]] = {
-    "controlplane": ("app", "sources", "xds", "translate", "cli", CONTROLLER, MERGES),
-    "controlplane.admin": ("admin", "app", "xds", CONTROLLER),
-    "controlplane.cli": ("cli", "app", "api", CONTROLLER),
-    "controlplane.derive": ("derive", "translate"),
+    "controlplane": ("app", "sources", "xds", "translate", "cli", "admin", CONTROLLER, MERGES),
+    "controlplane.admin": ("admin", "app", "xds", "cli", CONTROLLER),
+    "controlplane.cli": ("cli", "app", "api", "lint", "admin", CONTROLLER),
+    "controlplane.derive": ("derive", "translate", "app"),
+    "controlplane.lint": ("lint", "cli", "app", LINT_CODES, "tests/rules/test_attachment_page.py", "tests/outside"),
     "controlplane.snapshot": ("snapshot", "xds", "translate", "admin"),
     "controlplane.sources": ("sources", "app", "api"),
-    "controlplane.translate": ("translate", "attach", "app", MERGES, HISTORIES),
+    "controlplane.translate": ("translate", "attach", "app", "lint", MERGES, HISTORIES),
     "controlplane.xds": ("xds", "snapshot", "app", SERVER, CORPUS, HISTORIES),
     "dataplane": (
         "test_worker.py",
@@ -53,15 +57,24 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     "dataplane.agent": ("agent", "xds", "link", "telemetry", "test_worker.py", CORPUS, REPRS),
     "dataplane.chain": ("chain", "filters", "proxy", "server", POLICIES, OPERATIONS, REPRS),
     "dataplane.credentials": ("credentials", "filters", POLICIES, CORPUS, REPRS),
-    "dataplane.filters": ("filters", "chain", "credentials", POLICIES, REPRS),
+    "dataplane.filters": ("filters", "chain", "credentials", "server", "table", POLICIES, REPRS),
     "dataplane.http": ("http", "proxy", "server", "upstream", "chain", POLICIES, CORPUS),
     "dataplane.http.h2": ("http_h2", "server_h2", "upstream", POLICIES, CORPUS),
     "dataplane.link": ("link", "agent", "test_worker.py", "filters", POLICIES, CORPUS),
     "dataplane.net": ("net", "agent", "server", "upstream"),
     "dataplane.proxy": ("proxy", "server", "server_h2", "upstream", "chain", "filters", POLICIES, CORPUS),
-    "dataplane.server": ("server", "server_h2", "proxy", "filters", POLICIES, CORPUS),
-    "dataplane.table": ("table", "filters", POLICIES, "translate/test_golden_in_the_proxy.py", MERGES, HISTORIES),
-    "dataplane.telemetry": ("telemetry", "server", "agent", "filters", POLICIES, OPERATIONS),
+    "dataplane.server": ("server", "server_h2", "proxy", "filters", "upstream", "net", POLICIES, CORPUS),
+    "dataplane.table": (
+        "table",
+        "filters",
+        "upstream",
+        "test_worker.py",
+        POLICIES,
+        "translate/test_golden_in_the_proxy.py",
+        MERGES,
+        HISTORIES,
+    ),
+    "dataplane.telemetry": ("telemetry", "server", "agent", "filters", "upstream", POLICIES, OPERATIONS),
     "dataplane.upstream": ("upstream", "server", "server_h2", "proxy", "credentials", POLICIES, CORPUS),
     "gatewright": ("api", "cli", "variables"),
     "gatewright.api": (
@@ -72,6 +85,10 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
         "cli",
         POLICIES,
         *VERDICTS,
+        "lint",
+        REPRS,
+        LINT_CODES,
+        "tests/rules/test_unsupported.py",
         "tests/outside",
         MERGES,
     ),
@@ -81,8 +98,8 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
         "tests/rules/test_standalone_page.py",
         "tests/rules/test_unsupported.py",
     ),
-    "gatewright.attach": ("attach", "translate", "table", "tests/rules/test_attachment_page.py", MERGES),
-    "gatewright.cel": ("cel", "chain", "variables", "tests/oracles", CORPUS),
+    "gatewright.attach": ("attach", "translate", "table", "lint", "tests/rules/test_attachment_page.py", MERGES),
+    "gatewright.cel": ("cel", "chain", "variables", "filters", "tests/rules/test_cel_page.py", "tests/oracles", CORPUS),
     "gatewright.variables": (
         GENERATED_FILES,
         "variables",
@@ -105,7 +122,7 @@ def files(package: str) -> tuple[Path, ...]:
     while package not in TESTS and "." in package:
         package = package.rpartition(".")[0]
     found: dict[Path, None] = {}
-    for name in TESTS[package]:
+    for name in (*TESTS[package], BOUNDS):
         path = ROOT / (name if name.startswith("tests/") else UNIT + name)
         if not path.exists():
             raise ValueError(f"{package}: {name} is not there")

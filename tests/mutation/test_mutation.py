@@ -249,3 +249,10 @@ def test_the_narrowest_are_asked_as_long_as_there_is_time(tmp_path: Path) -> Non
     assert found.of("a.py", 5) == ["t.py::narrow", "t.py::slow"]
     assert found.of("a.py", 12) == found.of("a.py", 5), "a line of the same statement"
     assert found.of("a.py", 13) == found.of("a.py", 4) == []
+
+
+def test_tests_of_every_folder_are_asked_by_some_package() -> None:
+    unit = selection.ROOT / "tests/unit"
+    asked = {path for package in selection.TESTS for path in selection.files(package)}
+    unasked = {path.relative_to(unit).parts[0] for path in unit.rglob("test_*.py") if path not in asked}
+    assert unasked == set()

@@ -89,6 +89,15 @@ DIFFERENCES = (
     ),
     Difference(
         CPP,
+        "double(' -1')",
+        ERROR,
+        -1.0,
+        "we: the text is a number and nothing else, as in cel-go; the library skips white space",
+        text_sign=r"double\(",
+        our_sign="not a double",
+    ),
+    Difference(
+        CPP,
         "v_ints.exists_one(i, v_ints.sortBy(i, i).exists_one(i, v_map.filter(s, true).sort().exists(s, v_bool)))",
         False,
         ERROR,

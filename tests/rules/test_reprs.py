@@ -1,4 +1,4 @@
-"""What holds credentials on its way through the data plane does not show them: a repr goes to logs and tracebacks."""
+"""What holds credentials does not show them: a repr goes to logs and tracebacks."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from dataplane.http.heads import Head
 from dataplane.link.messages import Changes, Record
 from dataplane.proxy.replay import BodyCopy
 from dataplane.table.store import Change, SecretRecord
+from gatewright.api.backend.auth import BackendAuth
+from gatewright.api.objects.secret import Secret
+from gatewright.api.standalone import secrets
+from gatewright.api.standalone.config import Session
+from gatewright.api.traffic.basic_authentication import BasicAuthentication
+from gatewright.cel.values import Redacted
 
 SECRET = "hunter2"
 BYTES = SECRET.encode()
@@ -34,6 +40,27 @@ HOLDERS = [
     ApiKeys([(BYTES, {})]),
     Token("RS256", None, {"sub": SECRET}, BYTES, BYTES),
     COPY,
+    # what users write
+    BasicAuthentication.model_construct(users=(f"ann:{SECRET}",)),
+    BackendAuth.model_construct(key=SECRET),
+    Secret.model_construct(data={"password": SECRET}, string_data={"password": SECRET}),
+    Session.model_construct(key=SECRET),
+    secrets.Content.model_construct(value=SECRET),
+    *(
+        model.model_construct(secret_ref=SECRET)
+        for model in (
+            secrets.UsersSecret,
+            secrets.KeysSecret,
+            secrets.CredentialSecret,
+            secrets.GcpSecret,
+            secrets.AwsSecret,
+            secrets.AzureSecret,
+        )
+    ),
+    secrets.BackendCertificates.model_construct(mtls_certificate_ref=(SECRET,)),
+    secrets.ListenerCertificates.model_construct(certificate_refs=(SECRET,)),
+    # what expressions see
+    Redacted(SECRET),
 ]
 
 

@@ -156,7 +156,7 @@ def again(known: RequestHead, block: bytes) -> RequestHead | None:
         if length == values.UNLIKE:
             return None
         meaning = _with_length(meaning, length)
-    kept = like.onward(block)
+    kept = block if like.kept is None else like.onward(block)
     return RequestHead(block, kept + meaning.ours, kept.lower() + meaning.low_ours, meaning)
 
 

@@ -105,10 +105,8 @@ def again(known: H1ResponseHead, raw: bytes) -> H1ResponseHead | None:
     elif length == values.UNLIKE:
         return None
     status, line, to_head, framing = known.status, known.line, known.to_head, known.framing
-    block = like.onward(raw)[len(line) :]
-    return H1ResponseHead(
-        status, line, block, block.lower(), length, known.upgrade, raw, to_head, framing, known.keep, like
-    )
+    block = (raw if like.kept is None else like.onward(raw))[len(line) :]
+    return H1ResponseHead(status, line, block, None, length, known.upgrade, raw, to_head, framing, known.keep, like)
 
 
 def _like(known: H1ResponseHead) -> values.Like:

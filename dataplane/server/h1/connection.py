@@ -263,7 +263,11 @@ class Connection(Responding):
         head = self.known
         block = data[eol : end + 2]
         if block != head.block or eol > context.limits.max_line:
-            learned = self._again(block, eol, end) or self._learn(data, eol, end, method, b"HTTP/1.1", b"")
+            limits = context.limits
+            learned = None
+            if head.block and eol <= limits.max_line and end <= limits.max_head:
+                learned = request_head.again(head, block)  # it may say what the last one said
+            learned = learned or self._learn(data, eol, end, method, b"HTTP/1.1", b"")
             if learned is None:
                 return
             head = self.known = learned
@@ -308,13 +312,6 @@ class Connection(Responding):
         self.due = NEVER
         self.context.connections.discard(self)
         self.plan.other.make(self.plan).take_over(self.transport, self.peer, data)
-
-    def _again(self, block: bytes, eol: int, end: int) -> RequestHead | None:
-        """A head that says what the last one said but for values that mean nothing here; None when it is not sure."""
-        known, limits = self.known, self.context.limits
-        if not known.block or eol > limits.max_line or end > limits.max_head:
-            return None
-        return request_head.again(known, block)
 
     def _learn(
         self, data: bytes, eol: int, end: int, method: bytes, version: bytes, absolute: bytes

@@ -138,7 +138,7 @@ async def test_a_bad_file_changes_nothing_and_is_told_once(tmp_path: Path, caplo
     file = tmp_path / "c.yaml"
     file.write_text(text(1))
     async with following(file) as applied:
-        file.write_text("binds:\n- port: none\n")
+        save(file, "binds:\n- port: none\n")
         async with asyncio.timeout(PATIENCE):
             while "last good configuration stays" not in caplog.text:
                 await asyncio.sleep(0.01)
@@ -146,9 +146,9 @@ async def test_a_bad_file_changes_nothing_and_is_told_once(tmp_path: Path, caplo
         assert caplog.text.count("last good configuration stays") == 1
         assert f"{file}:2" in caplog.text
         assert applied.states == [bind(1)]
-        file.write_text(text(1))
+        save(file, text(1))
         await asyncio.sleep(0.3)
-        file.write_text(text(5))
+        save(file, text(5))
         assert (await applied.wait_for(2)) in (bind(1), bind(5))
 
 
@@ -158,7 +158,7 @@ async def test_what_changed_and_what_is_refused_is_told(tmp_path: Path, caplog: 
     file.write_text(text(1))
     async with following(file) as applied:
         applied.refuse = {"bind/default/standalone/2": "port 2 is in use"}
-        file.write_text("config: {workers: 7}\n" + text(2))
+        save(file, "config: {workers: 7}\n" + text(2))
         await applied.wait_for(2)
         async with asyncio.timeout(PATIENCE):
             while "restart the proxy" not in caplog.text:
@@ -178,7 +178,7 @@ async def test_a_line_names_ten_changes_and_counts_the_others(
     names = [f"l{number:02}" for number in range(listeners)]
     async with following(file) as applied:
         rows = "".join(f"  - {{name: {name}, hostname: {name}.example}}\n" for name in names)
-        file.write_text(f"binds:\n- port: 1\n  listeners:\n{rows}")
+        save(file, f"binds:\n- port: 1\n  listeners:\n{rows}")
         await applied.wait_for(2)
         await until(lambda: caplog.text.count("configuration applied") == 2, "the line")
     fields = [record.__dict__["fields"] for record in caplog.records if record.message == "configuration applied"]
@@ -249,13 +249,13 @@ async def test_a_secrets_file_is_followed(tmp_path: Path, where: str, caplog: py
     key.write_text("first-key")
     file.write_text(GUARDED.format(port=1, path=where))
     async with following(file) as applied:
-        key.write_text("second-key")
+        save(key, "second-key")
         await applied.wait_for(2)
         key.unlink()
         async with asyncio.timeout(PATIENCE):
             while "last good configuration stays" not in caplog.text:
                 await asyncio.sleep(0.02)
-        key.write_text("third-key")
+        save(key, "third-key")
         await applied.wait_for(3)
     assert len(applied.states) == 3
     assert caplog.text.count("cannot be read") == 1

@@ -70,24 +70,32 @@ def verdict(documents: list[Document], spot: Spot, phase: str, field: str) -> Ve
         if document.phase == phase and field in document.fields:
             for level in {spot.specificity(target) for target in document.targets} - {-1}:
                 found.append((level, document))
-    found.sort(key=lambda pair: (pair[0], not pair[1].override, pair[1].name))
+    if field == ACCUMULATES:
+        return _added_up(found)
     first = {}
     for level in range(5):
         here = [document for each, document in found if each == level]
         if here:
-            first[level] = here[0]
+            first[level] = min(here, key=lambda document: (not document.override, document.name))
     lost = {(document.name, first[level].name) for level, document in found if document.name != first[level].name}
     locks = [level for level in sorted(first) if first[level].override]
-    until = locks[0] if locks else 5
-    adding_up = [document.name for level, document in found if level <= until]
-    if field == ACCUMULATES:
-        lost = set()
     if not locks:
-        winner = [first[max(first)].name] if first else []
-        return Verdict(adding_up if field == ACCUMULATES else winner, lost, set())
-    lock = first[until]
-    below = {document.name for level, document in found if level > until and document is not lock}
-    return Verdict(adding_up if field == ACCUMULATES else [lock.name], lost, {(name, lock.name) for name in below})
+        return Verdict([first[max(first)].name] if first else [], lost, set())
+    lock = first[locks[0]]
+    below = {document.name for level, document in found if level > locks[0] and document is not lock}
+    return Verdict([lock.name], lost, {(name, lock.name) for name in below})
+
+
+def _added_up(found: list[tuple[int, Document]]) -> Verdict:
+    """All act, but for those below the least specific override."""
+    found = sorted(found, key=lambda pair: (pair[0], not pair[1].override, pair[1].name))
+    locks = [(level, document) for level, document in found if document.override]
+    if not locks:
+        return Verdict([document.name for _, document in found], set(), set())
+    place, lock = locks[0]
+    below = {document.name for level, document in found if level > place and document is not lock}
+    acting = [document.name for level, document in found if level <= place]
+    return Verdict(acting, set(), {(name, lock.name) for name in below})
 
 
 def acts(documents: list[Document], spot: Spot, document: Document, target: Target, field: str) -> bool:

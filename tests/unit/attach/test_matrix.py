@@ -2,7 +2,7 @@
 
 Every policy is named for its place: G on the Gateway, S on the ListenerSet, L on the listener, R on the route, U on the
 rule, I in the rule itself; B on the backend, P on its port, BI and PI in the backend and its section. "!" is an
-Override; of two at one place the first in the alphabet comes first. "-" is nothing.
+Override; of two at one place an Override comes first, then the first in the alphabet. "-" is nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ONE = [
 BOTH = ["header_modifiers"]
 """The policy that wins, then the rule's own filter."""
 EVERY = ["authorization"]
-"""Rules of all policies, down to the level of an Override."""
+"""Rules of all policies, as far as no Override keeps them out."""
 
 MATRIX = """
 policies        one          header_modifiers  authorization  conflicted    overridden
@@ -123,14 +123,14 @@ G1,G2!          G2           G2                G2,G1          G1<G2         -
 G1,G2!,R        G2           G2                G2,G1          G1<G2         R<G2
 G1!,G2,R        G1           G1                G1,G2          G2<G1         R<G1
 G!,R1,R2        G            G                 G              R2<R1         R1<G,R2<G
-G!,R1,R2!       G            G                 G              R1<R2         R2<G,R1<G
+G!,R1,R2!       G            G                 G              R1<R2         R1<G,R2<G
 G,R1,R2!        R2           R2                G,R2,R1        R1<R2         -
 R1,R2!,U        R2           R2                R2,R1          R1<R2         U<R2
 G1,G2!,I        G2           G2,I              G2,G1          G1<G2         I<G2
 R1!,R2!,U       R1           R1                R1,R2          R2<R1         U<R1
 """
 """`conflicted` and `overridden` (loser<winner) are those of the fields `one`. header_modifiers has the same but for
-I, which no policy takes out; authorization has what is overridden, I too, and no conflicts."""
+I, which no policy takes out; authorization has nothing that conflicts, and the same that is overridden."""
 
 BACKENDS = """
 policies           one    conflicted    overridden
@@ -228,7 +228,7 @@ def test_traffic(row: Row) -> None:
         phases.append(Phase.PRE_ROUTING)
     lost = expected_pairs(expected["conflicted"]), expected_pairs(expected["overridden"])
     policies_lost = lost[0], lost[1] - {each for each in lost[1] if each.startswith("I<")}
-    only_locked: tuple[set[str], set[str]] = (set(), lost[1])
+    locked_out: tuple[set[str], set[str]] = (set(), lost[1])
     for phase in phases:
         for field in ONE:
             check(row, phase, field, expected["one"], lost)
@@ -237,8 +237,8 @@ def test_traffic(row: Row) -> None:
             check(row, phase, field, expected["header_modifiers"], policies_lost)
             check_outcome(row, phase, field, policies_lost)
         for field in EVERY:
-            check(row, phase, field, expected["authorization"], only_locked)
-            check_outcome(row, phase, field, only_locked)
+            check(row, phase, field, expected["authorization"], locked_out)
+            check_outcome(row, phase, field, locked_out)
 
 
 @pytest.mark.parametrize("row", rows(BACKENDS), ids=lambda row: row.policies)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gatewright.cel.environment import Environment, Field, Values
-from gatewright.cel.errors import CelError
-from gatewright.cel.functions import STANDARD
+from gatewright.cel.errors import CelError, Fault
+from gatewright.cel.functions import STANDARD, optionals
 from gatewright.cel.program import compile_expression
 from gatewright.cel.types import DYN, INT, STRING, map_of
-from gatewright.cel.values import HeaderMap, Redacted, equals
+from gatewright.cel.values import NONE, HeaderMap, Optional, Redacted, equals
 
 HEADERS = HeaderMap(
     [("Accept", "a, b"), ("accept", "c"), ("Authorization", "Bearer x"), ("Cookie", 'one=1; two="2"; three=a=b')]
@@ -209,3 +209,13 @@ def test_flattening_ends_after_64_levels_below_the_first(levels: int, left: obje
     environment = Environment([Field("m", map_of(STRING, DYN))])
     found = compile_expression("m.flattenRecursive()", environment).evaluate(Values({"m": nested}))
     assert found == {".".join("a" * min(levels, 65)): left}
+
+
+def test_alternatives_of_optionals_as_functions() -> None:
+    """Plans mostly decide them without a call."""
+    one, two = Optional(1), Optional(2)
+    assert [optionals.either(one, two), optionals.either(NONE, two), optionals.either(one, NONE)] == [one, two, one]
+    assert [optionals.or_value(one, 2), optionals.or_value(NONE, 2)] == [1, 2]
+    for wrong in ((1, two), (NONE, 2)):
+        with pytest.raises(Fault):
+            optionals.either(*wrong)

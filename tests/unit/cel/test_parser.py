@@ -93,6 +93,8 @@ def test_the_value_of_a_literal(text: str, value: object) -> None:
         ("0x8000000000000001", 1, 1, "int literal out of range"),
         ("1e999", 1, 1, "out of range"),
         ("'\\q'", 1, 2, "unknown escape"),
+        ("b'\ud800'", 1, 3, "the text holds a lone surrogate"),
+        ("b'ab\\nc\ud800'", 1, 7, "the text holds a lone surrogate"),
         ("'\\ud800'", 1, 2, "no Unicode character"),
         ("package", 1, 1, "reserved"),
         ("has(a)", 1, 5, "must be a field"),

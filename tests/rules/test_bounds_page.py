@@ -1,0 +1,20 @@
+"""docs/bounds.md says what the constants are: whoever changes one changes a promise, and sees it here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.rules.bounds import PLANES, bounds, page
+
+
+def test_the_page_is_current(root: Path) -> None:
+    file = root / "docs/bounds.md"
+    made = page(root)
+    if os.environ.get("BOUNDS") == "write":
+        file.write_text(made)
+    assert file.read_text() == made, "run BOUNDS=write scripts/test tests/rules/test_bounds_page.py"
+
+
+def test_every_plane_has_some(root: Path) -> None:
+    assert all(len(list(bounds(root, plane))) > 15 for plane in PLANES)
