@@ -98,8 +98,8 @@ FIRST = "GatewayPolicy default/a sets it there, too, and comes first by name"
           " too, and is an Override"]),
         ([locking("b", EDGE, CORS), locking("a", EDGE, CORS)],
          [f"GatewayPolicy default/b: spec.traffic.cors: has no effect {ON_EDGE}: {FIRST}"]),
-        ([policy("a", EDGE, "frontend: {accessLog: {}}"), locking("b", EDGE, "frontend: {accessLog: {}}")],
-         ["GatewayPolicy default/b: spec.strategy: has no effect: it is about traffic, which is not set",
+        ([locking("a", EDGE, "frontend: {accessLog: {}}"), policy("b", EDGE, "frontend: {accessLog: {}}")],
+         ["GatewayPolicy default/a: spec.strategy: has no effect: it is about traffic, which is not set",
           f"GatewayPolicy default/b: spec.frontend.accessLog: has no effect {ON_EDGE}: {FIRST}"]),
         ([policy("a", EDGE, ALLOW), locking("b", EDGE, ALLOW)], []),  # at one place rules add up
         ([policy("a", EDGE, CORS), policy("b", CART, CORS), GATEWAY, ROUTE], []),  # more specific
