@@ -194,6 +194,11 @@ def warnings(*texts: str) -> list[str]:
             " hash of a known kind (MD5, bcrypt, crypt, SHA-1): the proxy leaves it out",
         ),
         (
+            f"{POLICY_HEAD}  traffic:\n    basicAuthentication:\n      users: ['ann:secret', 'bob:other']\n",
+            "0.yaml:8: GatewayPolicy default/p: spec.traffic.basicAuthentication.users: has no user with a hash of a"
+            " known kind (MD5, bcrypt, crypt, SHA-1): the proxy refuses the policy",
+        ),
+        (
             f"{POLICY_HEAD}  traffic:\n    basicAuthentication:\n      users: ['ann:{{SHA}}x']\n"
             '      realm: "staff\\nonly"\n',
             "0.yaml:9: GatewayPolicy default/p: spec.traffic.basicAuthentication.realm: has a control"
