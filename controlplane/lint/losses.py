@@ -36,7 +36,7 @@ def _taken(world: World, policy: GatewayPolicy) -> dict[tuple[Setting, str], lis
     for _, loss in world.graph.outcomes.losses_of.members(Key(policy.key.namespace, policy.key.name)):
         for conflict in loss.conflicts:
             winner = key_of("GatewayPolicy", conflict.winner)
-            why = f"{winner} sets it there, too, and {_earlier(world, winner, policy)}"
+            why = f"{winner} sets it there, too, and {_earlier(world, winner, policy, conflict.setting)}"
             taken[conflict.setting, why].append(conflict.place)
         for each in loss.overridden:
             winner = key_of("GatewayPolicy", each.winner)
@@ -44,12 +44,19 @@ def _taken(world: World, policy: GatewayPolicy) -> dict[tuple[Setting, str], lis
     return taken
 
 
-def _earlier(world: World, winner: ObjectKey, loser: GatewayPolicy) -> str:
+def _earlier(world: World, winner: ObjectKey, loser: GatewayPolicy, setting: Setting) -> str:
     """Why the one comes before the other."""
+    if setting.phase.section == "traffic" and _is_override(world.objects[winner]) and not _is_override(loser):
+        return "is an Override"
     age = world.objects[winner].metadata.creation_timestamp
     if age == loser.metadata.creation_timestamp:
         return "comes first by name"
     return "is older" if age is not None else "has no creationTimestamp, which comes first"
+
+
+def _is_override(policy: Any) -> bool:
+    strategy = policy.spec.strategy
+    return strategy is not None and strategy.inheritance == "Override"
 
 
 def _listed(places: list[PlaceKey]) -> str:

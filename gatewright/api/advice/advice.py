@@ -125,11 +125,17 @@ WITHOUT_CONTENT: Final = (204, 205, 304)
 
 def _hashes_of_no_kind(basic: BasicAuthentication) -> Iterator[Advice]:
     """The line is not repeated: what stands where a hash should may be a password."""
-    for index, line in enumerate(basic.users or ()):
-        hashed = line.partition(":")[2]
-        if not known_hash(hashed):
-            message = "is no user with a hash of a known kind (MD5, bcrypt, crypt, SHA-1): the proxy leaves it out"
-            yield Advice(("users", index), message)
+    users = basic.users or ()
+    wrong = [index for index, line in enumerate(users) if not known_hash(line.partition(":")[2])]
+    if users and len(wrong) == len(users):
+        yield _refused(("users",), f"has no user with a hash of a known kind ({KINDS_OF_HASHES})")
+        return
+    for index in wrong:
+        message = f"is no user with a hash of a known kind ({KINDS_OF_HASHES}): the proxy leaves it out"
+        yield Advice(("users", index), message)
+
+
+KINDS_OF_HASHES: Final = "MD5, bcrypt, crypt, SHA-1"
 
 
 def known_hash(text: str) -> bool:

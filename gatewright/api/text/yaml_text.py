@@ -1,7 +1,8 @@
 """YAML and JSON text to plain values, and to the positions of their fields.
 
 Called by documents and standalone. Values are built from libyaml's parse events: faster than PyYAML's constructors,
-with errors for duplicate keys, a bound on nesting (libyaml's own composer overflows the stack on deep nesting), dates
+with errors for duplicate keys, bounds on nesting (libyaml's own composer overflows the stack on deep nesting) and on
+what aliases repeat (a few lines of aliases of aliases mean billions of values to whoever walks through them), dates
 left as text as Kubernetes leaves them, and no positions kept (they are looked up in a second pass, only for text that
 has problems).
 """
@@ -28,6 +29,9 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 MAX_DEPTH: Final = 100
 """Nesting of mappings and lists; the deepest thing that we read has about 20 levels."""
+
+MAX_ALIASED: Final = 10_000
+"""What the aliases of one document may repeat, in values; every 64 characters of text count as one value more."""
 
 
 class TextError(Exception):
@@ -142,7 +146,10 @@ class _Builder(_Events):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._anchors: dict[str, Any] = {}
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        """Values by anchor, with their weights when aliases in them are written out."""
+        self._weight = 0
+        self._aliased = 0
 
     def document(self) -> Any:
         event = self._first()
@@ -155,18 +162,30 @@ class _Builder(_Events):
     def _value(self, event: Any, depth: int) -> Any:
         kind = event.__class__
         value: Any
+        before = self._weight
+        self._weight += 1
         if kind is ScalarEvent:
+            self._weight += len(event.value) >> 6
             value = _scalar(event)
         elif kind is MappingStartEvent:
             value = self._mapping(event, depth + 1)
         elif kind is SequenceStartEvent:
             value = self._sequence(event, depth + 1)
         else:
-            if event.anchor not in self._anchors:
-                raise _error(f"unknown alias *{event.anchor}", event)
-            return self._anchors[event.anchor]
+            return self._alias(event)
         if event.anchor is not None:
-            self._anchors[event.anchor] = value
+            self._anchors[event.anchor] = value, self._weight - before
+        return value
+
+    def _alias(self, event: Any) -> Any:
+        """The value that an alias repeats. It is shared here; lint, models and messages write it out each time."""
+        if event.anchor not in self._anchors:
+            raise _error(f"unknown alias *{event.anchor}", event)
+        value, weight = self._anchors[event.anchor]
+        self._weight += weight
+        self._aliased += weight
+        if self._aliased > MAX_ALIASED:
+            raise _error(f"aliases repeat more than {MAX_ALIASED} values; write the values out", event)
         return value
 
     def _sequence(self, start: Any, depth: int) -> list[Any]:
@@ -186,6 +205,7 @@ class _Builder(_Events):
             if event.__class__ is not ScalarEvent:
                 raise _error(_no_key(start, event), event)
             key: str = event.value
+            self._weight += len(key) >> 6
             value = self._value(self._next(), depth)
             if value is None and start.flow_style and event.implicit[0] and _COLON_INSIDE(key):
                 raise _error(_NO_SPACE, event)  # the key is not shown: it may hold the value of a Secret

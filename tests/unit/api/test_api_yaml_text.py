@@ -165,10 +165,9 @@ def test_deep_nesting_is_refused(text: str) -> None:
         load(text)
 
 
-def test_anchors_do_not_multiply() -> None:
-    bomb = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
-    value = load(bomb)
-    assert value["a59"][0] is value["a59"][1]
+def test_an_alias_shares_its_value() -> None:
+    value = load("a: &a [x, x]\nb: [*a, *a]\n")
+    assert value["b"][0] is value["b"][1] is value["a"]
 
 
 def test_positions_are_those_of_keys_and_items() -> None:
@@ -217,3 +216,37 @@ def test_positions_begin_with_the_document_itself() -> None:
 @pytest.mark.parametrize("text", ["a: [1, 2", "[" * 102 + "]" * 102, "- " * 102, ""])
 def test_there_are_no_positions_where_nothing_can_be_read(text: str) -> None:
     assert positions(text) is None
+
+
+_TEN = "[*{0}, *{0}, *{0}, *{0}, *{0}, *{0}, *{0}, *{0}, *{0}, *{0}]"
+_BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"{name}: &{name} {_TEN.format(before)}\n" for before, name in zip("abcdefg", "bcdefgh", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        pytest.param(_BOMB, 4, id="aliases of aliases"),  # b, c and d repeat 110, 1110 and 11,110
+        pytest.param(_BOMB.replace(": &", ": !!seq &"), 4, id="with tags"),
+        pytest.param(f"a: &a {'x' * 64_000}\nb: [{'*a, ' * 9}]\nc: [*a]", 3, id="long text"),
+        pytest.param(f"a: &a {{? {'x' * 900} : 1}}\nb: [{'*a, ' * 599}]\nc: [*a, {'*a, ' * 99}]", 3, id="long keys"),
+        pytest.param(f"a: &a {{b: {[1] * 4997}}}\nc: {{<<: *a}}\nd: {{<<: *a}}\ne: {{<<: *a}}", 4, id="merges"),
+    ],
+)
+def test_what_aliases_repeat_is_bounded(text: str, line: int) -> None:
+    with pytest.raises(TextError, match="aliases repeat more than 10000 values") as raised:
+        load(text)
+    assert raised.value.line == line
+
+
+def test_aliases_up_to_the_bound_are_read_and_each_document_has_its_own() -> None:
+    text = f"a: &a {[1] * 99}\nb: [{', '.join(['*a'] * 100)}]"
+    for _ in range(2):
+        assert load(text)["b"] == [[1] * 99] * 100
+    with pytest.raises(TextError, match="aliases repeat more than"):
+        load(text + "\nc: *a")
+
+
+def test_values_without_aliases_are_not_counted() -> None:
+    assert len(load("a: &a\n" + "- 1\n" * 10_001)["a"]) == 10_001

@@ -124,6 +124,9 @@ G1,G2!,R        G2           G2                G2,G1          G1<G2         R<G2
 G1!,G2,R        G1           G1                G1,G2          G2<G1         R<G1
 G!,R1,R2        G            G                 G              R2<R1         R1<G,R2<G
 G!,R1,R2!       G            G                 G              R1<R2         R1<G,R2<G
+G,R1,R2!        R2           R2                G,R2,R1        R1<R2         -
+R1,R2!,U        R2           R2                R2,R1          R1<R2         U<R2
+G1,G2!,I        G2           G2,I              G2,G1          G1<G2         I<G2
 R1!,R2!,U       R1           R1                R1,R2          R2<R1         U<R1
 """
 """`conflicted` and `overridden` (loser<winner) are those of the fields `one`. header_modifiers has the same but for

@@ -49,6 +49,16 @@ def test_a_folder_of_both_kinds_of_files(folder: Path) -> None:
     assert len(report.errors) == 3
 
 
+def test_aliases_of_aliases_are_an_error_of_their_file_alone(tmp_path: Path) -> None:
+    rows = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)]
+    (tmp_path / "bomb.yaml").write_text(f"{SERVICE}a0: &a0 [1]\n{''.join(rows)}")
+    (tmp_path / "other.yaml").write_text(SERVICE.replace("80", "0"))
+    report = lint_paths([tmp_path])
+    found = [(problem.file.rpartition("/")[2], problem.line) for problem in report.errors]
+    assert found == [("bomb.yaml", 9), ("other.yaml", 4)]
+    assert "aliases repeat more than 10000 values" in report.errors[0].message
+
+
 def test_json_has_the_same(folder: Path) -> None:
     report = lint_paths([str(folder / "b.yaml"), folder / "deep"])
     content = json.loads(report.json())
@@ -182,6 +192,11 @@ def warnings(*texts: str) -> list[str]:
             "        - ann:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n        - bob:secret\n",
             "0.yaml:10: GatewayPolicy default/p: spec.traffic.basicAuthentication.users[1]: warning: is no user with a"
             " hash of a known kind (MD5, bcrypt, crypt, SHA-1): the proxy leaves it out",
+        ),
+        (
+            f"{POLICY_HEAD}  traffic:\n    basicAuthentication:\n      users: ['ann:secret', 'bob:other']\n",
+            "0.yaml:8: GatewayPolicy default/p: spec.traffic.basicAuthentication.users: has no user with a hash of a"
+            " known kind (MD5, bcrypt, crypt, SHA-1): the proxy refuses the policy",
         ),
         (
             f"{POLICY_HEAD}  traffic:\n    basicAuthentication:\n      users: ['ann:{{SHA}}x']\n"

@@ -93,6 +93,15 @@ FIRST = "GatewayPolicy default/a sets it there, too, and comes first by name"
         ([policy("a", EDGE, CORS, ", creationTimestamp: '2026-02-01T00:00:00Z'"), policy("b", EDGE, CORS)],
          [f"GatewayPolicy default/a: spec.traffic.cors: has no effect {ON_EDGE}: GatewayPolicy default/b sets it there,"
           " too, and has no creationTimestamp, which comes first"]),
+        ([policy("a", EDGE, CORS), locking("b", EDGE, CORS)],  # however old the other is
+         [f"GatewayPolicy default/a: spec.traffic.cors: has no effect {ON_EDGE}: GatewayPolicy default/b sets it there,"
+          " too, and is an Override"]),
+        ([locking("b", EDGE, CORS), locking("a", EDGE, CORS)],
+         [f"GatewayPolicy default/b: spec.traffic.cors: has no effect {ON_EDGE}: {FIRST}"]),
+        ([locking("a", EDGE, "frontend: {accessLog: {}}"), policy("b", EDGE, "frontend: {accessLog: {}}")],
+         ["GatewayPolicy default/a: spec.strategy: has no effect: it is about traffic, which is not set",
+          f"GatewayPolicy default/b: spec.frontend.accessLog: has no effect {ON_EDGE}: {FIRST}"]),
+        ([policy("a", EDGE, ALLOW), locking("b", EDGE, ALLOW)], []),  # at one place rules add up
         ([policy("a", EDGE, CORS), policy("b", CART, CORS), GATEWAY, ROUTE], []),  # more specific
         ([policy("a", EDGE, CORS), policy("b", EDGE, TIMEOUTS)], []),
         ([policy("a", EDGE, CORS), policy("b", f"{EDGE} admin", CORS), GATEWAY], []),

@@ -123,6 +123,37 @@ def test_the_most_specific_wins_and_an_override_locks(run: TableRun) -> None:
     assert who(run) == ["locked"] and who(run, "/named") == ["locked"]
 
 
+def allows(text: str) -> Callable[[policy_pb2.Policy], object]:
+    def fill(message: policy_pb2.Policy) -> None:
+        message.authorization.policy.match_expressions.append(text)
+
+    return fill
+
+
+def test_nobody_opens_what_an_override_closes(run: TableRun) -> None:
+    run.apply(
+        policy("g", [GATEWAY], allows("request.path == '/shop/open'")),
+        policy("r", [place("HTTPRoute", "shop")], allows("true")),
+    )
+    assert ran(run)[1] is None, "rules of defaults add up"
+    run.apply(policy("g", [GATEWAY], allows("request.path == '/shop/open'"), override=True))
+    assert ran(run)[1] is not None and ran(run, "/shop/open")[1] is None
+    run.apply(policy("older", [GATEWAY], allows("request.path == '/shop/more'"), order="default/a"))
+    assert ran(run, "/shop/more")[1] is None, "rules of the level of the lock add up"
+    assert ran(run)[1] is not None
+    run.apply(gone("policy/default/g/authorization"))
+    assert ran(run)[1] is None
+
+
+def test_an_older_default_does_not_take_a_lock_away(run: TableRun) -> None:
+    run.apply(
+        policy("older", [GATEWAY], sets("older"), order="default/a"),
+        policy("lock", [GATEWAY], sets("locked"), order="default/b", override=True),
+        policy("r", [place("HTTPRoute", "shop")], sets("route")),
+    )
+    assert who(run) == ["locked"]
+
+
 def test_the_rules_own_filter_acts_after_the_policy(run: TableRun) -> None:
     own = header("x-who", "own")
     run.apply(route("shop", prefix="/shop", policies=[own]), policy("g", [GATEWAY], removes("x-who")))

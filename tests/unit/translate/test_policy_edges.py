@@ -125,6 +125,35 @@ def test_a_backend_that_only_a_policy_calls_as_target(target: str, objects: str)
     assert "gw" not in entries(made, "a") and name not in made.messages()
 
 
+ALLOW = "authorization: {policy: {matchExpressions: ['true']}}"
+LOCKING_ALLOW = policy("lock", ON_GATEWAY, ALLOW).replace("  traffic", "  strategy: {inheritance: Override}\n  traffic")
+
+
+def test_rules_below_an_override_of_authorization_are_dropped_and_reported() -> None:
+    made = world(CLASS, GATEWAY, SERVICE, ROUTE, policy("a", ON_GATEWAY, ALLOW), policy("b", ON_ROUTE, ALLOW))
+    assert made.conditions("GatewayPolicy", "b") == FINE
+    made.put(LOCKING_ALLOW)
+    why = "traffic.authorization of GatewayPolicy default/lock on Gateway default/gw overrides it"
+    assert made.conditions("GatewayPolicy", "b") == [
+        *FINE, f"Overridden=True Overridden (1): {why} on HTTPRoute default/shop"
+    ]  # fmt: skip
+    assert made.conditions("GatewayPolicy", "a") == made.conditions("GatewayPolicy", "lock") == FINE
+    take_back(made, LOCKING_ALLOW)
+    assert made.conditions("GatewayPolicy", "b") == FINE
+
+
+def test_an_older_default_does_not_take_a_lock_away() -> None:
+    lock = LOCKING_ALLOW.replace(ALLOW, "csrf: {}")
+    made = world(CLASS, GATEWAY, SERVICE, ROUTE, policy("a", ON_GATEWAY, "csrf: {}"), lock,
+                 policy("b", ON_ROUTE, "csrf: {}"))  # fmt: skip
+    assert [made.conditions("GatewayPolicy", name)[3:] for name in ("a", "lock", "b")] == [
+        ["Conflicted=True Conflicted (1): traffic.csrf of GatewayPolicy default/lock counts on Gateway default/gw"],
+        [],
+        ["Overridden=True Overridden (1): traffic.csrf of GatewayPolicy default/lock on Gateway default/gw overrides it"
+         " on HTTPRoute default/shop"],
+    ]  # fmt: skip
+
+
 def test_a_policy_does_not_override_itself() -> None:
     both = policy("a", f"{ON_GATEWAY}, {ON_ROUTE}", "csrf: {}")
     made = world(
