@@ -60,7 +60,7 @@ class App:
         )
         facts_ = KnownFacts(self)
         self._pages: dict[str, tuple[tuple[str, int], Listening]] = {
-            "admin": (settings.admin, AdminServer(facts_, *settings.admin))
+            "admin": (settings.admin, AdminServer(facts_, *settings.admin, settings.admin_hosts))
         }
         if settings.stats is not None:
             self._pages["stats"] = settings.stats, Listening(pages.stats(facts_), *settings.stats)

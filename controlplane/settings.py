@@ -52,6 +52,8 @@ class Settings:
     readiness: tuple[str, int] | None = None
     """Pages for probes from elsewhere; the admin address has them anyhow."""
     security: Security = Security()
+    admin_hosts: frozenset[str] = frozenset()
+    """Names by which the admin API may be addressed, beside IP addresses and localhost."""
 
 
 def version() -> str:
@@ -85,6 +87,17 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(bare).is_loopback
     except ValueError:
         return False
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is an IP address (IPv6 with or without brackets)."""
+    import ipaddress
+
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
 
 
 def default_socket(environment: Mapping[str, str]) -> Path:

@@ -98,6 +98,8 @@ class Pages:
     admin: Address | None
     stats: Address | None
     readiness: Address | None
+    admin_hosts: frozenset[str] = frozenset()
+    """Names by which the admin pages may be addressed, beside IP addresses and localhost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +214,7 @@ def _settings(options: argparse.Namespace, environment: Mapping[str, str], defau
         instance=options.instance or f"{socket.gethostname()}-{os.getpid()}",
         workers=options.workers or defaults.workers or _cores(),
         port_offset=None if options.any_port else options.port_offset,
-        pages=Pages(*(_page(options, file, name) for name in DEFAULT_PORTS)),
+        pages=_pages(options, file),
         parent_fd=options.parent_fd,
         logging=Logging(
             options.log_level or defaults.log_level or "info", options.log_format or defaults.log_format or "text"
@@ -270,6 +272,11 @@ def _from(environment: Mapping[str, str], variable: str, read: Callable[[str], T
         return read(text)
     except ValueError as error:
         raise WrongSetting(f"{variable}: {error}") from error
+
+
+def _pages(options: argparse.Namespace, file: Mapping[str, str]) -> Pages:
+    admin, stats, readiness = (_page(options, file, name) for name in DEFAULT_PORTS)
+    return Pages(admin, stats, readiness, frozenset(options.admin_host))
 
 
 def _page(options: argparse.Namespace, file: Mapping[str, str], name: str) -> Address | None:
@@ -533,3 +540,11 @@ def _add_pages(group: argparse._ArgumentGroup) -> None:
             metavar="ADDRESS",
             help=f"{what} (default: {Address(host, port)})",
         )
+    group.add_argument(
+        "--admin-host",
+        action="append",
+        default=[],
+        type=str.lower,
+        metavar="NAME",
+        help="a name by which the admin pages may be addressed, beside IP addresses and localhost; may be repeated",
+    )

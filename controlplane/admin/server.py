@@ -2,7 +2,7 @@
 loopback only.
 
 Started by the composition root. A browser page from elsewhere must not read it through DNS rebinding: the Host header
-has to name loopback, and no CORS header is ever sent.
+has to be an IP address, localhost, or a name that an option gives, and no CORS header is ever sent.
 """
 
 from __future__ import annotations
@@ -11,14 +11,20 @@ import json
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from controlplane.admin import facts as facts_
 from controlplane.admin import pages
-from controlplane.settings import is_loopback
+from controlplane.settings import is_address, is_loopback
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+
+OPEN = frozenset(("/metrics", "/stats/prometheus", "/healthz/ready", "/healthz/live"))
+"""Paths that answer whatever the Host header says."""
+
+REFUSED = "this API answers when addressed by IP address, as localhost, or by a name given with --admin-host"
 
 INDEX = {
     "/metrics": "metrics of the controller, in the format that Prometheus reads",
@@ -39,7 +45,7 @@ def host_of(authority: str) -> str:
     return authority.partition(":")[0]
 
 
-def application(facts: facts_.Facts) -> web.Application:
+def application(facts: facts_.Facts, names: frozenset[str] = frozenset()) -> web.Application:
     """The API as an aiohttp application; nothing is cached, every answer is asked from `facts`."""
 
     async def index(_: web.Request) -> web.StreamResponse:
@@ -76,7 +82,7 @@ def application(facts: facts_.Facts) -> web.Application:
             return _json({"error": "there is no such object; /api/objects lists them"}, 404)
         return _json(content)
 
-    app = web.Application(middlewares=[_guard])
+    app = web.Application(middlewares=[_guard(names)])
     pages.add_stats(app, facts)
     pages.add_readiness(app, facts)
     app.router.add_get("/", index)
@@ -91,16 +97,23 @@ def application(facts: facts_.Facts) -> web.Application:
     return app
 
 
-@web.middleware
-async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    if not is_loopback(host_of(request.headers.get("host", ""))):
-        return _json({"error": "this API answers only when addressed as localhost, 127.0.0.1 or [::1]"}, 403)
-    try:
-        return await handler(request)
-    except web.HTTPNotFound:
-        return _json({"error": f"there is nothing at {request.path}", "known": INDEX}, 404)
-    except web.HTTPMethodNotAllowed:
-        return _json({"error": "this API is read-only; use GET"}, 405)
+def _guard(names: frozenset[str]) -> Middleware:
+    """Answers only who addresses this API as a person would. Metrics and probes are for everybody: they hold nothing
+    but numbers and words of this product."""
+
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        host = host_of(request.headers.get("host", "")).lower()
+        if request.path not in OPEN and not (is_loopback(host) or is_address(host) or host in names):
+            return _json({"error": REFUSED}, 403)
+        try:
+            return await handler(request)
+        except web.HTTPNotFound:
+            return _json({"error": f"there is nothing at {request.path}", "known": INDEX}, 404)
+        except web.HTTPMethodNotAllowed:
+            return _json({"error": "this API is read-only; use GET"}, 405)
+
+    return guarded
 
 
 def _json(body: object, status: int = 200) -> web.Response:
@@ -115,10 +128,11 @@ def _listed(row: facts_.ObjectRow) -> facts_.Json:
 class Server(pages.Listening):
     """The listening admin API. `start` raises OSError when the address is taken."""
 
-    def __init__(self, facts: facts_.Facts, host: str, port: int) -> None:
+    def __init__(self, facts: facts_.Facts, host: str, port: int, names: frozenset[str] = frozenset()) -> None:
+        """`names`: by which it may be addressed, beside IP addresses and localhost."""
         if not is_loopback(host):
             raise ValueError(
                 f"the admin API has no credentials and listens on loopback only, not on {host};"
                 " --stats and --readiness serve metrics and probes elsewhere"
             )
-        super().__init__(application(facts), host, port)
+        super().__init__(application(facts, names), host, port)

@@ -48,6 +48,14 @@ def add_controller(parser: argparse.ArgumentParser) -> None:
         default=ADMIN,
         help="admin API, metrics and probes, loopback only (default: %(default)s)",
     )
+    group.add_argument(
+        "--admin-host",
+        action="append",
+        default=[],
+        type=str.lower,
+        metavar="NAME",
+        help="a name by which the admin API may be addressed, beside IP addresses and localhost; may be repeated",
+    )
 
 
 def add_fleet(parser: argparse.ArgumentParser) -> None:

@@ -58,6 +58,7 @@ def from_arguments(arguments: argparse.Namespace) -> settings.Settings:
         _page(arguments, "stats"),
         _page(arguments, "readiness"),
         _security(arguments),
+        frozenset(getattr(arguments, "admin_host", ())),
     )
 
 

@@ -10,12 +10,13 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+from dataplane.agent import visitors
 from dataplane.bootstrap import Address
 from dataplane.net import tcp
 
@@ -45,6 +46,9 @@ class Routes:
 
     pages: Mapping[str, Page]
     posts: Mapping[str, Page] = field(default_factory=dict)
+    visitors: Collection[str] | None = None
+    """Of private pages, the names by which they may be addressed (`visitors`); None: by any, as probes and scrapers
+    do."""
 
 
 async def serve(address: Address, routes: Routes) -> asyncio.Server:
@@ -98,8 +102,13 @@ async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
     except asyncio.IncompleteReadError:
         return
     else:
-        method, _, rest = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
-        answer = await _answer(method, rest.partition(" ")[0], routes)
+        text = head.decode("latin-1")
+        method, _, rest = text.partition("\r\n")[0].partition(" ")
+        why = "" if routes.visitors is None else visitors.refusal(method, visitors.fields_of(text), routes.visitors)
+        if why:
+            answer = Answer(f"{why}\n".encode(), HTTPStatus.FORBIDDEN)
+        else:
+            answer = await _answer(method, rest.partition(" ")[0], routes)
     lines = (
         f"HTTP/1.1 {answer.status.value} {answer.status.phrase}",
         f"content-type: {answer.content_type}",

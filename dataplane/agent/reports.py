@@ -40,7 +40,8 @@ class Reports:
         """Name -> address of those that are served."""
 
     def admin(self) -> Routes:
-        return Routes({"/config_dump": self._dump, "/logging": self._show_levels}, {"/logging": self._set_levels})
+        pages = {"/config_dump": self._dump, "/logging": self._show_levels}
+        return Routes(pages, {"/logging": self._set_levels}, self._settings.pages.admin_hosts)
 
     def stats(self) -> Routes:
         return Routes({"/metrics": self._numbers, "/stats/prometheus": self._numbers})

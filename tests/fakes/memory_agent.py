@@ -47,7 +47,7 @@ async def ask(port: int, path: str = "/", method: str = "GET", host: str = "127.
     """One request on a connection of its own; status 0: closed without an answer."""
     reader, writer = await asyncio.open_connection(host, port)
     try:
-        writer.write(f"{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+        writer.write(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         answer = (await reader.read()).decode()
     finally:
         writer.close()

@@ -68,7 +68,9 @@ async def ask(port: int, path: str, method: str = "GET", host: str | None = None
         connection.putheader("host", f"127.0.0.1:{port}" if host is None else host)
         connection.endheaders()
         answer = connection.getresponse()
-        body = json.loads(answer.read())
+        body = answer.read().decode()
+        if answer.getheader("content-type", "").startswith("application/json"):
+            body = json.loads(body)
         connection.close()
         return answer.status, body
 
@@ -128,16 +130,35 @@ async def test_objects(port: int) -> None:
     assert (code, "no such object" in str(body)) == (404, True)
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:18001", "127.9.9.9:80"])
-async def test_loopback_hosts_are_answered(port: int, host: str) -> None:
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:18001", "127.9.9.9:80", "10.0.0.1:18001", "[::2]"]
+)
+async def test_hosts_that_no_page_can_name_are_answered(port: int, host: str) -> None:
     assert (await ask(port, "/api/version", host=host))[0] == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.0.0.1:18001", "", "[::2]", "0.0.0.0"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "", "[evil.example]", "localhost.evil", "1.2"]
+)
 async def test_other_hosts_are_refused_against_dns_rebinding(port: int, host: str) -> None:
     code, body = await ask(port, "/api/status", host=host)
     assert code == 403
     assert "objects" not in str(body)
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/stats/prometheus", "/healthz/ready", "/healthz/live"])
+async def test_numbers_and_probes_are_for_everybody(port: int, path: str) -> None:
+    assert (await ask(port, path, host="gatewright.internal"))[0] == 200
+
+
+async def test_a_name_that_an_option_gives_is_answered() -> None:
+    listening = server.Server(Known(), "127.0.0.1", 0, frozenset(("ops.example",)))
+    port = await listening.start()
+    try:
+        assert (await ask(port, "/api/version", host="Ops.Example:18001"))[0] == 200
+        assert (await ask(port, "/api/version", host="other.example"))[0] == 403
+    finally:
+        await listening.stop()
 
 
 async def test_the_api_is_read_only_and_teaches(port: int) -> None:

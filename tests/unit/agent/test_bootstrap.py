@@ -40,6 +40,12 @@ def test_the_defaults() -> None:
     assert settings.warnings == ()
 
 
+def test_names_of_the_admin_pages() -> None:
+    assert parse().pages.admin_hosts == frozenset()
+    given = parse("--admin-host", "Ops.Example", "--admin-host", "b")
+    assert given.pages.admin_hosts == {"ops.example", "b"}
+
+
 def test_flags_win_over_the_environment_and_that_over_the_file() -> None:
     env = {"GATEWRIGHT_XDS": "10.0.0.1:18000", "GATEWRIGHT_GATEWAY": "default/env"}
     file = Defaults(xds="10.0.0.2:18000", gateway="default/file", workers=3, admin="off", log_level="warn")

@@ -32,17 +32,17 @@ ROUTES = Routes({"/echo": echo, "/broken": broken, "/unwell": unwell}, {"/set": 
 
 
 @asynccontextmanager
-async def served(address: Address) -> AsyncIterator[asyncio.Server]:
-    server = await pages.serve(address, ROUTES)
+async def served(address: Address, routes: Routes = ROUTES) -> AsyncIterator[asyncio.Server]:
+    server = await pages.serve(address, routes)
     try:
         yield server
     finally:
         server.close()
 
 
-async def ask(request: bytes) -> tuple[bytes, bytes]:
+async def ask(request: bytes, routes: Routes = ROUTES) -> tuple[bytes, bytes]:
     """Status line and body."""
-    async with served(Address("127.0.0.1", 0)) as server:
+    async with served(Address("127.0.0.1", 0), routes) as server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
         writer.write(request)
         answer = await asyncio.wait_for(reader.read(), 5)
@@ -69,6 +69,47 @@ async def ask(request: bytes) -> tuple[bytes, bytes]:
 )
 async def test_requests(request_line: bytes, status: bytes, body: bytes) -> None:
     assert await ask(request_line + b"\r\nHost: a\r\n\r\n") == (status, body)
+
+
+PRIVATE = Routes({"/echo": echo}, {"/set": echo}, frozenset(("ops.example",)))
+OTHER_SITE, OTHER_ORIGIN = "a page of another site may change nothing here", "a page of another origin may change"
+OTHER_NAME = "these pages answer when addressed by IP address, as localhost, or by a name given with --admin-host"
+
+
+@pytest.mark.parametrize(
+    ("line", "lines", "refused"),
+    [
+        ("GET /echo", ["Host: 127.0.0.1:15000"], ""),
+        ("GET /echo", ["Host: 10.1.2.3"], ""),
+        ("GET /echo", ["Host: [2001:db8::1]:15000"], ""),
+        ("GET /echo", ["Host: LocalHost:15000"], ""),
+        ("GET /echo", ["Host: a.localhost"], ""),
+        ("GET /echo", ["Host: Ops.Example"], ""),
+        ("GET /echo", [], ""),
+        ("GET /echo", ["Host: evil.example"], OTHER_NAME),
+        ("GET /echo", ["hOsT:evil.example"], OTHER_NAME),
+        ("GET /echo", ["Host: 127.0.0.1", "Host: evil.example"], OTHER_NAME),
+        ("GET /echo", ["Host: 127.0.0.1.evil.example"], OTHER_NAME),
+        ("GET /echo", ["Host: [evil.example]"], OTHER_NAME),
+        ("GET /echo", ["Host:"], OTHER_NAME),
+        ("GET /echo", ["Host: localhost", "Sec-Fetch-Site: cross-site"], ""),  # whose page cannot read it
+        ("POST /set", ["Host: evil.example"], OTHER_NAME),
+        ("POST /set", ["Host: localhost:15000"], ""),
+        ("POST /set", ["Host: localhost:15000", "Origin: http://localhost:15000"], ""),
+        ("POST /set", ["Host: LOCALHOST:15000", "Origin: http://localhost:15000", "Sec-Fetch-Site: same-origin"], ""),
+        ("POST /set", ["Host: localhost:15000", "Origin: https://evil.example"], OTHER_ORIGIN),
+        ("POST /set", ["Host: localhost:15000", "Origin: null"], OTHER_ORIGIN),
+        ("POST /set", ["Host: localhost:15000", "Origin: http://localhost:8000"], OTHER_ORIGIN),
+        ("POST /set", ["Host: localhost:15000", "Sec-Fetch-Site: cross-site"], OTHER_SITE),
+        ("POST /set", ["Host: localhost:15000", "sec-fetch-site:same-site"], OTHER_SITE),
+        ("POST /set", ["Host: localhost:15000", "Sec-Fetch-Site: none"], ""),
+    ],
+)
+async def test_private_pages_are_for_who_names_them(line: str, lines: list[str], refused: str) -> None:
+    request = "\r\n".join([f"{line} HTTP/1.1", *lines, "", ""]).encode()
+    status, body = await ask(request, PRIVATE)
+    assert status == (b"HTTP/1.1 403 Forbidden" if refused else b"HTTP/1.1 200 OK")
+    assert refused.encode() in body
 
 
 async def test_a_head_without_end_is_refused() -> None:

@@ -15,7 +15,7 @@ from controlplane.cli import __main__ as cli
 from controlplane.cli import exits, parser, version
 
 CLIENT = {"admin": "127.0.0.1:18001"}
-SERVER = {"socket": None, "xds": "127.0.0.1:18000", "admin": "127.0.0.1:18001"}
+SERVER = {"socket": None, "xds": "127.0.0.1:18000", "admin": "127.0.0.1:18001", "admin_host": []}
 UP = {"dir": "examples/quickstart", "quiet": False, "proxies": 2, "port_offset": 0, "workers": None, **SERVER}
 PAGES = ("stats", "readiness")
 FLEET = dict.fromkeys(("xds_tls_cert", "xds_tls_key", "xds_token_file", "xds_client_ca"))
@@ -32,6 +32,10 @@ CEL = {"file": None, "variables": None, "moment": "end", "plan": True, "output":
         (["up", "--workers", "3", "--port-offset", "7000"], {**UP, "workers": 3, "port_offset": 7000}),
         (["controller", "d"], {"dir": "d", **SERVER, **OPERATION}),
         (["controller", "d", "--stats", "[::]:18002"], {"dir": "d", **SERVER, **OPERATION, "stats": "[::]:18002"}),
+        (
+            ["controller", "d", "--admin-host", "Ops.Example", "--admin-host", "b"],
+            {"dir": "d", **SERVER, **OPERATION, "admin_host": ["ops.example", "b"]},
+        ),
         (["lint", "a", "b"], {"paths": ["a", "b"], "output": "text", "strict": False, "elsewhere": []}),
         (["cel", "x"], {"expression": "x", **CEL}),
         (["cel", "--no-plan", "--json"], {"expression": None, **CEL, "plan": False, "output": "json"}),

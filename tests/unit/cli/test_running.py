@@ -42,7 +42,7 @@ def test_a_taken_address_names_its_holder_and_a_free_one_is_not_kept(family: int
     running.check_free((host, port), "the admin API", "stop it")
 
 
-def arguments(folder: Path, **others: str | None) -> argparse.Namespace:
+def arguments(folder: Path, **others: str | list[str] | None) -> argparse.Namespace:
     given = {"socket": None, "admin": "127.0.0.1:1", "xds": "[::1]:2"}
     return argparse.Namespace(dir=str(folder), **{**given, **others})
 
@@ -54,6 +54,8 @@ def test_settings_of_a_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert made.socket == tmp_path / "gatewright" / "xds.sock"
     assert made.security == settings.Security()  # what `up` has no options for stays closed
     assert not made.security.insecure
+    assert made.admin_hosts == frozenset()
+    assert running.from_arguments(arguments(tmp_path, admin_host=["ops.example"])).admin_hosts == {"ops.example"}
     assert running.from_arguments(arguments(tmp_path, socket="/run/x")).socket == Path("/run/x")
     made.socket.parent.chmod(0o777)
     with pytest.raises(exits.Failure, match="name another socket with --socket") as failure:
