@@ -9,6 +9,11 @@ from typing import Final
 
 EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     (
+        "controlplane/xds/admission.py",
+        'header = headers[0] if headers else ""',
+        "header = headers[0] if headers else 'x'",
+    ): "neither begins with the scheme of tokens",
+    (
         "dataplane/upstream/h1.py",
         "elif out and (used < 0 or reader.trailers):",
         "elif out and (used < 1 or reader.trailers):",

@@ -369,6 +369,12 @@ def test_a_source_tree_that_was_never_installed_has_no_version(monkeypatch: pyte
     assert settings.version() == "unknown (not installed)"
 
 
+def test_the_folder_of_the_socket_is_made_with_what_is_above_it(tmp_path: Path) -> None:
+    runtime = tmp_path / "run" / "user"
+    assert settings.default_socket({"XDG_RUNTIME_DIR": str(runtime)}) == runtime / "gatewright" / "xds.sock"
+    assert (runtime / "gatewright").stat().st_mode & 0o777 == 0o700
+
+
 def test_without_a_folder_of_the_session_the_socket_is_in_one_of_this_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

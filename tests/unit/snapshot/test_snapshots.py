@@ -28,6 +28,15 @@ def test_unknown_gateway_is_empty() -> None:
     assert snapshot.version == "0" * 32
 
 
+def test_a_version_that_comes_back_is_the_last_to_be_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("controlplane.snapshot.snapshots.KNOWN_VERSIONS", 3)
+    snapshots = Snapshots()
+    versions = [snapshots.apply([put("a", content)])[0].version for content in (b"1", b"2", b"3", b"1", b"4", b"5")]
+    assert versions[0] == versions[3] and len(set(versions)) == 5
+    known = [snapshots.sequence_of(WEB, version) for version in versions]
+    assert known == [4, -1, -1, 4, 5, 6]
+
+
 def test_each_gateway_has_its_own_states() -> None:
     snapshots = Snapshots()
     published = snapshots.apply([put("a", b"1"), put("a", b"2", OTHER), put("b", b"3")])
