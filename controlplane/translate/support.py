@@ -21,6 +21,4 @@ def message(paths: Iterable[Path]) -> str:
     named = [(path_text(path), reason(path)) for path in paths]
     waiting = ", ".join(text for text, why in named if not why)
     refused = ", ".join(f"{text} ({why})" for text, why in named if why)
-    return "; ".join(
-        [*([UNSUPPORTED + waiting] if waiting else ()), *([REFUSED + refused] if refused else ())],
-    )
+    return "; ".join([start + text for start, text in ((UNSUPPORTED, waiting), (REFUSED, refused)) if text])

@@ -19,7 +19,7 @@ UNLIKE, ALIKE = -2, -1
 """Of `Like.compare`: the head has to be read; it says what the known one says."""
 
 _LENGTH = b"content-length"
-_ANY_LENGTH = rb"[ \t]*([0-9]{1,18})[ \t]*"
+_ANY_LENGTH = rb"[ \t]*+([0-9]{1,18})[ \t]*+"
 _DIGITS = re.compile(_ANY_LENGTH).fullmatch
 _ANY_TEXT = rb"[ -~\xa1-\xac\xae-\xff]*+"
 """As `str.isprintable` of Latin-1 has it."""
