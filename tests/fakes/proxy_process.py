@@ -29,7 +29,7 @@ async def get(port: int, path: str = "/", host: str = "127.0.0.1", method: str =
     """Status and body of a request on a connection of its own. Raises OSError as the system gives it."""
     reader, writer = await asyncio.open_connection(host, port)
     try:
-        writer.write(f"{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
+        writer.write(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         async with asyncio.timeout(PATIENCE):
             answer = await reader.read()
     finally:
