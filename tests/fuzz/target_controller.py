@@ -146,6 +146,8 @@ class Run:
         self.bounded()
 
     def request(self, dice: Dice) -> None:
+        if self.client.claim:  # our own agent says nothing else until its claim is believed or asked about
+            return
         request = Request(type_url=dice.one_of(TYPES))
         request.node.id = "" if self.client.known and dice.chance(2) else dice.one_of(NODES)
         request.resource_names_subscribe.extend(dice.one_of(NAMES) for _ in range(dice.below(4)))
@@ -213,7 +215,7 @@ class Run:
             request = Request.FromString(data)
         except DecodeError:
             return  # gRPC refuses the message and the stream breaks
-        if request.response_nonce != QUESTION:
+        if request.response_nonce != QUESTION and not self.client.claim:
             self.send(request)
 
     def bounded(self) -> None:
