@@ -34,7 +34,7 @@ ORDER: Final = {ENDPOINT_TYPE: 0, RESOURCE_TYPE: 1}
 SETTLE: Final = 0.1
 SETTLE_OWN: Final = 5.0
 """Seconds to wait for the second of our two types before the first state is sent without it: that state's marker would
-tell a proxy that half a configuration is the whole. Our own agent (by `user_agent_name`) always asks for both."""
+say to a proxy that half a configuration is the whole. Our own agent (by `user_agent_name`) always asks for both."""
 
 MOST_TYPES: Final = 32
 

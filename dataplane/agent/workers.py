@@ -113,7 +113,7 @@ class Workers:
         self._is_draining = False
         self._changed = asyncio.Event()
         self._waking: asyncio.TimerHandle | None = None
-        """A state is committed, and workers are not told yet."""
+        """A state is committed, and idle workers have not heard of it yet."""
 
     async def run(self) -> None:
         """Keep every worker alive."""

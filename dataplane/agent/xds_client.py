@@ -49,7 +49,7 @@ OPTIONS = (
 UNEXPLAINED = "INTERNAL: Internal error from Core"
 """The library's words when the other end refused the stream while a request was being written: why is lost."""
 MOST_UNEXPLAINED = 3
-"""In succession: then it is a reason of its own. Before that a further try will tell the real one."""
+"""In succession: then it is a reason of its own. Before that a further try shows the real one."""
 
 Apply = Callable[[Sequence[Record]], Awaitable[Mapping[str, str]]]
 """Apply a state; answers name -> reason of everything from the control plane that is refused."""

@@ -17,7 +17,7 @@ log = logging.getLogger("dataplane.net")
 
 AT_ONCE = 16_384
 """Bytes from which a connection writes at once: the event loop may read from one socket dozens of times in a turn, and
-only what was written to the transport tells it to stop."""
+only what was written to the transport makes it stop."""
 
 
 class Writer(Protocol):

@@ -32,6 +32,9 @@ LEFT_OUT: Final = {
 }
 """Modules whose numbers bound nothing, and why."""
 
+_SPECIFICATION: Final = re.compile(r" \(spec [0-9]\)|spec [0-9], ")
+"""Which page of the specification a number is from: of use beside the code alone."""
+
 HEAD: Final = """# Limits and times that no setting changes
 
 What the product holds itself, its users and its peers to where nothing can be configured. Settings have their own
@@ -92,7 +95,7 @@ def _documented(body: list[ast.stmt], is_one: Callable[[str], bool]) -> Iterator
             waiting.append(name)
             continue
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and waiting:
-            text = re.sub(r"\s+", " ", str(statement.value.value)).strip()
+            text = _SPECIFICATION.sub("", re.sub(r"\s+", " ", str(statement.value.value)).strip())
             yield from ((name, text if name == waiting[-1] else "") for name in waiting)
         waiting = []
 

@@ -27,7 +27,7 @@ KNOWN_TEXTS: Final = 16_384
 """How many checked texts are kept."""
 
 MOST_TOLD: Final = 8
-"""How many mistakes of one expression are told; a text of 16 KiB has room for thousands."""
+"""How many mistakes of one expression are shown; a text of 16 KiB has room for thousands."""
 
 
 class _Field(NamedTuple):
