@@ -9,24 +9,20 @@ metadata: {name: gatewright}
 spec: {controllerName: gatewright.dev/controller}
 """
 
-GATEWAY = f"""\
+_GATEWAY = f"""\
 {CLASS}---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {{name: web}}
 spec:
   gatewayClassName: gatewright
+"""
+GATEWAY = f"""\
+{_GATEWAY}\
   listeners: [{{name: http, protocol: HTTP, port: 8080, allowedRoutes: {{namespaces: {{from: All}}}}}}]
 """
-
-
 GATEWAY_OF_SETS = f"""\
-{CLASS}---
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {{name: web}}
-spec:
-  gatewayClassName: gatewright
+{_GATEWAY}\
   allowedListeners: {{namespaces: {{from: All}}}}
   listeners: [{{name: http, protocol: HTTP, port: 80, hostname: own.example.com}}]
 """
