@@ -27,12 +27,18 @@ from gatewright.api.schema.metadata import KubeObject, ObjectKey
 
 log = logging.getLogger("controlplane")
 
-ANSWERS = 0.1  # seconds in which proxies' answers are gathered, unless all have answered sooner
-SETTLED = 0.003  # seconds after the last answer: proxies that have just swapped need the processors more
-MOST_REASONS = 8  # that one condition gives for what proxies refuse
-PIECE = 200  # resources that are looked at together before they wait for publication
-FEW = 20  # objects of a batch whose statuses may wait for the proxies to serve it
-LONGEST_HOLD = 1.0  # seconds that objects wait for a source that goes on reading
+ANSWERS = 0.1
+"""Seconds in which proxies' answers are gathered, unless all have answered sooner."""
+SETTLED = 0.003
+"""Seconds after the last answer: proxies that have just swapped need the processors more."""
+MOST_REASONS = 8
+"""Reasons that one condition gives for what proxies refuse."""
+PIECE = 200
+"""Resources that are looked at together before they wait for publication."""
+FEW = 20
+"""Objects of a batch whose statuses may wait for the proxies to serve it."""
+LONGEST_HOLD = 1.0
+"""Seconds that objects wait for a source that goes on reading."""
 
 
 class Pipeline:

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 DEFAULT_PORTS = {"admin": ("127.0.0.1", 15000), "stats": ("::", 15020), "readiness": ("::", 15021)}
 """decisions.md, "Operation"; a listener on one of these ports is `PortUnavailable`."""
 
-DEFAULT_MINIMUM, DEFAULT_MAXIMUM = 10.0, 60.0
-"""Seconds; decisions.md, "Contract of the proxy process"."""
+DEFAULT_MINIMUM = 10.0
+DEFAULT_MAXIMUM = 60.0
+"""Seconds of a shutdown, at least and at most, where nothing else is configured."""
 
 MAX_SHUTDOWN = 31_536_000
 """Spec 1, ShutdownSpec: seconds."""
 
 MAX_WORKERS = 256
+"""Worker processes of one proxy."""
 
 
 @dataclass(frozen=True, slots=True)

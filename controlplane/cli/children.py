@@ -21,7 +21,9 @@ from typing import IO
 from controlplane.cli.lines import Lines
 
 CHUNK = 65536
+"""Bytes of output that are read at once."""
 OUTPUT_SECONDS = 1.0
+"""Seconds that are waited for the last lines of a child that has ended."""
 
 
 class Lifeline:

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from controlplane.cli import exits
 
 TIMEOUT = 10.0
+"""Seconds that a command waits for each answer of a controller."""
 
 
 class Unreachable(exits.Failure):

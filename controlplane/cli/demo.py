@@ -18,9 +18,15 @@ from dataclasses import dataclass
 from aiohttp import web
 
 MAX_BODY = 16 * 1024 * 1024
-SSE_EVENTS, SSE_INTERVAL = 5, 0.2
-MAX_SSE_EVENTS, MAX_SSE_INTERVAL = 100_000, 60.0
+"""Bytes of a request that the demo server reads."""
+SSE_EVENTS = 5
+SSE_INTERVAL = 0.2
+"""Events of a stream of the demo server, and seconds between them, where a request does not say."""
+MAX_SSE_EVENTS = 100_000
+MAX_SSE_INTERVAL = 60.0
+"""The most that a request may say."""
 SHUTDOWN_SECONDS = 0.2
+"""Seconds that requests under way have when a demo server stops."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

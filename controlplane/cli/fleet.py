@@ -16,7 +16,9 @@ from gatewright.api.objects.gateway import Gateway
 
 HOST = "127.0.0.1"
 OFFSET_OF_NEXT_PROXY = 1000
-OFFSET_OF_NEXT_GATEWAY = 100  # of the pages alone: the listeners' ports are the user's
+"""Ports of a Gateway's second proxy are so much higher than those of the first, and so on."""
+OFFSET_OF_NEXT_GATEWAY = 100
+"""Ports of the pages of the second Gateway's proxies, and so on; the listeners' ports are the user's."""
 _DEFAULT = f"{DEFAULT_NAMESPACE}/"
 """Left out of labels: few people name another namespace on their own machine."""
 PAGES = {"admin": 15000, "stats": 15020, "readiness": 15021}

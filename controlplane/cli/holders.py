@@ -14,6 +14,7 @@ from pathlib import Path
 TABLES = ("net/tcp", "net/tcp6")
 LISTEN = "0A"  # state column of /proc/net/tcp: TCP_LISTEN of include/net/tcp_states.h
 MAX_COMMAND = 100
+"""Characters of the command that holds a port, in the error about it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from controlplane import app as app_
 from controlplane.cli import children, demo, fleet, summary
 
-GRACE = 4.0  # from SIGTERM to SIGKILL
-SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-STEADY_SECONDS = 30.0  # a proxy that ran this long starts its next pauses from the shortest again
+GRACE = 4.0
+"""Seconds from SIGTERM to SIGKILL, when `gatewright up` ends its processes."""
+SHORTEST_PAUSE = 1.0
+LONGEST_PAUSE = 30.0
+"""Seconds before a process that ended unexpectedly is started again: twice as many each time, up to the longest."""
+STEADY_SECONDS = 30.0
+"""A proxy that ran this long starts its next pauses from the shortest again."""
 DEMO = "demo"
 
 Start = Callable[[children.Command, children.Output], Awaitable[children.Child]]

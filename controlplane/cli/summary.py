@@ -20,6 +20,7 @@ from gatewright.api.schema.metadata import KubeObject, ObjectKey
 DEMO_ANNOTATION = "gatewright.dev/demo"
 LOOPBACK = "127.0.0.1"
 CURLS = 3
+"""Examples of requests that the summary shows."""
 
 
 @dataclass(frozen=True, slots=True)

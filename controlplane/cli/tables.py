@@ -14,6 +14,7 @@ Json = dict[str, Any]  # Any: JSON
 
 GAP = "  "
 VERSION_DIGITS = 12
+"""Digits of a state's version in tables."""
 REFUSED = "proxies refuse what it says, told below"
 OLD = "its file has an error, told below: what acts is its last good version"
 

@@ -23,8 +23,11 @@ from controlplane.cli.household import Household
 from gatewright.api.routes.http_route import HTTPRoute
 
 STDOUT = 1
+
 READY_SECONDS = 30.0
+"""Seconds that `gatewright up` waits for its proxies before it says that they are not ready yet."""
 READY_PAUSE = 0.05
+"""Seconds between two looks at them."""
 
 
 def run(arguments: argparse.Namespace) -> int:

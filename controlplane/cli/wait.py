@@ -9,7 +9,9 @@ from typing import Any
 
 from controlplane.cli import client, exits, tables, verdicts
 
-SHORTEST, LONGEST = 0.05, 0.5  # pauses between two questions
+SHORTEST = 0.05
+LONGEST = 0.5
+"""Seconds between two questions of `gatewright wait`: half as many again each time, up to the longest."""
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -25,13 +25,21 @@ from gatewright.api.text.problem import Problem
 
 log = logging.getLogger(__name__)
 
-BATCH = 50  # changes told at once while there are more to read: what the sink makes of them takes time as well
+BATCH = 50
+"""Changes handed on at once while there are more to read: what becomes of them takes time as well."""
 SETTLE = 0.05
-GONE = 0.005  # the same of a file that is gone, if nothing else happens in the folder: removed on purpose, not replaced
-HOLD = 3 * SETTLE  # longest time that losses which do not stand yet keep others from being published
-TOGETHER = 0.01  # what is lost within so short a time is lost as one: a route and its backend, removed by one command
-RESCAN = 10.0  # safety net: lost events, links that lead out of the folder, a folder that was replaced as a whole
+"""Seconds for which a reading must stand that would take objects away."""
+GONE = 0.005
+"""The same where a file is gone and nothing else happens in the folder: removed on purpose, not replaced."""
+HOLD = 3 * SETTLE
+"""Longest time in seconds that losses which do not stand yet keep others from being published."""
+TOGETHER = 0.01
+"""Seconds within which what is lost is lost as one: a route and its backend, removed by one command."""
+RESCAN = 10.0
+"""Seconds between two looks at the whole folder, whatever is reported: events get lost, links lead out of the folder,
+a folder is replaced as a whole."""
 MAX_FILE = 64 * 1024 * 1024
+"""Bytes of one file of objects."""
 
 _T = TypeVar("_T")
 

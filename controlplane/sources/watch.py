@@ -19,13 +19,17 @@ from controlplane.sources.inotify import Inotify
 
 log = logging.getLogger(__name__)
 
-QUIET, LONGEST = 0.0005, 0.020
+QUIET = 0.0005
+LONGEST = 0.020
 """Seconds. A group is whole when nothing has happened for so long, and no file is being written; at the latest after
 the longest. So files that a program writes one after the other belong together, and none is read when it is half."""
 
-STEP_MS, DEBOUNCE_MS, IDLE_MS = 3, 20, 2_000
-"""The same for watchfiles."""
+STEP_MS = 3
+DEBOUNCE_MS = 20
+IDLE_MS = 2_000
+"""Milliseconds. The same where there is no inotify; without an event it is asked again when it was idle for so long."""
 POLL_MS = 250
+"""Milliseconds between two looks, where a folder is on a file system without events."""
 
 Told = Callable[[frozenset[str], bool], None]
 """Paths, and whether their group is whole with them."""

@@ -26,7 +26,8 @@ from gatewright.attach.parents import Owner
 
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
-LONGEST_CHAIN, LONGEST_KEY = 262_144, 16_384
+LONGEST_CHAIN: Final = 262_144
+LONGEST_KEY: Final = 16_384
 """Bytes. Whoever may write a Secret must not hold the controller by the reading of it."""
 NOT_PERMITTED: Final = "RefNotPermitted"
 INVALID: Final = "InvalidCertificateRef"

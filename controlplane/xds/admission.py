@@ -99,7 +99,9 @@ def named(uris: Iterable[str]) -> Gateways:
 
 
 MOST_NOTED: Final = 1000
+"""Hosts and reasons that are remembered, so that the log does not repeat itself."""
 QUIET: Final = 60.0
+"""Seconds between two lines about one host and reason."""
 
 
 class Complaints:

@@ -22,6 +22,7 @@ MOST_BYTES: Final = 1 << 20
 
 SHARED_PARTS: Final = 64
 SHARED_BYTES: Final = 32 << 20
+"""Of responses that are kept for further proxies which are to get the same."""
 
 _NAME_OVERHEAD: Final = 4  # tag and length of a removed name
 

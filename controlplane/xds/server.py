@@ -37,8 +37,11 @@ Authorize = Callable[[Identity, Peer], Awaitable[str | None]]
 """Whether a proxy may have the resources of the Gateway that it names: None, or the reason why not."""
 
 FIRST_REQUEST: Final = 15.0
+"""Seconds that a stream may take to its first request."""
 GRACE: Final = 1.0
+"""Seconds that streams have when the controller ends."""
 CHECK_EVERY: Final = 0.5
+"""Seconds between two looks for slow proxies, and for credentials that are not valid any more."""
 SHUTTING_DOWN: Final = "the control plane is shutting down"
 NOT_ITS_OWN: Final = "the token or certificate of this proxy names other Gateways than this one"
 WITHDRAWN: Final = "the credential of this proxy is not valid any more"

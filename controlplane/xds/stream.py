@@ -37,6 +37,7 @@ SETTLE_OWN: Final = 5.0
 say to a proxy that half a configuration is the whole. Our own agent (by `user_agent_name`) always asks for both."""
 
 MOST_TYPES: Final = 32
+"""Types of resources that one stream may ask for."""
 
 
 @dataclass(frozen=True, slots=True)

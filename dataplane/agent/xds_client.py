@@ -28,7 +28,9 @@ from dataplane.telemetry.metrics import Metrics
 
 log = logging.getLogger("xds")
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.010, 15.0
+FIRST_PAUSE = 0.010
+LONGEST_PAUSE = 15.0
+"""Seconds before a stream that ended is opened again: twice as many each time, up to the longest."""
 STEADY = 1.0
 """Seconds after which a stream that brought a response was a good one: the pauses begin anew."""
 

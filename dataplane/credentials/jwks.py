@@ -17,8 +17,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 
-MIN_RSA_BITS, MAX_RSA_BITS = 2048, 16384
-"""RFC 7518 3.3 for the first; the second bounds what one check costs."""
+MIN_RSA_BITS = 2048
+MAX_RSA_BITS = 16384
+"""Bits of the modulus of an RSA key: RFC 7518 3.3 for the least; the most bounds what one check costs."""
 
 Check = Callable[[bytes, bytes], bool]
 """(signature, signed bytes) -> it is good."""

@@ -198,8 +198,11 @@ class Resolver:
     """
 
     REFRESH = 30.0
+    """Seconds between two lookups of a name that is in use."""
     RETRY = 1.0
+    """Seconds after a lookup that failed."""
     UNUSED = 600.0
+    """Seconds after which a name that no request needs is forgotten."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, make_endpoint: Callable[[str, int], Endpoint]) -> None:
         self.loop = loop

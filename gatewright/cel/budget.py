@@ -14,16 +14,22 @@ from time import monotonic, thread_time
 from gatewright.cel.errors import OverBudget
 
 MAX_STEPS = 100_000
+"""Steps of one evaluation: passes through small loop bodies, or some 64 bytes of text that are looked at."""
 MAX_BUILT = 10_000_000
+"""Bytes that one evaluation may build."""
 MAX_SECONDS = 0.020
+"""Seconds of processor time that one evaluation may take."""
 
 Budget = list[float]
-LARGE = 4096  # below this a single result is not worth counting, outside loops
-FREE_PASSES = 64  # so many passes of an outermost loop are not counted
+LARGE = 4096
+"""Bytes: below this a single result is not worth counting, outside loops."""
+FREE_PASSES = 64
+"""So many passes of an outermost loop are not counted."""
 
 STEPS, BUILT, LOOK_STEPS, LOOK_BUILT, END, END_OF_THREAD = range(6)
 EVERY_STEPS = 500
 EVERY_BUILT = 50_000
+"""Steps, or bytes built, between two looks at the clock."""
 START = (0, 0, EVERY_STEPS, EVERY_BUILT, 0, 0)  # the times are 0 before the first look
 
 

@@ -23,6 +23,7 @@ from gatewright.cel.signatures import TYPE_DENOTATIONS
 from gatewright.cel.types import DYN, TYPE, Bindings, Type, join
 
 TOLD_IN_FULL = 20
+"""Problems of one expression for which near names are looked up: a text has room for thousands."""
 
 VISITORS: dict[type[tree.Node], Callable[[Checker, Any], Type]] = {**NAMES, **CALLS, **OPERATOR_NODES, **MACRO_NODES}
 

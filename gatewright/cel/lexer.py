@@ -14,6 +14,7 @@ from gatewright.cel.names import OTHER_LANGUAGES
 from gatewright.cel.values import MAX_INT, MAX_UINT, Uint
 
 MAX_TEXT = 16 * 1024
+"""Characters of an expression."""
 
 
 class Token(NamedTuple):

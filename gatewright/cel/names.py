@@ -29,6 +29,7 @@ OTHER_LANGUAGES: Final = {
 
 
 LONGEST_NAME: Final = 64
+"""Characters on either side of a `-` that are looked at, to ask whether a name with a dash was meant."""
 
 
 def dashed(text: str, offset: int) -> str:

@@ -16,6 +16,7 @@ from gatewright.cel.names import OTHER_LANGUAGES
 from gatewright.cel.values import MAX_INT
 
 MAX_DEPTH = 200
+"""Levels to which an expression may be nested."""
 
 # Binding strength of the operators between two terms, weakest first. `?:` is weaker than all, signs are stronger.
 CONDITIONAL, OR, AND, RELATION, SUM, PRODUCT = 1, 2, 3, 4, 5, 6

@@ -16,7 +16,9 @@ from gatewright.cel.budget import LARGE, Budget, steps
 from gatewright.cel.errors import Fault
 
 MAX_PATTERN = 4096
-MAX_MEMORY = 4 << 20  # of one compiled pattern: RE2 falls back to slower ways beyond it, never to exponential ones
+"""Characters of a pattern."""
+MAX_MEMORY = 4 << 20
+"""Bytes of one compiled pattern: RE2 falls back to slower ways beyond it, never to exponential ones."""
 
 Search = Callable[[str], bool]
 

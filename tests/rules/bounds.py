@@ -1,7 +1,8 @@
 """The page of fixed limits and times (docs/bounds.md), from the constants of the product and what stands below them.
 
-Called by `test_bounds_page`. A constant has a row when it is a public number above 0, of its module or the default of a
-dataclass, and a docstring says what it is. Its value is that of the imported module.
+Called by `test_bounds_page`. A constant has a row when it is a number above 0, of its module, of a class, or the
+default of a dataclass, and a docstring says what it is. A private one has a row when its name is that of a limit. Its
+value is that of the imported module.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import ast
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -22,16 +24,18 @@ PLANES: Final = {
 }
 GENERATED: Final = "gatewright/wire"
 LEFT_OUT: Final = {
-    "dataplane.http.h2.frames": "numbers of RFC 9113",
     "dataplane.http.h2.settings": "numbers of RFC 9113",
+    "dataplane.http.h2.frames": "numbers of RFC 9113",
     "dataplane.http.h2.rules": "numbers of RFC 9113",
     "dataplane.http.statuses": "numbers of RFC 9110",
     "dataplane.link.locks": "a layout of memory",
     "dataplane.telemetry.metrics": "a layout of memory",
     "controlplane.translate.wire": "revisions, which docs/architecture.md explains",
 }
-"""Modules whose numbers bound nothing, and why."""
+"""Modules whose own numbers bound nothing, and why. Defaults of their classes may."""
 
+_LIMIT: Final = re.compile(r"_(MOST|LEAST|LONGEST|LARGEST|MAX|MIN|REMEMBERED|LAST)(_|$)")
+"""How the name of a private limit begins: `_MOST_LINES`. Other private numbers are codes and layouts."""
 _SPECIFICATION: Final = re.compile(r" \(spec [0-9]\)|spec [0-9], ")
 """Which page of the specification a number is from: of use beside the code alone."""
 
@@ -62,23 +66,25 @@ def bounds(root: Path, plane: str) -> Iterator[Bound]:
         if str(file).startswith(GENERATED) or file.name == "__main__.py":
             continue
         module = str(file.with_suffix("")).replace("/", ".").removesuffix(".__init__")
-        if module not in LEFT_OUT:
-            yield from _of_module(module, ast.parse(path.read_text()).body)
+        yield from _of_module(module, ast.parse(path.read_text()).body)
 
 
 def _of_module(module: str, body: list[ast.stmt]) -> Iterator[Bound]:
     loaded = import_module(module)
-    for name, meaning in _documented(body, str.isupper):
+    for name, meaning in _documented(body, str.isupper) if module not in LEFT_OUT else ():
         yield from _bound(module, name, getattr(loaded, name), meaning)
     for statement in body:
-        if isinstance(statement, ast.ClassDef) and _is_dataclass(statement):
-            made = {field.name: field.default for field in fields(getattr(loaded, statement.name))}
-            for name, meaning in _documented(statement.body, str.islower):
-                yield from _bound(module, f"{statement.name}.{name}", made.get(name), meaning)
+        if isinstance(statement, ast.ClassDef):
+            made = _defaults(getattr(loaded, statement.name))
+            for name, meaning in _documented(statement.body, made.__contains__):
+                yield from _bound(module, f"{statement.name}.{name}", made[name], meaning)
 
 
-def _is_dataclass(statement: ast.ClassDef) -> bool:
-    return any("dataclass" in ast.unparse(each) for each in statement.decorator_list)
+def _defaults(owner: type) -> dict[str, object]:
+    """Those of the fields of a dataclass, and the constants of a class, if it is no enumeration."""
+    made = {field.name: field.default for field in fields(owner)} if is_dataclass(owner) else {}
+    is_table = issubclass(owner, Enum)
+    return {name: value for name, value in vars(owner).items() if name.isupper() and not is_table} | made
 
 
 def _bound(module: str, name: str, value: object, meaning: str) -> Iterator[Bound]:
@@ -103,7 +109,7 @@ def _documented(body: list[ast.stmt], is_one: Callable[[str], bool]) -> Iterator
 def _assigned(statement: ast.stmt, is_one: Callable[[str], bool]) -> str | None:
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
-            return name if is_one(name) and not name.startswith("_") else None
+            return name if is_one(name) and (not name.startswith("_") or _LIMIT.match(name)) else None
     return None
 
 

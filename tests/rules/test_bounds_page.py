@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.rules.bounds import PLANES, bounds, page
 
 
-def test_the_page_is_current(root: Path) -> None:
+def test_the_page_is_current(root: Path, seconds_of_an_evaluation: float) -> None:
     file = root / "docs/bounds.md"
     made = page(root)
     if os.environ.get("BOUNDS") == "write":

@@ -28,7 +28,7 @@ _WORTH = 32
 """Heads that were compared piece by piece, after which an expression is made that compares the pieces at once: making
 it costs as much as a hundred comparisons."""
 _LARGEST = 512
-"""Bytes of pieces that it is made of at most: what it costs to make grows with them."""
+"""Bytes of pieces that such an expression is made of: what it costs to make grows with them."""
 
 
 def is_worth_learning(known: bytes, head: bytes, means: Callable[[bytes], object]) -> bool:

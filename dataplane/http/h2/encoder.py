@@ -18,12 +18,12 @@ _OVERHEAD = 32
 _STATIC = 61
 """RFC 7541 appendix A: entries of the static table; the dynamic one is behind it."""
 _MOST_MISSES = 256
-"""Fields without room after which the table begins anew."""
+"""Fields without room in the table of HPACK, after which it begins anew."""
 _MOST_REMEMBERED = 1024
 _LONGEST_REMEMBERED = 256
 _MOST_BLOCKS = 32
 _LONGEST_BLOCK = 1024
-"""Of what is remembered as a whole, for each connection."""
+"""Fields and blocks of which a connection remembers how they were written, and bytes of the longest of each."""
 
 Key: TypeAlias = bytes | tuple[bytes, ...] | tuple[int, bytes]
 """What fields were made of."""

@@ -26,7 +26,7 @@ _Huffman: TypeAlias = tuple[int, bool, int]
 """A string in Huffman code: number of its field, whether it is the value (else the name), its last octet."""
 
 _MOST_OCTETS = 5
-"""Of an integer behind its prefix: 35 bits, more than any size or index here can mean."""
+"""Octets of an integer behind its prefix: 35 bits, more than any size or index here can mean."""
 
 _INDEXED = bytes(range(0x81, 0xFF))
 """Octets that are each a whole field: an index below 127 (6.1)."""

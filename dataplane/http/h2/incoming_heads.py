@@ -39,9 +39,10 @@ _LEAST_BLOCK_LIMIT = 65_536
 """Bytes of a header block, encoded or decoded, that end the connection; more where four heads of the limit are more.
 Between the limit of a head and this a stream alone is refused."""
 _REMEMBERED = 16
-"""Blocks whose meaning is remembered, each of at most so many bytes decoded:"""
 _REMEMBERED_SIZE = 2048
+"""Blocks of a connection whose meaning is remembered, and bytes of each, decoded."""
 _MAX_INTERIMS = 100
+"""Interim responses to one request."""
 
 
 _Meaning: TypeAlias = RequestHead | ResponseHead | StreamFailure | TooLarge

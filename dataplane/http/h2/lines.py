@@ -14,6 +14,7 @@ from dataplane.http.heads import is_name, is_value
 _MOST_LINES = 4096
 _LONGEST_LINE = 256
 _LONGEST_BLOCK = 2048
+"""Lines and blocks whose meaning is remembered by a process: how many lines, and bytes of the longest of each."""
 
 _HOP = frozenset(
     (b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"http2-settings")

@@ -84,6 +84,7 @@ class PeerSettings:
     """What the peer announced, or the defaults of RFC 9113 6.5.2."""
 
     header_table_size: int = 4096
+    """Bytes of the table that the peer decodes with."""
     max_streams: int | None = None
     """None: not announced."""
     initial_window: int = DEFAULT_WINDOW

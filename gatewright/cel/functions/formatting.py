@@ -17,6 +17,7 @@ from gatewright.cel.values import Duration, Timestamp, TypeValue, Uint, entries,
 
 CLAUSE = re.compile(r"%(?:(%)|(?:\.([0-9]{1,4}))?(.?))", re.DOTALL)
 MAX_PRECISION = 1000
+"""Digits behind the point that `format` writes."""
 
 
 def format_text(budget: Budget, template: str, arguments: list[Any]) -> str:

@@ -80,6 +80,7 @@ def write(budget: Budget, value: Any) -> str:
 
 
 MAX_LEVELS = 100
+"""Levels of a value that `toJson` writes."""
 
 
 def _plain(budget: Budget, value: Any, level: int) -> Any:

@@ -10,6 +10,7 @@ from gatewright.cel.types import DYN, STRING, map_of
 from gatewright.cel.values import LISTS, from_key
 
 MAX_LEVELS = 64
+"""Levels of a value that become entries; what is deeper stays as it is."""
 
 
 def merge(budget: Budget, left: dict[Any, Any], right: dict[Any, Any]) -> dict[Any, Any]:

@@ -17,6 +17,9 @@ from gatewright.cel.operators import duration, timestamp
 from gatewright.cel.types import DURATION, INT, STRING, TIMESTAMP
 from gatewright.cel.values import Duration, Timestamp
 
+MAX_DURATION_TEXT = 256
+"""Characters of the text of a duration."""
+
 SECOND = 10**9
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 FIRST = datetime(1, 1, 1, tzinfo=UTC)
@@ -26,7 +29,6 @@ TIMESTAMP_TEXT = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9})[0-9]{0,30})?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
 )
-MAX_DURATION_TEXT = 256
 DURATION_PART = re.compile(r"([0-9]{0,20})(?:\.([0-9]{0,30}))?(ns|us|µs|μs|ms|s|m|h)")
 UNITS = {
     "ns": 1,
