@@ -215,7 +215,7 @@ class Variables:
 
     @property
     def source_raw_address(self) -> str:
-        return self.peer
+        return str(self.client.address)
 
     @property
     def source_raw_port(self) -> int:

@@ -226,8 +226,9 @@ class _Translator:
 
     def _lowered(self) -> Iterator[tuple[Phase, policy_pb2.Policy]]:
         frontend, traffic = self._policy.spec.frontend, self._policy.spec.traffic
-        if frontend is not None and frontend.access_log is not None:
-            yield Phase.FRONTEND, to_wire.access_log(frontend.access_log)
+        if frontend is not None:
+            for message in to_wire.frontend_policies(frontend):
+                yield Phase.FRONTEND, message
         if traffic is not None:
             references = to_wire.References(self._references.backend, self._references.secrets)
             for message in to_wire.policies(traffic, references):

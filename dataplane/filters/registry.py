@@ -21,6 +21,7 @@ from dataplane.filters import (
     csrf,
     direct_response,
     ext_auth,
+    frontend_http,
     header_modifiers,
     host_rewrite,
     jwt_authentication,
@@ -120,5 +121,6 @@ ROWS: tuple[Row, ...] = (
     ),
     Row("host_rewrite", host_rewrite.build, SETTING, "the destination is known with the attempt", "host_rewrite"),
     Row("backend_http", backend_http.build, SETTING, "how backends are spoken to: with the connection", "backend_http"),
+    Row("frontend_http", frontend_http.build, FRONTEND, "heads are read by it, before any step", "http"),
     Row("access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "access_log"),
 )

@@ -17,7 +17,19 @@ def chain(sent: Iterable[bytes], peer: bytes) -> bytes:
     return b", ".join([value for value in sent if value] + [peer])
 
 
-def lines(authority: bytes, forwarded: bytes, peer: Peer) -> bytes:
-    """The headers that are ours to say. `forwarded`: of `chain`; `authority`: b"" when the client named none."""
+def lines(authority: bytes, forwarded: bytes, peer: Peer, low: bytes) -> bytes:
+    """The headers that are ours to say. `forwarded`: of `chain`; `authority`: b"" when the client named none; `low`:
+    what goes on of the client's headers, in lower case: what it was allowed to say of itself stays as it said it."""
+    if b"\r\nx-forwarded-" in low:
+        return _beside(authority, forwarded, peer, low)
     ours = b"x-forwarded-for: %b\r\nx-forwarded-proto: %b\r\n" % (forwarded, peer.scheme)
     return ours + b"x-forwarded-host: %b\r\n" % authority if authority else ours
+
+
+def _beside(authority: bytes, forwarded: bytes, peer: Peer, low: bytes) -> bytes:
+    ours = b"x-forwarded-for: %b\r\n" % forwarded
+    if b"\r\nx-forwarded-proto:" not in low:
+        ours += b"x-forwarded-proto: %b\r\n" % peer.scheme
+    if authority and b"\r\nx-forwarded-host:" not in low:
+        ours += b"x-forwarded-host: %b\r\n" % authority
+    return ours

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dataplane.http.body import Room
+from dataplane.http.rules import DEFAULT, HttpRules
+from dataplane.table.binds import choose
 
 if TYPE_CHECKING:
     from dataplane.net.writes import Writes
@@ -108,5 +110,19 @@ class Context:
     def resolver(self, resolver: Resolves) -> None:
         self.leases.resolver = resolver
 
+    def rules(self, bind: str, host: bytes) -> HttpRules:
+        """How a head for this host is read: as the listener wants that will take the request."""
+        current = self.current
+        if current.prepared is not None:
+            current.catch_up()
+        plan = current.table.binds.get(bind)
+        listener = None if plan is None else choose(plan, host)
+        return DEFAULT if listener is None else listener.http
+
+    def _forget_heads(self) -> None:
+        for connection in self.connections:
+            connection.forget_heads()
+
     def __post_init__(self) -> None:
+        self.current.heads_changed = self._forget_heads
         self.room = Room(self.limits.buffered_bodies)

@@ -154,7 +154,8 @@ class Applier:
             self.remains.watch(old)
             self.backends = swap.backends
         if swap.binds or swap.backends is not None or not old.version:
-            self.current.offer(Table(old.version + 1, binds, self.backends))
+            rules = old.rules + listeners.reads_otherwise(swap.binds, old.binds, binds)
+            self.current.offer(Table(old.version + 1, binds, self.backends, rules))
         self.outcome = Outcome(swap.refused, binds, self._standing(swap), self.waiting.keys())
 
     def _standing(self, swap: Swap) -> Mapping[str, str]:

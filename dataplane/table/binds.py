@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dataplane.chain.chain import EMPTY, Chain
+from dataplane.http.rules import DEFAULT, HttpRules
 
 if TYPE_CHECKING:
     from dataplane.table.plans import Upper
@@ -33,6 +34,8 @@ class ListenerPlan:
     """What its routes inherit; None when that is nothing."""
     access_log: Any = None
     """What the access log of its Gateway adds and leaves out (`telemetry/log_plan.LogPlan`); None: the default."""
+    http: HttpRules = DEFAULT
+    """How heads of its requests are read."""
 
 
 @dataclass(slots=True, eq=False)

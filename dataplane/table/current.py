@@ -19,6 +19,10 @@ def _everything() -> int:
     return 0
 
 
+def _nobody() -> None:
+    """Nobody remembers heads."""
+
+
 class Current:
     """`table` is read once per exchange and assigned once per swap, both on the loop's thread.
 
@@ -29,7 +33,7 @@ class Current:
     `committed` answers the newest number that may take effect.
     """
 
-    __slots__ = ("_committed", "number", "prepared", "table")
+    __slots__ = ("_committed", "heads_changed", "number", "prepared", "table")
 
     def __init__(self, committed: Callable[[], int] = _everything) -> None:
         self._committed = committed
@@ -38,6 +42,8 @@ class Current:
         """The next table, from its offer until its commit."""
         self.number = 0
         """Of the state that is being prepared, or was last."""
+        self.heads_changed: Callable[[], object] = _nobody
+        """Called by a swap after which heads are read in another way."""
 
     def offer(self, table: Table) -> None:
         """Make this the next table: at once when its number is committed already, else when it is."""
@@ -47,7 +53,9 @@ class Current:
     def catch_up(self) -> None:
         """Swap, if there is something to swap to and its number is committed."""
         if self.prepared is not None and self.number <= self._committed():
-            self.table, self.prepared = self.prepared, None
+            before, self.table, self.prepared = self.table, self.prepared, None
+            if before.rules != self.table.rules:
+                self.heads_changed()
 
     def __repr__(self) -> str:
         waits = "" if self.prepared is None else f", {self.prepared.version} waits for the commit of {self.number}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from dataplane.chain.filter import Refused
+from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.table import compile as compiler
 from dataplane.table import sites
 from dataplane.table.binds import BindPlan
@@ -147,3 +148,17 @@ def make_binds(swap: Swap) -> dict[str, BindPlan]:
         swap.refused |= refused
         swap.of.conflicts[key] = refused
     return binds
+
+
+def reads_otherwise(changed: Iterable[str], old: Mapping[str, BindPlan], new: Mapping[str, BindPlan]) -> bool:
+    """Whether a head may mean something else than before on one of the changed binds (`http/rules`)."""
+    return any(key in old and key in new and _rules(old[key]) != _rules(new[key]) for key in changed)
+
+
+def _rules(bind: BindPlan) -> dict[str, HttpRules]:
+    """By hostname, where they are not the default ones."""
+    default = () if bind.default is None else (bind.default,)
+    plans = (*bind.exact.values(), *bind.wildcards.values(), *default)
+    if all(plan.http is DEFAULT for plan in plans):
+        return {}
+    return {plan.hostname: plan.http for plan in plans}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.chain.filter import BUFFER_LIMIT
+from dataplane.http.rules import DEFAULT, HttpRules
 from gatewright.attach.merge import Attached
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class ListenerPolicies(NamedTuple):
     chain: Chain = EMPTY
     upper: Upper | None = None
     access_log: Any = None
+    http: HttpRules = DEFAULT
 
 
 NO_LISTENER_POLICIES = ListenerPolicies()

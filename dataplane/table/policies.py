@@ -264,8 +264,11 @@ def _of_listener(store: Store, interns: Interns, position: ListenerPosition) -> 
     if not store.policies_at:
         return NO_LISTENER_POLICIES
     sets = split(_attached(store, position.places()))
-    logs = merge(sets[Phase.FRONTEND]).effective.get("access_log")
+    frontend = {
+        interns.rows[name][1].plan_field: found[-1].value.made
+        for name, found in merge(sets[Phase.FRONTEND]).effective.items()
+    }
     upper = interns.upper(sets[Phase.POST_ROUTING])
     early = sets[Phase.PRE_ROUTING]
     chain = interns.chain(merge(early).effective)[0] if early else EMPTY
-    return ListenerPolicies(chain, upper, logs[-1].value.made if logs else None)
+    return ListenerPolicies(chain, upper, **frontend)

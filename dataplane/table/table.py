@@ -17,3 +17,5 @@ class Table:
     """By key of the Bind; those with at least one listener."""
     backends: Mapping[str, BackendPlan] = field(default_factory=dict)
     """By key of the Backend."""
+    rules: int = 0
+    """Counts the changes of how heads are read (`http/rules`): what connections remember of heads is of one count."""

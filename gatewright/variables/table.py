@@ -82,7 +82,9 @@ _CONNECTION: Final = (
         ' `cidr("10.0.0.0/8").containsIP(source.address)`.',
     ),
     Variable("source.port", INT, "connection", "The client's port."),
-    Variable("source.rawAddress", STRING, "connection", "The address of the peer itself, before any PROXY header."),
+    Variable(
+        "source.rawAddress", STRING, "connection", "The address of the peer itself, whatever proxies in front say."
+    ),
     Variable("source.rawPort", INT, "connection", "The port of the peer itself."),
     Variable("source.identity", CLOSED, "connection", "The workload, of a SPIFFE certificate.", maybe=True),
     Variable("source.identity.trustDomain", STRING, "connection", "Its trust domain.", maybe=True),

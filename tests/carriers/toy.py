@@ -7,6 +7,7 @@ header lines mean for this hop is read as any client's are (`http/h1` has the re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from dataplane.carriers import Consumer, Upstream
@@ -311,7 +312,7 @@ class ToyConversation:
         x.query, x.request = query[1:], Head(head.headers, head.low)
         meaning = head.meaning
         x.host = x.asked_host = meaning.host
-        x.authority = meaning.authority
+        x.authority, x.peer = meaning.authority, meaning.client
         if not meaning.has_id:
             x.request.append(b"x-request-id: %b\r\n" % context.request_id())
         if meaning.has_body:
@@ -325,8 +326,9 @@ class ToyConversation:
         x.start()
 
     def _read(self, line: bytes, block: bytes) -> request_head.RequestHead | str:
-        limits = self._memory.context.limits
-        return request_head.read(line, block, b"HTTP/1.1", b"", self._peer, limits.max_headers)
+        context = self._memory.context
+        rules_of = partial(context.rules, next(iter(self._memory.applier.current.table.binds)))
+        return request_head.read(line, block, b"HTTP/1.1", b"", self._peer, context.limits.max_headers, rules_of)
 
     def _say(self, x: ActiveExchange, data: bytes, end: bool) -> None:
         self._left -= len(data)

@@ -10,7 +10,9 @@ with us on where the message ends.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import httptools
 
@@ -18,12 +20,21 @@ from dataplane.http import forwarding, upgrades, uri
 from dataplane.http.h1 import values
 from dataplane.http.heads import without, without_named
 from dataplane.http.messages import Peer
+from dataplane.http.rules import DEFAULT, Finder, HttpRules, by_default
 
 _NAMES = (
     rb"host|connection|content[-_]length|transfer[-_]encoding|expect|upgrade|te|keep-alive|proxy-connection"
-    rb"|http2-settings|forwarded|x[-_]forwarded[-_](?:for|proto|host|client[-_]cert)|x[-_]request[-_]id"
+    rb"|http2-settings|x[-_]forwarded[-_]for|x[-_]request[-_]id"
 )
-_SPECIAL = re.compile(rb"\r\n(?=[cefhkptux])(" + _NAMES + rb")[ \t]*:[ \t]*([^\r]*)").finditer
+
+
+@lru_cache(maxsize=64)
+def _special(owned: bytes) -> Finder:
+    """Finds what means something to this hop, and what no client may write (`owned`: of `HttpRules`)."""
+    names = _NAMES + b"|" + owned if owned else _NAMES
+    ahead = rb"(?=[cefhkptux])" if owned == DEFAULT.pattern else b""  # of all these names; saves most lines
+    return re.compile(rb"\r\n" + ahead + b"(" + names + rb")[ \t]*:[ \t]*([^\r]*)").finditer
+
 
 _MEANT = re.compile(_NAMES).fullmatch
 
@@ -61,6 +72,8 @@ class Meaning:
     authority: bytes = b""
     keep: bool = False
     """The client wants to keep the connection."""
+    client: str = ""
+    """The client's address, as the listener believes it."""
     framing: Framing = field(default_factory=Framing)
     has_body: bool = False
     has_id: bool = False
@@ -89,43 +102,40 @@ _NO_BODY = Framing()
 NO_REQUEST = RequestHead(b"", b"", b"", Meaning())
 
 
-def read(line: bytes, block: bytes, version: bytes, absolute: bytes, peer: Peer, max_headers: int) -> RequestHead | str:
+def read(
+    line: bytes,
+    block: bytes,
+    version: bytes,
+    absolute: bytes,
+    peer: Peer,
+    max_headers: int,
+    rules_of: Callable[[bytes], HttpRules] = by_default,
+) -> RequestHead | str:
     """Understand a header block, or answer the reason code of a refusal.
 
-    `line`: the request line (for llhttp); `absolute`: the authority of an absolute-form target, or b"".
+    `line`: the request line (for llhttp); `absolute`: the authority of an absolute-form target, or b""; `rules_of`:
+    those of the listener for a host.
     """
     low = block.lower()
     if len(low) > max_headers * _SHORTEST_LINE and low.count(b"\r\n") > max_headers + 1:
         return "HeadersTooLarge"
-    hosts: list[bytes] = []
-    options: list[bytes] = []
-    spans: list[tuple[int, int]] = []
-    rare: list[re.Match[bytes]] = []
-    has_id = False
-    for match in _SPECIAL(low):  # what almost every request has is handled here, the rest by `_weigh`
-        name, value = match.groups()
-        if name == b"host":
-            hosts.append(value.rstrip(b" \t"))
-        elif name == b"connection":
-            spans.append(match.span())
-            options += [value] if value == b"keep-alive" else [option.strip(b" \t") for option in value.split(b",")]
-        elif name == b"x-request-id":
-            has_id = True
-        else:
-            rare.append(match)
-            if name not in _STAYS:
-                spans.append(match.span())
+    hosts, options, spans, rare, has_id = _scan(low, _special(DEFAULT.pattern))
     named = _authority(hosts, version, absolute.lower())
     if named is None:
         return "BadRequest"
     authority, host = named
-    framing, forwarded = _NO_BODY, peer.address.encode()
+    rules = rules_of(host)
+    if rules is not DEFAULT:
+        hosts, options, spans, rare, has_id = _scan(low, _special(rules.names(peer)), rules.keeps_id(peer))
+    framing, forwarded, client = _NO_BODY, peer.address.encode(), peer.address
     if rare:
         weighed = _weigh(rare, options, version)
         if isinstance(weighed, str):
             return weighed
         framing = weighed
-        forwarded = _chain(rare, block, forwarded)
+        sent = [block[slice(*match.span(2))].strip(b" \t") for match in rare if match[1] == b"x-forwarded-for"]
+        forwarded = forwarding.chain(sent, forwarded)
+        client = rules.client(sent, peer)
     if not _agreed(line, block, framing):
         return "BadRequest"
     keep = (version == b"HTTP/1.1" or b"keep-alive" in options) and b"close" not in options
@@ -133,10 +143,39 @@ def read(line: bytes, block: bytes, version: bytes, absolute: bytes, peer: Peer,
     named_options = {*options} - _NOT_REMOVABLE
     if named_options:
         headers, low_headers = without_named(headers, low_headers, named_options)
-    ours = _ours(authority, forwarded, not hosts, peer)
+    ours = _ours(authority, forwarded, not hosts, peer, low_headers)
     low_ours = ours.lower()
-    meaning = Meaning(host, authority or peer.local, keep, framing, framing.has_body, has_id, ours, low_ours)
+    named_by = authority or peer.local
+    meaning = Meaning(host, named_by, keep, client, framing, framing.has_body, has_id, ours, low_ours)
     return RequestHead(block, headers + ours, low_headers + low_ours, meaning)
+
+
+_Scanned = tuple[list[bytes], list[bytes], list[tuple[int, int]], list[re.Match[bytes]], bool]
+"""Values of `host`; options of `connection`; what does not go on; headers that are to be weighed; whether an
+`x-request-id` goes on."""
+
+
+def _scan(low: bytes, special: Finder, keeps_id: bool = True) -> _Scanned:
+    """What almost every request has is handled here, the rest by `_weigh`."""
+    hosts: list[bytes] = []
+    options: list[bytes] = []
+    spans: list[tuple[int, int]] = []
+    rare: list[re.Match[bytes]] = []
+    has_id = False
+    for match in special(low):
+        name, value = match.groups()
+        if name == b"host":
+            hosts.append(value.rstrip(b" \t"))
+        elif name == b"connection":
+            spans.append(match.span())
+            options += [value] if value == b"keep-alive" else [option.strip(b" \t") for option in value.split(b",")]
+        elif name == b"x-request-id" and keeps_id:
+            has_id = True
+        else:
+            rare.append(match)
+            if name not in _STAYS or name == b"x-request-id":
+                spans.append(match.span())
+    return hosts, options, spans, rare, has_id
 
 
 def again(known: RequestHead, block: bytes) -> RequestHead | None:
@@ -225,15 +264,9 @@ def _weigh(rare: list[re.Match[bytes]], options: list[bytes], version: bytes) ->
     return framing
 
 
-def _chain(rare: list[re.Match[bytes]], block: bytes, peer: bytes) -> bytes:
-    """`x-forwarded-for` with the peer behind what came."""
-    sent = [block[slice(*match.span(2))].strip(b" \t") for match in rare if match[1] == b"x-forwarded-for"]
-    return forwarding.chain(sent, peer)
-
-
-def _ours(authority: bytes, forwarded: bytes, hostless: bool, peer: Peer) -> bytes:
-    """Forwarding headers, and a host where none came."""
-    lines = forwarding.lines(authority, forwarded, peer)
+def _ours(authority: bytes, forwarded: bytes, hostless: bool, peer: Peer, low: bytes) -> bytes:
+    """Forwarding headers, and a host where none came. `low`: what goes on of the client's headers."""
+    lines = forwarding.lines(authority, forwarded, peer, low)
     if hostless:  # HTTP/1.0: upstream speaks HTTP/1.1 and wants one (RFC 9112 3.3)
         lines += b"host: %b\r\n" % (authority or peer.local)
     return lines

@@ -19,6 +19,7 @@ from dataplane.http.h1.request_line import PLAIN, PREFACE
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, Peer
 from dataplane.http.methods import METHODS
+from dataplane.http.rules import HttpRules
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.exchange import ActiveExchange
 from dataplane.server.h1 import watch
@@ -143,6 +144,14 @@ class Connection(Responding):
             self.take_next()
         else:
             self.exchange.downstream_drained()
+
+    def forget_heads(self) -> None:
+        """Heads are read in another way from now on."""
+        if self.known is not NO_REQUEST:
+            self.known = _ODD
+
+    def _rules_of(self, host: bytes) -> HttpRules:
+        return self.context.rules(self.bind, host)
 
     def drain(self) -> None:
         """Close after the present request; now when there is none."""
@@ -326,7 +335,7 @@ class Connection(Responding):
             head = "HeadersTooLarge"
         else:
             line, block = data[:eol], data[eol : end + 2]
-            head = request_head.read(line, block, version, absolute, self.peer, limits.max_headers)
+            head = request_head.read(line, block, version, absolute, self.peer, limits.max_headers, self._rules_of)
         if isinstance(head, str):
             self._refuse_head(head, data, end)
             return None
@@ -341,8 +350,8 @@ class Connection(Responding):
         x.host = x.asked_host = meaning.host
         x.authority = meaning.authority
         x.bind = self.bind
-        peer = x.client = self.peer
-        x.peer = peer.address
+        x.client = self.peer
+        x.peer = meaning.client
         if not meaning.has_id:
             x.request.append(b"x-request-id: %b\r\n" % context.request_id())
         self.keep = meaning.keep

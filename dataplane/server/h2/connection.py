@@ -22,6 +22,7 @@ from dataplane.server.peers import peer_of
 if TYPE_CHECKING:
     from dataplane.http.h2.events import Event
     from dataplane.http.h2.settings import Settings
+    from dataplane.http.rules import HttpRules
     from dataplane.proxy.exchange import ActiveExchange
     from dataplane.server.h2.stream import StreamCarrier
     from dataplane.server.plan import ConnectionPlan
@@ -112,6 +113,14 @@ class Connection:
         """When the next step towards the end is taken, unless the client takes it."""
         self.idle_since = 0.0
         """When the last stream ended."""
+
+    def forget_heads(self) -> None:
+        """Heads are read in another way from now on."""
+        self.known = requests.NO_REQUEST
+
+    def rules_of(self, host: bytes) -> HttpRules:
+        """How a head for this host is read."""
+        return self.context.rules(self.bind, host)
 
     # --- life of the connection
 

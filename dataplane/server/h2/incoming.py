@@ -35,7 +35,8 @@ def _request(connection: Connection, event: events.Request) -> None:
     carrier = stream.owner = StreamCarrier(connection, stream)
     known = connection.known
     if head is not known.head:
-        learned = requests.read(head, connection.peer, connection.context.limits.max_line, known)
+        context = connection.context
+        learned = requests.read(head, connection.peer, context.limits.max_line, known, connection.rules_of)
         if isinstance(learned, str):
             _refuse(connection, carrier, learned, b"HEAD" if head.method == b"HEAD" else b"-", head.low)
             return
@@ -44,6 +45,7 @@ def _request(connection: Connection, event: events.Request) -> None:
     x.path = known.path
     x.query = known.query
     x.host = x.asked_host = known.host
+    x.peer = known.client
     x.authority = known.authority
     x.takes_trailers = head.takes_trailers
     carrier.never_indexed = head.never_indexed

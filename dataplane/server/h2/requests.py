@@ -8,20 +8,26 @@ was judged by the codec (`http/h2/rules`); what is left to judge is the same as 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dataplane.http import forwarding, grpc, upgrades, uri
 from dataplane.http.h2.events import RequestHead
 from dataplane.http.heads import Head, lines_of, without
 from dataplane.http.methods import METHODS
+from dataplane.http.rules import Finder, HttpRules, by_default
 
 if TYPE_CHECKING:
     from dataplane.http.messages import Peer
 
-_CLAIMS = re.compile(
-    rb"\r\n(?=[fx])(forwarded|x[-_]forwarded[-_](?:for|proto|host|client[-_]cert)|x[-_]request[-_]id): ([^\r]*)"
-).finditer
-"""What only we say of a client, in each spelling that an origin might read so. A client's `x-request-id` stays."""
+
+@lru_cache(maxsize=64)
+def _claims(owned: bytes) -> Finder:
+    """Finds what only we say of a client, in each spelling that an origin might read so. `owned`: of `HttpRules`."""
+    names = rb"x[-_]forwarded[-_]for|x[-_]request[-_]id" + (b"|" + owned if owned else b"")
+    return re.compile(rb"\r\n(" + names + rb"): ([^\r]*)").finditer
+
 
 _PLAIN_TARGET = re.compile(rb"(/(?:[A-Za-z0-9\-_~!$&'()*+,;=:@/]|(?<!/)\.)*+)(\?[\x21\x22\x24-\x7e]*+)?").fullmatch
 """(path, "?query" or None) of a target that needs no normalising, as in `http/h1/request_line`."""
@@ -33,7 +39,8 @@ KEY = b"sec-websocket-key"
 class Meaning:
     """A head and what it says. Constant; requests with equal heads share one. The repr has nothing that may be secret.
 
-    Fields as in `dataplane.exchange`; `block` and `low` as in `heads.Head`. `has_id`: the client sent an x-request-id.
+    Fields as in `dataplane.exchange`; `block` and `low` as in `heads.Head`. `client`: the client's address. `has_id`:
+    the client sent an x-request-id that stays.
     `grpc`: what its content type is (`http/grpc`).
     `length` of content that follows: 0 none, or `messages.UNKNOWN`. `expects`: as `Exchange.expects`. `upgrade`: the
     `:protocol` of an extended CONNECT, or b""; its length and what it expects mean nothing.
@@ -42,6 +49,7 @@ class Meaning:
     __slots__ = (
         "authority",
         "block",
+        "client",
         "expects",
         "grpc",
         "has_id",
@@ -63,6 +71,7 @@ class Meaning:
         self.upgrade = head.protocol
         self.length = head.length
         self.expects = bool(head.expect)
+        self.client = ""
         self.has_id = False
         self.grpc = grpc.NOT_GRPC
 
@@ -73,9 +82,11 @@ class Meaning:
 NO_REQUEST = Meaning(RequestHead(b"", b"", b"", b"", b"", b"", b"", 0, b"", False, frozenset()))
 
 
-def read(head: RequestHead, peer: Peer, max_target: int, known: Meaning) -> Meaning | str:
+def read(
+    head: RequestHead, peer: Peer, max_target: int, known: Meaning, rules_of: Callable[[bytes], HttpRules] = by_default
+) -> Meaning | str:
     """Understand a head, or answer the reason code of a refusal. `known`: of the request before, of which the block may
-    be the same."""
+    be the same; `rules_of`: those of the listener for a host."""
     refusal = _refusal(head, peer, max_target)
     if refusal:
         return refusal
@@ -86,13 +97,13 @@ def read(head: RequestHead, peer: Peer, max_target: int, known: Meaning) -> Mean
     if is_known and not head.protocol and not known.upgrade:
         found.block, found.low = known.block, known.low
         found.authority, found.host, found.has_id = known.authority, known.host, known.has_id
-        found.grpc = known.grpc
+        found.grpc, found.client = known.grpc, known.client
         return found
     host = uri.canonical_host(head.authority)
     if host is None:
         return "BadRequest"
     found.authority, found.host = head.authority, host
-    _fill(found, head, peer)
+    _fill(found, head, peer, rules_of(host))
     if head.protocol:
         found.method = b"GET"
     return found
@@ -131,13 +142,14 @@ def _aim(found: Meaning, target: bytes) -> bool:
     return True
 
 
-def _fill(found: Meaning, head: RequestHead, peer: Peer) -> None:
+def _fill(found: Meaning, head: RequestHead, peer: Peer, rules: HttpRules) -> None:
     """Set the block: `host` in, claims of the client's out, forwarding headers in."""
     spans: list[tuple[int, int]] = []
     sent: list[bytes] = []
-    for match in _CLAIMS(head.low):
+    keeps_id = rules.keeps_id(peer)
+    for match in _claims(rules.names(peer))(head.low):
         name = match[1]
-        if name == b"x-request-id":
+        if name == b"x-request-id" and keeps_id:
             found.has_id = True
             continue
         spans.append(match.span())
@@ -147,7 +159,8 @@ def _fill(found: Meaning, head: RequestHead, peer: Peer) -> None:
         spans = sorted([*spans, *lines_of(head.low, KEY)])
     block, low = without(head.block, head.low, spans)
     forwarded = forwarding.chain(sent, peer.address.encode())
-    ours = forwarding.lines(head.authority, forwarded, peer)
+    found.client = rules.client(sent, peer)
+    ours = forwarding.lines(head.authority, forwarded, peer, low)
     host = b"\r\nhost: " + head.authority
     found.block = host + block + ours
     found.low = host.lower() + low + ours.lower()

@@ -22,6 +22,7 @@ _FILTERS: Final = (
     _EXTENSION,
 )
 
+_HTTP: Final = ("trustedHops", "ownedHeaders", "requestId")
 _FILTERS_IN_THE_FILE: Final = ("urlRewrite", "requestRedirect", "requestMirror")
 _TRAFFIC_IN_THE_FILE: Final = (
     "transformation",
@@ -93,6 +94,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "spec.strategy",
         "spec.frontend.accessLog",
         "-spec.frontend.accessLog.otlp",  # telemetry
+        *(f"spec.frontend.http.{name}" for name in _HTTP),
         "spec.traffic",
         "-spec.traffic.extProc",  # gRPC callouts
         "-spec.traffic.extAuth.grpc",  # gRPC callouts
@@ -132,6 +134,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         *(f"-binds[].listeners[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
         "frontendPolicies.accessLog",
         "-frontendPolicies.accessLog.otlp",  # telemetry
+        *(f"{place}.http.{name}" for place in ("frontendPolicies", "binds[].listeners[]") for name in _HTTP),
     ),
 }
 """Kind (or STANDALONE) to what works of it: a path with all below it, `-` before one that does not work

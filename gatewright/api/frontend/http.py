@@ -8,13 +8,33 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from gatewright.api.schema.byte_size import byte_size
-from gatewright.api.schema.fields import ByteSize, Integer, PositiveDuration
-from gatewright.api.schema.model import Broken, RuledModel
+from gatewright.api.schema.fields import ByteSize, HeaderName, Integer, PositiveDuration
+from gatewright.api.schema.model import Broken, RuledModel, one_of
+from gatewright.api.schema.targets import NetworkText
 
 FRAME_SIZES: Final = (16_384, 16_777_215)
 """RFC 9113 6.5.2, SETTINGS_MAX_FRAME_SIZE."""
 MAX_WINDOW: Final = 2**31 - 1
 """RFC 9113 6.9.1."""
+
+
+NOT_OWNED: Final = (
+    *("host", "connection", "content-length", "transfer-encoding", "expect", "upgrade", "te", "keep-alive"),
+    *("proxy-connection", "http2-settings", "x-forwarded-for", "x-request-id"),
+)
+"""What no `ownedHeaders` may name: headers of the connection, and those that have settings of their own."""
+
+
+class TrustedHops(RuledModel):
+    """Which proxies in front of this one are believed: one of these. Gatewright extension."""
+
+    count: Annotated[Integer, Field(ge=1, le=16)] | None = None
+    """How many there are on every way to this proxy, the one that connects to it included."""
+    cidrs: Annotated[tuple[NetworkText, ...], Field(min_length=1, max_length=64)] | None = None
+    """Their addresses, as networks such as 10.0.0.0/8 or single addresses."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "count", "cidrs")
 
 
 class FrontendHTTP(RuledModel):
@@ -43,8 +63,30 @@ class FrontendHTTP(RuledModel):
     """How long a ping may stay unanswered."""
     max_connection_duration: PositiveDuration | None = None
     """After this time a connection is closed gracefully, once the request in flight has completed."""
+    trusted_hops: TrustedHops | None = None
+    """Proxies in front whose `x-forwarded-for` is believed: `source.address` is then the client's. Unset: nobody's.
+    Gatewright extension."""
+    owned_headers: Annotated[tuple[HeaderName, ...], Field(max_length=64)] | None = None
+    """Headers that only this proxy may write: they are removed from requests, however they are spelled. A `*` at the
+    end stands for any rest. Unset: forwarded, x-real-ip, true-client-ip, x-original-url, x-rewrite-url and
+    x-forwarded-* except x-forwarded-for. With trustedHops.cidrs the unset list holds for all others all the same.
+    Gatewright extension."""
+    request_id: Literal["Keep", "Replace", "KeepFromTrusted"] = "Keep"
+    """Whether an `x-request-id` that a client sends stays, always or where the client is a trusted hop; otherwise it is
+    replaced by a new one. Gatewright extension."""
+
+    def over(self, outer: FrontendHTTP | None) -> FrontendHTTP:
+        """These settings, and where they say nothing those of `outer`."""
+        if outer is None:
+            return self
+        return outer.model_copy(update={name: getattr(self, name) for name in self.model_fields_set})
 
     def broken_rules(self) -> Iterator[Broken]:
+        if self.request_id == "KeepFromTrusted" and self.trusted_hops is None:
+            yield Broken(("requestId",), "KeepFromTrusted needs trustedHops: nobody is trusted without them")
+        for index, name in enumerate(self.owned_headers or ()):
+            if name.lower() in NOT_OWNED:
+                yield Broken(("ownedHeaders", index), f"must not be one of {', '.join(NOT_OWNED)}")
         low, high = FRAME_SIZES
         if not low <= byte_size(self.http2_frame_size) <= high:
             yield Broken(("http2FrameSize",), f"must be between {low} and {high} bytes")

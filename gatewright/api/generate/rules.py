@@ -322,11 +322,20 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
             "minProtocolVersion must not be newer than maxProtocolVersion",
         ),
     ),
+    frontend_http.TrustedHops: (one_of("count", "cidrs"),),
     frontend_http.FrontendHTTP: (
         Rule(*sizes.at_least("http2FrameSize", frontend_http.FRAME_SIZES[0])),
         Rule(*sizes.at_most("http2FrameSize", frontend_http.FRAME_SIZES[1])),
         Rule(*sizes.at_most("http2WindowSize", frontend_http.MAX_WINDOW)),
         Rule(*sizes.at_most("http2ConnectionWindowSize", frontend_http.MAX_WINDOW)),
+        Rule(
+            "!has(self.requestId) || self.requestId != 'KeepFromTrusted' || has(self.trustedHops)",
+            "requestId KeepFromTrusted needs trustedHops",
+        ),
+        Rule(
+            f"!has(self.ownedHeaders) || !self.ownedHeaders.exists(h, h.lowerAscii() in {[*frontend_http.NOT_OWNED]})",
+            "ownedHeaders must not name headers of the connection, x-forwarded-for or x-request-id",
+        ),
     ),
     # GatewayPolicy
     gateway_policy.GatewayPolicySpec: (

@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
+from gatewright.api.frontend.http import FrontendHTTP
 from gatewright.api.routes.grpc_route import GRPCHeaderMatch, GRPCMethodMatch, GRPCRouteMatch
 from gatewright.api.routes.http_filters import HTTPRequestMirrorFilter
 from gatewright.api.routes.http_route import HTTPHeaderMatch, HTTPPathMatch, HTTPRouteMatch
@@ -201,6 +202,16 @@ def _share(part: str) -> Callable[[HTTPRequestMirrorFilter], int]:
 
 
 # (message, field) to how its value is found, where the model has no attribute of that name and type.
+class _Names(NamedTuple):
+    names: tuple[str, ...]
+
+
+def _owned_headers(http: FrontendHTTP) -> _Names | None:
+    """In lower case; unset stays unset, for what that means is the proxy's to know."""
+    names = http.owned_headers
+    return None if names is None else _Names(tuple(name.lower() for name in names))
+
+
 EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("RouteMatch", "path"): _path,
     ("RouteMatch", "method"): _http_method,
@@ -225,6 +236,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("Retry", "precondition"): optional("precondition"),  # a GatewayPolicy's retry has the two,
     ("Retry", "condition"): optional("condition"),  # an HTTPRoute's has not
     ("BufferedBody", "max_bytes"): _bytes("max_bytes"),
+    ("FrontendHttp", "owned_headers"): _owned_headers,
     ("ExtAuth", "backend"): _nothing,
     # A default of the model, which says nothing beside a list of items.
     ("ExtAuth", "failure_mode"): lambda auth: None if getattr(auth, CONDITIONAL, None) else auth.failure_mode,

@@ -10,20 +10,24 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gatewright.api.frontend.http import FrontendHTTP
 from gatewright.api.lower.lowering import lower
 from gatewright.api.routes.grpc_route import GRPCRouteFilter, GRPCRouteMatch
 from gatewright.api.routes.http_filters import HTTPRequestMirrorFilter, HTTPRouteFilter
 from gatewright.api.routes.http_route import HTTPRouteMatch, HTTPRouteRetry, HTTPRouteTimeouts
 from gatewright.api.schema.model import to_camel
 from gatewright.api.schema.references import BackendObjectReference
-from gatewright.wire.v1 import frontend_pb2, policy_pb2, route_pb2
+from gatewright.wire.v1 import policy_pb2, route_pb2
 
 __all__ = [
     "PHASES",
     "References",
     "Unresolved",
-    "access_log",
+    "backend_policies",
     "file_name",
+    "frontend_http",
+    "frontend_name",
+    "frontend_policies",
     "lower",
     "policies",
     "request_mirror",
@@ -135,9 +139,24 @@ def file_name(field: str) -> str | None:
     return to_camel(_BACKEND.get(field) or _ALSO.get(field, field)) if field in (*_FIELDS, *_BACKEND) else None
 
 
-def access_log(model: Any) -> policy_pb2.Policy:
-    """`frontend.accessLog` (Any: the CRD's or the standalone file's) as a policy, without source and places."""
-    return policy_pb2.Policy(access_log=lower(model, frontend_pb2.AccessLog()))
+def frontend_policies(settings: Any) -> list[policy_pb2.Policy]:
+    """One Policy for each field of `settings` (Any: Frontend, or the standalone file's form of it) that is set and
+    supported. Without source, places and order, as `policies`."""
+    return [
+        _policy(field, setting)
+        for field, name in _FRONTEND.items()
+        if (setting := getattr(settings, name, None)) is not None
+    ]
+
+
+def frontend_name(field: str) -> str:
+    """How users call a field of the wire that `frontend_policies` sets, within `frontend`."""
+    return to_camel(_FRONTEND[field])
+
+
+def frontend_http(settings: FrontendHTTP) -> policy_pb2.Policy:
+    """How listeners speak HTTP, for a listener of the standalone file that has settings of its own."""
+    return _policy("frontend_http", settings)
 
 
 PHASES: Final = {
@@ -146,13 +165,16 @@ PHASES: Final = {
 }
 """`traffic.phase` to the wire's."""
 
+_FRONTEND: Final = {"access_log": "access_log", "frontend_http": "http"}
+"""Policies about clients' connections: field of the wire to its name in `frontend`."""
+
 _BACKEND: Final = {"backend_http": "http"}
 """Policies for connecting to backends: field of the wire to its name in `backend`."""
 
 _FIELDS: Final = tuple(
     field.name
     for field in policy_pb2.Policy.DESCRIPTOR.oneofs_by_name["field"].fields
-    if field.name != "access_log" and field.name not in _BACKEND
+    if field.name not in _FRONTEND and field.name not in _BACKEND
 )
 
 # Field of the wire to its other name in a route's policies of the standalone file.

@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 from pydantic import BaseModel, Field
 
 from gatewright.api.frontend.frontend import Frontend
+from gatewright.api.frontend.http import FrontendHTTP
 from gatewright.api.objects.gateway import ListenerTLS
 from gatewright.api.routes.http_filters import HTTPPathModifier, HTTPRequestRedirectFilter, HTTPURLRewriteFilter
 from gatewright.api.schema.fields import Hostname, Port, SectionName
@@ -129,6 +130,8 @@ class FileListener(RuledModel):
     """Where connections go, for TCP and TLS."""
     policies: Traffic | None = None
     """Policies for all requests of this listener; those of a route win."""
+    http: FrontendHTTP | None = None
+    """How HTTP is spoken here: what is set wins over `frontendPolicies.http`. Gatewright extension."""
 
     def broken_rules(self) -> Iterator[Broken]:
         for name, routes in (("routes", self.routes), ("tcpRoutes", self.tcp_routes)):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
+from gatewright.api.frontend.http import FrontendHTTP
 from gatewright.api.lower import to_wire
 from gatewright.api.schema.targets import target
 from gatewright.api.standalone.backends import FileBackend
@@ -117,11 +118,21 @@ class Resources:
 
     def _frontend_policies(self) -> Iterator[resource_pb2.Resource]:
         frontend = self._content.frontend_policies
-        if frontend is not None and frontend.access_log is not None:
-            policy = to_wire.access_log(frontend.access_log)
+        for policy in to_wire.frontend_policies(frontend) if frontend is not None else ():
             policy.source.CopyFrom(_GATEWAY_REF)
             policy.places.add(object=_GATEWAY_REF)
-            yield self._policy(f"gateway:{GATEWAY}", policy, ("frontendPolicies", "accessLog"))
+            name = to_wire.frontend_name(policy.WhichOneof("field") or "")
+            yield self._policy(f"gateway:{GATEWAY}", policy, ("frontendPolicies", name))
+        for placed in self._content.listeners():
+            if placed.listener.http is not None:
+                yield self._http_of(placed, placed.listener.http.over(frontend.http if frontend is not None else None))
+
+    def _http_of(self, placed: PlacedListener, settings: FrontendHTTP) -> resource_pb2.Resource:
+        """How one listener speaks HTTP, where it has settings of its own."""
+        policy = to_wire.frontend_http(settings)
+        policy.source.CopyFrom(policy_pb2.ObjectRef(kind="Listener", namespace=NAMESPACE, name=placed.name))
+        policy.places.add(object=_GATEWAY_REF, section=placed.name)
+        return self._policy(f"listener:{placed.name}", policy, (*placed.path, "http"))
 
     def _policy(self, name: str, policy: policy_pb2.Policy, path: Path) -> resource_pb2.Resource:
         """`name` has a colon, which no object's name has: a controller beside the file cannot send a policy of the same

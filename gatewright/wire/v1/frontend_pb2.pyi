@@ -1,10 +1,22 @@
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class RequestId(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REQUEST_ID_UNSPECIFIED: _ClassVar[RequestId]
+    REQUEST_ID_KEEP: _ClassVar[RequestId]
+    REQUEST_ID_REPLACE: _ClassVar[RequestId]
+    REQUEST_ID_KEEP_FROM_TRUSTED: _ClassVar[RequestId]
+REQUEST_ID_UNSPECIFIED: RequestId
+REQUEST_ID_KEEP: RequestId
+REQUEST_ID_REPLACE: RequestId
+REQUEST_ID_KEEP_FROM_TRUSTED: RequestId
 
 class Attribute(_message.Message):
     __slots__ = ("name", "expression")
@@ -21,6 +33,30 @@ class Attributes(_message.Message):
     remove: _containers.RepeatedScalarFieldContainer[str]
     add: _containers.RepeatedCompositeFieldContainer[Attribute]
     def __init__(self, remove: _Optional[_Iterable[str]] = ..., add: _Optional[_Iterable[_Union[Attribute, _Mapping]]] = ...) -> None: ...
+
+class TrustedHops(_message.Message):
+    __slots__ = ("count", "cidrs")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    CIDRS_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    cidrs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, count: _Optional[int] = ..., cidrs: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class HeaderNames(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class FrontendHttp(_message.Message):
+    __slots__ = ("trusted_hops", "owned_headers", "request_id")
+    TRUSTED_HOPS_FIELD_NUMBER: _ClassVar[int]
+    OWNED_HEADERS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    trusted_hops: TrustedHops
+    owned_headers: HeaderNames
+    request_id: RequestId
+    def __init__(self, trusted_hops: _Optional[_Union[TrustedHops, _Mapping]] = ..., owned_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., request_id: _Optional[_Union[RequestId, str]] = ...) -> None: ...
 
 class AccessLog(_message.Message):
     __slots__ = ("filter", "attributes")

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from pydantic import BaseModel
 
-from gatewright.api.frontend.telemetry import AccessLog
+from gatewright.api.frontend.frontend import Frontend
 from gatewright.api.lower import lowering, to_wire
 from gatewright.api.routes.http_route import HTTPRouteMatch, HTTPRouteRule
 from gatewright.api.schema.model import model_in
@@ -364,12 +364,36 @@ def test_a_reference_to_nowhere_makes_the_policy_invalid(fields: dict[str, Any],
 
 
 def test_access_log() -> None:
-    model = AccessLog.model_validate(
-        {"filter": "true", "attributes": {"remove": ["x"], "add": [{"name": "a", "expression": "1"}]}}
-    )
-    assert as_dict(to_wire.access_log(model)) == {
+    settings = {"filter": "true", "attributes": {"remove": ["x"], "add": [{"name": "a", "expression": "1"}]}}
+    (policy,) = to_wire.frontend_policies(Frontend.model_validate({"accessLog": settings}))
+    assert as_dict(policy) == {
         "access_log": {"filter": "true", "attributes": {"remove": ["x"], "add": [{"name": "a", "expression": "1"}]}}
     }
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, {"request_id": "REQUEST_ID_KEEP"}),
+        ({"ownedHeaders": []}, {"owned_headers": {}, "request_id": "REQUEST_ID_KEEP"}),
+        (
+            {
+                "ownedHeaders": ["X-A", "x-b-*"],
+                "requestId": "KeepFromTrusted",
+                "trustedHops": {"cidrs": ["10.0.0.0/8"]},
+            },
+            {
+                "owned_headers": {"names": ["x-a", "x-b-*"]},
+                "request_id": "REQUEST_ID_KEEP_FROM_TRUSTED",
+                "trusted_hops": {"cidrs": ["10.0.0.0/8"]},
+            },
+        ),
+        ({"trustedHops": {"count": 2}}, {"request_id": "REQUEST_ID_KEEP", "trusted_hops": {"count": 2}}),
+    ],
+)
+def test_frontend_http(settings: dict[str, Any], message: dict[str, Any]) -> None:
+    (policy,) = to_wire.frontend_policies(Frontend.model_validate({"http": settings}))
+    assert as_dict(policy) == {"frontend_http": message}
 
 
 # Fields of the API that have no field of that name on the wire: those that wait, and references.

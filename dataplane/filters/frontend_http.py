@@ -1,0 +1,36 @@
+"""`frontend.http` (spec 2): how listeners speak HTTP. Its value is an `http/rules.HttpRules`, for a listener's plan."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Final
+
+from dataplane.chain.filter import Refused
+from dataplane.http.rules import KEEP, KEEP_FROM_TRUSTED, OWNED, REPLACE, Hops, HttpRules
+from gatewright.wire.v1 import frontend_pb2
+
+if TYPE_CHECKING:
+    from dataplane.chain.filter import Env
+
+_REQUEST_IDS: Final = {
+    frontend_pb2.REQUEST_ID_UNSPECIFIED: KEEP,
+    frontend_pb2.REQUEST_ID_KEEP: KEEP,
+    frontend_pb2.REQUEST_ID_REPLACE: REPLACE,
+    frontend_pb2.REQUEST_ID_KEEP_FROM_TRUSTED: KEEP_FROM_TRUSTED,
+}
+
+
+def build(config: frontend_pb2.FrontendHttp, env: Env) -> HttpRules:
+    """Raises `Refused` for what is no network or of a newer language."""
+    if config.request_id not in _REQUEST_IDS:
+        raise Refused(f"requestId: {config.request_id} is unknown to this proxy")
+    owned = tuple(name.encode() for name in config.owned_headers.names) if config.HasField("owned_headers") else OWNED
+    hops = _hops(config.trusted_hops) if config.HasField("trusted_hops") else None
+    return HttpRules(hops, owned, _REQUEST_IDS[config.request_id])
+
+
+def _hops(config: frontend_pb2.TrustedHops) -> Hops:
+    try:
+        return Hops(config.count, tuple(ip_network(text) for text in config.cidrs))
+    except ValueError as error:
+        raise Refused(f"trustedHops.cidrs: {error}") from None

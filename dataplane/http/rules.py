@@ -1,0 +1,135 @@
+"""What a listener's `frontend.http` makes of the heads of requests: whom to believe, and which headers are ours alone.
+
+Made when the configuration changes, asked when a head is read (`http/h1/request_head`, `server/h2/requests`). A head
+that a connection repeats is not read again, so nothing of this costs such a request anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from dataplane.http.messages import Peer
+
+OWNED: Final = (
+    *(b"forwarded", b"x-real-ip", b"true-client-ip", b"x-original-url", b"x-rewrite-url", b"x-forwarded-*"),
+)
+"""Headers that only we may write where nothing else is set (decisions, Header names): what origins believe about a
+client. `x-forwarded-for` is no such header, for its values are added to."""
+
+MAX_HOPS: Final = 32
+"""Entries of `x-forwarded-for` that are looked at, from its end: a client may send thousands."""
+
+KEEP, REPLACE, KEEP_FROM_TRUSTED = "Keep", "Replace", "KeepFromTrusted"
+"""What becomes of a client's `x-request-id`."""
+
+Finder = Callable[[bytes], Iterator[re.Match[bytes]]]
+_Address = IPv4Address | IPv6Address
+
+
+@dataclass(frozen=True, slots=True)
+class Hops:
+    """Which proxies in front are believed. `count`: how many there are, 0: those in `networks`."""
+
+    count: int = 0
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    def trusts(self, peer: str) -> bool:
+        """Whether what connects to us is one of them; with a count it always is."""
+        return bool(self.count) or self._has(_address(peer.encode()))
+
+    def client(self, sent: Iterable[bytes], peer: str) -> str:
+        """The address of the client behind them, in its usual form (RFC 5952; IPv4 plainly).
+
+        `sent`: the values of `x-forwarded-for` in order; `peer`: the address of what connects to us. Where the values
+        do not lead to an address, the last one that is known to be true.
+        """
+        entries = b",".join(sent).rsplit(b",", MAX_HOPS)[-MAX_HOPS:]
+        if self.count:
+            found = _address(entries[-self.count]) if len(entries) >= self.count else None
+            return peer if found is None else str(found)
+        address = _address(peer.encode())
+        for entry in reversed(entries):
+            if not self._has(address):
+                break
+            before = _address(entry)
+            if before is None:
+                break
+            address = before
+        return peer if address is None else str(address)
+
+    def _has(self, address: _Address | None) -> bool:
+        return address is not None and any(address in network for network in self.networks)
+
+
+def _address(text: bytes) -> _Address | None:
+    """Of an entry: an IP address, perhaps with a port, as some proxies write it."""
+    text = text.strip(b" \t")
+    if text.startswith(b"["):
+        text = text[1:].partition(b"]")[0]
+    elif text.count(b":") == 1:
+        text = text.partition(b":")[0]
+    try:
+        address = ip_address(text.decode("latin-1"))
+    except ValueError:
+        return None
+    if isinstance(address, IPv4Address):
+        return address
+    return None if address.scope_id else address.ipv4_mapped or address
+
+
+@dataclass(frozen=True)
+class HttpRules:
+    """Of one listener. The defaults hold where nothing is configured."""
+
+    hops: Hops | None = None
+    """None: nobody in front is believed."""
+    owned: tuple[bytes, ...] = OWNED
+    """Headers that only we may write, in lower case; "*" at the end of one stands for any rest."""
+    request_id: str = KEEP
+
+    @cached_property
+    def pattern(self) -> bytes:
+        """An expression for the names of `owned` in lower case, each with `_` for `-` as well, as origins read them."""
+        return _pattern(self.owned)
+
+    def believes(self, peer: Peer) -> bool:
+        """Whether a client is one of the trusted hops. Where none are set nobody is."""
+        return self.hops is not None and self.hops.trusts(peer.address)
+
+    def names(self, peer: Peer) -> bytes:
+        """The expression for what a client may not write. A shorter list than the default is for whom we believe, if
+        trusted networks are set."""
+        if self.hops is None or self.hops.trusts(peer.address):
+            return self.pattern
+        return self.pattern + b"|" + DEFAULT.pattern if self.pattern else DEFAULT.pattern
+
+    def keeps_id(self, peer: Peer) -> bool:
+        """Whether an `x-request-id` of this client stays."""
+        return self.request_id == KEEP or (self.request_id == KEEP_FROM_TRUSTED and self.believes(peer))
+
+    def client(self, sent: Iterable[bytes], peer: Peer) -> str:
+        """The client's address. `sent`: values of `x-forwarded-for`."""
+        return peer.address if self.hops is None else self.hops.client(sent, peer.address)
+
+
+def _pattern(names: Iterable[bytes]) -> bytes:
+    return b"|".join(_spellings(name) for name in names)
+
+
+def _spellings(name: bytes) -> bytes:
+    stem = b"[-_]".join(map(re.escape, re.split(b"[-_]", name.removesuffix(b"*"))))
+    return stem + rb"[^:\r\n]*" if name.endswith(b"*") else stem
+
+
+DEFAULT: Final = HttpRules()
+
+
+def by_default(_host: bytes) -> HttpRules:
+    """Rules for any host, where nobody has configured any."""
+    return DEFAULT
