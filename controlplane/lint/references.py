@@ -24,6 +24,7 @@ from gatewright.api.schema.references import BackendObjectReference, LocalSecret
 from gatewright.api.text.problem import Advice
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
+from gatewright.api.traffic.jwt_authentication import SHARED_SECRET_ENTRY, JWTProvider
 
 
 def unusable(world: World) -> Iterator[Found]:
@@ -75,6 +76,12 @@ def _secret(world: World, owner: ObjectKey, path: Path, reference: LocalSecretOb
         yield "bad-condition", Advice(path, found.message, "error")
 
 
+def _shared_secret(world: World, owner: ObjectKey, path: Path, provider: JWTProvider) -> Told:
+    if provider.shared_secret_ref is not None:
+        reference = provider.shared_secret_ref
+        yield from _secret(world, owner, (*path, "sharedSecretRef"), reference, SHARED_SECRET_ENTRY)
+
+
 def _keys(world: World, owner: ObjectKey, path: Path, keys: APIKeyAuthentication) -> Told:
     if keys.secret_ref is not None:
         yield from _secret(world, owner, (*path, "secretRef"), keys.secret_ref)
@@ -89,6 +96,7 @@ def _keys(world: World, owner: ObjectKey, path: Path, keys: APIKeyAuthentication
 _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[World, ObjectKey, Path, Any], Told]], ...]] = (
     (BackendObjectReference, _backend),
     (BasicAuthentication, _users),
+    (JWTProvider, _shared_secret),
     (APIKeyAuthentication, _keys),
 )
 """What refers to something that may be there and be of no use, and how that is found out."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from controlplane.derive import Context
 from controlplane.translate import secrets, support, wire
@@ -25,6 +25,7 @@ from gatewright.api.schema.names import GROUP
 from gatewright.api.schema.references import PolicyBackendReference
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
+from gatewright.api.traffic.jwt_authentication import SHARED_SECRET_ENTRY, JWTProvider
 from gatewright.attach.guards import GUARDS
 from gatewright.attach.outcome import Claim, Setting, order
 from gatewright.attach.places import Phase, PlaceKey
@@ -32,9 +33,15 @@ from gatewright.wire.v1 import policy_pb2
 
 _NOT_THERE = frozenset({BACKEND_NOT_FOUND, secrets.NOT_FOUND})
 
-Credentials = BasicAuthentication | APIKeyAuthentication
+Credentials = BasicAuthentication | APIKeyAuthentication | JWTProvider
 
 KIND = "GatewayPolicy"
+
+_ENTRIES: Final[dict[type[Credentials], str]] = {
+    BasicAuthentication: USERS_ENTRY,
+    JWTProvider: SHARED_SECRET_ENTRY,
+}
+"""The entry that a Secret must have; API keys are all entries of theirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,9 +294,9 @@ class _References:
         namespace = self._key.namespace
         if isinstance(model, APIKeyAuthentication) and model.secret_selector is not None:
             return secrets.selected(self._context, self._known, namespace, model.secret_selector.match_labels)
-        assert model.secret_ref is not None  # a rule of the model: one of them is set
-        entry = USERS_ENTRY if isinstance(model, BasicAuthentication) else ""
-        return secrets.named(self._context, self._known, namespace, model.secret_ref, entry)
+        reference = model.shared_secret_ref if isinstance(model, JWTProvider) else model.secret_ref
+        assert reference is not None  # a rule of the model: one of them is set
+        return secrets.named(self._context, self._known, namespace, reference, _ENTRIES.get(type(model), ""))
 
     def _write(self, field: str, users: Sequence[str]) -> str:
         """What the policy holds itself travels as a Secret as well, the only message that is redacted."""

@@ -1,8 +1,8 @@
 """JSON Web Key Sets (RFC 7517): the public keys that can check a signature, each with the algorithms that it allows.
 
 Used by `jwt` and by the filter that fetches key sets. Which algorithms a key allows follows from its type, its curve
-and its `alg`: a token can choose among these only. Symmetric keys are not usable, so neither is any HS algorithm; keys
-for encryption are left out. Signatures are checked by `cryptography`.
+and its `alg`: a token can choose among these only. Symmetric keys are not usable, so neither is any HS algorithm
+(`shared_secret` has that one); keys for encryption are left out. Signatures are checked by `cryptography`.
 """
 
 from __future__ import annotations
@@ -57,6 +57,10 @@ class KeySet:
             return [key.checks[algorithm] for key in self._by_kid.get(kid, ()) if algorithm in key.checks]
         fitting = [key.checks[algorithm] for key in self.keys if algorithm in key.checks]
         return fitting if len(fitting) == 1 else []
+
+    def names(self, kid: str) -> bool:
+        """Whether one of the keys has this name."""
+        return kid in self._by_kid
 
     def __repr__(self) -> str:
         return f"KeySet({len(self.keys)} keys)"

@@ -80,9 +80,12 @@ def wrong_claims(claims: dict[str, Any], audiences: frozenset[str], now: float) 
         return EXPIRED
     if begins is not None and now < _date(begins, math.inf) - LEEWAY:
         return EARLY
-    if audiences and audiences.isdisjoint(_audience(claims.get("aud"))):
-        return AUDIENCE
-    return ""
+    return "" if is_for(claims, audiences) else AUDIENCE
+
+
+def is_for(claims: dict[str, Any], audiences: frozenset[str]) -> bool:
+    """Whether the token names one of the audiences; none of these: any (RFC 7519 4.1.3)."""
+    return not audiences or not audiences.isdisjoint(_audience(claims.get("aud")))
 
 
 def _date(value: Any, otherwise: float) -> float:

@@ -8,7 +8,7 @@ coroutine that it is given. Keys that are there stay in force while fetching fai
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -57,6 +57,10 @@ class InlineKeys:
 
     def fresh_for(self) -> float:
         return NEVER
+
+
+async def _over() -> None:
+    """What to wait for where a fetch has ended already."""
 
 
 class RemoteKeys:
@@ -133,16 +137,19 @@ class RemoteKeys:
 
     async def fetched(self) -> None:
         """Wait for the fetch that is under way, or make one. Never raises: what came of it is in `keys`."""
+        await self.fetching()
+
+    def fetching(self) -> Awaitable[None]:
+        """As `fetched`, begun now and not when it is awaited, so that fetches of several can be waited for together."""
         if not self._fetching:
             if self._spawn is None:
-                return await self._run()
+                return self._run()
             self._begin()
-            if not self._fetching:  # it is over already
-                return None
-        future = self._future()
+            if not self._fetching:
+                return _over()
+        future: Awaitable[None] = self._future()
         self._waiting.append(future)
-        await future
-        return None
+        return future
 
     def _begin(self) -> None:
         if not self._fetching and self._spawn is not None:

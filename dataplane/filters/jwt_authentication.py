@@ -7,94 +7,49 @@ costs one look-up. Keys are fetched through `Env.calls`; the filter waits only f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook
 from dataplane.chain.reply import Reply
-from dataplane.credentials import locations, refusals
-from dataplane.credentials.key_sources import InlineKeys, RemoteKeys, Unavailable
+from dataplane.credentials import issuer_keys, locations, refusals
+from dataplane.credentials.key_sources import RemoteKeys
 from dataplane.credentials.known_tokens import KnownTokens
 from gatewright.cel.values import Redacted
 from gatewright.wire.v1 import authentication_pb2
 
 if TYPE_CHECKING:
-    from dataplane.credentials.jwks import KeySet
+    from dataplane.credentials.providers import Provider
     from dataplane.exchange import Exchange
 
 NAME = "jwt_authentication"
 
-FETCH_SECONDS: Final = 10.0
-"""Decisions, Callouts: JWKS."""
-
-MAX_KEY_SET: Final = 256 * 1024
-"""Bytes of a key set: reading keys takes the worker's time."""
-
 PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds between tries to fetch the first keys, before any request asks for them."""
 
-KEYS_UNAVAILABLE: Final = "the keys of the issuer could not be fetched"
 
-DEFAULT_CACHE_MS: Final = 300_000
-
-Source = InlineKeys | RemoteKeys
-
-
-class Provider:
-    """An issuer, as far as tokens are checked against it."""
-
-    __slots__ = ("audiences", "source")
-
-    def __init__(self, audiences: Iterable[str], source: Source) -> None:
-        self.audiences = frozenset(audiences)
-        self.source = source
+def secrets(config: authentication_pb2.JwtAuthentication) -> Iterable[str]:
+    """Keys of the Secrets that a policy reads."""
+    return (provider.secret for provider in config.providers if provider.secret)
 
 
 def build(config: authentication_pb2.JwtAuthentication, env: Env) -> Filter:
-    """Raises `Refused`: no providers, one issuer twice, inline keys without a usable one, remote keys without a way to
-    fetch them, a location that cannot be."""
+    """Raises `Refused`: no providers, inline keys without a usable one, remote keys without a way to fetch them, a
+    Secret that is not there or too short, a location that cannot be."""
+    from dataplane.credentials.providers import Provider
+
     place = locations.location(config.location, b"Bearer")
-    providers: dict[str, Provider] = {}
+    providers: dict[str, list[Provider]] = {}
     for index, provider in enumerate(config.providers):
-        if provider.issuer in providers:
-            raise Refused(f"providers[{index}].issuer: {provider.issuer} has been named before")
-        source = _source(provider.jwks, f"providers[{index}].jwks", env)
-        providers[provider.issuer] = Provider(provider.audiences, source)
+        source = issuer_keys.source(provider, f"providers[{index}]", env)
+        if isinstance(source, RemoteKeys):
+            _begin(source, env)
+        made = Provider(provider.audiences, source, has_secret=bool(provider.secret))
+        providers.setdefault(provider.issuer, []).append(made)
     if not providers:
         raise Refused("providers: none")
     check = Authentication(providers, place, config.mode, env)
     return place.step(NAME, check.hook(), env)
-
-
-def _source(config: authentication_pb2.Jwks, where: str, env: Env) -> Source:
-    from dataplane.credentials import jwks  # with `cryptography`: not before a policy asks for it
-
-    kind = config.WhichOneof("kind")
-    if kind == "inline":
-        try:
-            return InlineKeys(jwks.read(config.inline))
-        except jwks.Unusable as error:
-            raise Refused(f"{where}.inline: {error}") from None
-    if kind is None:
-        raise Refused(f"{where}: neither remote nor inline")
-    if env.calls is None:
-        raise Refused(f"{where}.remote: there is no way to fetch keys here")
-    remote = config.remote
-    seconds = (remote.cache_duration_ms or DEFAULT_CACHE_MS) / 1000
-    path = "/" + remote.jwks_path.lstrip("/")
-    if not _is_path(path):
-        raise Refused(f"{where}.remote.jwksPath: {remote.jwks_path!r} is not a path")
-    fetch = _fetch(env, remote.backend, path)
-    name = f"{remote.backend} {path}"
-
-    def make() -> RemoteKeys:
-        sign = None if env.buckets is None else env.buckets.sign(f"keys lost {name}")
-        return RemoteKeys(name, fetch, seconds, env.clock, env.spawn, env.make_future, sign)
-
-    keys = env.kept(f"jwks|{name}|{seconds}", make)
-    _begin(keys, env)
-    return keys
 
 
 def _begin(keys: RemoteKeys, env: Env) -> None:
@@ -117,40 +72,14 @@ async def _prefetch(keys: RemoteKeys) -> None:
         await asyncio.sleep(pause)
 
 
-def _is_path(path: str) -> bool:
-    """Whether a request can have it."""
-    return path.isascii() and path.isprintable() and " " not in path and "#" not in path
-
-
-def _fetch(env: Env, backend: str, path: str) -> Callable[[], Any]:
-    """What fetches a key set."""
-    from dataplane.credentials import jwks
-
-    request = CallRequest(b"GET", path.encode(), headers=b"accept: application/json\r\n")
-    calls = env.calls
-    assert calls is not None  # the caller has looked
-
-    async def fetch() -> KeySet:
-        try:
-            answer = await calls.http(backend, request, FETCH_SECONDS, MAX_KEY_SET)
-            if answer.status != 200:
-                raise Unavailable(f"the server answered {answer.status}")
-            return jwks.read(answer.body)
-        except CallFailed as error:
-            raise Unavailable(str(error), unresolved=error.cause == "unresolved") from None
-        except jwks.Unusable as error:
-            raise Unavailable(str(error)) from None
-
-    return fetch
-
-
 class Authentication:
     """The step of one policy."""
 
     __slots__ = ("_absent", "_known", "_place", "_providers", "_replies", "_wall")
 
-    def __init__(self, providers: dict[str, Provider], place: locations.Location, mode: int, env: Env) -> None:
+    def __init__(self, providers: dict[str, list[Provider]], place: locations.Location, mode: int, env: Env) -> None:
         from dataplane.credentials import jwt
+        from dataplane.credentials import providers as judges
 
         scheme = place.scheme or b"Bearer"
         self._providers, self._place, self._wall = providers, place, env.wall_clock
@@ -159,7 +88,7 @@ class Authentication:
         causes = (*jwt.CAUSES, refusals.SEVERAL)
         self._replies = {
             **refusals.refusals(mode, "JwtInvalid", scheme + b' error="invalid_token"', env.origin, causes),
-            **refusals.refusals(mode, "JwtKeysUnavailable", scheme, env.origin, (KEYS_UNAVAILABLE,)),
+            **refusals.refusals(mode, "JwtKeysUnavailable", scheme, env.origin, (judges.KEYS_UNAVAILABLE,)),
         }
 
     def hook(self) -> RequestHook:
@@ -221,14 +150,17 @@ class Authentication:
             return self._absent
         self._known.forget(found[0])
         outcome = self._verified(found[0], token, may_wait=True)
-        if isinstance(outcome, RemoteKeys):
+        if isinstance(outcome, tuple):
             return self._later(x, found, token, outcome)
         return self._settled(x, found, outcome)
 
-    async def _later(self, x: Exchange, found: locations.Found, token: bytes, keys: RemoteKeys) -> Reply | None:
-        await keys.fetched()
+    async def _later(
+        self, x: Exchange, found: locations.Found, token: bytes, sources: tuple[RemoteKeys, ...]
+    ) -> Reply | None:
+        for each in [source.fetching() for source in sources]:  # begun together
+            await each
         outcome = self._verified(found[0], token, may_wait=False)
-        assert not isinstance(outcome, RemoteKeys)  # it may not
+        assert not isinstance(outcome, tuple)  # it may not
         return self._settled(x, found, outcome)
 
     def _settled(self, x: Exchange, found: locations.Found, outcome: dict[str, Any] | str) -> Reply | None:
@@ -238,30 +170,24 @@ class Authentication:
         x.leave("jwt", outcome)
         return None
 
-    def _verified(self, sent: bytes, token: bytes, may_wait: bool) -> dict[str, Any] | str | RemoteKeys:
+    def _verified(self, sent: bytes, token: bytes, may_wait: bool) -> dict[str, Any] | str | tuple[RemoteKeys, ...]:
         """Claims; or why it is refused; or the keys that have to be fetched first."""
-        from dataplane.credentials import jwt
+        from dataplane.credentials import jwt, providers
 
         read = jwt.read(token)
         if isinstance(read, str):
             return read
         issuer = read.claims.get("iss")
-        provider = self._providers.get(issuer) if isinstance(issuer, str) else None
-        if provider is None:
+        known = self._providers.get(issuer) if isinstance(issuer, str) else None
+        if known is None:
             return jwt.ISSUER
-        source = provider.source
-        keys = source.current() if may_wait else source.keys
-        remote = source if may_wait and isinstance(source, RemoteKeys) else None
-        if keys is None:
-            return KEYS_UNAVAILABLE if remote is None or not remote.may_fetch(unknown=False) else remote
-        wrong = jwt.wrong_signature(read, keys)
-        if wrong == jwt.UNKNOWN_KEY and remote is not None and remote.may_fetch(unknown=True):
-            return remote
         now = self._wall()
-        wrong = wrong or jwt.wrong_claims(read.claims, provider.audiences, now)
-        if wrong:
-            return wrong
+        verdict = providers.judge(read, known, now, may_wait)
+        if isinstance(verdict, str):
+            return verdict
+        if isinstance(verdict, providers.Awaited):
+            return verdict.sources
         claims = {**read.claims, "rawToken": Redacted(token.decode())}
-        until = min(read.claims["exp"] + jwt.LEEWAY, now + source.fresh_for())
-        self._known.remember(sent, (until, source, keys, claims))
+        until = min(read.claims["exp"] + jwt.LEEWAY, now + verdict.source.fresh_for())
+        self._known.remember(sent, (until, verdict.source, verdict.keys, claims))
         return claims

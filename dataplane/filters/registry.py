@@ -48,6 +48,7 @@ ROWS: tuple[Row, ...] = (
         STEP,
         "who it is, before whatever asks; tokens first, because theirs is what later steps read most",
         refuses=True,
+        secrets=jwt_authentication.secrets,
         hides=_hides,
     ),
     Row(

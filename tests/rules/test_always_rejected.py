@@ -23,6 +23,7 @@ KEY = '{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrw
 KEYS = f"inline: '{{\"keys\": [{KEY}]}}'"
 PROVIDER = f"{{issuer: a, jwks: {{{KEYS}}}}}"
 AUTH = "extAuthz: {{host: '127.0.0.1:9001', protocol: {{http: {{{0}}}}}}}".format
+SHARED = "jwtAuthentication: {{providers: [{{issuer: a, sharedSecretRef: {{value: '{0}'}}}}]}}".format
 JWT = "jwtAuthentication: {{providers: [{{issuer: a, jwks: {{{0}}}}}]}}".format
 
 REFUSED = {
@@ -35,7 +36,10 @@ REFUSED = {
     "key set that is no JSON": JWT("inline: 'no JSON'"),
     "secret keys": JWT('inline: \'{"keys": [{"kty": "oct", "k": "AAAA"}]}\''),
     "path of keys": JWT("remote: {jwksPath: '/a b', host: '127.0.0.1:9002'}"),
-    "issuer twice": f"jwtAuthentication: {{providers: [{PROVIDER}, {PROVIDER}]}}",
+    "short shared secret": SHARED("s" * 31),
+    "certificate as a shared secret": SHARED("-----BEGIN CERTIFICATE----- " + "s" * 32),
+    "key set as a shared secret": SHARED(f'{{"keys": [{KEY}]}}'),
+    "key as a shared secret": SHARED(KEY),
     "location that stays": f"basicAuthentication: {{{USERS}, location: {{header: {{name: host}}}}}}",
     "call's pseudo-header": AUTH("addRequestHeaders: {':status': \"'a'\"}"),
     "call's host": AUTH("addRequestHeaders: {host: \"'a'\"}"),
@@ -48,6 +52,8 @@ TAKEN = {
     "pseudo-headers": "transformation: {request: {set: [{name: ':path', value: \"'/'\"}]}}",
     "users": f"basicAuthentication: {{realm: a b, {USERS}}}",
     "keys": JWT(KEYS),
+    "issuer twice": f"jwtAuthentication: {{providers: [{PROVIDER}, {PROVIDER}]}}",
+    "shared secret": SHARED("s" * 32),
     "path of keys": JWT("remote: {jwksPath: keys, host: '127.0.0.1:9002'}"),
     "location": f"basicAuthentication: {{{USERS}, location: {{header: {{name: x-password}}}}}}",
     "call": AUTH(

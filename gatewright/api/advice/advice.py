@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from gatewright.api.advice.effects import EFFECTS
 from gatewright.api.advice.habits import HABITS
 from gatewright.api.advice.secret_comparisons import comparisons
+from gatewright.api.advice.shared_secrets import weakness
 from gatewright.api.backend.auth import BackendAuth
 from gatewright.api.backend.mcp import BackendMCP
 from gatewright.api.checks.parts import Path, parts
@@ -30,7 +31,7 @@ from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.direct_response import DirectResponse, DirectResponseOrConditional
 from gatewright.api.traffic.ext_auth import AgentExtAuthHTTP, ExtAuthCache
 from gatewright.api.traffic.extraction import HeaderLocation
-from gatewright.api.traffic.jwt_authentication import JWKS, JWTAuthentication, RemoteJWKS
+from gatewright.api.traffic.jwt_authentication import JWKS, JWTProvider, RemoteJWKS
 from gatewright.api.traffic.transformation import RequestTransform, ResponseTransform
 
 
@@ -158,7 +159,7 @@ def _no_key_set(jwks: JWKS) -> Iterator[Advice]:
     if not isinstance(keys, dict) or not isinstance(keys.get("keys"), list) or not keys["keys"]:
         yield _refused(("inline",), 'is no JSON object with a list "keys" of keys')
     elif all(isinstance(key, dict) and key.get("kty") == "oct" for key in keys["keys"]):
-        yield _refused(("inline",), "has secret keys (oct) alone, and HS256 to HS512 are never valid")
+        yield _refused(("inline",), "has secret keys (oct) alone; HS256 takes sharedSecretRef in place of jwks")
 
 
 def _no_realm(basic: BasicAuthentication) -> Iterator[Advice]:
@@ -172,12 +173,10 @@ def _no_path(jwks: RemoteJWKS) -> Iterator[Advice]:
         yield _refused(("jwksPath",), "is no path that can be asked for")
 
 
-def _issuer_twice(jwt: JWTAuthentication) -> Iterator[Advice]:
-    seen: set[str] = set()
-    for index, provider in enumerate(jwt.providers):
-        if provider.issuer in seen:
-            yield _refused(("providers", index, "issuer"), "has been named before")
-        seen.add(provider.issuer)
+def _weak_secret(provider: JWTProvider) -> Iterator[Advice]:
+    text = getattr(provider.shared_secret_ref, "value", None)  # in the standalone file; else it is a Secret's name
+    if text is not None and (why := weakness(text.encode())):
+        yield _refused(("sharedSecretRef", "value"), why)
 
 
 def _header_that_stays(location: HeaderLocation) -> Iterator[Advice]:
@@ -261,7 +260,7 @@ _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], .
     (BasicAuthentication, _no_realm),
     (JWKS, _no_key_set),
     (RemoteJWKS, _no_path),
-    (JWTAuthentication, _issuer_twice),
+    (JWTProvider, _weak_secret),
     (HeaderLocation, _header_that_stays),
     (AgentExtAuthHTTP, _headers_of_authorization),
     (ExtAuthCache, _moment_long_over),

@@ -308,6 +308,7 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
         ),
     ),
     jwt_authentication.JWKS: (one_of("remote", "inline"),),
+    jwt_authentication.JWTProvider: (one_of("jwks", "sharedSecretRef"),),
     jwt_authentication.JWTAuthentication: (
         only_with("mcp", "self.providers.size() == 1", "providers must have exactly one item when mcp is set"),
         only_with("mcp", "self.mode == 'Strict'", "mode must be Strict when mcp is set"),

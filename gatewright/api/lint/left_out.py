@@ -1,4 +1,4 @@
-"""Entries of Secrets that a proxy leaves out: what is no API key, lines that are no user.
+"""Entries of Secrets that a proxy leaves out or refuses: what is no API key, lines that are no user, weak secrets.
 
 Called by lint, for the Secrets that policies of the same files read. It says which entry, and nothing of what is in it.
 """
@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from gatewright.api.advice.advice import known_hash
+from gatewright.api.advice.advice import REFUSED, known_hash
+from gatewright.api.advice.shared_secrets import weakness
 from gatewright.api.checks.parts import parts
 from gatewright.api.lint import reach
 from gatewright.api.objects.gateway_policy import GatewayPolicy
@@ -18,6 +19,7 @@ from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.text.problem import Advice
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
+from gatewright.api.traffic.jwt_authentication import SHARED_SECRET_ENTRY, JWTProvider
 
 LEFT_OUT: Final = "the proxy leaves it out"
 
@@ -37,6 +39,20 @@ def left_out(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]:
         yield from ((key, advice) for advice in _no_keys(secret))
     for key, secret in users.items():
         yield from ((key, advice) for advice in _no_users(secret))
+
+
+def refused_secrets(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]:
+    """An error for each shared secret of an issuer with which proxies refuse a whole policy."""
+    known = {key: item for key, item in objects.items() if isinstance(item, Secret)}
+    found: dict[ObjectKey, Secret] = {}
+    for owner, item in objects.items():
+        for _, part in parts(item) if isinstance(item, GatewayPolicy) else ():
+            if isinstance(part, JWTProvider) and part.shared_secret_ref is not None:
+                found |= _secrets([reach.named(part.shared_secret_ref, owner.namespace)], known)
+    for key, secret in found.items():
+        data = secret.values().get(SHARED_SECRET_ENTRY)
+        if data is not None and (why := weakness(data)):
+            yield key, Advice(_place(secret, SHARED_SECRET_ENTRY), f"{why}: {REFUSED}", "error")
 
 
 def _of_keys(policy: APIKeyAuthentication, owner: ObjectKey, objects: reach.Objects) -> list[ObjectKey | None]:

@@ -17,7 +17,7 @@ from gatewright.api.advice.advice import refusals, warnings
 from gatewright.api.decode.documents import Decoded, decode_document, split_documents
 from gatewright.api.lint import links, ports, reach
 from gatewright.api.lint.dropped_guards import dropped_guards
-from gatewright.api.lint.left_out import left_out
+from gatewright.api.lint.left_out import left_out, refused_secrets
 from gatewright.api.lint.report import Report
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.standalone import standalone
@@ -170,6 +170,7 @@ def _between(folder: Folder) -> Iterator[Found]:
         ("open-forward", links.open_forwards(items)),
         ("dropped-guard", dropped_guards(items)),
         ("left-out", left_out(items)),
+        ("refused", refused_secrets(items)),
     ]
     if folder.whole:
         found += [

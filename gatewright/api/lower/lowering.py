@@ -244,6 +244,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("ExtAuthCache", "max_entries"): _count("max_entries"),
     ("RemoteJwks", "backend"): _nothing,
     ("RemoteJwks", "cache_duration_ms"): _milliseconds("cache_duration"),
+    ("JwtProvider", "secret"): _nothing,
     ("BasicAuthentication", "secret"): _nothing,
     ("ApiKeyAuthentication", "secrets"): _nothing,
 }

@@ -53,8 +53,9 @@ class References:
     backend: Callable[[Any], str | Unresolved]
     """Of a `backend_ref` (Any: the CRD's or the standalone file's): the key of a Backend."""
     secrets: Callable[[str, Any], tuple[str, ...] | Unresolved]
-    """Of the field "basic_authentication" or "api_key_authentication" and its model (Any: the CRD's or the file's):
-    keys of the Secrets that have its credentials; one of them for basic_authentication."""
+    """Of a setting with credentials and its model (Any: the CRD's or the file's): keys of the Secrets that have them.
+    The setting is "basic_authentication" (one key), "api_key_authentication", or "jwt_authentication/INDEX" with a
+    provider that has a shared secret (one key)."""
 
 
 def route_match(match: HTTPRouteMatch | GRPCRouteMatch) -> route_pb2.RouteMatch:
@@ -221,9 +222,15 @@ def _ext_auth_references(model: Any, message: Any, references: References, path:
 
 def _jwt_references(model: Any, message: Any, references: References) -> _Reasons:
     for index, provider in enumerate(model.providers):
-        if provider.jwks.remote is not None:
-            path = f"providers[{index}].jwks.remote.backendRef"
-            yield from _backend(path, provider.jwks.remote, message.providers[index].jwks.remote, references)
+        path, wire = f"providers[{index}]", message.providers[index]
+        if provider.shared_secret_ref is not None:
+            keys = references.secrets(f"jwt_authentication/{index}", provider)
+            if isinstance(keys, Unresolved):
+                yield f"{path}.sharedSecretRef", keys
+            else:
+                (wire.secret,) = keys
+        elif provider.jwks.remote is not None:
+            yield from _backend(f"{path}.jwks.remote.backendRef", provider.jwks.remote, wire.jwks.remote, references)
 
 
 def _backend(path: str, model: Any, message: Any, references: References) -> _Reasons:

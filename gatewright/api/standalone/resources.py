@@ -18,6 +18,7 @@ from gatewright.api.standalone.file import PlacedListener, PlacedRoute, Standalo
 from gatewright.api.standalone.secrets import Content, Unreadable
 from gatewright.api.text.places import Path
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY
+from gatewright.api.traffic.jwt_authentication import SHARED_SECRET_ENTRY
 from gatewright.wire.v1 import (
     backend_pb2,
     bind_pb2,
@@ -158,7 +159,8 @@ class Resources:
 
     def _secret(self, owner: str, path: Path, field: str, model: Any) -> tuple[str, ...]:  # Any: as field says
         """The key of the Secret with the contents of one policy. What cannot be read is noted as a problem."""
-        below, contents = _CONTENTS[field](model)
+        policy, _, index = field.partition("/")
+        below, contents = _CONTENTS[policy](model, index)
         entries: dict[str, bytes] = {}
         for place, name, content in contents:
             try:
@@ -188,24 +190,30 @@ _Contents = tuple[Path, list[tuple[Path, str, Content | str]]]
 """Path of the field below `policies`; of each entry the path below it, its name in the Secret, and its text."""
 
 
-def _users(model: Any) -> _Contents:  # Any: the file's form of BasicAuthentication
+def _users(model: Any, _: str) -> _Contents:  # Any: the file's form of BasicAuthentication
     if model.secret_ref is None:
         return ("basicAuthentication", "users"), [((), USERS_ENTRY, "\n".join(model.users))]
     return ("basicAuthentication", "secretRef"), [((), USERS_ENTRY, model.secret_ref)]
 
 
-def _keys(model: Any) -> _Contents:  # Any: the file's form of APIKeyAuthentication
+def _shared_secret(model: Any, index: str) -> _Contents:  # Any: the file's form of JWTProvider
+    path = ("jwtAuthentication", "providers", int(index), "sharedSecretRef")
+    return path, [((), SHARED_SECRET_ENTRY, model.shared_secret_ref)]
+
+
+def _keys(model: Any, _: str) -> _Contents:  # Any: the file's form of APIKeyAuthentication
     contents: list[tuple[Path, str, Content | str]] = [
         ((name,), name, content) for name, content in model.secret_ref.items()
     ]
     return ("apiKeyAuthentication", "secretRef"), contents
 
 
-_CONTENTS: Final[dict[str, Callable[[Any], _Contents]]] = {
+_CONTENTS: Final[dict[str, Callable[[Any, str], _Contents]]] = {
+    "jwt_authentication": _shared_secret,
     "basic_authentication": _users,
     "api_key_authentication": _keys,
 }
-"""Policy on the wire to the secrets that its model holds."""
+"""Policy on the wire to the secrets that its model holds; the text is the index of a part, where it has several."""
 
 
 def _resource(key: str, **kind: Any) -> resource_pb2.Resource:  # Any: one message of Resource.kind, by field name

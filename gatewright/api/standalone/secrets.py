@@ -97,6 +97,14 @@ class KeysSecret(RuledModel):
     secret_selector: ClassVar[None] = None
 
 
+class SharedSecret(RuledModel):
+    """In place of a Secret with the secret of an issuer."""
+
+    shared_secret_ref: Content | None = Field(default=None, repr=False)
+    """In place of `jwks`: the secret (32 bytes or more) that signs the issuer's tokens with HS256. No other algorithm
+    is valid then."""
+
+
 class CredentialSecret(RuledModel):
     """In place of a Secret with a credential."""
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from gatewright.api.schema.fields import Json, PositiveDuration, ShortString
 from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
-from gatewright.api.schema.references import PolicyBackendReference
+from gatewright.api.schema.references import LocalSecretObjectRef, PolicyBackendReference
 from gatewright.api.traffic.extraction import AuthorizationExtractionLocation
 
 Mode = Literal["Strict", "Optional", "Permissive"]
 Audiences = Annotated[tuple[str, ...], Field(min_length=1, max_length=64)]
 IdentityProvider = Literal["Auth0", "Keycloak", "Okta"]
+
+SHARED_SECRET_ENTRY: Final = "secret"
+"""The entry of a Secret that is the secret of an issuer."""
 
 
 class RemoteJWKS(Model):
@@ -40,15 +43,21 @@ class JWKS(RuledModel):
         yield from one_of(self, "remote", "inline")
 
 
-class JWTProvider(Model):
+class JWTProvider(RuledModel):
     """An issuer of tokens."""
 
     issuer: ShortString
-    """The token's `iss` claim."""
+    """The token's `iss` claim. Several providers may have one issuer: the token's `kid` decides, then its `aud`."""
     audiences: Audiences | None = None
     """Audiences of which the token's `aud` claim must name one; any, when unset."""
-    jwks: JWKS
-    """The issuer's keys."""
+    jwks: JWKS | None = None
+    """The issuer's public keys. Tokens with HS256 are never valid with them."""
+    shared_secret_ref: LocalSecretObjectRef | None = None
+    """Gatewright extension, in place of `jwks`: a Secret whose entry `secret` (32 bytes or more) signs the issuer's
+    tokens with HS256. No other algorithm is valid then."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        yield from one_of(self, "jwks", "shared_secret_ref")
 
 
 class JWTMCPConfig(Model):

@@ -63,14 +63,16 @@ class Jwks(_message.Message):
     def __init__(self, remote: _Optional[_Union[RemoteJwks, _Mapping]] = ..., inline: _Optional[str] = ...) -> None: ...
 
 class JwtProvider(_message.Message):
-    __slots__ = ("issuer", "audiences", "jwks")
+    __slots__ = ("issuer", "audiences", "jwks", "secret")
     ISSUER_FIELD_NUMBER: _ClassVar[int]
     AUDIENCES_FIELD_NUMBER: _ClassVar[int]
     JWKS_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
     issuer: str
     audiences: _containers.RepeatedScalarFieldContainer[str]
     jwks: Jwks
-    def __init__(self, issuer: _Optional[str] = ..., audiences: _Optional[_Iterable[str]] = ..., jwks: _Optional[_Union[Jwks, _Mapping]] = ...) -> None: ...
+    secret: str
+    def __init__(self, issuer: _Optional[str] = ..., audiences: _Optional[_Iterable[str]] = ..., jwks: _Optional[_Union[Jwks, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
 
 class JwtAuthentication(_message.Message):
     __slots__ = ("mode", "providers", "location")

@@ -9,7 +9,7 @@ from tests.rules.verdicts.references import (
     BACKEND_REF,
     LOCAL_SECRET,
 )
-from tests.rules.verdicts.table import Rows, Shape, shape
+from tests.rules.verdicts.table import Nested, Rows, Shape, shape
 from tests.rules.verdicts.words import (
     alone,
     duration,
@@ -35,6 +35,7 @@ _PROVIDER = P + "provider: `issuer` (ShortString, required, the `iss` claim), `a
 _REMOTE = P + "| JWKS remote | `jwksPath` (string 1 to 2000, required, path relative to root"
 _INLINE = P + "| JWKS inline | string 2 to 65536 characters | |"
 _MCP = P + "| JWTMCPConfig | `resourceMetadata` (map string to JSON, served at the MCP OAuth metadata endpoints)"
+_SECRET = D + "HS256 only by an explicit Secret (`providers[].sharedSecretRef`, extension)"
 _JWKS_LIMIT = P + "| JWKS inline size | 2 to 65536 characters; `jwksPath` 1 to 2000; remote JWKS default cache 5m |"
 _JWT_LIMIT = P + "| JWT providers; audiences | 1 to 64; 1 to 64 |"
 
@@ -70,8 +71,9 @@ JWT_PROVIDER = shape(
     required("issuer", _PROVIDER),
     short_string("issuer", _PROVIDER),
     audiences("audiences", _PROVIDER),
-    required("jwks", _PROVIDER),
+    exactly_one(_SECRET, {"jwks": {"inline": "{}"}, "sharedSecretRef": {"name": "s"}}, none={"issuer": "i"}),
     nested("jwks", JWKS, _PROVIDER),
+    Nested("sharedSecretRef", LOCAL_SECRET, _SECRET, {"issuer": "i", "sharedSecretRef": {"name": "s"}}),
 )
 
 

@@ -402,6 +402,7 @@ ELSEWHERE = {
     "ExtAuth": {"grpc", "backend_ref"},
     "RateLimit": {"global_"},
     "JwtAuthentication": {"mcp"},
+    "JwtProvider": {"shared_secret_ref"},
     "BasicAuthentication": {"users", "secret_ref"},
     "ApiKeyAuthentication": {"secret_ref", "secret_selector"},
     "RemoteJwks": {"backend_ref", "cache_duration"},

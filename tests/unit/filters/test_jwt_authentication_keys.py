@@ -265,8 +265,11 @@ def test_what_cannot_be_built() -> None:
     with pytest.raises(Refused, match=r"providers\[0\]\.jwks\.remote: there is no way"):
         jwt_authentication.build(config, env)
     provider.jwks.inline = json.dumps({"keys": [ANN.key()]})
-    config.providers.add().CopyFrom(provider)
-    with pytest.raises(Refused, match=r"providers\[1\]\.issuer: .* has been named before"):
+    provider.secret = "secret/default/s"
+    with pytest.raises(Refused, match=r"providers\[0\]: jwks and a secret"):
+        jwt_authentication.build(config, env)
+    provider.ClearField("jwks")
+    with pytest.raises(Refused, match="secret/default/s"):
         jwt_authentication.build(config, env)
 
 

@@ -286,6 +286,28 @@ def test_entries_that_are_no_keys(setting: str) -> None:
     assert told(GATEWAY, entries) == []  # nobody reads it
 
 
+@pytest.mark.parametrize(
+    ("value", "told_of_it"),
+    [
+        ("s" * 31, "has 31 bytes, and HS256 needs 32 or more"),
+        ("s" * 32, ""),
+        (
+            "'-----BEGIN PUBLIC KEY----- " + "s" * 32 + "'",
+            "is a key or certificate, no secret: public keys belong into jwks",
+        ),
+    ],
+)
+def test_shared_secrets_that_sign_nothing(value: str, told_of_it: str) -> None:
+    secret = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: issuer}}\nstringData: {{secret: {value}}}\n"
+    provider = "jwtAuthentication: {providers: [{issuer: i, sharedSecretRef: {name: issuer}}]}"
+    expected = f"Secret default/issuer: stringData.secret: {told_of_it}: the proxy refuses the policy"
+    texts = (GATEWAY, secret, policy("p", EDGE, f"traffic: {{{provider}}}"))
+    found = lint([Document(f"{index}.yaml", text) for index, text in enumerate(texts)])
+    wanted = [(f"1.yaml:4: {expected}", "refused", "error")] if told_of_it else []
+    assert [(str(each), each.code, each.severity) for each in found] == wanted
+    assert told(GATEWAY, secret) == []  # nobody reads it
+
+
 def test_lines_that_are_no_users() -> None:
     users = policy("p", EDGE, "traffic: {basicAuthentication: {secretRef: {name: keys}}}")
     assert told(GATEWAY, ENTRIES, users) == [

@@ -1,0 +1,104 @@
+"""The keys of a provider as its policy has them: written there, fetched from a server, or a secret that is shared.
+
+Used by the JWT filter when a policy is built. Keys that are fetched outlive a swap, and are shared by the policies of a
+worker that fetch them from one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from dataplane.chain.calls import CallFailed, CallRequest
+from dataplane.chain.filter import Env, Refused
+from dataplane.credentials.key_sources import InlineKeys, RemoteKeys, Unavailable
+from gatewright.wire.v1 import authentication_pb2
+
+if TYPE_CHECKING:
+    from dataplane.credentials.jwks import KeySet
+
+FETCH_SECONDS: Final = 10.0
+"""Decisions, Callouts: JWKS."""
+
+MAX_KEY_SET: Final = 256 * 1024
+"""Bytes of a key set: reading keys takes the worker's time."""
+
+DEFAULT_CACHE_MS: Final = 300_000
+
+Source = InlineKeys | RemoteKeys
+
+
+def source(provider: authentication_pb2.JwtProvider, where: str, env: Env) -> Source:
+    """What a provider's tokens are checked with. `where`: its path in the policy. Raises `Refused`."""
+    if not provider.secret:
+        return _public(provider.jwks, f"{where}.jwks", env)
+    if provider.HasField("jwks"):
+        raise Refused(f"{where}: jwks and a secret")
+    return _shared(provider.secret, f"{where}.secret", env)
+
+
+def _shared(key: str, where: str, env: Env) -> Source:
+    from dataplane.credentials import jwks, shared_secret
+
+    data = env.secret(key).get(shared_secret.ENTRY)
+    if data is None:
+        raise Refused(f"{where}: {key} has no entry {shared_secret.ENTRY}")
+    try:
+        return InlineKeys(shared_secret.read(data))
+    except jwks.Unusable as error:
+        raise Refused(f"{where}: {key}: {error}") from None
+
+
+def _public(config: authentication_pb2.Jwks, where: str, env: Env) -> Source:
+    from dataplane.credentials import jwks  # with `cryptography`: not before a policy asks for it
+
+    kind = config.WhichOneof("kind")
+    if kind == "inline":
+        try:
+            return InlineKeys(jwks.read(config.inline))
+        except jwks.Unusable as error:
+            raise Refused(f"{where}.inline: {error}") from None
+    if kind is None:
+        raise Refused(f"{where}: neither remote nor inline")
+    if env.calls is None:
+        raise Refused(f"{where}.remote: there is no way to fetch keys here")
+    remote = config.remote
+    seconds = (remote.cache_duration_ms or DEFAULT_CACHE_MS) / 1000
+    path = "/" + remote.jwks_path.lstrip("/")
+    if not _is_path(path):
+        raise Refused(f"{where}.remote.jwksPath: {remote.jwks_path!r} is not a path")
+    fetch = _fetch(env, remote.backend, path)
+    name = f"{remote.backend} {path}"
+
+    def make() -> RemoteKeys:
+        sign = None if env.buckets is None else env.buckets.sign(f"keys lost {name}")
+        return RemoteKeys(name, fetch, seconds, env.clock, env.spawn, env.make_future, sign)
+
+    return env.kept(f"jwks|{name}|{seconds}", make)
+
+
+def _is_path(path: str) -> bool:
+    """Whether a request can have it."""
+    return path.isascii() and path.isprintable() and " " not in path and "#" not in path
+
+
+def _fetch(env: Env, backend: str, path: str) -> Callable[[], Any]:
+    """What fetches a key set."""
+    from dataplane.credentials import jwks
+
+    request = CallRequest(b"GET", path.encode(), headers=b"accept: application/json\r\n")
+    calls = env.calls
+    assert calls is not None  # the caller has looked
+
+    async def fetch() -> KeySet:
+        try:
+            answer = await calls.http(backend, request, FETCH_SECONDS, MAX_KEY_SET)
+            if answer.status != 200:
+                raise Unavailable(f"the server answered {answer.status}")
+            return jwks.read(answer.body)
+        except CallFailed as error:
+            raise Unavailable(str(error), unresolved=error.cause == "unresolved") from None
+        except jwks.Unusable as error:
+            raise Unavailable(str(error)) from None
+
+    return fetch
