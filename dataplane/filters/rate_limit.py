@@ -4,6 +4,9 @@ Each limit is a bucket that fills all the time and holds `rate + burst`; there i
 counted once per proxy (`link/buckets`). Of several limits all are checked, then all are taken from: what one refuses
 costs the others nothing. How many tokens a request needs is known at its end, so a limit of tokens asks for one that is
 there, and the end takes what it was; a bucket may owe tokens until it has filled again.
+
+A limit with a key has a bucket for each value of an expression (`link/keyed`). Requests for which it fails, or has a
+value that is no text, share one: by making it fail nobody gets another bucket than all who do.
 """
 
 from __future__ import annotations
@@ -13,15 +16,21 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from dataplane.chain import expressions
+from dataplane.chain.buffering import buffering
 from dataplane.chain.conditional import conditional
 from dataplane.chain.filter import EndHook, Env, Filter, Refused, RequestHook
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
+from dataplane.link import keyed
 from dataplane.link.buckets import Meter, Rate
+from gatewright.cel.errors import CelError
+from gatewright.cel.values import NONE, Optional, Redacted
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
+    from gatewright.cel.program import Program
 
 NAME = "rate_limit"
 
@@ -47,9 +56,14 @@ def build(config: traffic_pb2.RateLimit, env: Env) -> Filter | None:
     meter = env.buckets.meter(env.origin.key, rates)
     names = tuple(f"{env.origin} local[{index}]" for index in range(len(rates)))
     settled = tuple(index for index, rate in enumerate(rates) if not rate.is_charged)
+
+    def refuse(levels: Sequence[float]) -> Reply:
+        return _refusal(rates, names, levels)
+
+    has_keys = any(limit.key for limit in config.local)
     return Filter(
         NAME,
-        request=_request_hook(meter, env.clock, lambda levels: _refusal(rates, names, levels)),
+        request=_keyed_hook(config, env, rates, refuse) if has_keys else _request_hook(meter, env.clock, refuse),
         end=_end_hook(meter, env.clock, settled) if settled else None,
     )
 
@@ -62,6 +76,8 @@ def _rate(limit: traffic_pb2.LocalRateLimit, where: str) -> Rate:
         raise Refused(f"{where}: requests or tokens must be at least 1")
     if seconds is None:
         raise Refused(f"{where}.unit: {limit.unit} is not known to this proxy")
+    if limit.key and amount != "requests":
+        raise Refused(f"{where}.key: a key is of requests alone")
     return Rate(seconds / count, count + limit.burst, is_charged=amount == "requests")
 
 
@@ -73,6 +89,72 @@ def _request_hook(meter: Meter, clock: Callable[[], float], refuse: Callable[[Se
         return None if levels is None else refuse(levels)
 
     return limit
+
+
+def _keyed_hook(
+    config: traffic_pb2.RateLimit, env: Env, rates: Sequence[Rate], refuse: Callable[[Sequence[float]], Reply]
+) -> RequestHook:
+    """Where a limit has a key. Limits with the same one ask for its value once."""
+    assert env.buckets is not None
+    texts = list(dict.fromkeys(limit.key for limit in config.local if limit.key))
+    programs = [expressions.compiled(text, "request", _where(config, text)) for text in texts]
+    limits = [
+        keyed.Limit(rate, texts.index(limit.key) if limit.key else None)
+        for limit, rate in zip(config.local, rates, strict=True)
+    ]
+    origin, clock = env.origin, env.clock
+    policy = f"{origin.policy}|{origin.field}|{origin.digest}|{origin.item}"
+    take = keyed.take_of(env.buckets, origin.key, policy, limits)
+    keys = tuple(map(_key_of, programs))
+
+    def limit(x: Exchange) -> Reply | None:
+        levels = take(clock(), [key(x) for key in keys])
+        return None if levels is None else refuse(levels)
+
+    if expressions.reads_request_body(programs):
+        return buffering(limit, env.buffer_limit, made("BodyTooLarge", str(origin)))
+    return limit
+
+
+def _where(config: traffic_pb2.RateLimit, text: str) -> str:
+    return f"local[{[limit.key for limit in config.local].index(text)}].key"
+
+
+NO_VALUE: Final = b""
+"""What all requests have in common for which a key fails; values have something before them."""
+
+
+def _key_of(program: Program) -> Callable[[Exchange], bytes]:
+    evaluate = program.evaluate
+
+    def key(x: Exchange) -> bytes:
+        try:
+            return _key(evaluate(x))
+        except CelError:
+            return NO_VALUE
+
+    return key
+
+
+def _key(value: Any) -> bytes:
+    """A value as a key: equal texts are equal keys, and a secret stands for itself."""
+    if isinstance(value, str):
+        text = value.unredacted() if type(value) is Redacted else value
+        return b"=" + text.encode("utf-8", "surrogatepass")
+    if type(value) is Optional:
+        return NO_VALUE if value is NONE else _key(value.value)
+    found = expressions.header_value(value)
+    if found is None:
+        found = _address(value)
+    return NO_VALUE if found is None else b"=" + found
+
+
+def _address(value: Any) -> bytes | None:
+    from gatewright.cel.functions import network  # here: it is loaded with the first expression
+
+    if isinstance(value, network.Address):
+        return network.ip_text(value).encode()
+    return network.cidr_text(value).encode() if isinstance(value, network.Network) else None
 
 
 def _end_hook(meter: Meter, clock: Callable[[], float], limits: Sequence[int]) -> EndHook:

@@ -15,6 +15,7 @@ An entry: digest of the key u64, 0 = nobody's · seconds at which it is full, a 
 from __future__ import annotations
 
 import logging
+import mmap
 import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -31,8 +32,15 @@ GROUPS: Final = 1024
 SIZE: Final = GROUPS * GROUP * 16
 """Bytes of the section; the system gives memory to what is used of it."""
 
-LOCKS, BUCKETS = "locks", "buckets"
-SECTIONS: Final = {LOCKS: 64 * locks.STRIPE_BYTES, BUCKETS: SIZE}
+TABLES: Final = 128
+"""Policies whose limits with keys have room of their own (`tables`): each limit of a policy counts."""
+PLACES: Final = 262_144
+"""Keys of one limit that have a bucket at one time, in 4 MiB."""
+DIRECTORY: Final = 4096
+"""Bytes before the tables of keys."""
+
+LOCKS, BUCKETS, KEYED = "locks", "buckets", "keyed"
+SECTIONS: Final = {LOCKS: 64 * locks.STRIPE_BYTES, BUCKETS: SIZE, KEYED: DIRECTORY + TABLES * PLACES * 16}
 """Of the region that all workers of a proxy have in common."""
 
 _STRIDE: Final = 2 * GROUP
@@ -91,8 +99,8 @@ STANDS: Final = 3600.0
 """Seconds after which a sign falls that nobody has put up again: its policy may be gone."""
 
 
-class _Lock(Protocol):
-    """Of `locks.Lock`."""
+class Lock(Protocol):
+    """As `locks.Lock`."""
 
     try_take: Callable[[bool], bool]
     give: Callable[[], None]
@@ -107,9 +115,10 @@ class _Lock(Protocol):
 class Buckets:
     """All buckets that this process knows of: those in a shared section, or its own."""
 
-    def __init__(self, section: memoryview, guards: locks.Locks | None) -> None:
+    def __init__(self, section: memoryview, guards: locks.Locks | None, keyed: memoryview | None = None) -> None:
         self._digests, self._fulls = section.cast("Q"), section.cast("d")
         self._locks = guards
+        self._keyed = keyed
         self._groups = len(section) // (GROUP * 16)
         self._has_warned = False
 
@@ -117,11 +126,11 @@ class Buckets:
     def of(cls, region: Region) -> Buckets:
         """Those in `SECTIONS` of a region; local ones when it has none, or the system no locks for them."""
         try:
-            guards, section = region.section(LOCKS), region.section(BUCKETS)
+            guards, section, keyed = (region.section(name) for name in SECTIONS)
         except KeyError:
-            guards = section = memoryview(b"")
+            guards = section = keyed = memoryview(b"")
         if guards and locks.are_made(guards):
-            return cls(section, locks.Locks(guards, region.fd))
+            return cls(section, locks.Locks(guards, region.fd), keyed)
         log.warning("rate limits are counted for each worker: this system has no locks between processes")
         return cls.local()
 
@@ -132,20 +141,39 @@ class Buckets:
 
     def meter(self, key: str, rates: Sequence[Rate]) -> Meter:
         """The buckets of this key, one for each rate (at most 64). Other rates need another key."""
-        group, lock = self._place(key)
-        entries = [_Entry(self, group, f"{key}|{index}", rate) for index, rate in enumerate(rates)]
-        take = _take_one(lock, entries[0]) if len(entries) == 1 else _take_all(lock, entries)
+        lock, entries = self.lock(self.stripe(key)), self.entries(key, rates)
+        take = take_one(lock, entries[0]) if len(entries) == 1 else _take_all(lock, entries)
         return Meter(take, _spend(lock, entries))
 
     def sign(self, key: str) -> Sign:
         """The sign of this key: a bucket that has long to go until it is full."""
-        group, lock = self._place(key)
-        return _sign(lock, _Entry(self, group, f"{key}|sign", Rate(1.0, 1)))
+        return _sign(self.lock(self.stripe(key)), Entry(self, self._group(key), f"{key}|sign", Rate(1.0, 1)))
 
-    def _place(self, key: str) -> tuple[int, _Lock]:
-        """The group of a key, and its lock: one guards many groups."""
-        group = int.from_bytes(_digest(key), "little") % self._groups
-        return group, _NoLock() if self._locks is None else self._locks[group % len(self._locks)]
+    def entries(self, key: str, rates: Sequence[Rate]) -> list[Entry]:
+        """The buckets of `meter`, for who takes from them beside others."""
+        group = self._group(key)
+        return [Entry(self, group, f"{key}|{index}", rate) for index, rate in enumerate(rates)]
+
+    @property
+    def stripes(self) -> int:
+        """How many locks there are."""
+        return 1 if self._locks is None else len(self._locks)
+
+    def stripe(self, key: str) -> int:
+        """The number of the lock that guards the buckets of this key: one guards many groups."""
+        return self._group(key) % self.stripes
+
+    def lock(self, number: int) -> Lock:
+        return _NoLock() if self._locks is None else self._locks[number]
+
+    def tables(self) -> memoryview:
+        """The memory of limits with keys (`tables`): where a process counts for itself, since there is one."""
+        if self._keyed is None:
+            self._keyed = memoryview(mmap.mmap(-1, SECTIONS[KEYED]))
+        return self._keyed
+
+    def _group(self, key: str) -> int:
+        return int.from_bytes(_digest(key), "little") % self._groups
 
     def entry(self, group: int, digest: int, now: float, others: Collection[int] = ()) -> int:
         """Word of the entry with this digest; where there is none, the one that has been full for longest becomes it,
@@ -174,7 +202,7 @@ class Buckets:
         return f"Buckets({used} entries, {'local' if self._locks is None else 'shared'})"
 
 
-class _Entry:
+class Entry:
     """One bucket: where it was found last, and its numbers."""
 
     __slots__ = ("_buckets", "_group", "at", "cost", "digest", "digests", "fulls", "interval", "room")
@@ -187,7 +215,7 @@ class _Entry:
         self.room, self.interval = rate.room, rate.interval
         self.cost = rate.interval if rate.is_charged else 0.0
 
-    def find(self, now: float, meter: Sequence[_Entry] = ()) -> int:
+    def find(self, now: float, meter: Sequence[Entry] = ()) -> int:
         """Its word; the lock is held. `meter`: the entries beside which it is needed now, so that it takes the place of
         none of them: one that is full is as good as nobody's."""
         digests = self.digests
@@ -197,7 +225,7 @@ class _Entry:
         return self.at
 
 
-def _take_one(lock: _Lock, entry: _Entry) -> Take:
+def take_one(lock: Lock, entry: Entry) -> Take:
     """`Take` for one bucket: the shortest way, every request of most limits goes it."""
     try_take, give, word, index = lock.try_take, lock.give, lock.word, lock.index
     digests, fulls, digest = entry.digests, entry.fulls, entry.digest
@@ -230,11 +258,11 @@ def _take_one(lock: _Lock, entry: _Entry) -> Take:
     return take
 
 
-def _take_all(lock: _Lock, entries: Sequence[_Entry]) -> Take:
+def _take_all(lock: Lock, entries: Sequence[Entry]) -> Take:
     me = os.getpid()
 
     def take(now: float) -> Sequence[float] | None:
-        _lock(lock, me)
+        hold(lock, me)
         try:
             for entry in entries:
                 if entry.digests[entry.at] != entry.digest:
@@ -247,51 +275,52 @@ def _take_all(lock: _Lock, entries: Sequence[_Entry]) -> Take:
                 entry.fulls[at] = (full if full > now else now) + entry.cost
             return None
         finally:
-            _unlock(lock)
+            release(lock)
 
     return take
 
 
-def _spend(lock: _Lock, entries: Sequence[_Entry]) -> Spend:
+def _spend(lock: Lock, entries: Sequence[Entry]) -> Spend:
     me = os.getpid()
 
     def spend(now: float, index: int, tokens: float) -> None:
         entry = entries[index]
-        _lock(lock, me)
+        hold(lock, me)
         try:
             at = entry.find(now) + 1
             entry.fulls[at] = max(entry.fulls[at], now) + tokens * entry.interval
         finally:
-            _unlock(lock)
+            release(lock)
 
     return spend
 
 
-def _sign(lock: _Lock, entry: _Entry) -> Sign:
+def _sign(lock: Lock, entry: Entry) -> Sign:
     me = os.getpid()
 
     def write(now: float, full: float) -> bool:
         """Answers whether it stood."""
-        _lock(lock, me)
+        hold(lock, me)
         try:
             at = entry.find(now) + 1
             stood = entry.fulls[at] > now
             entry.fulls[at] = full
             return stood
         finally:
-            _unlock(lock)
+            release(lock)
 
     return Sign(lambda now: not write(now, now + STANDS), lambda now: write(now, 0.0))
 
 
-def _lock(lock: _Lock, me: int) -> None:
+def hold(lock: Lock, me: int) -> None:
+    """Take it and sign. `me`: this process."""
     if lock.try_take(False):
         lock.word[lock.index] = me
     else:
         lock.wait()
 
 
-def _unlock(lock: _Lock) -> None:
+def release(lock: Lock) -> None:
     try:
         lock.give()
     except ValueError:

@@ -117,8 +117,8 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "at this very moment full: it is set to what it is",
     (
         "dataplane/link/buckets.py",
-        "return group, _NoLock() if self._locks is None else self._locks[group % len(self._locks)]",
-        "return group, _NoLock() if self._locks is None else self._locks[(group // len(self._locks))]",
+        "return self._group(key) % self.stripes",
+        "return (self._group(key) // self.stripes)",
     ): "which lock guards a group does not matter, as long as it is always the same",
     (
         "dataplane/link/buckets.py",

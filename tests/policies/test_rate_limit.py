@@ -253,3 +253,173 @@ def test_without_memory_to_count_in_it_is_refused() -> None:
 
 def test_no_limits_are_no_step() -> None:
     assert rate_limit.build(traffic_pb2.RateLimit(), Env(clock=lambda: 0.0, random=lambda: 0.0)) is None
+
+
+# --- keys
+
+
+def asked(run: Run, *requests: Request) -> list[int | None]:
+    return [run.ask(request).status for request in requests]
+
+
+def named(name: str) -> Request:
+    return GET.plus(("x-user", name))
+
+
+def test_each_value_of_a_key_has_the_limit_for_itself(carrier: Carrier) -> None:
+    key = "request.headers['x-user']"
+    run = carrier.proxy(limited(f'{{local: [{{requests: 2, unit: Hours, key: "{key}"}}]}}'))
+    ann, bob = named("ann"), named("bob")
+    assert asked(run, ann, ann, ann, bob, ann, bob, bob) == [200, 200, 429, 200, 429, 200, 429]
+    run.advance(1800.0)
+    assert asked(run, ann, ann, bob) == [200, 429, 200]
+    seen = run.carry(bob)
+    assert (seen.reason, seen.error) == ("RateLimited", "rateLimit local[0]")
+    assert seen.answer.headers.starting("x-ratelimit-") == {
+        "x-ratelimit-limit": "2",
+        "x-ratelimit-remaining": "0",
+        "x-ratelimit-reset": "3600",
+    }
+    assert seen.answer.headers["retry-after"] == "1799"  # a thousandth of a request may be missing
+
+
+def test_the_address_of_a_client_is_a_key(carrier: Carrier) -> None:
+    """What it invents in headers makes no other client of it."""
+    run = carrier.proxy(limited("{local: [{requests: 2, unit: Hours, key: source.address}]}"))
+    forged = [GET.plus(("x-forwarded-for", f"192.0.2.{number}")) for number in range(4)]
+    assert asked(run, *forged) == [200, 200, 429, 429]
+
+
+# Keys without a value: the header is absent, the value is no text, the expression costs too much.
+WITHOUT_VALUE = [
+    "request.headers['x-user']",
+    "json(request.headers['x-json'])",
+    "dyn(request.headers[?'x-user'])",
+    "[1,2,3,4,5,6,7,8,9,10].map(a, [1,2,3,4,5,6,7,8,9,10].map(b, [1,2,3,4,5,6,7,8,9,10].map(c, "
+    "[1,2,3,4,5,6,7,8,9,10].map(d, [1,2,3,4,5,6,7,8,9,10].map(e, a))))).size() > 0 ? request.path : 'x'",
+]
+
+
+@pytest.mark.parametrize("key", WITHOUT_VALUE)
+def test_requests_without_a_key_share_a_bucket_of_their_own(key: str, carrier: Carrier) -> None:
+    run = carrier.proxy(limited(f'{{local: [{{requests: 2, unit: Hours, key: "{key}"}}]}}'))
+    values = ["[]", "{}", "null", "nonsense"]
+    without = [GET.to(f"/{value}").plus(("x-json", value)) for value in values]
+    assert asked(run, *without) == [200, 200, 429, 429]
+
+
+def test_no_value_is_the_bucket_of_those_without(carrier: Carrier) -> None:
+    run = carrier.proxy(limited("{local: [{requests: 1, unit: Hours, key: \"request.headers['x-user']\"}]}"))
+    assert asked(run, GET, GET, named(""), named(""), named("="), named("=")) == [200, 429] * 3
+
+
+@pytest.mark.parametrize(
+    ("key", "first", "second"),
+    [
+        ("request.headers['x-user']", "ann", "bob"),
+        ("bytes(request.headers['x-user'])", "ann", "bob"),
+        ("size(request.headers['x-user'])", "ann", "anna"),
+        ("request.headers['x-user'] == 'ann'", "ann", "bob"),
+        ("ip(request.headers['x-user'])", "192.0.2.1", "2001:db8::1"),
+        ("cidr(request.headers['x-user'] + '/64').masked()", "2001:db8::1", "2001:db8:0:1::1"),
+        ("double(request.headers['x-user'])", "1.5", "2.5"),
+        ("dyn(request.headers[?'x-user'])", "ann", "bob"),
+        ("json(request.headers['x-user'])", "3", "[]"),
+    ],
+)
+def test_what_can_be_a_key(key: str, first: str, second: str, carrier: Carrier) -> None:
+    run = carrier.proxy(limited(f'{{local: [{{requests: 1, unit: Hours, key: "{key}"}}]}}'))
+    assert asked(run, named(first), named(first), named(second), named(second)) == [200, 429, 200, 429]
+
+
+def test_a_network_of_clients_is_a_key(carrier: Carrier) -> None:
+    """As the page advises for clients that have 2**64 addresses each."""
+    key = r"source.address.contains(\":\") ? string(cidr(source.address + \"/64\").masked()) : source.address"
+    of_header = key.replace("source.address", r"request.headers[\"x-user\"]")
+    run = carrier.proxy(limited(f'{{local: [{{requests: 1, unit: Hours, key: "{of_header}"}}]}}'))
+    names = ("192.0.2.1", "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1")
+    assert asked(run, *map(named, names)) == [200, 429, 200, 200, 429, 200]
+    run = carrier.proxy(limited(f'{{local: [{{requests: 1, unit: Hours, key: "{key}"}}]}}'))
+    assert asked(run, GET, GET) == [200, 429]
+
+
+def test_limits_with_and_without_a_key_are_checked_before_any_is_taken(carrier: Carrier) -> None:
+    keyed = "requests: 2, unit: Hours, key: \"request.headers['x-user']\""
+    run = carrier.proxy(limited(f"{{local: [{{{keyed}}}, {{requests: 5, unit: Hours}}]}}"))
+    ann, bob, eve = map(named, ("ann", "bob", "eve"))
+    assert asked(run, *[ann] * 9) == [200] * 2 + [429] * 7
+    assert run.ask(ann).headers["x-ratelimit-limit"] == "2"
+    assert asked(run, bob, bob, bob, eve, eve) == [200, 200, 429, 200, 429]  # 5 in all
+    assert run.carry(eve).error == "rateLimit local[1]"
+    run.advance(720.0)  # one of all comes back; eve's second was not taken
+    assert asked(run, eve, eve) == [200, 429]
+
+
+def test_limits_with_several_keys(carrier: Carrier) -> None:
+    limits = ", ".join(
+        f"{{requests: {count}, unit: Hours, key: \"request.headers['{name}']\"}}"
+        for count, name in ((3, "x-user"), (2, "x-tenant"), (4, "x-user"))
+    )
+    run = carrier.proxy(limited(f"{{local: [{limits}]}}"))
+    red, blue = (named("ann").plus(("x-tenant", tenant)) for tenant in ("red", "blue"))
+    bob = named("bob").plus(("x-tenant", "blue"))
+    assert asked(run, red, red, red, blue, blue, bob, bob) == [200, 200, 429, 200, 429, 200, 429]
+
+
+def test_counts_of_keys_outlive_a_swap_and_belong_to_a_target(carrier: Carrier) -> None:
+    head, route = limited("{local: [{requests: 1, unit: Hours, key: source.address}]}").split("    - name: r\n")
+    match = "    - name: {0}\n      matches: [{{path: {{type: Exact, value: /{0}}}}}]\n"
+    text = head + "".join(match.format(name) + route for name in "ab")
+    run = carrier.proxy(text)
+    assert asked(run, *map(GET.to, ("/a", "/a", "/b", "/b"))) == [200, 429, 200, 429]
+    run.load(text.replace("/b", "/c"))
+    assert asked(run, *map(GET.to, ("/a", "/c"))) == [429, 429]
+    run.load(text.replace("requests: 1", "requests: 2"))
+    assert asked(run, *map(GET.to, ("/a", "/a", "/a"))) == [200, 200, 429]
+
+
+def test_items_of_a_condition_count_keys_for_themselves(carrier: Carrier) -> None:
+    limit = "policy: {local: [{requests: 1, unit: Hours, key: source.address}]}"
+    condition = "\"request.headers['x-user'] == 'ann'\""
+    run = carrier.proxy(limited(f"{{conditional: [{{condition: {condition}, {limit}}}, {{{limit}}}]}}"))
+    assert asked(run, named("ann"), GET, named("ann"), GET) == [200, 200, 429, 429]
+
+
+def test_a_key_may_read_the_body(carrier: Carrier) -> None:
+    run = carrier.proxy(limited('{local: [{requests: 1, unit: Hours, key: "json(request.body).user"}]}'))
+    bodies = [b'{"user": "ann"}', b'{"user": "bob"}', b'{"user": "ann", "more": 1}', b"nonsense", b"[]"]
+    assert asked(run, *(Request("POST", body=body) for body in bodies)) == [200, 200, 429, 200, 429]
+
+
+def test_a_secret_key_stands_for_itself(carrier: Carrier) -> None:
+    keys = '{one: {value: \'{"key": "k-one"}\'}, two: {value: \'{"key": "k-two"}\'}}'
+    policies = (
+        f"apiKeyAuthentication: {{secretRef: {keys}, location: {{header: {{name: x-key}}}}}}, "
+        "rateLimit: {local: [{requests: 1, unit: Hours, key: apiKey.key}]}"
+    )
+    run = carrier.proxy(served(f"policies: {{{policies}}}"))
+    one, two = (GET.plus(("x-key", key)) for key in ("k-one", "k-two"))
+    assert asked(run, one, one, two, two) == [200, 429, 200, 429]
+
+
+KEYED = traffic_pb2.LocalRateLimit(requests=1, unit=traffic_pb2.UNIT_HOURS, key="request.path")
+
+
+def test_a_limit_of_tokens_beside_one_with_a_key() -> None:
+    limited = Limited(TOKENS, KEYED)
+    assert [limited.ask(10, path) is None for path in ("/a", "/a", "/b")] == [True, False, True]
+    assert limited.ask(300, "/c") is None
+    answer = limited.ask(path="/d")
+    assert answer is not None and "local[0]" in answer.detail
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        (traffic_pb2.LocalRateLimit(tokens=1, unit=traffic_pb2.UNIT_HOURS, key="1"), r"local\[1\].key: a key is of"),
+        (traffic_pb2.LocalRateLimit(requests=1, unit=traffic_pb2.UNIT_HOURS, key="1 +"), r"local\[1\].key: "),
+    ],
+)
+def test_a_key_that_cannot_be_built_is_refused(limit: traffic_pb2.LocalRateLimit, reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
+        Limited(KEYED, limit)

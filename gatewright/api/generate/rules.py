@@ -279,7 +279,10 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
     ext_auth.ExtAuthOrConditional: _or_conditional(
         ("backendRef", "failureMode", "grpc", "http", "forwardBody", "cache"), ("backendRef",), _EXT_AUTH
     ),
-    rate_limit.LocalRateLimit: (one_of("requests", "tokens"),),
+    rate_limit.LocalRateLimit: (
+        one_of("requests", "tokens"),
+        not_both("key", "tokens", "key must be absent when tokens is set: a key is of requests alone"),
+    ),
     rate_limit.RateLimitsOrConditional: _or_conditional(("local", "global"), (), ()),
     direct_response.DirectResponse: _DIRECT_RESPONSE,
     direct_response.DirectResponseOrConditional: _or_conditional(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatewright.api.schema.cel_field import Cost, RequestScalar
+from gatewright.api.schema.cel_field import Cost, RequestKey, RequestScalar
 from gatewright.api.schema.fields import FailureMode, Integer, ShortString, TinyString
 from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
 from gatewright.api.schema.references import PolicyBackendReference
@@ -28,9 +28,14 @@ class LocalRateLimit(RuledModel):
     """The unit of time."""
     burst: Annotated[Integer, Field(ge=0, le=2**31 - 1)] | None = None
     """How much more than the rate may be used within a short time."""
+    key: RequestKey | None = None
+    """Gatewright extension. An expression: each of its values has this limit for itself, for example source.address.
+    Requests for which it has no value share one. Of `requests` alone."""
 
     def broken_rules(self) -> Iterator[Broken]:
         yield from one_of(self, "requests", "tokens")
+        if self.key is not None and self.tokens is not None:
+            yield Broken(("key",), "must be absent when tokens is set: a key is of requests alone")
 
 
 class RateLimitEntry(Model):

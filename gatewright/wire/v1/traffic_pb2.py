@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n gatewright/wire/v1/traffic.proto\x12\x12gatewright.wire.v1\"*\n\x0bHeaderValue\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"z\n\x0cHeaderFilter\x12,\n\x03set\x18\x01 \x03(\x0b\x32\x1f.gatewright.wire.v1.HeaderValue\x12,\n\x03\x61\x64\x64\x18\x02 \x03(\x0b\x32\x1f.gatewright.wire.v1.HeaderValue\x12\x0e\n\x06remove\x18\x03 \x03(\t\"x\n\x0fHeaderModifiers\x12\x31\n\x07request\x18\x01 \x01(\x0b\x32 .gatewright.wire.v1.HeaderFilter\x12\x32\n\x08response\x18\x02 \x01(\x0b\x32 .gatewright.wire.v1.HeaderFilter\"S\n\x0cPathModifier\x12\x1b\n\x11replace_full_path\x18\x01 \x01(\tH\x00\x12\x1e\n\x14replace_prefix_match\x18\x02 \x01(\tH\x00\x42\x06\n\x04kind\"N\n\nUrlRewrite\x12\x10\n\x08hostname\x18\x01 \x01(\t\x12.\n\x04path\x18\x02 \x01(\x0b\x32 .gatewright.wire.v1.PathModifier\"\x81\x01\n\x0fRequestRedirect\x12\x0e\n\x06scheme\x18\x01 \x01(\t\x12\x10\n\x08hostname\x18\x02 \x01(\t\x12.\n\x04path\x18\x03 \x01(\x0b\x32 .gatewright.wire.v1.PathModifier\x12\x0c\n\x04port\x18\x04 \x01(\r\x12\x0e\n\x06status\x18\x05 \x01(\r\"H\n\rRequestMirror\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x11\n\tnumerator\x18\x02 \x01(\r\x12\x13\n\x0b\x64\x65nominator\x18\x03 \x01(\r\"j\n\x08Timeouts\x12\x17\n\nrequest_ms\x18\x01 \x01(\x04H\x00\x88\x01\x01\x12\x1f\n\x12\x62\x61\x63kend_request_ms\x18\x02 \x01(\x04H\x01\x88\x01\x01\x42\r\n\x0b_request_msB\x15\n\x13_backend_request_ms\"\x8b\x01\n\x05Retry\x12\r\n\x05\x63odes\x18\x01 \x03(\r\x12\x15\n\x08\x61ttempts\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x17\n\nbackoff_ms\x18\x03 \x01(\x04H\x01\x88\x01\x01\x12\x14\n\x0cprecondition\x18\x04 \x01(\t\x12\x11\n\tcondition\x18\x05 \x01(\tB\x0b\n\t_attemptsB\r\n\x0b_backoff_ms\"/\n\x10HeaderExpression\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\xff\x01\n\tTransform\x12\x31\n\x03set\x18\x01 \x03(\x0b\x32$.gatewright.wire.v1.HeaderExpression\x12\x31\n\x03\x61\x64\x64\x18\x02 \x03(\x0b\x32$.gatewright.wire.v1.HeaderExpression\x12\x0e\n\x06remove\x18\x03 \x03(\t\x12\x0c\n\x04\x62ody\x18\x04 \x01(\t\x12=\n\x08metadata\x18\x05 \x03(\x0b\x32+.gatewright.wire.v1.Transform.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xb5\x01\n\x0eTransformation\x12.\n\x07request\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.Transform\x12/\n\x08response\x18\x02 \x01(\x0b\x32\x1d.gatewright.wire.v1.Transform\x12\x42\n\x0b\x63onditional\x18\x0f \x03(\x0b\x32-.gatewright.wire.v1.ConditionalTransformation\"b\n\x19\x43onditionalTransformation\x12\x11\n\tcondition\x18\x01 \x01(\t\x12\x32\n\x06policy\x18\x02 \x01(\x0b\x32\".gatewright.wire.v1.Transformation\"\x8f\x01\n\x04\x43ors\x12\x15\n\rallow_origins\x18\x01 \x03(\t\x12\x15\n\rallow_methods\x18\x02 \x03(\t\x12\x15\n\rallow_headers\x18\x03 \x03(\t\x12\x16\n\x0e\x65xpose_headers\x18\x04 \x03(\t\x12\x19\n\x11\x61llow_credentials\x18\x05 \x01(\x08\x12\x0f\n\x07max_age\x18\x06 \x01(\r\"\"\n\x04\x43srf\x12\x1a\n\x12\x61\x64\x64itional_origins\x18\x01 \x03(\t\".\n\x11\x41uthorizationRule\x12\x19\n\x11match_expressions\x18\x01 \x03(\t\"r\n\rAuthorization\x12\x35\n\x06policy\x18\x01 \x01(\x0b\x32%.gatewright.wire.v1.AuthorizationRule\x12*\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x1a.gatewright.wire.v1.Action\"w\n\x0eLocalRateLimit\x12\x12\n\x08requests\x18\x01 \x01(\rH\x00\x12\x10\n\x06tokens\x18\x02 \x01(\rH\x00\x12&\n\x04unit\x18\x03 \x01(\x0e\x32\x18.gatewright.wire.v1.Unit\x12\r\n\x05\x62urst\x18\x04 \x01(\rB\x08\n\x06\x61mount\"}\n\tRateLimit\x12\x31\n\x05local\x18\x01 \x03(\x0b\x32\".gatewright.wire.v1.LocalRateLimit\x12=\n\x0b\x63onditional\x18\x0f \x03(\x0b\x32(.gatewright.wire.v1.ConditionalRateLimit\"X\n\x14\x43onditionalRateLimit\x12\x11\n\tcondition\x18\x01 \x01(\t\x12-\n\x06policy\x18\x02 \x01(\x0b\x32\x1d.gatewright.wire.v1.RateLimit\"4\n\x0c\x42ufferedBody\x12\x16\n\tmax_bytes\x18\x01 \x01(\rH\x00\x88\x01\x01\x42\x0c\n\n_max_bytes\"o\n\x06\x42uffer\x12\x31\n\x07request\x18\x01 \x01(\x0b\x32 .gatewright.wire.v1.BufferedBody\x12\x32\n\x08response\x18\x02 \x01(\x0b\x32 .gatewright.wire.v1.BufferedBody\"@\n\x0bHostRewrite\x12\x31\n\x04mode\x18\x01 \x01(\x0e\x32#.gatewright.wire.v1.HostRewriteMode\"\xc2\x01\n\x0e\x44irectResponse\x12\x0e\n\x06status\x18\x01 \x01(\r\x12\x0c\n\x04\x62ody\x18\x02 \x01(\t\x12\x17\n\x0f\x62ody_expression\x18\x03 \x01(\t\x12\x35\n\x07headers\x18\x04 \x03(\x0b\x32$.gatewright.wire.v1.HeaderExpression\x12\x42\n\x0b\x63onditional\x18\x0f \x03(\x0b\x32-.gatewright.wire.v1.ConditionalDirectResponse\"b\n\x19\x43onditionalDirectResponse\x12\x11\n\tcondition\x18\x01 \x01(\t\x12\x32\n\x06policy\x18\x02 \x01(\x0b\x32\".gatewright.wire.v1.DirectResponse\"\x8a\x03\n\x0b\x45xtAuthHttp\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x10\n\x08redirect\x18\x02 \x01(\t\x12\x1f\n\x17\x61llowed_request_headers\x18\x03 \x03(\t\x12S\n\x13\x61\x64\x64_request_headers\x18\x04 \x03(\x0b\x32\x36.gatewright.wire.v1.ExtAuthHttp.AddRequestHeadersEntry\x12 \n\x18\x61llowed_response_headers\x18\x05 \x03(\t\x12P\n\x11response_metadata\x18\x06 \x03(\x0b\x32\x35.gatewright.wire.v1.ExtAuthHttp.ResponseMetadataEntry\x1a\x38\n\x16\x41\x64\x64RequestHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x37\n\x15ResponseMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x1f\n\x0b\x45xtAuthBody\x12\x10\n\x08max_size\x18\x01 \x01(\r\"=\n\x0c\x45xtAuthCache\x12\x0b\n\x03key\x18\x01 \x03(\t\x12\x0b\n\x03ttl\x18\x02 \x01(\t\x12\x13\n\x0bmax_entries\x18\x03 \x01(\r\"\xb3\x02\n\x07\x45xtAuth\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x35\n\x0c\x66\x61ilure_mode\x18\x02 \x01(\x0e\x32\x1f.gatewright.wire.v1.FailureMode\x12/\n\x04http\x18\x03 \x01(\x0b\x32\x1f.gatewright.wire.v1.ExtAuthHttpH\x00\x12\x35\n\x0c\x66orward_body\x18\x05 \x01(\x0b\x32\x1f.gatewright.wire.v1.ExtAuthBody\x12/\n\x05\x63\x61\x63he\x18\x06 \x01(\x0b\x32 .gatewright.wire.v1.ExtAuthCache\x12;\n\x0b\x63onditional\x18\x0f \x03(\x0b\x32&.gatewright.wire.v1.ConditionalExtAuthB\n\n\x08protocol\"T\n\x12\x43onditionalExtAuth\x12\x11\n\tcondition\x18\x01 \x01(\t\x12+\n\x06policy\x18\x02 \x01(\x0b\x32\x1b.gatewright.wire.v1.ExtAuth*W\n\x06\x41\x63tion\x12\x16\n\x12\x41\x43TION_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x41\x43TION_ALLOW\x10\x01\x12\x0f\n\x0b\x41\x43TION_DENY\x10\x02\x12\x12\n\x0e\x41\x43TION_REQUIRE\x10\x03*P\n\x04Unit\x12\x14\n\x10UNIT_UNSPECIFIED\x10\x00\x12\x10\n\x0cUNIT_SECONDS\x10\x01\x12\x10\n\x0cUNIT_MINUTES\x10\x02\x12\x0e\n\nUNIT_HOURS\x10\x03*l\n\x0fHostRewriteMode\x12!\n\x1dHOST_REWRITE_MODE_UNSPECIFIED\x10\x00\x12\x1a\n\x16HOST_REWRITE_MODE_AUTO\x10\x01\x12\x1a\n\x16HOST_REWRITE_MODE_NONE\x10\x02*e\n\x0b\x46\x61ilureMode\x12\x1c\n\x18\x46\x41ILURE_MODE_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x46\x41ILURE_MODE_FAIL_CLOSED\x10\x01\x12\x1a\n\x16\x46\x41ILURE_MODE_FAIL_OPEN\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n gatewright/wire/v1/traffic.proto\x12\x12gatewright.wire.v1\"*\n\x0bHeaderValue\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"z\n\x0cHeaderFilter\x12,\n\x03set\x18\x01 \x03(\x0b\x32\x1f.gatewright.wire.v1.HeaderValue\x12,\n\x03\x61\x64\x64\x18\x02 \x03(\x0b\x32\x1f.gatewright.wire.v1.HeaderValue\x12\x0e\n\x06remove\x18\x03 \x03(\t\"x\n\x0fHeaderModifiers\x12\x31\n\x07request\x18\x01 \x01(\x0b\x32 .gatewright.wire.v1.HeaderFilter\x12\x32\n\x08response\x18\x02 \x01(\x0b\x32 .gatewright.wire.v1.HeaderFilter\"S\n\x0cPathModifier\x12\x1b\n\x11replace_full_path\x18\x01 \x01(\tH\x00\x12\x1e\n\x14replace_prefix_match\x18\x02 \x01(\tH\x00\x42\x06\n\x04kind\"N\n\nUrlRewrite\x12\x10\n\x08hostname\x18\x01 \x01(\t\x12.\n\x04path\x18\x02 \x01(\x0b\x32 .gatewright.wire.v1.PathModifier\"\x81\x01\n\x0fRequestRedirect\x12\x0e\n\x06scheme\x18\x01 \x01(\t\x12\x10\n\x08hostname\x18\x02 \x01(\t\x12.\n\x04path\x18\x03 \x01(\x0b\x32 .gatewright.wire.v1.PathModifier\x12\x0c\n\x04port\x18\x04 \x01(\r\x12\x0e\n\x06status\x18\x05 \x01(\r\"H\n\rRequestMirror\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x11\n\tnumerator\x18\x02 \x01(\r\x12\x13\n\x0b\x64\x65nominator\x18\x03 \x01(\r\"j\n\x08Timeouts\x12\x17\n\nrequest_ms\x18\x01 \x01(\x04H\x00\x88\x01\x01\x12\x1f\n\x12\x62\x61\x63kend_request_ms\x18\x02 \x01(\x04H\x01\x88\x01\x01\x42\r\n\x0b_request_msB\x15\n\x13_backend_request_ms\"\x8b\x01\n\x05Retry\x12\r\n\x05\x63odes\x18\x01 \x03(\r\x12\x15\n\x08\x61ttempts\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x17\n\nbackoff_ms\x18\x03 \x01(\x04H\x01\x88\x01\x01\x12\x14\n\x0cprecondition\x18\x04 \x01(\t\x12\x11\n\tcondition\x18\x05 \x01(\tB\x0b\n\t_attemptsB\r\n\x0b_backoff_ms\"/\n\x10HeaderExpression\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\xff\x01\n\tTransform\x12\x31\n\x03set\x18\x01 \x03(\x0b\x32$.gatewright.wire.v1.HeaderExpression\x12\x31\n\x03\x61\x64\x64\x18\x02 \x03(\x0b\x32$.gatewright.wire.v1.HeaderExpression\x12\x0e\n\x06remove\x18\x03 \x03(\t\x12\x0c\n\x04\x62ody\x18\x04 \x01(\t\x12=\n\x08metadata\x18\x05 \x03(\x0b\x32+.gatewright.wire.v1.Transform.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xb5\x01\n\x0eTransformation\x12.\n\x07request\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.Transform\x12/\n\x08response\x18\x02 \x01(\x0b\x32\x1d.gatewright.wire.v1.Transform\x12\x42\n\x0b\x63onditional\x18\x0f \x03(\x0b\x32-.gatewright.wire.v1.ConditionalTransformation\"b\n\x19\x43onditionalTransformation\x12\x11\n\tcondition\x18\x01 \x01(\t\x12\x32\n\x06policy\x18\x02 \x01(\x0b\x32\".gatewright.wire.v1.Transformation\"\x8f\x01\n\x04\x43ors\x12\x15\n\rallow_origins\x18\x01 \x03(\t\x12\x15\n\rallow_methods\x18\x02 \x03(\t\x12\x15\n\rallow_headers\x18\x03 \x03(\t\x12\x16\n\x0e\x65xpose_headers\x18\x04 \x03(\t\x12\x19\n\x11\x61llow_credentials\x18\x05 \x01(\x08\x12\x0f\n\x07max_age\x18\x06 \x01(\r\"\"\n\x04\x43srf\x12\x1a\n\x12\x61\x64\x64itional_origins\x18\x01 \x03(\t\".\n\x11\x41uthorizationRule\x12\x19\n\x11match_expressions\x18\x01 \x03(\t\"r\n\rAuthorization\x12\x35\n\x06policy\x18\x01 \x01(\x0b\x32%.gatewright.wire.v1.AuthorizationRule\x12*\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x1a.gatewright.wire.v1.Action\"\x84\x01\n\x0eLocalRateLimit\x12\x12\n\x08requests\x18\x01 \x01(\rH\x00\x12\x10\n\x06tokens\x18\x02 \x01(\rH\x00\x12&\n\x04unit\x18\x03 \x01(\x0e\x32\x18.gatewright.wire.v1.Unit\x12\r\n\x05\x62urst\x18\x04 \x01(\r\x12\x0b\n\x03key\x18\x05 \x01(\tB\x08\n\x06\x61mount\"}\n\tRateLimit\x12\x31\n\x05local\x18\x01 \x03(\x0b\x32\".gatewright.wire.v1.LocalRateLimit\x12=\n\x0b\x63onditional\x18\x0f \x03(\x0b\x32(.gatewright.wire.v1.ConditionalRateLimit\"X\n\x14\x43onditionalRateLimit\x12\x11\n\tcondition\x18\x01 \x01(\t\x12-\n\x06policy\x18\x02 \x01(\x0b\x32\x1d.gatewright.wire.v1.RateLimit\"4\n\x0c\x42ufferedBody\x12\x16\n\tmax_bytes\x18\x01 \x01(\rH\x00\x88\x01\x01\x42\x0c\n\n_max_bytes\"o\n\x06\x42uffer\x12\x31\n\x07request\x18\x01 \x01(\x0b\x32 .gatewright.wire.v1.BufferedBody\x12\x32\n\x08response\x18\x02 \x01(\x0b\x32 .gatewright.wire.v1.BufferedBody\"@\n\x0bHostRewrite\x12\x31\n\x04mode\x18\x01 \x01(\x0e\x32#.gatewright.wire.v1.HostRewriteMode\"\xc2\x01\n\x0e\x44irectResponse\x12\x0e\n\x06status\x18\x01 \x01(\r\x12\x0c\n\x04\x62ody\x18\x02 \x01(\t\x12\x17\n\x0f\x62ody_expression\x18\x03 \x01(\t\x12\x35\n\x07headers\x18\x04 \x03(\x0b\x32$.gatewright.wire.v1.HeaderExpression\x12\x42\n\x0b\x63onditional\x18\x0f \x03(\x0b\x32-.gatewright.wire.v1.ConditionalDirectResponse\"b\n\x19\x43onditionalDirectResponse\x12\x11\n\tcondition\x18\x01 \x01(\t\x12\x32\n\x06policy\x18\x02 \x01(\x0b\x32\".gatewright.wire.v1.DirectResponse\"\x8a\x03\n\x0b\x45xtAuthHttp\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x10\n\x08redirect\x18\x02 \x01(\t\x12\x1f\n\x17\x61llowed_request_headers\x18\x03 \x03(\t\x12S\n\x13\x61\x64\x64_request_headers\x18\x04 \x03(\x0b\x32\x36.gatewright.wire.v1.ExtAuthHttp.AddRequestHeadersEntry\x12 \n\x18\x61llowed_response_headers\x18\x05 \x03(\t\x12P\n\x11response_metadata\x18\x06 \x03(\x0b\x32\x35.gatewright.wire.v1.ExtAuthHttp.ResponseMetadataEntry\x1a\x38\n\x16\x41\x64\x64RequestHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x37\n\x15ResponseMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x1f\n\x0b\x45xtAuthBody\x12\x10\n\x08max_size\x18\x01 \x01(\r\"=\n\x0c\x45xtAuthCache\x12\x0b\n\x03key\x18\x01 \x03(\t\x12\x0b\n\x03ttl\x18\x02 \x01(\t\x12\x13\n\x0bmax_entries\x18\x03 \x01(\r\"\xb3\x02\n\x07\x45xtAuth\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x35\n\x0c\x66\x61ilure_mode\x18\x02 \x01(\x0e\x32\x1f.gatewright.wire.v1.FailureMode\x12/\n\x04http\x18\x03 \x01(\x0b\x32\x1f.gatewright.wire.v1.ExtAuthHttpH\x00\x12\x35\n\x0c\x66orward_body\x18\x05 \x01(\x0b\x32\x1f.gatewright.wire.v1.ExtAuthBody\x12/\n\x05\x63\x61\x63he\x18\x06 \x01(\x0b\x32 .gatewright.wire.v1.ExtAuthCache\x12;\n\x0b\x63onditional\x18\x0f \x03(\x0b\x32&.gatewright.wire.v1.ConditionalExtAuthB\n\n\x08protocol\"T\n\x12\x43onditionalExtAuth\x12\x11\n\tcondition\x18\x01 \x01(\t\x12+\n\x06policy\x18\x02 \x01(\x0b\x32\x1b.gatewright.wire.v1.ExtAuth*W\n\x06\x41\x63tion\x12\x16\n\x12\x41\x43TION_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x41\x43TION_ALLOW\x10\x01\x12\x0f\n\x0b\x41\x43TION_DENY\x10\x02\x12\x12\n\x0e\x41\x43TION_REQUIRE\x10\x03*P\n\x04Unit\x12\x14\n\x10UNIT_UNSPECIFIED\x10\x00\x12\x10\n\x0cUNIT_SECONDS\x10\x01\x12\x10\n\x0cUNIT_MINUTES\x10\x02\x12\x0e\n\nUNIT_HOURS\x10\x03*l\n\x0fHostRewriteMode\x12!\n\x1dHOST_REWRITE_MODE_UNSPECIFIED\x10\x00\x12\x1a\n\x16HOST_REWRITE_MODE_AUTO\x10\x01\x12\x1a\n\x16HOST_REWRITE_MODE_NONE\x10\x02*e\n\x0b\x46\x61ilureMode\x12\x1c\n\x18\x46\x41ILURE_MODE_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x46\x41ILURE_MODE_FAIL_CLOSED\x10\x01\x12\x1a\n\x16\x46\x41ILURE_MODE_FAIL_OPEN\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,14 +37,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EXTAUTHHTTP_ADDREQUESTHEADERSENTRY']._serialized_options = b'8\001'
   _globals['_EXTAUTHHTTP_RESPONSEMETADATAENTRY']._loaded_options = None
   _globals['_EXTAUTHHTTP_RESPONSEMETADATAENTRY']._serialized_options = b'8\001'
-  _globals['_ACTION']._serialized_start=3661
-  _globals['_ACTION']._serialized_end=3748
-  _globals['_UNIT']._serialized_start=3750
-  _globals['_UNIT']._serialized_end=3830
-  _globals['_HOSTREWRITEMODE']._serialized_start=3832
-  _globals['_HOSTREWRITEMODE']._serialized_end=3940
-  _globals['_FAILUREMODE']._serialized_start=3942
-  _globals['_FAILUREMODE']._serialized_end=4043
+  _globals['_ACTION']._serialized_start=3675
+  _globals['_ACTION']._serialized_end=3762
+  _globals['_UNIT']._serialized_start=3764
+  _globals['_UNIT']._serialized_end=3844
+  _globals['_HOSTREWRITEMODE']._serialized_start=3846
+  _globals['_HOSTREWRITEMODE']._serialized_end=3954
+  _globals['_FAILUREMODE']._serialized_start=3956
+  _globals['_FAILUREMODE']._serialized_end=4057
   _globals['_HEADERVALUE']._serialized_start=56
   _globals['_HEADERVALUE']._serialized_end=98
   _globals['_HEADERFILTER']._serialized_start=100
@@ -81,34 +81,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_AUTHORIZATIONRULE']._serialized_end=1786
   _globals['_AUTHORIZATION']._serialized_start=1788
   _globals['_AUTHORIZATION']._serialized_end=1902
-  _globals['_LOCALRATELIMIT']._serialized_start=1904
-  _globals['_LOCALRATELIMIT']._serialized_end=2023
-  _globals['_RATELIMIT']._serialized_start=2025
-  _globals['_RATELIMIT']._serialized_end=2150
-  _globals['_CONDITIONALRATELIMIT']._serialized_start=2152
-  _globals['_CONDITIONALRATELIMIT']._serialized_end=2240
-  _globals['_BUFFEREDBODY']._serialized_start=2242
-  _globals['_BUFFEREDBODY']._serialized_end=2294
-  _globals['_BUFFER']._serialized_start=2296
-  _globals['_BUFFER']._serialized_end=2407
-  _globals['_HOSTREWRITE']._serialized_start=2409
-  _globals['_HOSTREWRITE']._serialized_end=2473
-  _globals['_DIRECTRESPONSE']._serialized_start=2476
-  _globals['_DIRECTRESPONSE']._serialized_end=2670
-  _globals['_CONDITIONALDIRECTRESPONSE']._serialized_start=2672
-  _globals['_CONDITIONALDIRECTRESPONSE']._serialized_end=2770
-  _globals['_EXTAUTHHTTP']._serialized_start=2773
-  _globals['_EXTAUTHHTTP']._serialized_end=3167
-  _globals['_EXTAUTHHTTP_ADDREQUESTHEADERSENTRY']._serialized_start=3054
-  _globals['_EXTAUTHHTTP_ADDREQUESTHEADERSENTRY']._serialized_end=3110
-  _globals['_EXTAUTHHTTP_RESPONSEMETADATAENTRY']._serialized_start=3112
-  _globals['_EXTAUTHHTTP_RESPONSEMETADATAENTRY']._serialized_end=3167
-  _globals['_EXTAUTHBODY']._serialized_start=3169
-  _globals['_EXTAUTHBODY']._serialized_end=3200
-  _globals['_EXTAUTHCACHE']._serialized_start=3202
-  _globals['_EXTAUTHCACHE']._serialized_end=3263
-  _globals['_EXTAUTH']._serialized_start=3266
-  _globals['_EXTAUTH']._serialized_end=3573
-  _globals['_CONDITIONALEXTAUTH']._serialized_start=3575
-  _globals['_CONDITIONALEXTAUTH']._serialized_end=3659
+  _globals['_LOCALRATELIMIT']._serialized_start=1905
+  _globals['_LOCALRATELIMIT']._serialized_end=2037
+  _globals['_RATELIMIT']._serialized_start=2039
+  _globals['_RATELIMIT']._serialized_end=2164
+  _globals['_CONDITIONALRATELIMIT']._serialized_start=2166
+  _globals['_CONDITIONALRATELIMIT']._serialized_end=2254
+  _globals['_BUFFEREDBODY']._serialized_start=2256
+  _globals['_BUFFEREDBODY']._serialized_end=2308
+  _globals['_BUFFER']._serialized_start=2310
+  _globals['_BUFFER']._serialized_end=2421
+  _globals['_HOSTREWRITE']._serialized_start=2423
+  _globals['_HOSTREWRITE']._serialized_end=2487
+  _globals['_DIRECTRESPONSE']._serialized_start=2490
+  _globals['_DIRECTRESPONSE']._serialized_end=2684
+  _globals['_CONDITIONALDIRECTRESPONSE']._serialized_start=2686
+  _globals['_CONDITIONALDIRECTRESPONSE']._serialized_end=2784
+  _globals['_EXTAUTHHTTP']._serialized_start=2787
+  _globals['_EXTAUTHHTTP']._serialized_end=3181
+  _globals['_EXTAUTHHTTP_ADDREQUESTHEADERSENTRY']._serialized_start=3068
+  _globals['_EXTAUTHHTTP_ADDREQUESTHEADERSENTRY']._serialized_end=3124
+  _globals['_EXTAUTHHTTP_RESPONSEMETADATAENTRY']._serialized_start=3126
+  _globals['_EXTAUTHHTTP_RESPONSEMETADATAENTRY']._serialized_end=3181
+  _globals['_EXTAUTHBODY']._serialized_start=3183
+  _globals['_EXTAUTHBODY']._serialized_end=3214
+  _globals['_EXTAUTHCACHE']._serialized_start=3216
+  _globals['_EXTAUTHCACHE']._serialized_end=3277
+  _globals['_EXTAUTH']._serialized_start=3280
+  _globals['_EXTAUTH']._serialized_end=3587
+  _globals['_CONDITIONALEXTAUTH']._serialized_start=3589
+  _globals['_CONDITIONALEXTAUTH']._serialized_end=3673
 # @@protoc_insertion_point(module_scope)

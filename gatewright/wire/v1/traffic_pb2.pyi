@@ -219,16 +219,18 @@ class Authorization(_message.Message):
     def __init__(self, policy: _Optional[_Union[AuthorizationRule, _Mapping]] = ..., action: _Optional[_Union[Action, str]] = ...) -> None: ...
 
 class LocalRateLimit(_message.Message):
-    __slots__ = ("requests", "tokens", "unit", "burst")
+    __slots__ = ("requests", "tokens", "unit", "burst", "key")
     REQUESTS_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     UNIT_FIELD_NUMBER: _ClassVar[int]
     BURST_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
     requests: int
     tokens: int
     unit: Unit
     burst: int
-    def __init__(self, requests: _Optional[int] = ..., tokens: _Optional[int] = ..., unit: _Optional[_Union[Unit, str]] = ..., burst: _Optional[int] = ...) -> None: ...
+    key: str
+    def __init__(self, requests: _Optional[int] = ..., tokens: _Optional[int] = ..., unit: _Optional[_Union[Unit, str]] = ..., burst: _Optional[int] = ..., key: _Optional[str] = ...) -> None: ...
 
 class RateLimit(_message.Message):
     __slots__ = ("local", "conditional")

@@ -53,6 +53,7 @@ _LOCAL_LIMIT = P + "| Local rate limits per policy | 1 to 16; `requests` and `to
 _GLOBAL = P + "GlobalRateLimit: `backendRef` (required; Service or Backend); `failureMode` (default `FailClosed`)"
 _DESCRIPTOR = P + "RateLimitDescriptor: `entries` (required, 1 to 16 items, each `{name: TinyString, expression:"
 _DESCRIPTORS = P + "| Global rate limit descriptors; entries per descriptor | 1 to 16; 1 to 16 |"
+_KEY = D + "`rateLimit.local[].key`"
 _LEAST_LOCAL: Final[dict[str, Any]] = {"requests": 1, "unit": "Seconds"}
 LOCAL = shape(
     _LEAST_LOCAL,
@@ -62,6 +63,9 @@ LOCAL = shape(
     required("unit", _LOCAL),
     enum("unit", ("Seconds", "Minutes", "Hours"), _LOCAL),
     integer("burst", 0, INT32, _LOCAL),
+    expression("key", _KEY, "source.address"),
+    invalid("key", "request.headers", _KEY, cel=False),
+    given({"tokens": 1, "unit": "Hours"}, invalid("key", "source.address", _KEY)),
 )
 _ENTRY = {"name": "n", "expression": "source.address"}
 ENTRY = shape(

@@ -140,6 +140,27 @@ def test_the_cost_of_requests_is_known_early(descriptor: dict[str, Any], is_good
 
 
 @pytest.mark.parametrize(
+    ("key", "messages"),
+    [
+        ("source.address", []),
+        ("ip(source.address)", []),
+        ("cidr(source.address + '/64').masked()", []),
+        ("jwt.sub", []),
+        ("json(request.body).user", []),
+        ("size(request.path)", []),
+        ("request.headers", ["must give a string, a number, true or false, bytes, or an address, gives map(string"]),
+        ("response.code", ["response"]),
+        ("llm.totalTokens", ["exists with the response"]),
+    ],
+)
+def test_what_buckets_are_told_apart_by(key: str, messages: list[str]) -> None:
+    found = traffic(rateLimit={"local": [{"requests": 1, "unit": "Hours", "key": key}]})
+    assert len(found) == len(messages)
+    for text, message in zip(found, messages, strict=True):
+        assert text.startswith("rateLimit.local[0].key: ") and message in text
+
+
+@pytest.mark.parametrize(
     ("fields", "is_good"),
     [
         ({"networkAuthorization": rule('cidr("10.0.0.0/8").containsIP(source.address)')}, True),

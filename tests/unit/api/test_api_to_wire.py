@@ -225,11 +225,18 @@ JWKS = {"remote": {"jwksPath": "keys", "backendRef": SERVICE}}
             {"authorization": {"policy": {"match_expressions": ["true"]}, "action": "ACTION_DENY"}},
         ),
         (
-            {"rateLimit": {"local": [{"requests": 5, "unit": "Minutes", "burst": 2}, {"tokens": 9, "unit": "Hours"}]}},
+            {
+                "rateLimit": {
+                    "local": [
+                        {"requests": 5, "unit": "Minutes", "burst": 2, "key": "source.address"},
+                        {"tokens": 9, "unit": "Hours"},
+                    ]
+                }
+            },
             {
                 "rate_limit": {
                     "local": [
-                        {"requests": 5, "unit": "UNIT_MINUTES", "burst": 2},
+                        {"requests": 5, "unit": "UNIT_MINUTES", "burst": 2, "key": "source.address"},
                         {"tokens": 9, "unit": "UNIT_HOURS"},
                     ]
                 }
