@@ -12,8 +12,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from dataplane.http import rules
+from gatewright.cel import parameters
 from gatewright.cel.budget import START
-from gatewright.cel.errors import Fault
+from gatewright.cel.errors import Fault, TooMany
 from gatewright.cel.values import HeaderMap, Timestamp
 from gatewright.variables.table import BY_PATH, CHILDREN, VARIABLES
 from gatewright.variables.variable import CLOSED, FREE, OPEN
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from dataplane.http.grpc import Call
     from dataplane.http.heads import Head
     from dataplane.http.messages import Peer
+    from dataplane.http.rules import HttpRules
 
 NANOSECONDS: Final = 1_000_000_000
 
@@ -31,6 +34,15 @@ POD_NAMESPACE: Final = os.environ.get("POD_NAMESPACE", "")
 
 _LONG_STATUS: Final = 10
 """Digits that no status has: an endpoint may send as many as it likes, and Python converts only so many."""
+
+
+class Unread(Exception):
+    """What a client sent has more parts than may be read, and a route or a step asked for it: the request ends with the
+    reply `reason` (`chain/replies`). It is no CelError: no expression is to go on without what it asked for."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
 
 
 class Services(Protocol):
@@ -54,6 +66,7 @@ class ListenerFacts(Protocol):
     port: int
     log: str
     log_json: str
+    http: HttpRules
 
     @property
     def access_log(self) -> Any:  # Any: a `telemetry/log_plan.LogPlan`, which is above
@@ -80,7 +93,10 @@ class BackendFacts(Protocol):
 class Variables:
     """Attributes, look-ups and `whole`, as `gatewright.cel.environment` asks of a context."""
 
-    __slots__ = ("attributes", "response_body")
+    __slots__ = ("attributes", "known_query", "response_body")
+
+    known_query: tuple[bytes, dict[bytes, bytes]]
+    """The query that was read last, and its parameters; unset until somebody asks."""
 
     if TYPE_CHECKING:  # what `Exchange` has
         authority: bytes
@@ -90,6 +106,7 @@ class Variables:
         context: Services
         body: bytes | None
         buffer: BodyBuffer | None
+        ended: bool
         has_body: bool
         grpc: Call | None
         listener: ListenerFacts | None
@@ -97,6 +114,8 @@ class Variables:
         path: bytes
         peer: str
         plan: RouteFacts | None
+        query: bytes
+        replied: bool
         request: Head
         response: Head | None
         scheme: bytes
@@ -134,6 +153,27 @@ class Variables:
     @property
     def request_uri(self) -> str:
         return _text(b"%b://%b%b" % (self.scheme, self.authority, self.target))
+
+    @property
+    def request_query(self) -> dict[bytes, bytes]:
+        """The parameters of the query, read once for each query that the request has. Raises Unread, or TooMany when
+        the answer is decided."""
+        query = self.query
+        known = getattr(self, "known_query", None)
+        if known is None or known[0] is not query:
+            try:
+                known = self.known_query = query, parameters.read(query, self._rules().max_query_parameters)
+            except TooMany as error:
+                raise self._unread("TooManyParameters", error) from None
+        return known[1]
+
+    def _rules(self) -> HttpRules:
+        return rules.DEFAULT if self.listener is None else self.listener.http
+
+    def _unread(self, reason: str, error: TooMany) -> Exception:
+        """The request is refused while it can be; to expressions of the response and the log there is no value."""
+        is_answered = self.replied or self.ended or self.response is not None
+        return error if is_answered else Unread(reason, str(error))
 
     @property
     def request_version(self) -> str:

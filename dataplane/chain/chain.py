@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from dataplane.chain import streaming
 from dataplane.chain.filter import BUFFER_LIMIT, WHOLE, EndHook, Filter, RequestHook, ResponseHook
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
+from dataplane.variables import Unread
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -93,13 +95,22 @@ def _bind(hooks: tuple[Any, ...], silent: list[bool], order: int) -> Any:  # hoo
     calls = tuple((i, hook, silent[i]) for i, hook in used)
 
     def run(x: Exchange) -> Reply | Waiting | None:
-        for index, hook, is_silent in calls:
-            answer = hook(x)
-            if answer is not None and not is_silent:
-                return _interrupted(x, index, answer)
+        try:
+            for index, hook, is_silent in calls:
+                answer = hook(x)
+                if answer is not None and not is_silent:
+                    return _interrupted(x, index, answer)
+        except Unread as error:
+            return _refused(x, index, error)
         return None
 
     return run
+
+
+def _refused(exchange: Exchange, index: int, error: Unread) -> Reply:
+    """The step at `index` asked for what is not read of this request: it has answered so."""
+    exchange.stopped = index
+    return made(error.reason, str(error))
 
 
 def _interrupted(exchange: Exchange, index: int, answer: Reply | Awaitable[Reply | None]) -> Reply | Waiting:
@@ -121,16 +132,20 @@ def leave(work: Coroutine[Any, Any, object]) -> None:
 
 async def drive(exchange: Exchange, chain: Chain, waiting: Waiting) -> Reply | None:
     """Await the hook that waits, then run the rest of the request steps. Answers as `chain.request` does."""
-    index, answer = waiting.index, await waiting.awaitable
+    index = waiting.index
     hooks = chain.request_hooks
-    while answer is None:
-        index += 1
-        if index == len(hooks):
-            return None
-        hook = hooks[index]
-        if hook is not None:
-            given = hook(exchange)
-            answer = given if given is None or isinstance(given, Reply) else await given
+    try:
+        answer = await waiting.awaitable
+        while answer is None:
+            index += 1
+            if index == len(hooks):
+                return None
+            hook = hooks[index]
+            if hook is not None:
+                given = hook(exchange)
+                answer = given if given is None or isinstance(given, Reply) else await given
+    except Unread as error:
+        return _refused(exchange, index, error)
     exchange.stopped = index
     return answer
 

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.filter import Refused
-from dataplane.http.rules import KEEP, KEEP_FROM_TRUSTED, OWNED, REPLACE, Hops, HttpRules
+from dataplane.http.rules import DEFAULT, KEEP, KEEP_FROM_TRUSTED, OWNED, REPLACE, Hops, HttpRules
 from gatewright.wire.v1 import frontend_pb2
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ def build(config: frontend_pb2.FrontendHttp, env: Env) -> HttpRules:
         raise Refused(f"requestId: {config.request_id} is unknown to this proxy")
     owned = tuple(name.encode() for name in config.owned_headers.names) if config.HasField("owned_headers") else OWNED
     hops = _hops(config.trusted_hops) if config.HasField("trusted_hops") else None
-    return HttpRules(hops, owned, _REQUEST_IDS[config.request_id])
+    return HttpRules(
+        hops, owned, _REQUEST_IDS[config.request_id], config.max_query_parameters or DEFAULT.max_query_parameters
+    )
 
 
 def _hops(config: frontend_pb2.TrustedHops) -> Hops:

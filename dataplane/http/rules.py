@@ -1,4 +1,5 @@
-"""What a listener's `frontend.http` makes of the heads of requests: whom to believe, and which headers are ours alone.
+"""What a listener's `frontend.http` makes of the heads of requests: whom to believe, which headers are ours alone, and
+how much of a request is read.
 
 Made when the configuration changes, asked when a head is read (`http/h1/request_head`, `server/h2/requests`). A head
 that a connection repeats is not read again, so nothing of this costs such a request anything.
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final
+
+from gatewright.cel.parameters import MAX_PARAMETERS
 
 if TYPE_CHECKING:
     from dataplane.http.messages import Peer
@@ -92,6 +95,8 @@ class HttpRules:
     owned: tuple[bytes, ...] = OWNED
     """Headers that only we may write, in lower case; "*" at the end of one stands for any rest."""
     request_id: str = KEEP
+    max_query_parameters: int = MAX_PARAMETERS
+    """More than these of a query are not read: who asks for them refuses the request."""
 
     @cached_property
     def pattern(self) -> bytes:

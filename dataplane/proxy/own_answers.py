@@ -20,6 +20,7 @@ from dataplane.proxy import delayed_responses, ends, grpc_calls, responses
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.waiting import Steps
 from dataplane.upstream import lease
+from dataplane.variables import Unread
 
 if TYPE_CHECKING:
     from dataplane.proxy.exchange import ActiveExchange
@@ -118,9 +119,12 @@ def _send(x: ActiveExchange, reply: Reply) -> None:
 
 
 def failed(x: ActiveExchange, error: Exception) -> None:
-    """A bug of ours in the life of an exchange."""
+    """A bug of ours in the life of an exchange, or a request of which more is asked than is read."""
     if isinstance(error, Gone) and (x.ended or x.replied):
         return  # a step was told that it waits for nothing
+    if isinstance(error, Unread) and not x.ended:  # a route asked for it, or a chain's only step
+        x.give_up(error.reason, str(error))
+        return
     log.error("internal error in %r", x, exc_info=error)
     if not x.ended:
         x.give_up("InternalError", repr(error))

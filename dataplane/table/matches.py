@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote_to_bytes
 
 from dataplane.chain.filter import Refused
 from dataplane.http.heads import is_name
@@ -63,10 +62,12 @@ class Match:
             values = exchange.request.get_all(name)
             if value not in values if test is None else not any(map(test, values)):
                 return False
-        for name, value, test in self.query:
-            first = first_value(exchange.query, name)
-            if first is None or (first != value if test is None else not test(first)):
-                return False
+        if self.query:
+            parameters = exchange.request_query  # which is parsed once for all matches
+            for name, value, test in self.query:
+                first = parameters.get(name)
+                if first is None or (first != value if test is None else not test(first)):
+                    return False
         return True
 
     def __repr__(self) -> str:
@@ -81,21 +82,6 @@ class Placement(NamedTuple):
     kind: int
     key: bytes
     entry: Match | RoutePlan
-
-
-def first_value(query: bytes, name: bytes) -> bytes | None:
-    """The first value of a parameter, decoded; None when it is absent."""
-    for part in query.split(b"&"):
-        key, _, value = part.partition(b"=")
-        if key == name or _decode(key) == name:
-            return _decode(value)
-    return None
-
-
-def _decode(text: bytes) -> bytes:
-    if b"+" in text:
-        text = text.replace(b"+", b" ")
-    return unquote_to_bytes(text) if b"%" in text else text
 
 
 def place(route: route_pb2.Route, plan: RoutePlan) -> list[Placement]:

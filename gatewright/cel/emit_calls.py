@@ -12,7 +12,7 @@ from gatewright.cel import budget, patterns, tree
 from gatewright.cel.emit_values import refuse
 from gatewright.cel.environment import Access, Entry, Overload
 from gatewright.cel.errors import Fault
-from gatewright.cel.functions import json_text, optionals
+from gatewright.cel.functions import headers, json_text, optionals
 from gatewright.cel.types import STRING, Type
 from gatewright.cel.values import NONE, type_name
 
@@ -177,6 +177,15 @@ def _json(plan: Plan, nodes: list[tree.Node]) -> Expr | None:
     return None
 
 
+def _query(plan: Plan, nodes: list[tree.Node]) -> Expr | None:
+    """`request.uri.query("a")` where the context keeps the parameters."""
+    access = nodes[0].resolved
+    if isinstance(access, Access) and access.field.parameters and nodes[1].type == STRING:
+        found = plan.attribute(plan.name("c"), access.field.parameters)
+        return plan.call(headers.parameter, found, plan.emit(nodes[1]))
+    return None
+
+
 def _or(plan: Plan, nodes: list[tree.Node]) -> Expr | None:
     return _otherwise(plan, nodes, lambda optional: optional, optionals.checked)
 
@@ -211,6 +220,7 @@ SHORTCUTS: dict[Any, Callable[[Plan, list[tree.Node]], Expr | None]] = {
     patterns.matches: _matches,
     operator.contains: _contains,
     json_text.parse: _json,
+    headers.query: _query,
     optionals.either: _or,
     optionals.or_value: _or_value,
 }

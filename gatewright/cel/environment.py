@@ -30,6 +30,7 @@ class Field:
     `attribute`: the name under which the context has the value; empty for objects and for variables found by name.
     `lookup`: a method of the context that gives one entry of a map; `fold`: its keys are lower-cased when literal.
     `parsed`: the attribute that has the value already parsed as JSON, so that `json(...)` of it is done once.
+    `parameters`: of a URI, the attribute that has the parameters of its query (`parameters.read`), for `.query(...)`.
     `optional`: the attribute may be None, which means that there is no value.
     """
 
@@ -40,10 +41,11 @@ class Field:
     lookup: str = ""
     fold: bool = False
     parsed: str = ""
+    parameters: str = ""
     optional: bool = False
 
     def __post_init__(self) -> None:
-        for word in (self.attribute, self.lookup, self.parsed):
+        for word in (self.attribute, self.lookup, self.parsed, self.parameters):
             if word and not word.isidentifier():
                 raise ValueError(f"{self.name}: {word!r} cannot be an attribute of a context")
 

@@ -70,6 +70,10 @@ class OverBudget(CelError):
     over."""
 
 
+class TooMany(OverBudget):
+    """A text has more parts than may be read of one: parameters of a query, keys of JSON or levels."""
+
+
 # What generated code may raise for a wrong value: its own faults, and what Python says of `map[key]` and `list[index]`.
 FAULTS = (Fault, KeyError, IndexError)
 

@@ -33,6 +33,7 @@ def _field(row: Variable, moment: Moment) -> Field:
         lookup=row.lookup,
         fold=bool(row.lookup),
         parsed=row.parsed,
+        parameters=row.parameters,
         optional=row.maybe,
     )
 

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
+from gatewright.cel import parameters
 from gatewright.cel.budget import START
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions import json_text
+from gatewright.cel.functions.text import as_bytes
 from gatewright.variables.reading import free, value_of
 from gatewright.variables.table import BY_PATH, CHILDREN, VARIABLES
 from gatewright.variables.variable import FREE, OPEN, Variable
@@ -133,9 +135,14 @@ def _parsed(row: Variable) -> Callable[[Given], Any]:
     return offer
 
 
+def _parameters(given: Given) -> dict[bytes, bytes]:
+    return parameters.read(as_bytes(given.uri().query))
+
+
 _OFFERS: Final[dict[str, Callable[[Given], Any]]] = {
     **{row.attribute: _attribute(row) for row in VARIABLES if row.attribute},
     **{row.lookup: _lookup(row) for row in VARIABLES if row.lookup},
     **{row.parsed: _parsed(row) for row in VARIABLES if row.parsed},
+    **{row.parameters: _parameters for row in VARIABLES if row.parameters},
 }
 """Attribute of a context to what makes its value."""

@@ -26,11 +26,11 @@ from gatewright.variables.variable import (
 _REQUEST: Final = (
     Variable("request", CLOSED, "request", "The request as the client sent it, with what policies changed since."),
     Variable("request.method", STRING, "request", "The method, such as `GET`."),
-    Variable("request.uri", STRING, "request", "The whole URI, with scheme and host."),
+    Variable("request.uri", STRING, "request", "The whole URI, with scheme and host.", parameters="request_query"),
     Variable("request.scheme", STRING, "request", "`http` or `https`."),
     Variable("request.host", STRING, "request", "The host that the request names, with its port if it names one."),
     Variable("request.path", STRING, "request", "The path without the query."),
-    Variable("request.pathAndQuery", STRING, "request", "The path with the query."),
+    Variable("request.pathAndQuery", STRING, "request", "The path with the query.", parameters="request_query"),
     Variable("request.version", STRING, "request", "The protocol: `HTTP/1.0`, `HTTP/1.1` or `HTTP/2`."),
     Variable(
         "request.headers",

@@ -40,8 +40,9 @@ __all__ = [
 class Variable:
     """A variable, or a field of one: `path` is its dotted name.
 
-    `maybe`: it may have no value at its moment, and an expression that reads it fails then. `lookup` and `parsed` name
-    what a context offers beside the value (see gatewright.cel.environment). `secret`: values are redacted.
+    `maybe`: it may have no value at its moment, and an expression that reads it fails then. `lookup`, `parsed`
+    and `parameters` name what a context offers beside the value (see gatewright.cel.environment). `secret`: values are
+    redacted.
     """
 
     path: str
@@ -51,6 +52,7 @@ class Variable:
     maybe: bool = False
     lookup: str = ""
     parsed: str = ""
+    parameters: str = ""
     secret: bool = False
 
     @property

@@ -25,6 +25,10 @@ NOT_OWNED: Final = (
 """What no `ownedHeaders` may name: headers of the connection, and those that have settings of their own."""
 
 
+MAX_PARTS: Final = 1_000_000
+"""The most that may be allowed of what is counted in a request."""
+
+
 class TrustedHops(RuledModel):
     """Which proxies in front of this one are believed: one of these. Gatewright extension."""
 
@@ -74,6 +78,9 @@ class FrontendHTTP(RuledModel):
     request_id: Literal["Keep", "Replace", "KeepFromTrusted"] = "Keep"
     """Whether an `x-request-id` that a client sends stays, always or where the client is a trusted hop; otherwise it is
     replaced by a new one. Gatewright extension."""
+    max_query_parameters: Annotated[Integer, Field(ge=1, le=MAX_PARTS)] = 1000
+    """How many parameters a query may have that a route's match or an expression asks for; a request with more is
+    answered with 400. Gatewright extension."""
 
     def over(self, outer: FrontendHTTP | None) -> FrontendHTTP:
         """These settings, and where they say nothing those of `outer`."""

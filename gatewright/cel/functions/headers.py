@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
+from gatewright.cel import parameters
 from gatewright.cel.budget import Budget, built
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions.table import method
@@ -70,9 +71,10 @@ def cookie(headers: dict[str, Any], name: str) -> str:
 
 
 def _parts(uri: str) -> tuple[str, list[str], str]:
-    """What is before the query, its pairs as written, and the fragment."""
+    """What is before the query, its pairs as written, and the fragment. Raises TooMany."""
     rest, mark, fragment = uri.partition("#")
     path, _, text = rest.partition("?")
+    parameters.limit(text.count("&"))
     return path, [pair for pair in text.split("&") if pair], mark + fragment
 
 
@@ -90,13 +92,19 @@ def _whole(budget: Budget, path: str, pairs: list[str], fragment: str) -> str:
     return result
 
 
-def query(uri: str, name: str) -> str:
+def query(budget: Budget, uri: str, name: str) -> str:
     """The first value of a query parameter, decoded; without it there is no value."""
-    for pair in _parts(uri)[1]:
-        key, _, value = pair.partition("=")
-        if _decoded(key) == name:
-            return _decoded(value)
-    raise Fault(f"no such query parameter: {name}")
+    text = uri.partition("#")[0].partition("?")[2]
+    built(budget, len(text) + 64 * text.count("&"))
+    return parameter(parameters.read(as_bytes(text)), name)
+
+
+def parameter(found: dict[bytes, bytes], name: str) -> str:
+    """The same of a query that has been read (`parameters.read`)."""
+    value = found.get(as_bytes(name))
+    if value is None:
+        raise Fault(f"no such query parameter: {name}")
+    return as_text(value)
 
 
 def add_query(budget: Budget, uri: str, name: str, value: str) -> str:
@@ -124,7 +132,7 @@ TABLE = (
     method("raw", (HEADERS,), map_of(STRING, list_of(STRING)), raw, charges=True),
     method("split", (HEADERS,), map_of(STRING, list_of(STRING)), split, charges=True),
     method("cookie", (HEADERS, STRING), STRING, cookie),
-    method("query", (STRING, STRING), STRING, query),
+    method("query", (STRING, STRING), STRING, query, charges=True),
     method("addQuery", (STRING, STRING, STRING), STRING, add_query, charges=True),
     method("setQuery", (STRING, STRING, STRING), STRING, set_query, charges=True),
 )

@@ -49,14 +49,16 @@ class HeaderNames(_message.Message):
     def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class FrontendHttp(_message.Message):
-    __slots__ = ("trusted_hops", "owned_headers", "request_id")
+    __slots__ = ("trusted_hops", "owned_headers", "request_id", "max_query_parameters")
     TRUSTED_HOPS_FIELD_NUMBER: _ClassVar[int]
     OWNED_HEADERS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_QUERY_PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     trusted_hops: TrustedHops
     owned_headers: HeaderNames
     request_id: RequestId
-    def __init__(self, trusted_hops: _Optional[_Union[TrustedHops, _Mapping]] = ..., owned_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., request_id: _Optional[_Union[RequestId, str]] = ...) -> None: ...
+    max_query_parameters: int
+    def __init__(self, trusted_hops: _Optional[_Union[TrustedHops, _Mapping]] = ..., owned_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., request_id: _Optional[_Union[RequestId, str]] = ..., max_query_parameters: _Optional[int] = ...) -> None: ...
 
 class AccessLog(_message.Message):
     __slots__ = ("filter", "attributes")

@@ -396,11 +396,12 @@ def test_access_log() -> None:
             },
         ),
         ({"trustedHops": {"count": 2}}, {"request_id": "REQUEST_ID_KEEP", "trusted_hops": {"count": 2}}),
+        ({"maxQueryParameters": 7}, {"request_id": "REQUEST_ID_KEEP", "max_query_parameters": 7}),
     ],
 )
 def test_frontend_http(settings: dict[str, Any], message: dict[str, Any]) -> None:
     (policy,) = to_wire.frontend_policies(Frontend.model_validate({"http": settings}))
-    assert as_dict(policy) == {"frontend_http": message}
+    assert as_dict(policy) == {"frontend_http": {"max_query_parameters": 1000} | message}
 
 
 # Fields of the API that have no field of that name on the wire: those that wait, and references.

@@ -157,7 +157,11 @@ REFUSED = {
         ("'/p'.query('')", "no such query parameter: "),
         ("dyn({'a': 1}).raw()", "not headers: names and values are strings"),
         ("dyn({1: 'a'}).split()", "not headers: names and values are strings"),
-        ("'/p?%ff=1'.query('a')", "invalid UTF-8"),
+        ("'/p?%ff=1'.query('a')", "no such query parameter: a"),
+        ("'/p?a=%ff'.query('a')", "invalid UTF-8"),
+        ("'/p?" + "a&" * 1000 + "'.query('a')", "more than 1,000 query parameters"),
+        ("'/p?" + "a&" * 1000 + "'.addQuery('a', 'b')", "more than 1,000 query parameters"),
+        ("'/p?" + "a&" * 1000 + "'.setQuery('a', 'b')", "more than 1,000 query parameters"),
     ],
     "operators": [
         ("9223372036854775807 + 1", "integer overflow"),
