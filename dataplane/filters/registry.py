@@ -21,6 +21,7 @@ from dataplane.filters import (
     csrf,
     direct_response,
     ext_auth,
+    ext_proc,
     frontend_http,
     header_modifiers,
     host_rewrite,
@@ -94,6 +95,13 @@ ROWS: tuple[Row, ...] = (
         per_target=True,
     ),
     Row("buffer", buffer.build, STEP, "bodies of requests that are refused anyway are not waited for"),
+    Row(
+        "ext_proc",
+        ext_proc.build,
+        STEP,
+        "the server sees whole bodies, and the request as the client sent it; its answer is edited like a backend's",
+        refuses=True,
+    ),
     Row(
         "transformation",
         transformation.build,

@@ -16,5 +16,6 @@ GUARDS: Final = (
     "authorization",
     "csrf",
     "rate_limit",
+    "ext_proc",
 )
 """Fields of `traffic`, and of the wire's Policy."""

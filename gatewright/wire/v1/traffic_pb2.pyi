@@ -359,3 +359,7 @@ class ConditionalExtAuth(_message.Message):
     condition: str
     policy: ExtAuth
     def __init__(self, condition: _Optional[str] = ..., policy: _Optional[_Union[ExtAuth, _Mapping]] = ...) -> None: ...
+
+class ExtProc(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

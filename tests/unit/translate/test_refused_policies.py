@@ -47,11 +47,12 @@ def test_both_planes_know_the_same_guards() -> None:
 
 def test_guards_of_a_policy_with_a_setting_that_is_not_supported() -> None:
     made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, NOT_SUPPORTED))
-    (guard,) = sent(made).values()
-    assert guard.WhichOneof("field") == "csrf" and guard.places and guard.order
-    assert guard.invalid == "not supported yet: spec.traffic.extProc"
+    assert sent(made).keys() == {"csrf", "ext_proc"}
+    for guard in sent(made).values():
+        assert guard.places and guard.order and guard.invalid == "not supported yet: spec.traffic.extProc"
     assert made.conditions("GatewayPolicy", "a") == [
-        "Accepted=False Invalid (1): not supported yet: spec.traffic.extProc; what csrf would guard is refused",
+        "Accepted=False Invalid (1): not supported yet: spec.traffic.extProc; what csrf, extProc would guard is"
+        " refused",
         "Attached=True Attached (1)",
         "ResolvedRefs=Unknown Pending (1): not examined, because the policy is not accepted",
     ]
