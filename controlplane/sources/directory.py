@@ -21,6 +21,7 @@ from controlplane import turns
 from controlplane.facts import Fact
 from controlplane.sources import scan, tree, watch
 from controlplane.sources.source import Sink
+from gatewright import files
 from gatewright.api.text.problem import Problem
 
 log = logging.getLogger(__name__)
@@ -38,8 +39,6 @@ TOGETHER = 0.01
 RESCAN = 10.0
 """Seconds between two looks at the whole folder, whatever is reported: events get lost, links lead out of the folder,
 a folder is replaced as a whole."""
-MAX_FILE = 64 * 1024 * 1024
-"""Bytes of one file of objects."""
 
 _T = TypeVar("_T")
 
@@ -233,7 +232,7 @@ class Directory:
             self._trouble = Problem(self._root, 0, "", "", f"cannot be listed ({error.strerror}); its last state stays")
             return set()
         self._trouble = None
-        gone = self._tree.files - found.keys()
+        gone = self._tree.known - found.keys()
         return {file for file, signature in found.items() if self._signatures.get(file) != signature} | gone
 
     async def _read(self, file: str) -> list[Fact]:
@@ -257,11 +256,7 @@ class Directory:
     def _text(self, file: str) -> str | Problem | None:
         """The file's text, None when it is gone, or why it cannot be read."""
         try:
-            with open(os.path.join(self._root, file), "rb") as stream:
-                status = os.fstat(stream.fileno())
-                if status.st_size > MAX_FILE:
-                    return Problem(file, 0, "", "", f"has {status.st_size} bytes, more than {MAX_FILE}; split it")
-                content = stream.read()
+            content, status = files.read_with_status(os.path.join(self._root, file))
         except (FileNotFoundError, NotADirectoryError):
             self._signatures.pop(file, None)
             return None

@@ -160,6 +160,11 @@ class Tree:
     def files(self) -> frozenset[str]:
         return frozenset(self._files)
 
+    @property
+    def known(self) -> frozenset[str]:
+        """All files that something is known of, also those that were never readable."""
+        return self.files | self._unreadable.keys()
+
     def file_of(self, key: ObjectKey) -> str | None:
         """Where the object comes from."""
         claims = self._claims.get(key)

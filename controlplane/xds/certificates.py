@@ -16,8 +16,12 @@ from typing import Any, Final
 import grpc
 
 from controlplane.xds.tokens import CredentialError
+from gatewright import files as regular
 
 LOG: Final = logging.getLogger(__name__)
+
+MOST: Final = 1024 * 1024
+"""Bytes of one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +74,14 @@ class Certificates:
 def _read(files: Files) -> Any:  # Any: grpc is not typed
     """The configuration that gRPC takes. Raises CredentialError."""
     try:
+        pair = regular.read(files.key, MOST), regular.read(files.certificate, MOST)  # before a library waits for a pipe
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(files.certificate, files.key, password="")
-        pair = files.key.read_bytes(), files.certificate.read_bytes()
     except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
         raise CredentialError(_why(error, "certificate and key", files.certificate, files.key)) from None
     authority = None
     if files.client_authority is not None:
         try:
-            authority = files.client_authority.read_bytes()
+            authority = regular.read(files.client_authority, MOST)
             ssl.create_default_context(cadata=authority.decode("ascii"))
         except (OSError, ValueError) as error:
             raise CredentialError(_why(error, "the authority of proxies", files.client_authority)) from None

@@ -16,6 +16,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from gatewright import files
+
 LOG: Final = logging.getLogger(__name__)
 
 SHORTEST: Final = 16
@@ -93,7 +95,7 @@ class Tokens:
             return
         self._seen, before = seen, (self._known, self._error)
         try:
-            self._known, self._error = parse(self._file.read_text(errors="surrogateescape")), ""
+            self._known, self._error = parse(files.read(self._file).decode("utf-8", "surrogateescape")), ""
         except OSError as error:
             self._known, self._error = {}, f"{self._file} cannot be read: {error.strerror or 'error'}"
         except ValueError as error:

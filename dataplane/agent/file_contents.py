@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from dataplane.agent.file_reading import Stamp, stamp_or_none
+from gatewright import files
 from gatewright.api.standalone.secrets import Content, Unreadable
 
 MOST: Final = 1024 * 1024
@@ -47,17 +48,11 @@ def _variable(name: str) -> bytes:
 
 def _file(path: Path) -> bytes:
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for
-            raise Unreadable("file", f'"{path}" is no file')
-        with path.open("rb") as file:
-            data = file.read(MOST + 1)
+        return files.read(path, MOST)
     except OSError as error:
         raise Unreadable("file", f'"{path}" cannot be read: {error.strerror or error}') from None
     except ValueError as error:
         raise Unreadable("file", f"{str(path)!r} cannot be read: {error}") from None
-    if len(data) > MOST:
-        raise Unreadable("file", f'"{path}" is larger than {MOST} bytes')
-    return data
 
 
 def _whole(form: str, what: str, data: bytes) -> bytes:

@@ -18,6 +18,7 @@ from dataplane.agent import folder_watch
 from dataplane.agent.file_reading import Loaded, Reader, ReaderLost, Reading, Stamp, have_changed, stamp_of
 from dataplane.link.messages import Record
 from dataplane.telemetry.metrics import Metrics
+from gatewright import files
 
 log = logging.getLogger("dataplane.agent.file")
 
@@ -43,12 +44,23 @@ class BadFile(Exception):
 def read(file: Path, log_modules: Collection[str], reader: Reader) -> Loaded:
     """Read the file. Raises BadFile, with every problem."""
     try:
-        reading = reader.interpret(file.read_text(encoding="utf-8"), file, log_modules)
+        reading = reader.interpret(_text(file), file, log_modules)
     except FileNotFoundError:
         raise BadFile(f"{file}: there is no such file") from None
     except (OSError, UnicodeDecodeError, ReaderLost) as error:
-        raise BadFile(f"{file}: cannot be read: {error}") from error
+        raise BadFile(f"{file}: cannot be read: {_reason(error)}") from error
     return _good(reading)
+
+
+def _text(file: Path) -> str:
+    """Raises OSError and UnicodeDecodeError."""
+    return files.read(file).decode("utf-8")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text; save it as UTF-8"  # its own words show what may be a secret
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _good(reading: Reading) -> Loaded:
@@ -109,7 +121,7 @@ class FileSource:
             stamp = stamp_of(self._file)
             if (stamp == self._stamp and not have_changed(self._stamps)) or self._is_put_off(stamp):
                 return
-            text = await asyncio.to_thread(self._file.read_text, encoding="utf-8")
+            text = await asyncio.to_thread(_text, self._file)
             if text == self._seen and not have_changed(self._stamps):
                 self._stamp = stamp
                 return
@@ -129,7 +141,7 @@ class FileSource:
 
     def _cannot_read(self, why: Exception) -> None:
         if self._seen is not None:
-            log.error("%s: cannot be read, the last good configuration stays: %s", self._file, why)
+            log.error("%s: cannot be read, the last good configuration stays: %s", self._file, _reason(why))
             self._seen = None
             self._stamp = ()
 

@@ -14,9 +14,13 @@ from typing import Any, Final
 import grpc
 
 from dataplane.bootstrap import Address, XdsAccess
+from gatewright import files
 
 TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 """RFC 6750, 2.1."""
+
+MOST: Final = 1024 * 1024
+"""Bytes of a token, a certificate, a key or the authorities of a controller."""
 
 Option = tuple[str, str | int]
 
@@ -56,7 +60,7 @@ def _read(file: Path | None) -> bytes | None:
     if file is None:
         return None
     try:
-        return file.read_bytes()
+        return files.read(file, MOST)
     except OSError as error:
         raise Unusable(f"{file} cannot be read: {error.strerror or 'error'}") from None
 

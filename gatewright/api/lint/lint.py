@@ -7,12 +7,12 @@ control plane has no answer for. What the control plane would say of them as a w
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from gatewright import files, folders
 from gatewright.api.advice.advice import refusals, warnings
 from gatewright.api.decode.documents import Decoded, decode_document, split_documents
 from gatewright.api.lint import links, ports, reach
@@ -24,8 +24,6 @@ from gatewright.api.standalone import standalone
 from gatewright.api.text import yaml_text
 from gatewright.api.text.places import Place, Subject
 from gatewright.api.text.problem import Advice, Problem
-
-SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 class Document(NamedTuple):
@@ -83,7 +81,7 @@ def lint_paths(
     places = [Path(path) for path in paths]
     for path in _files(places, unreadable):
         try:
-            documents.append(Document(str(path), path.read_text("utf-8")))
+            documents.append(Document(str(path), files.read(path).decode("utf-8-sig")))
         except (OSError, UnicodeDecodeError) as failure:
             unreadable.append(_unreadable(path, failure))
     together = any(place.is_dir() for place in places)
@@ -208,10 +206,7 @@ def _is_standalone(text: str) -> bool:
 def _files(paths: Iterable[Path], unreadable: list[Problem]) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
-            for folder, below, names in os.walk(path):
-                below[:] = sorted(name for name in below if not name.startswith("."))
-                visible = sorted(name for name in names if not name.startswith(".") and name.endswith(SUFFIXES))
-                yield from (Path(folder, name) for name in visible)
+            yield from (path / relative for relative, _ in folders.walk(str(path)))
         elif path.exists():
             yield path
         else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -103,8 +104,8 @@ def positions(text: str) -> Position | None:
 def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise TextError(f'duplicate key "{twice}"', 1)
     return value
 
@@ -216,7 +217,8 @@ class _Builder(_Events):
             else:
                 fields[key] = value
         for source in merged:
-            fields = source | fields
+            for name, each in source.items():
+                fields.setdefault(name, each)
         return fields
 
 
@@ -293,7 +295,7 @@ _WORDS: Final[dict[str, Any]] = {
 }
 _NUMBER_START: Final = frozenset("0123456789+-.")
 _INTEGER = re.compile(r"[-+]?(?:0[xX]_*[0-9a-fA-F][0-9a-fA-F_]*|0[oO]?_*[0-7][0-7_]*|0b_*[01][01_]*|0|[1-9][0-9_]*)")
-_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?")
+_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?")
 _ODD_FLOATS: Final = {".inf": float("inf"), "-.inf": float("-inf"), "+.inf": float("inf"), ".nan": float("nan")}
 _TAGS: Final = {"tag:yaml.org,2002:str", "!"}
 

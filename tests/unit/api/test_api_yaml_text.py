@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from typing import Any
 
 import pytest
@@ -250,3 +252,27 @@ def test_aliases_up_to_the_bound_are_read_and_each_document_has_its_own() -> Non
 
 def test_values_without_aliases_are_not_counted() -> None:
     assert len(load("a: &a\n" + "- 1\n" * 10_001)["a"]) == 10_001
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"a: {'0' * 20_000}x",
+        f"a: {'0_' * 10_000}x",
+        f"a: {'1' * 20_000}.{'1' * 20_000}e",
+        "{" + "".join(f'"k{n}": 1, ' for n in range(20_000)) + '"k19999": 1}',
+        "".join(f"k{n}: 1\n" for n in range(20_000)) + f"<<: [{'{}, ' * 20_000}]",
+    ],
+    ids=["digits", "underscores", "fraction", "twice in JSON", "merged"],
+)
+def test_the_time_of_reading_grows_with_the_text_and_no_faster(text: str) -> None:
+    """Each of these took seconds to minutes once: the square of its length."""
+    before = time.thread_time()
+    with contextlib.suppress(TextError):
+        yaml_text.load(text)
+    assert time.thread_time() - before < 3
+
+
+def test_what_is_merged_gives_way_to_what_is_written_and_to_what_was_merged_before() -> None:
+    text = "{<<: [{a: 1, b: 1}, {b: 2, c: 2, d: 2}], c: 3, d: 3}"
+    assert yaml_text.load(text) == {"a": 1, "b": 1, "c": 3, "d": 3}

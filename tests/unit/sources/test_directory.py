@@ -14,6 +14,7 @@ import pytest
 
 from controlplane.facts import Fact
 from controlplane.sources import directory, tree
+from gatewright import files
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.text.problem import Problem
 from tests.harness.patience import PATIENCE
@@ -309,12 +310,14 @@ async def test_a_file_that_cannot_be_read_keeps_its_state_and_is_told(
     (tmp_path / "b.yaml").write_text("b 1\n")
     is_locked = False
 
-    def reading(path: str, mode: str) -> object:
+    read = files.read_with_status
+
+    def reading(path: str) -> object:
         if is_locked and path.endswith("a.yaml"):
             raise PermissionError(13, "Permission denied", path)
-        return open(path, mode)
+        return read(path)
 
-    monkeypatch.setattr(directory, "open", reading, raising=False)
+    monkeypatch.setattr(files, "read_with_status", reading)
     async with running(tmp_path) as (source, seen):
         is_locked = True
         (tmp_path / "a.yaml").write_text("a 2\n")
@@ -328,14 +331,47 @@ async def test_a_file_that_cannot_be_read_keeps_its_state_and_is_told(
         await seen.until(lambda: seen.objects == {"a": "3", "b": "1"} and not source.problems())
 
 
-async def test_a_file_that_is_too_big_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert directory.MAX_FILE == 64 << 20
-    monkeypatch.setattr(directory, "MAX_FILE", 4)
+def too_large(path: Path) -> None:
+    path.touch()
+    os.truncate(path, (64 << 20) + 1)
+
+
+UNREADABLE: dict[Callable[[Path], None], str] = {
+    os.mkfifo: "it is a named pipe, and no regular file",
+    lambda path: path.symlink_to("/dev/zero"): "it is a device, and no regular file",
+    too_large: "it has 67108865 bytes; the limit is 67108864",
+}
+
+
+@pytest.mark.parametrize("make", UNREADABLE, ids=["pipe", "device", "too-large"])
+async def test_what_cannot_be_a_file_of_configuration_stops_no_other(
+    make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """It is found by an event, and by a look at the whole folder; without it nothing of it is left."""
     (tmp_path / "a.yaml").write_text("a 1\n")
-    (tmp_path / "b.yaml").write_text("b 12\n")
+    make(tmp_path / "at-start.yaml")
     async with running(tmp_path) as (source, seen):
-        assert seen.objects == {"a": "1"}
-        assert [str(each) for each in source.problems()] == ["b.yaml: has 5 bytes, more than 4; split it"]
+        make(tmp_path / "later.yaml")
+        (tmp_path / "a.yaml").write_text("a 2\n")
+        await seen.until(lambda: seen.objects == {"a": "2"} and len(source.problems()) == 2)
+        message = f"cannot be read: {UNREADABLE[make]}; its last state stays"
+        assert list(map(str, source.problems())) == [f"{name}.yaml: {message}" for name in ("at-start", "later")]
+        (tmp_path / "at-start.yaml").unlink()
+        (tmp_path / "later.yaml").unlink()
+        (tmp_path / "later.yaml").write_text("b 1\n")
+        await seen.until(lambda: seen.objects == {"a": "2", "b": "1"} and not source.problems())
+
+
+async def test_what_was_never_readable_and_goes_unnoticed_is_found_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory, "RESCAN", 0.01)
+    monkeypatch.setattr(directory.Directory, "_sort", lambda *_: None)  # no event is reported
+    os.mkfifo(tmp_path / "a.yaml")
+    async with running(tmp_path) as (source, seen):
+        assert source.problems()
+        (tmp_path / "a.yaml").unlink()
+        await seen.until(lambda: not source.problems())
 
 
 @pytest.mark.parametrize(("count", "batches"), [(0, 0), (1, 1), (50, 1), (51, 2), (100, 2)])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,7 +33,7 @@ def test_what_is_configuration(name: str, counts: bool) -> None:
     assert scan.is_configuration(name) is counts
 
 
-def test_a_scan_follows_links_once_and_leaves_out_what_is_no_file(tmp_path: Path) -> None:
+def test_a_scan_follows_links_once_and_leaves_out_folders_and_links_to_nothing(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     root = tmp_path / "root"
     for folder in (outside, root / "b", root / ".hidden"):
@@ -45,7 +48,26 @@ def test_a_scan_follows_links_once_and_leaves_out_what_is_no_file(tmp_path: Path
     (root / "self.yaml").symlink_to("self.yaml")
     (root / "folder.yaml").mkdir()
     os.mkfifo(root / "pipe.yaml")
-    assert list(scan.scan(str(root))) == ["again/b.yaml", "link.yaml", "out/o.yaml", "z.yaml"]
+    assert list(scan.scan(str(root))) == ["again/b.yaml", "link.yaml", "out/o.yaml", "pipe.yaml", "z.yaml"]
+
+
+@pytest.fixture
+def deep(tmp_path: Path) -> Iterator[str]:
+    """A folder with one file, further down than the interpreter's stack is deep."""
+    levels = sys.getrecursionlimit()
+    descriptor = os.open(tmp_path, os.O_PATH)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=descriptor)
+        above, descriptor = descriptor, os.open("d", os.O_PATH, dir_fd=descriptor)
+        os.close(above)
+    os.close(os.open("a.yaml", os.O_CREAT, dir_fd=descriptor))
+    os.close(descriptor)
+    yield "d/" * levels + "a.yaml"
+    subprocess.run(["rm", "-r", tmp_path / "d"], check=True)  # pytest cannot
+
+
+def test_a_folder_that_is_deeper_than_the_stack_is_read(deep: str, tmp_path: Path) -> None:
+    assert list(scan.scan(str(tmp_path))) == [deep]
 
 
 def test_a_file_that_was_written_or_replaced_is_another_one(tmp_path: Path) -> None:
