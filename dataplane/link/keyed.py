@@ -138,7 +138,8 @@ def _take_all(buckets: Buckets, parts: Sequence[_Part], digest: Callable[[bytes]
 
     def take(now: float, keys: Sequence[bytes]) -> Sequence[float] | None:
         places = [digest(key) for key in keys]
-        guards = [locks[number] for number in sorted({part.stripe(now, places) for part in parts})]
+        numbers = {part.stripe(now, places) for part in parts}
+        guards = [locks[number] for number in (sorted(numbers) if len(numbers) > 1 else numbers)]
         held = 0
         try:
             for guard in guards:
@@ -153,10 +154,15 @@ def _take_all(buckets: Buckets, parts: Sequence[_Part], digest: Callable[[bytes]
 
 
 def _taken(parts: Sequence[_Part], places: Sequence[Place], now: float) -> Sequence[float] | None:
-    found = [part.find(now, places) for part in parts]
-    levels = [moments[at] - now for moments, at in found]
-    if any(level > part.entry.room for level, part in zip(levels, parts, strict=True)):
-        return levels
-    for (moments, at), part in zip(found, parts, strict=True):
-        moments[at] = max(moments[at], now) + part.entry.cost
+    found, is_refused = [], False
+    for part in parts:
+        moments, at = part.find(now, places)
+        found.append((moments, at, part.entry.cost))
+        if moments[at] - now > part.entry.room:
+            is_refused = True
+    if is_refused:
+        return [moments[at] - now for moments, at, _ in found]
+    for moments, at, cost in found:
+        full = moments[at]
+        moments[at] = (full if full > now else now) + cost
     return None

@@ -304,7 +304,8 @@ def worker(answer: Answer) -> str:
 
 
 async def test_a_limit_counts_once_and_outlives_edits_swaps_and_a_worker(both: Planes) -> None:
-    limited = policy("limited", PAY, f"{{rateLimit: {{local: [{{requests: {LIMIT}, unit: Hours}}]}}}}")
+    limits = f"{{requests: {2 * LIMIT}, unit: Hours}}, {{requests: {LIMIT}, unit: Hours, key: source.address}}"
+    limited = policy("limited", PAY, f"{{rateLimit: {{local: [{limits}]}}}}")
 
     async def statuses() -> Counter[int]:
         return Counter([answer.status for answer in await both.ask_often(2 * LIMIT, "/pay")])

@@ -13,6 +13,7 @@ from tests.fakes.proxy_process import get, origin, running
 from tests.harness.waiting import until
 
 LIMIT = 30
+CLIENTS = 5
 
 
 async def answers(port: int, count: int) -> Counter[tuple[int, str]]:
@@ -51,3 +52,44 @@ async def test_a_limit_counts_once_for_all_workers(tmp_path: Path) -> None:
 
             await until(is_there, "the new route")
             assert await answers(port, 20) == {refused: 20}
+
+
+async def test_each_key_counts_once_for_all_workers(tmp_path: Path) -> None:
+    """Over a worker's death and a change of the configuration, as limits without a key."""
+    file = tmp_path / "config.yaml"
+    paths = [f"/{client}" for client in range(CLIENTS)]
+    async with origin() as upstream:
+        text = text_of(
+            f"""
+            policies: {{rateLimit: {{local: [{{requests: 6, unit: Hours, key: request.path}}]}}}}
+            backends: [{{host: "127.0.0.1:{upstream}"}}]
+            """,
+            8080,
+        )
+        file.write_text(text)
+        async with running("-f", str(file), workers=2) as proxy:
+            await proxy.ready()
+            port = proxy.at(8080)
+
+            async def statuses(times: int) -> dict[str, Counter[int]]:
+                asked = [path for path in paths for _ in range(times)]
+                found = await asyncio.gather(*(get(port, path) for path in asked))
+                answers = list(zip(asked, found, strict=True))
+                return {path: Counter(status for at, (status, _) in answers if at == path) for path in paths}
+
+            assert await statuses(4) == {path: {200: 4} for path in paths}
+            assert await statuses(4) == {path: {200: 2, 429: 2} for path in paths}
+
+            (first, _) = await proxy.workers()
+            os.kill(first, signal.SIGKILL)
+            await until(lambda: proxy.log().count("worker serves") == 3, "a new worker")
+            assert await statuses(3) == {path: {429: 3} for path in paths}
+
+            matches = "matches: [{path: {type: Exact, value: /elsewhere}}]"
+            file.write_text(text + f"    - name: other\n      {matches}\n      backends: [{{host: '127.0.0.1:1'}}]\n")
+
+            async def is_there() -> bool:
+                return (await get(port, "/elsewhere"))[0] == 503  # nobody listens there
+
+            await until(is_there, "the new route")
+            assert await statuses(3) == {path: {429: 3} for path in paths}

@@ -13,12 +13,13 @@ from pydantic import BaseModel
 
 from gatewright.api.backend.providers import LLMProvider, ProviderFormatConfig
 from gatewright.api.backend.tls import BackendTLS
+from gatewright.api.checks.expressions import is_constant
 from gatewright.api.frontend.telemetry import OtlpAccessLog, Tracing
 from gatewright.api.objects.gateway_policy import GatewayPolicySpec
 from gatewright.api.text.problem import Advice
 from gatewright.api.traffic.authorization import Authorization
 from gatewright.api.traffic.buffer import Buffer
-from gatewright.api.traffic.rate_limit import RateLimits
+from gatewright.api.traffic.rate_limit import LocalRateLimit, RateLimits
 from gatewright.api.traffic.timeouts import Timeouts
 
 
@@ -55,6 +56,15 @@ def _nothing_is_set(part: RateLimits | Buffer | Timeouts) -> Iterator[Advice]:
         yield Advice((), "is empty, and takes the place of what a less specific policy sets: it switches that off")
 
 
+def _key_that_tells_nobody_apart(limit: LocalRateLimit) -> Iterator[Advice]:
+    if limit.key is None:
+        return
+    if _OF_CHANCE(_TEXTS("''", limit.key)):
+        yield Advice(("key",), "differs from request to request: each has a bucket of its own, so nothing is limited")
+    elif is_constant(limit.key, "request"):
+        yield Advice(("key",), "reads nothing of the request: all requests share one bucket, as they do without a key")
+
+
 def _rule_without_values(rule: Authorization) -> Iterator[Advice]:
     """What agents do is not known to expressions before backends of these kinds work."""
     if rule.action == "Allow":
@@ -68,6 +78,7 @@ def _rule_without_values(rule: Authorization) -> Iterator[Advice]:
 
 
 _TEXTS: Final = re.compile(r"""[rRbB]*('''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")""", re.DOTALL).sub
+_OF_CHANCE: Final = re.compile(r"(?<![\w.])(random|uuid)\s*\(").search
 _OF_AGENTS: Final = re.compile(r"(?<![\w.])(mcp|a2a|llm)\b(?!\s*\()").search
 
 EFFECTS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], ...]] = (
@@ -78,6 +89,7 @@ EFFECTS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], 
     (ProviderFormatConfig, _path_without_slash),
     (GatewayPolicySpec, _strategy_without_traffic),
     (RateLimits, _nothing_is_set),
+    (LocalRateLimit, _key_that_tells_nobody_apart),
     (Buffer, _nothing_is_set),
     (Timeouts, _nothing_is_set),
     (Authorization, _rule_without_values),

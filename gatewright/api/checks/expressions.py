@@ -120,6 +120,18 @@ def mistakes(text: str, moment: Moment, result: Result) -> tuple[str, ...]:
     return (f"must give {result.words}, gives {given}",)
 
 
+def is_constant(text: str, moment: Moment) -> bool:
+    """Whether an expression reads nothing; not one that cannot work."""
+    from gatewright.cel.errors import ExpressionError
+    from gatewright.cel.program import compile_expression
+    from gatewright.variables.environments import environment
+
+    try:
+        return not compile_expression(text, environment(moment)).references.attributes
+    except ExpressionError:
+        return False
+
+
 def _told(text: str, problem: Problem) -> str:
     line = f"line {problem.line}, " if "\n" in text.rstrip("\n") else ""
     return f"{line}column {problem.column} of the expression: {problem.message}{problem.hint}"

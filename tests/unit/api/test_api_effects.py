@@ -80,6 +80,25 @@ def told(kind: str, text: str) -> list[str]:
         ("GatewayPolicy", POLICY % "traffic: {buffer: {request: {}}}", ""),
         ("GatewayPolicy", POLICY % "traffic: {timeouts: {request: 1s}}", ""),
         ("GatewayPolicy", POLICY % "traffic: {rateLimit: {local: [{requests: 1, unit: Hours}]}}", ""),
+        *(
+            ("GatewayPolicy", POLICY % f"traffic: {{rateLimit: {where % key}}}", beginning and at + beginning)
+            for where, at in (
+                ("{local: [{requests: 1, unit: Hours, key: '%s'}]}", "spec.traffic.rateLimit.local[0].key: "),
+                (
+                    "{conditional: [{policy: {local: [{requests: 1, unit: Hours, key: '%s'}]}}]}",
+                    "spec.traffic.rateLimit.conditional[0].policy.local[0].key: ",
+                ),
+            )
+            for key, beginning in (
+                ("source.address", ""),
+                ('request.headers["uuid()"]', ""),
+                ("variables().source.address", ""),
+                ('"everybody"', "reads nothing of the request: all requests share one bucket"),
+                ("string(1 + 1)", "reads nothing of the request"),
+                ("uuid()", "differs from request to request: each has a bucket of its own, so nothing is limited"),
+                ("source.address + string(random ())", "differs from request to request"),
+            )
+        ),
         (
             "GatewayPolicy",
             POLICY % RULE % ("Deny", 'mcp.tool.name == "x"'),
