@@ -63,6 +63,7 @@ class Exchange(Variables):
         "body",
         "body_bytes",
         "body_copy",
+        "bounds",
         "buffer",
         "claimed",
         "client",
@@ -192,6 +193,8 @@ class Exchange(Variables):
     """The chosen Target of `plan`."""
     waiting: object
     """Steps that wait now (`proxy/waiting.Steps`): they can be cancelled."""
+    bounds: object
+    """What limits of requests keep of it (`proxy/admission.Bounds`); None: there are none."""
     stage: int
     """How far the descent came (`proxy/responses`)."""
     stopped: int
@@ -268,6 +271,7 @@ class Exchange(Variables):
         self.table = self.listener = self.plan = self.policies = self.target_plan = self.waiting = None
         self.grpc = self.backend_plan = self.endpoint = self.up = self.retries = self.body_copy = self.resendable = None
         self.buffer = self.body = self.response = self.response_body = self.attributes = self.delayed_response = None
+        self.bounds = None
         self.has_body = self.host_set = self.leased = self.replied = self.ended = False
         self.response_body_changed = self.response_body_too_large = self.takes_trailers = False
         self.request_done = True

@@ -10,6 +10,7 @@ import gc
 import logging
 import os
 import random
+import resource
 import socket
 import time
 from collections import deque
@@ -24,6 +25,7 @@ from dataplane.chain.filter import Env, Row
 from dataplane.link import messages
 from dataplane.link.buckets import Buckets
 from dataplane.link.commits import Commits
+from dataplane.link.loads import Loads
 from dataplane.link.messages import Message, Record, WantedBind
 from dataplane.link.shared import Region
 from dataplane.net.writes import Writes
@@ -31,6 +33,7 @@ from dataplane.proxy.context import Context
 from dataplane.proxy.deadlines import Deadlines
 from dataplane.proxy.usage import usage
 from dataplane.proxy.waiting import StepFuture
+from dataplane.server import admission
 from dataplane.server.acceptor import Acceptor
 from dataplane.table.applier import Applier
 from dataplane.table.current import Current
@@ -59,6 +62,8 @@ class Host:
 
     clock: Callable[[], float] = time.monotonic
     """Of the loop as well; finer than the loop's own reading of it."""
+    descriptors: Callable[[], int] = lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    """File descriptors that it may have."""
     stdout: Callable[[], Callable[[bytes], None]] = lambda: lines.file_writer(STDOUT)
     """Makes the writer of the access log."""
     configure_log: Callable[[str, str], None] = process_log.configure
@@ -108,14 +113,19 @@ class Serving:
             make_future=partial(StepFuture, loop=loop),
             call_soon=loop.call_soon,
             clock=host.clock,
+            loads=Loads.of(common, hello.index),
+            descriptors=lambda: admission.for_connections(host.descriptors(), self._acceptor.listening()),
         )
         self._acceptor = Acceptor(self._context, loop)
+        self._connector.before_opening = partial(admission.spare_descriptor, self._context)
+        recorder.held = lambda: self._context.room.used
         self._applier = Applier(rows, _env(self._context, Buckets.of(common), loop), self._current)
         self._applier.remains.wake = self._tidy_soon
         self._records: deque[Record] = deque()
         self._is_tidying = False
         self.state = 0
-        self._watches = Watches(loop.call_later, metrics, recorder.publish)
+        self._connector.make_room = make_room = partial(admission.make_room, self._context, admission.AT_ONCE)
+        self._watches = Watches(loop.call_later, metrics, recorder.publish, make_room)
 
     async def collect(self, message: messages.Changes, _fd: int) -> None:
         self._records.extend(message.records)

@@ -20,7 +20,7 @@ from dataplane.agent.process import Launch, WorkerProcess
 from dataplane.agent.resources import Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.bootstrap import WorkerSettings
-from dataplane.link import buckets, locks, messages
+from dataplane.link import buckets, loads, locks, messages
 from dataplane.link.commits import Commits
 from dataplane.link.messages import Record, WantedBind
 from dataplane.link.shared import Region
@@ -104,7 +104,10 @@ class Workers:
         self.slots = [Slot(i, Region.create(f"gatewright-worker-{i}", SECTIONS)) for i in range(settings.workers)]
         self.number = 0
         """Of the newest state; 0: there was none yet."""
-        self._commits, self._common = Commits.create(settings.workers, **buckets.SECTIONS)
+        self._commits, self._common = Commits.create(
+            settings.workers, **buckets.SECTIONS, **loads.sections(settings.workers)
+        )
+        loads.initialise(self._common)
         locks.initialise(self._common.section(buckets.LOCKS))
         self._started = {life.index: life for life in lives}
         """Workers that were started ahead and have no place yet."""
@@ -251,6 +254,7 @@ class Workers:
         finally:
             slot.life = None
             self._changed.set()
+        loads.forget(self._common, slot.index)
         if not self._is_draining:
             cause = f"signal {-status}" if status < 0 else f"exit code {status}"
             trouble = {"trouble": life.trouble} if life.trouble else {}

@@ -22,6 +22,7 @@ REPLIES = _table(
     ("TooManyParameters", 400, "too many query parameters", False),  # more than a listener lets policies read
     ("BodyTooLarge", 413, "request body is too large", True),  # decisions: buffer overflow
     ("TooManyBodies", 503, "too many request bodies at once", True),  # no room for what a step has to read
+    ("Overloaded", 503, "too many requests at once", False),  # frontend.limits.maxRequests
     ("TargetTooLong", 414, "request target is too long", True),  # RFC 9112 3
     ("ExpectationFailed", 417, "expectation failed", True),  # RFC 9110 10.1.1
     ("HeadersTooLarge", 431, "request headers are too large", True),  # RFC 6585 5

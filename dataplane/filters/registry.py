@@ -26,6 +26,7 @@ from dataplane.filters import (
     header_modifiers,
     host_rewrite,
     jwt_authentication,
+    limits,
     rate_limit,
     request_mirror,
     request_redirect,
@@ -132,4 +133,5 @@ ROWS: tuple[Row, ...] = (
     Row("backend_http", backend_http.build, SETTING, "how backends are spoken to: with the connection", "backend_http"),
     Row("frontend_http", frontend_http.build, FRONTEND, "heads are read by it, before any step", "http"),
     Row("access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "access_log"),
+    Row("limits", limits.build, FRONTEND, "counted before any step, some before any request; of a Gateway", "limits"),
 )

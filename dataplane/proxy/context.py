@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from dataplane.http.body import Room
 from dataplane.http.rules import DEFAULT, HttpRules
+from dataplane.link.loads import Loads
+from dataplane.net.crowd import Crowd
 from dataplane.table.binds import choose
+from dataplane.telemetry.shortages import Shortages
 
 if TYPE_CHECKING:
     from dataplane.net.writes import Writes
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from dataplane.telemetry.access_log import AccessLog
     from dataplane.telemetry.requests import Recorder
     from dataplane.upstream.lease import Leases, Resolves
+
+
+_UNBOUNDED = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,15 @@ class Context:
     random: Callable[[], float] = random.random
     request_id: Callable[[], bytes] = field(default_factory=_request_ids)
     draining: bool = False
-    connections: set[Any] = field(default_factory=set)
+    loads: Loads = field(default_factory=Loads.local)
+    """What the workers of the proxy carry."""
+    descriptors: Callable[[], int] = lambda: _UNBOUNDED
+    """File descriptors that this worker has for connections, of clients and to endpoints."""
+    connections: Crowd[Any] = field(init=False)
+    """Of clients."""
+    admitted: int = 0
+    """Requests in flight, of those that count (`proxy/admission`)."""
+    shortages: Shortages = field(init=False)
     mirrors: InFlight = field(default_factory=InFlight)
     room: Room = field(init=False)
     """For request bodies that are buffered."""
@@ -125,4 +139,11 @@ class Context:
 
     def __post_init__(self) -> None:
         self.current.heads_changed = self._forget_heads
-        self.room = Room(self.limits.buffered_bodies)
+        self.connections = Crowd(self.loads)
+        self.shortages = Shortages(self.recorder, self.clock)
+        self.room = Room(
+            self.limits.buffered_bodies,
+            self.loads,
+            lambda: self.current.table.limits.held_bytes,
+            lambda: self.recorder.limited("maxHeldBytes"),
+        )

@@ -70,12 +70,12 @@ def keep(x: ActiveExchange, delayed: DelayedResponse, data: bytes, end: bool) ->
     """More of a response that is not passed on yet."""
     if end and (delayed.head is None or delayed.head.status != SWITCHING):
         x.up = None  # it carries the next request of anybody now
+    delayed.size += len(data)
     if delayed.stages is not None:
         delayed.stages.take(data, end)
         return
     if data:
         gather(delayed.pieces, data)
-        delayed.size += len(data)
     delayed.ended = delayed.ended or end
     if 0 <= delayed.limit < delayed.size:
         x.response_body_too_large = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.chain.replies import made
-from dataplane.proxy import attempts
+from dataplane.proxy import admission, attempts
 from dataplane.proxy.responses import ROUTE
 from dataplane.proxy.waiting import interrupted
 from dataplane.table.binds import choose
@@ -36,6 +36,9 @@ def start(x: ActiveExchange) -> None:
             x.reply(made("BindClosed" if bind is None else "ListenerNotFound"))
             return
         x.listener = listener
+        limits = table.request_limits
+        if limits is not None and admission.refuses(x, limits):
+            return
         phase = listener.chain.request
         if phase is not None:
             answer = phase(x)

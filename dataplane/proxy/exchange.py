@@ -28,6 +28,7 @@ from dataplane.upstream.versions import is_grpc
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
+    from dataplane.proxy.admission import Bounds
     from dataplane.proxy.context import Context
     from dataplane.proxy.delayed_responses import DelayedResponse
     from dataplane.proxy.mirrors import Mirroring
@@ -65,6 +66,7 @@ class ActiveExchange(Exchange):
     mirroring: Mirroring | None
     delayed_response: DelayedResponse | None
     inlet: Inlet | None
+    bounds: Bounds | None
 
     # --- called by the downstream carrier (`carriers.Carried`)
 

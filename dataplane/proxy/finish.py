@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from dataplane.proxy import retries
+from dataplane.proxy import admission, retries
 
 if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
@@ -20,6 +20,8 @@ def finish(x: ActiveExchange, context: Context) -> float:
     x.ended = True
     if x.retries is not None:
         retries.ended(x, context)
+    if x.bounds is not None:
+        admission.ended(x.bounds, context)
     target, policies, listener = x.target_plan, x.policies, x.listener
     if target is not None and target.chain.end:
         _end_hooks(x, target.chain)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.http.body import BodyBuffer
 from dataplane.http.grpc import UNREAD, Call
-from dataplane.proxy import grpc_calls, responses
+from dataplane.proxy import admission, grpc_calls, responses
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.request_stages import DROPPING
 from dataplane.proxy.tunnel import client_ended
@@ -55,6 +55,9 @@ def downstream_content(x: ActiveExchange, data: bytes, end: bool) -> None:
             x.up.content(data, end)
         if end:
             client_ended(x)
+        return
+    if x.bounds is not None and x.body_bytes > x.bounds.most_bytes:
+        admission.too_large(x, x.bounds)
         return
     if x.inlet is not None:
         x.inlet.received(x, data, end)

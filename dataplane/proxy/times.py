@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.proxy import attempts
+from dataplane.proxy import admission, attempts
 from dataplane.proxy.deadlines import NEVER
 
 if TYPE_CHECKING:
@@ -23,9 +23,10 @@ def wake(x: ActiveExchange, now: float) -> float:
         attempts.timed_out(x)
     elif now >= _body_due(x):
         x.give_up("RequestTimeout")
+    quiet_due = NEVER if x.bounds is None else admission.look(x, x.bounds, now)
     if x.ended:
         return NEVER
-    return min(x.deadline, x.attempt_deadline, _body_due(x))
+    return min(x.deadline, x.attempt_deadline, _body_due(x), quiet_due)
 
 
 def _body_due(x: ActiveExchange) -> float:

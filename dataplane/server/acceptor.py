@@ -20,6 +20,10 @@ KEEPALIVE = (("TCP_KEEPIDLE", 180), ("TCP_KEEPINTVL", 180), ("TCP_KEEPCNT", 9))
 BACKLOG = 4096
 """Connections that may wait to be accepted."""
 
+SMALL_BACKLOG, SHARE = 16, 8
+"""Where descriptors are few: the loop accepts all that wait in one turn, before anybody can make room for them, so one
+in eight descriptors may wait, and never fewer than 16."""
+
 SETTLE = 0.05
 """Seconds between the last accept and the close of a socket: what waits in its queue is taken."""
 
@@ -39,7 +43,8 @@ class Acceptor:
                 if hasattr(socket, option):
                     sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
         plan = plan_of(self.context, bind)
-        server = await self.loop.create_server(plan.open, sock=sock, backlog=BACKLOG)
+        backlog = min(BACKLOG, max(SMALL_BACKLOG, self.context.descriptors() // SHARE))
+        server = await self.loop.create_server(plan.open, sock=sock, backlog=backlog)
         self._servers.setdefault(bind, []).append(server)
 
     def listening(self) -> int:

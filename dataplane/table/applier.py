@@ -155,7 +155,9 @@ class Applier:
             self.backends = swap.backends
         if swap.binds or swap.backends is not None or not old.version:
             rules = old.rules + listeners.reads_otherwise(swap.binds, old.binds, binds)
-            self.current.offer(Table(old.version + 1, binds, self.backends, rules))
+            limits = listeners.limits_of(binds) if swap.binds else old.limits
+            of_requests = limits if limits.are_of_requests else None
+            self.current.offer(Table(old.version + 1, binds, self.backends, rules, limits, of_requests))
         self.outcome = Outcome(swap.refused, binds, self._standing(swap), self.waiting.keys())
 
     def _standing(self, swap: Swap) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from dataplane.chain.chain import EMPTY, Chain
 from dataplane.http.rules import DEFAULT, HttpRules
 
 if TYPE_CHECKING:
+    from dataplane.table.limits import LimitsPlan
     from dataplane.table.plans import Upper
     from dataplane.table.router import Router
 
@@ -36,6 +38,8 @@ class ListenerPlan:
     """What the access log of its Gateway adds and leaves out (`telemetry/log_plan.LogPlan`); None: the default."""
     http: HttpRules = DEFAULT
     """How heads of its requests are read."""
+    limits: LimitsPlan | None = None
+    """How much its Gateway's proxy takes on; None: no policy says so."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,6 +54,13 @@ class BindPlan:
     wildcards: dict[bytes, ListenerPlan] = field(default_factory=dict)
     """By what follows the "*" (b".example.com")."""
     default: ListenerPlan | None = None
+
+    def listeners(self) -> Iterator[ListenerPlan]:
+        """All of them."""
+        yield from self.exact.values()
+        yield from self.wildcards.values()
+        if self.default is not None:
+            yield self.default
 
 
 def choose(bind: BindPlan, host: bytes) -> ListenerPlan | None:

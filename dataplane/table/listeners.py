@@ -10,6 +10,7 @@ from dataplane.table import compile as compiler
 from dataplane.table import sites
 from dataplane.table.binds import BindPlan
 from dataplane.table.draft import RouterDraft
+from dataplane.table.limits import LimitsPlan, strictest
 from dataplane.table.matches import place
 from dataplane.table.router import EMPTY
 from dataplane.table.store import decode
@@ -162,3 +163,8 @@ def _rules(bind: BindPlan) -> dict[str, HttpRules]:
     if all(plan.http is DEFAULT for plan in plans):
         return {}
     return {plan.hostname: plan.http for plan in plans}
+
+
+def limits_of(binds: Mapping[str, BindPlan]) -> LimitsPlan:
+    """What holds for the binds of a table together."""
+    return strictest(listener.limits for bind in binds.values() for listener in bind.listeners())

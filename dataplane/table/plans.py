@@ -119,6 +119,7 @@ class ListenerPolicies(NamedTuple):
     upper: Upper | None = None
     access_log: Any = None
     http: HttpRules = DEFAULT
+    limits: Any = None
 
 
 NO_LISTENER_POLICIES = ListenerPolicies()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dataplane.table.binds import BindPlan
+from dataplane.table.limits import NO_LIMITS, LimitsPlan
 from dataplane.table.plans import BackendPlan
 
 
@@ -19,3 +20,7 @@ class Table:
     """By key of the Backend."""
     rules: int = 0
     """Counts the changes of how heads are read (`http/rules`): what connections remember of heads is of one count."""
+    limits: LimitsPlan = NO_LIMITS
+    """What holds for all binds together."""
+    request_limits: LimitsPlan | None = None
+    """The same, when there is something that holds for requests."""

@@ -100,6 +100,22 @@ METRICS = (
     # Connections.
     Metric("downstream_connections_total", "counter", "Connections accepted", ("bind",), 256),
     Metric("downstream_connections_active", "gauge", "Connections open to clients", ("bind",), 256),
+    # Limits (docs/limits.md).
+    Metric(
+        "limits_exceeded_total",
+        "counter",
+        "What a limit turned away, by limit: connections, requests, bodies that are held, password checks",
+        ("limit",),
+        16,
+    ),
+    Metric(
+        "idle_connections_closed_total",
+        "counter",
+        "Idle connections of clients closed to make room for others, by limit",
+        ("limit",),
+        8,
+    ),
+    Metric("held_body_bytes", "gauge", "Bytes of request bodies held, for policies and for other tries"),
     Metric("upstream_connections_total", "counter", "Connections tried to upstreams, by outcome", ("outcome",), 16),
     Metric("upstream_connections_active", "gauge", "Connections open to upstreams"),
     Metric(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataplane.telemetry.metrics import BUCKETS, COUNT, SUM, Metrics, grpc_label, method_label
@@ -39,6 +40,9 @@ class Recorder:
         self._ended = 0
         """Exchanges that had ended when `publish` looked last."""
         self._active = metrics.counter("requests_active")
+        self._held = metrics.gauge("held_body_bytes")
+        self.held: Callable[[], int] = lambda: 0
+        """Bytes of request bodies that are held now."""
         self._stale = metrics.counter("upstream_stale_retries_total")
         self._upstream_active = metrics.counter("upstream_connections_active")
 
@@ -46,6 +50,7 @@ class Recorder:
         """Put the gauges that are kept as plain integers where the agent reads them; answers whether there was an
         exchange since the last call. Called by a coarse timer."""
         self.slots[self._active] = self.active
+        self.slots[self._held] = self.held()
         if self.active:
             return True
         before, self._ended = self._ended, sum(self.slots[listener.count] for listener in self._listeners.values())
@@ -83,6 +88,14 @@ class Recorder:
 
     def refused(self, cause: str) -> None:
         self.slots[self.metrics.counter("http_rejected_total", cause)] += 1
+
+    def limited(self, limit: str) -> None:
+        """Something was turned away by a limit, named as its setting is."""
+        self.slots[self.metrics.counter("limits_exceeded_total", limit)] += 1
+
+    def made_room(self, limit: str) -> None:
+        """An idle connection was closed for the sake of another."""
+        self.slots[self.metrics.counter("idle_connections_closed_total", limit)] += 1
 
     def stale_retry(self) -> None:
         self.slots[self._stale] += 1

@@ -30,15 +30,18 @@ FILES_STEPS = 10
 
 class Watches:
     """`call_later(seconds, f)` is the loop's; `publish` puts gauges where the agent reads them, and
-    answers whether there was traffic since its last call."""
+    answers whether there was traffic since its last call; `make_room` closes what may be closed when there is no file
+    descriptor left, and answers whether it found something."""
 
     def __init__(
         self,
         call_later: Callable[[float, Callable[[], None]], Any],
         metrics: Metrics,
         publish: Callable[[], bool],
+        make_room: Callable[[], bool] = lambda: False,
     ) -> None:
         self._call_later, self._metrics, self._publish = call_later, metrics, publish
+        self._make_room = make_room
         self._histogram = metrics.histogram("event_loop_lag_seconds")
         self._out_of_files = metrics.gauge("workers_out_of_files")
         self._steps = 0
@@ -65,7 +68,7 @@ class Watches:
 
     def _look_at_files(self) -> None:
         """The event loop drops connections that it has no descriptor for without a word (libuv): one line says so."""
-        was_out, self._is_out_of_files = self._is_out_of_files, _is_out_of_files()
+        was_out, self._is_out_of_files = self._is_out_of_files, _is_out_of_files() and not self._make_room()
         self._metrics.slots[self._out_of_files] = self._is_out_of_files
         if self._is_out_of_files and not was_out:
             limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -6,6 +6,7 @@ The acting part of this room: everything else here decides. One per worker.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 from collections.abc import Callable
@@ -22,6 +23,9 @@ CONNECT_TIMEOUT = 10.0
 IDLE_TIMEOUT = 90.0
 """Seconds an unused upstream connection is kept."""
 SWEEP = 10.0
+OUT_OF_FILES = frozenset((errno.EMFILE, errno.ENFILE))
+TURNS = 3
+"""Of the loop until what was closed for a descriptor has given it back."""
 KEEPALIVE = (180, 180, 9)
 """TCP keepalive: idle seconds, seconds between probes, probes (spec 2, Keepalive)."""
 
@@ -44,6 +48,10 @@ class Connector:
         self.loop = loop
         self.writes = writes
         self.count = count
+        self.before_opening: Callable[[], None] = lambda: None
+        """Called before each connection is opened: there may have to be room for it."""
+        self.make_room: Callable[[], bool] = lambda: False
+        """Called when there was no descriptor for one: whether something else is being closed for it."""
         self._endpoints: set[Endpoint] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweep: asyncio.TimerHandle | None = None
@@ -55,6 +63,7 @@ class Connector:
 
     def connect(self, endpoint: Endpoint, done: Callable[[UpstreamConnection | None, str], None]) -> None:
         """Open a connection; `done(connection, "")` or `done(None, cause)` is called from the loop, never at once."""
+        self.before_opening()
         task = self.loop.create_task(self._connect(endpoint, done))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -70,6 +79,7 @@ class Connector:
     def open(self, endpoint: Endpoint, done: Callable[[Shared | None, str], None]) -> None:
         """Open an HTTP/2 connection; `done` is called from the loop when the endpoint's SETTINGS have come, or never
         will."""
+        self.before_opening()
         task = self.loop.create_task(self._open(endpoint, done))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -119,6 +129,16 @@ class Connector:
         self.share(endpoint).report(detail)
 
     async def _dial(self, endpoint: Endpoint, connection: Any) -> None:  # Any: a protocol by shape, no subclass
+        try:
+            await self._reach(endpoint, connection)
+        except OSError as error:
+            if error.errno not in OUT_OF_FILES or not self.make_room():
+                raise
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            await self._reach(endpoint, connection)
+
+    async def _reach(self, endpoint: Endpoint, connection: Any) -> None:  # Any: as above
         if endpoint.unix_path:
             await self.loop.create_unix_connection(lambda: connection, endpoint.unix_path)
         else:

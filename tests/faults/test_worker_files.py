@@ -12,6 +12,7 @@ from tests.faults.page import fault
 from tests.faults.world import (
     PORT,
     Client,
+    Proxy,
     Upstream,
     clients,
     configuration,
@@ -29,48 +30,80 @@ from tests.harness.saved import save
 
 CROWD = 60
 IDLE = 8
-"""Upstream connections that are there: for the load's five clients, and one of those that ask one after the other."""
+"""Upstream connections that are there."""
+FEW = 256
+HOG = "127.0.0.2"
 ADDED = 8081
+
+
+@fault("Clients hold more connections than there are file descriptors")
+async def test_who_holds_most_connections_loses_its_oldest(tmp_path: Path) -> None:
+    async with served(tmp_path, workers=1, files=FEW) as world, load(world.proxy.port) as traffic:
+        port, agent = world.proxy.port, world.proxy.agent
+        async with clients(port) as connect, clients(port, HOG) as hog:
+            early = await connect()
+            assert await early.ask() == 200
+            held = [await hog() for _ in range(900)]
+            await agent.says("limit of connections reached")
+            await more(traffic)
+            assert await early.ask() == 200  # it was there before, and idle all the time
+            assert [await (await connect()).ask() for _ in range(20)] == [200] * 20
+            assert await held[-1].ask() == 200 and await held[0].is_closed()
+            closed = await world.proxy.metric('gatewright_idle_connections_closed_total{limit="descriptors"}')
+            assert closed >= 900 - FEW
+        assert traffic.is_clean(), traffic
+        assert "no file descriptors left" not in agent.log()
+
+
+BUFFERS = "policies: {buffer: {request: {}}}"
+"""Requests wait for their bodies, without a connection to the upstream."""
 
 
 @fault("A proxy has no file descriptors left")
 async def test_a_worker_without_descriptors_serves_whom_it_has(tmp_path: Path) -> None:
-    async with served(tmp_path, workers=1) as world, clients(world.proxy.port) as connect:
-        port, agent = world.proxy.port, world.proxy.agent
+    async with served(tmp_path, workers=1, timeouts=BUFFERS) as world, clients(world.proxy.port) as connect:
+        agent = world.proxy.agent
         (pid,) = await world.proxy.workers()
-        async with load(port) as traffic:
-            old = [await connect() for _ in range(IDLE + 30)]
-            await _ask_at_once(world.upstream, old[:IDLE])
-            with few_files(pid, 12):
-                crowd = [await connect() for _ in range(CROWD)]
-                await agent.says("no file descriptors left (limit")
-                assert await world.proxy.metric("gatewright_workers_out_of_files") == 1
-                assert await crowd[-1].is_closed()
-                # Those it has are served, on the idle upstream connections that are there.
-                assert [await client.ask() for client in old] == [200] * len(old)
-                # Whoever needs a new one is told.
-                for client in old:
-                    client.send("/hold")
-                await until(lambda: any(client.has_answer(503) for client in old), "none finds no connection")
-                # A crowd that is turned away costs no spinning.
-                before = cpu_seconds(pid)
-                await asyncio.sleep(1.0)
-                assert cpu_seconds(pid) - before < 0.5
-                # A new listener still gets its sockets.
-                save(world.file, configuration(PORT, world.upstream.port, more=(ADDED,)))
-                await until(lambda: agent.log().count("bind opened") == 2, agent.log)
-                await until(lambda: traffic.failures, "the crowd keeps somebody out")
-                world.upstream.release.set()
-            for client in crowd:
-                client.close()
-            await agent.says("file descriptors are free again process=worker")
-            assert await get(world.proxy.at(ADDED)) == (200, "ok")
-            assert await world.proxy.workers() == [pid]
-            await more(traffic)
-        assert {kind for kind, _, _ in traffic.failures} <= {"new"}
-        assert page.count("no file descriptors left (limit", agent.log()) == 1
-        assert page.count("file descriptors are free again process=worker", agent.log()) == 1
+        old = [await connect() for _ in range(IDLE)]
+        await _ask_at_once(world.upstream, old)
+        for client in old:
+            client.post("/hold")
+        await until(lambda: busy(world.proxy, IDLE), "their requests have begun")
+        with few_files(pid, 12):
+            crowd = []
+            for _ in range(CROWD):
+                crowd.append(await connect())
+                crowd[-1].post()
+            await agent.says("no file descriptors left (limit")
+            assert await world.proxy.metric("gatewright_workers_out_of_files") == 1
+            assert await crowd[-1].is_closed()
+            # Those it has go on, on the idle upstream connections that are there.
+            for client in old:
+                client.writer.write(b"ok")
+            await until(lambda: world.upstream.holding == IDLE, "all of them reach the upstream")
+            # Whoever needs a new one is answered.
+            crowd[0].writer.write(b"ok")
+            assert await crowd[0].answer() == 503
+            # A crowd that is turned away costs no spinning.
+            before = cpu_seconds(pid)
+            await asyncio.sleep(1.0)
+            assert cpu_seconds(pid) - before < 0.5
+            # A new listener still gets its sockets.
+            save(world.file, configuration(PORT, world.upstream.port, BUFFERS, more=(ADDED,)))
+            await until(lambda: agent.log().count("bind opened") == 2, agent.log)
+            world.upstream.release.set()
+            assert [await client.answer() for client in old] == [200] * IDLE
+        for client in crowd:
+            client.close()
+        await agent.says("file descriptors are free again process=worker")
+        assert await get(world.proxy.at(ADDED)) == (200, "ok")
+        assert await world.proxy.workers() == [pid]
         await until(lambda: "Too many open files" in agent.out() and "reason=ConnectFailed" in agent.out(), agent.out)
+
+
+async def busy(proxy: Proxy, requests: int) -> bool:
+    """Whether so many requests are under way."""
+    return await proxy.metric("gatewright_requests_active") == requests
 
 
 async def _ask_at_once(server: Upstream, clients_: Sequence[Client]) -> None:

@@ -132,15 +132,19 @@ async def proxy(
     pages: Mapping[str, int] | None = None,
     ports: str = "--any-port",
     leaves: str = "",
+    files: int = 0,
     **options: Any,
 ) -> AsyncIterator[Proxy]:
     """`python -m dataplane` with these flags, whose workers hold nothing any more at the end of the block.
 
-    `port`: of its listener as configured; `ports`: how it comes to ports; `leaves`: why its workers hold something.
+    `port`: of its listener as configured; `ports`: how it comes to ports; `leaves`: why its workers hold something;
+    `files`: its `ulimit -n`.
     """
     given = pages or dict.fromkeys(proxy_process.PAGES, 0)
     command = [sys.executable, "-m", "dataplane", *flags, f"--workers={workers}", ports]
     command += [f"--{page_name}=127.0.0.1:{number}" for page_name, number in given.items()]
+    if files:
+        command = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
     async with started(folder, name, command, **options) as agent:
         made = Proxy(agent, port)
         yield made
@@ -351,9 +355,13 @@ class Client:
         self.port: int = writer.get_extra_info("sockname")[1]
 
     @classmethod
-    async def connect(cls, port: int) -> Client:
-        """The caller closes it; `clients` does so by itself."""
-        return cls(*await asyncio.open_connection("127.0.0.1", port))
+    async def connect(cls, port: int, address: str = "127.0.0.1") -> Client:
+        """From this address. The caller closes it; `clients` does so by itself."""
+        return cls(*await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0)))
+
+    def post(self, path: str = "/") -> None:
+        """Send a head to which two bytes belong."""
+        self.writer.write(f"POST {path} HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\n".encode())
 
     def send(self, path: str = "/", headers: str = "") -> None:
         self.writer.write(f"GET {path} HTTP/1.1\r\nHost: test\r\n{headers}\r\n".encode())
@@ -387,12 +395,12 @@ class Client:
 
 
 @asynccontextmanager
-async def clients(port: int) -> AsyncIterator[Callable[[], Awaitable[Client]]]:
-    """A function that connects; what it connected is closed in the end."""
+async def clients(port: int, address: str = "127.0.0.1") -> AsyncIterator[Callable[[], Awaitable[Client]]]:
+    """A function that connects, from this address; what it connected is closed in the end."""
     made: list[Client] = []
 
     async def connect() -> Client:
-        made.append(await Client.connect(port))
+        made.append(await Client.connect(port, address))
         return made[-1]
 
     try:

@@ -92,7 +92,7 @@ def test_leaves_a_deadline():
 
 def test_leaves_a_connection():
     proxy = MemoryProxy()
-    proxy.context.connections.add(object())
+    proxy.context.connections.add(object(), "192.0.2.7")
 
 
 def test_under_way_is_ended_by_the_oracle():

@@ -20,11 +20,13 @@ from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, Peer
 from dataplane.http.methods import METHODS
 from dataplane.http.rules import HttpRules
+from dataplane.net.crowd import BUSY
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.exchange import ActiveExchange
+from dataplane.server import admission
 from dataplane.server.h1 import watch
 from dataplane.server.h1.responding import Responding
-from dataplane.server.h1.states import CLOSED, PIPELINED, READ_BODY, READ_HEAD, TUNNELLING, TURN, WAIT
+from dataplane.server.h1.states import CLOSED, LINGER, PIPELINED, READ_BODY, READ_HEAD, TUNNELLING, TURN, WAIT
 from dataplane.server.peers import peer_of
 
 if TYPE_CHECKING:
@@ -102,8 +104,9 @@ class Connection(Responding):
         self.peer = peer_of(transport)
         self.idle_since = context.clock()
         self.arm(self.idle_since + context.limits.header_timeout)
-        context.connections.add(self)
         context.recorder.connected(self.bind)
+        context.connections.add(self, self.peer.address)
+        admission.admit(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.context.connections.discard(self)
@@ -159,6 +162,20 @@ class Connection(Responding):
             self.keep = False
         elif self.state == READ_HEAD and not self.buffer:
             self.flush()
+            self.transport.close()
+
+    @property
+    def idle_from(self) -> float:
+        """As `net.crowd.Guest`. Who has sent a part of a head has no request yet."""
+        return self.idle_since if self.exchange is None and self.state in (READ_HEAD, LINGER) else BUSY
+
+    def make_room(self) -> None:
+        """As `net.crowd.Guest`."""
+        self.flush()
+        self.state = CLOSED
+        if self.is_blocked:
+            self.transport.abort()  # `close` would wait for a client that does not read
+        else:
             self.transport.close()
 
     # --- bytes from the client
@@ -319,7 +336,7 @@ class Connection(Responding):
         """The client speaks the other protocol: its connection goes on with this transport, and this one is over."""
         self.state = CLOSED
         self.due = NEVER
-        self.context.connections.discard(self)
+        self.context.connections.discard(self)  # the other one takes its place
         self.plan.other.make(self.plan).take_over(self.transport, self.peer, data)
 
     def _learn(

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from dataplane.http.h2.connection import Connection as Codec
 from dataplane.http.h2.errors import NO_ERROR
 from dataplane.http.messages import Peer
+from dataplane.net.crowd import BUSY
 from dataplane.net.writes import AT_ONCE
 from dataplane.proxy.deadlines import NEVER
+from dataplane.server import admission
 from dataplane.server.h2 import requests, watch
 from dataplane.server.h2.incoming import DRAIN, HANDLERS
 from dataplane.server.peers import peer_of
@@ -129,6 +131,7 @@ class Connection:
         transport.set_write_buffer_limits(high=context.limits.write_buffer)
         context.recorder.connected(self.bind)
         self._begin(transport, peer_of(transport))
+        admission.admit(self)
 
     def take_over(self, transport: Any, peer: Peer, data: bytes) -> None:
         """As `server.plan.Successor`: counted and limited is it already."""
@@ -140,7 +143,7 @@ class Connection:
         context = self.context
         self.transport, self.peer = transport, peer
         self.idle_since = context.clock()
-        context.connections.add(self)
+        context.connections.add(self, peer.address)
         self.head_due = self.idle_since + context.limits.header_timeout
         self.arm(self.head_due)
         self.write_soon()
@@ -209,6 +212,22 @@ class Connection:
         self.unread = b""
         self.end_due = self.context.clock() + (limits.idle_timeout if self.is_blocked else limits.linger)
         self.arm(self.end_due)
+
+    @property
+    def idle_from(self) -> float:
+        """As `net.crowd.Guest`."""
+        return BUSY if self.codec.streams or self.arrived else self.idle_since
+
+    def make_room(self) -> None:
+        """As `net.crowd.Guest`; RFC 9113 6.8: GOAWAY says that nothing was lost."""
+        if self.state == OPEN:
+            self.codec.goaway(NO_ERROR)
+            self._write()
+        self.state = CLOSED
+        if self.is_blocked:
+            self.transport.abort()
+        else:
+            self.transport.close()
 
     # --- time
 

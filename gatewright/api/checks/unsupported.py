@@ -95,6 +95,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "spec.frontend.accessLog",
         "-spec.frontend.accessLog.otlp",  # telemetry
         *(f"spec.frontend.http.{name}" for name in _HTTP),
+        "spec.frontend.limits",
         "spec.traffic",
         "-spec.traffic.extProc",  # gRPC callouts
         "-spec.traffic.extAuth.grpc",  # gRPC callouts
@@ -135,6 +136,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "frontendPolicies.accessLog",
         "-frontendPolicies.accessLog.otlp",  # telemetry
         *(f"{place}.http.{name}" for place in ("frontendPolicies", "binds[].listeners[]") for name in _HTTP),
+        "frontendPolicies.limits",
     ),
 }
 """Kind (or STANDALONE) to what works of it: a path with all below it, `-` before one that does not work

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gatewright.api.frontend.connect import FrontendConnect
 from gatewright.api.frontend.http import FrontendHTTP
+from gatewright.api.frontend.limits import FrontendLimits
 from gatewright.api.frontend.proxy_protocol import FrontendProxyProtocol
 from gatewright.api.frontend.tcp import FrontendTCP
 from gatewright.api.frontend.telemetry import AccessLog, MetricLabels, Tracing
@@ -33,3 +34,5 @@ class Frontend(Model):
     """Spans sent by OTLP."""
     metrics: MetricLabels | None = None
     """Labels of metrics."""
+    limits: FrontendLimits | None = None
+    """How much a proxy takes on at a time. Gatewright extension."""

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from gatewright.api.backend import auth, mcp, mcp_targets, prompt_guard, providers
 from gatewright.api.backend import tls as backend_tls
 from gatewright.api.frontend import http as frontend_http
+from gatewright.api.frontend import limits as frontend_limits
 from gatewright.api.frontend import tls as frontend_tls
 from gatewright.api.generate import sizes
 from gatewright.api.objects import gateway_backend, gateway_parameters, gateway_policy
@@ -340,6 +341,9 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
             f"!has(self.ownedHeaders) || !self.ownedHeaders.exists(h, h.lowerAscii() in {[*frontend_http.NOT_OWNED]})",
             "ownedHeaders must not name headers of the connection, x-forwarded-for or x-request-id",
         ),
+    ),
+    frontend_limits.FrontendLimits: tuple(
+        Rule(*sizes.at_least(name, frontend_limits.SMALLEST)) for name in ("maxHeldBytes", "maxRequestBytes")
     ),
     # GatewayPolicy
     gateway_policy.GatewayPolicySpec: (

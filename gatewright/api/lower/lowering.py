@@ -237,6 +237,9 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("Retry", "condition"): optional("condition"),  # an HTTPRoute's has not
     ("BufferedBody", "max_bytes"): _bytes("max_bytes"),
     ("FrontendHttp", "owned_headers"): _owned_headers,
+    ("Limits", "max_held_bytes"): _bytes("max_held_bytes"),
+    ("Limits", "max_request_bytes"): _bytes("max_request_bytes"),
+    ("Limits", "stream_idle_timeout_ms"): _milliseconds("stream_idle_timeout"),
     ("ExtAuth", "backend"): _nothing,
     # A default of the model, which says nothing beside a list of items.
     ("ExtAuth", "failure_mode"): lambda auth: None if getattr(auth, CONDITIONAL, None) else auth.failure_mode,

@@ -1,0 +1,52 @@
+"""Connections that had to go, or could not come, because a limit was reached: counted each, logged at most once a
+second."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from dataplane.telemetry.requests import Recorder
+
+log = logging.getLogger("dataplane.server")
+
+PAUSE: Final = 1.0
+"""Seconds between two lines about one limit."""
+
+
+class Shortages:
+    """One per worker. `clock` gives monotonic seconds."""
+
+    def __init__(self, recorder: Recorder, clock: Callable[[], float]) -> None:
+        self._recorder, self._clock = recorder, clock
+        self._next: dict[str, float] = {}
+        self._closed: dict[str, int] = {}
+        self._refused: dict[str, int] = {}
+
+    def refused(self, limit: str, address: str) -> None:
+        """A new connection, from this address."""
+        self._recorder.limited(limit)
+        self._refused[limit] = self._refused.get(limit, 0) + 1
+        self._say(limit, address)
+
+    def closed(self, limit: str, address: str) -> None:
+        """An idle connection, for the sake of a new one."""
+        self._recorder.made_room(limit)
+        self._closed[limit] = self._closed.get(limit, 0) + 1
+        self._say(limit, address)
+
+    def _say(self, limit: str, address: str) -> None:
+        now = self._clock()
+        if now < self._next.get(limit, 0.0):
+            return
+        self._next[limit] = now + PAUSE
+        log.warning(
+            "limit of connections reached (%s): %d idle ones closed, %d new ones refused since it was last reported; "
+            "the last one is of %s",
+            limit,
+            self._closed.pop(limit, 0),
+            self._refused.pop(limit, 0),
+            address or "a Unix socket",
+        )
