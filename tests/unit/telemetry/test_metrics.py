@@ -130,6 +130,8 @@ MOST_SERIES = {
     "http_rejected_total": 64,
     "downstream_connections_total": 256,
     "downstream_connections_active": 256,
+    "limits_exceeded_total": 16,
+    "idle_connections_closed_total": 8,
     "upstream_connections_total": 16,
     "upstream_http2_faults_total": 64,
     "upstream_retries_total": 8,
