@@ -14,13 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gatewright.cel.errors import Fault
 from gatewright.cel.types import DYN, ObjectType, Type
-
-if TYPE_CHECKING:
-    from gatewright.cel.macros import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +116,6 @@ class Environment:
         variables: Mapping[str, Type] | Sequence[Field] = (),
         functions: Functions | None = None,
         container: str = "",
-        extra_macros: Table | None = None,
     ) -> None:
         fields = (
             [Field(name, kind) for name, kind in variables.items()] if isinstance(variables, Mapping) else variables
@@ -131,7 +127,6 @@ class Environment:
             functions = STANDARD
         self.functions = functions
         self.container = container
-        self.extra_macros = extra_macros
 
     def candidates(self, name: str) -> Iterator[str]:
         """The full names that `name` may mean, innermost container first; a leading dot means the name itself."""

@@ -1,7 +1,7 @@
 """Macros: calls whose arguments are names and unevaluated expressions, turned into nodes of their own while parsing.
 
 The parser looks a call up by (name, has a receiver, number of arguments). A macro answers a node, or None when the call
-is an ordinary one after all. `BLOCK_MACROS` are the specification's test-only forms and are not in the language.
+is an ordinary one after all.
 """
 
 from __future__ import annotations
@@ -90,6 +90,32 @@ def _coalesce(call: tree.Call, refuse: Refuse) -> tree.Node:
     return tree.Coalesce(call.offset, call.function, terms)
 
 
+def _number(node: tree.Node, refuse: Refuse) -> int:
+    if isinstance(node, tree.Literal) and type(node.value) is int:
+        return node.value
+    refuse(node.offset, "expected a number")
+
+
+def _block(call: tree.Call, refuse: Refuse) -> tree.Node | None:
+    values = call.args[0]
+    if dotted(_target(call)) != "cel" or not isinstance(values, tree.ListNode):
+        return None
+    names = [f"@index{position}" for position in range(len(values.elements))]
+    return tree.Block(call.offset, names, values.elements, call.args[1])
+
+
+def _index(call: tree.Call, refuse: Refuse) -> tree.Node | None:
+    if dotted(_target(call)) != "cel":
+        return None
+    return tree.Ident(call.offset, f"@index{_number(call.args[0], refuse)}")
+
+
+def _loop_variable(call: tree.Call, refuse: Refuse) -> tree.Node | None:
+    if dotted(_target(call)) != "cel":
+        return None
+    return tree.Ident(call.offset, "@it:" + ":".join(str(_number(node, refuse)) for node in call.args))
+
+
 MACROS: Table = {
     ("has", False, 1): _has,
     ("all", True, 2): _loop("all", 1),
@@ -119,36 +145,7 @@ MACROS: Table = {
     ("coalesce", False, ANY): _coalesce,
     ("default", False, 2): _coalesce,
     ("default", True, 1): _coalesce,
-}
-
-
-def _number(node: tree.Node, refuse: Refuse) -> int:
-    if isinstance(node, tree.Literal) and type(node.value) is int:
-        return node.value
-    refuse(node.offset, "expected a number")
-
-
-def _block(call: tree.Call, refuse: Refuse) -> tree.Node | None:
-    values = call.args[0]
-    if dotted(_target(call)) != "cel" or not isinstance(values, tree.ListNode):
-        return None
-    names = [f"@index{position}" for position in range(len(values.elements))]
-    return tree.Block(call.offset, names, values.elements, call.args[1])
-
-
-def _index(call: tree.Call, refuse: Refuse) -> tree.Node | None:
-    if dotted(_target(call)) != "cel":
-        return None
-    return tree.Ident(call.offset, f"@index{_number(call.args[0], refuse)}")
-
-
-def _loop_variable(call: tree.Call, refuse: Refuse) -> tree.Node | None:
-    if dotted(_target(call)) != "cel":
-        return None
-    return tree.Ident(call.offset, "@it:" + ":".join(str(_number(node, refuse)) for node in call.args))
-
-
-BLOCK_MACROS: Table = {
+    # What optimisers write: values that are computed once (cel-spec, the extension cel.block).
     ("block", True, 2): _block,
     ("index", True, 1): _index,
     ("iterVar", True, 2): _loop_variable,

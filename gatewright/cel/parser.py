@@ -36,10 +36,10 @@ RESERVED = frozenset(
 )
 
 
-def parse(text: str, *, extra_macros: macros.Table | None = None) -> tree.Node:
+def parse(text: str) -> tree.Node:
     """The tree of an expression. Raises CelSyntaxError; never RecursionError, whatever the text."""
     try:
-        return Parser(text, {**macros.MACROS, **(extra_macros or {})}).whole()
+        return Parser(text, macros.MACROS).whole()
     except RecursionError:  # the caller's own stack was nearly full
         raise CelSyntaxError((problem_at(text, 0, "nested too deeply"),)) from None
 

@@ -78,7 +78,7 @@ class _Careful:
 
 def typed(text: str, environment: Environment, *, checked: bool = True) -> tree.Node:
     """The typed tree of an expression. Raises CelSyntaxError, and CelCheckError when `checked`."""
-    node = parse(text, extra_macros=environment.extra_macros)
+    node = parse(text)
     problems = check(text, node, environment)
     if problems and checked:
         raise CelCheckError(problems)

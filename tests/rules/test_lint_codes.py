@@ -70,6 +70,7 @@ FOLDERS: dict[str, tuple[tuple[str, ...], str]] = {
     "lacks-part": (but("{name: shop, port: 80}", "{name: shop, port: 81}"), "warning"),
     "unknown-section": ((*WORLD, POLICY.replace("name: web}", "name: web, sectionName: b}")), "warning"),
     "no-effect": ((*WORLD, POLICY, POLICY.replace("name: p}", "name: q}")), "warning"),
+    "no-section": ((*WORLD, POLICY.replace("  traffic: {cors: {}}\n", "")), "error"),
     "left-out": (
         (
             *WORLD,
@@ -94,7 +95,7 @@ FOLDERS: dict[str, tuple[tuple[str, ...], str]] = {
         (*WORLD, OWN + "kind: GatewayBackend\nmetadata: {name: any}\nspec: {dynamicForwardProxy: {}}\n"),
         "warning",
     ),
-    "hardly-meant": ((*WORLD, POLICY.replace("  traffic: {cors: {}}\n", "")), "warning"),
+    "hardly-meant": ((*WORLD, POLICY.replace("cors: {}", "timeouts: {}")), "warning"),
 }
 """Code to the files of a folder that bring it out, and how severe it is."""
 

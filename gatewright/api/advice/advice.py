@@ -75,11 +75,6 @@ def _bearer_twice(auth: BackendAuth) -> Iterator[Advice]:
         yield Advice(("key",), message)
 
 
-def _no_section(spec: GatewayPolicySpec) -> Iterator[Advice]:
-    if spec.frontend is None and spec.traffic is None and spec.backend is None:
-        yield Advice((), "does nothing: none of frontend, traffic and backend is set")
-
-
 def _timeouts_of_grpc(spec: GatewayPolicySpec) -> Iterator[Advice]:
     if spec.traffic is None or spec.traffic.timeouts is None:
         return
@@ -250,7 +245,6 @@ def _looks_at(model: type[BaseModel]) -> tuple[Callable[[Any], Iterator[Advice]]
 _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], ...]] = (
     (BackendMCP, _deprecated_authentication),
     (BackendAuth, _bearer_twice),
-    (GatewayPolicySpec, _no_section),
     (GatewayPolicySpec, _timeouts_of_grpc),
     (RequestTransform, _pseudo_of_requests),
     (ResponseTransform, _pseudo_of_responses),

@@ -24,6 +24,7 @@ CODES: Final[dict[str, str]] = {
     "unknown-section": "a section name that the target does not have",
     "selects-nothing": "a selector that selects no object",
     "no-effect": "a setting that another one beats everywhere",
+    "no-section": "a policy that has none of frontend, traffic and backend",
     "dropped-guard": "a guard that a more specific policy replaces by nothing",
     "left-out": "an entry of a Secret that proxies leave out",
     "not-attached": "a route that no listener admits or serves",

@@ -19,6 +19,7 @@ from gatewright.api.lint import links, ports, reach
 from gatewright.api.lint.dropped_guards import dropped_guards
 from gatewright.api.lint.left_out import left_out, refused_secrets
 from gatewright.api.lint.report import Report
+from gatewright.api.lint.sections import without_sections
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.standalone import standalone
 from gatewright.api.text import yaml_text
@@ -169,6 +170,7 @@ def _between(folder: Folder) -> Iterator[Found]:
         ("dropped-guard", dropped_guards(items)),
         ("left-out", left_out(items)),
         ("refused", refused_secrets(items)),
+        ("no-section", without_sections(items)),
     ]
     if folder.whole:
         found += [

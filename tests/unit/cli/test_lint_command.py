@@ -101,6 +101,7 @@ kind: GatewayPolicy
 metadata: {name: "p"}
 spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}]
+  traffic: {timeouts: {}}
 """
 )
 

@@ -142,14 +142,17 @@ def warnings(*texts: str) -> list[str]:
     return [str(problem) for problem in found if problem.severity == "warning"]
 
 
+def test_a_policy_without_any_section_is_an_error() -> None:
+    (problem,) = lint([Document("0.yaml", POLICY_HEAD)])
+    assert (problem.code, problem.severity) == ("no-section", "error")
+    assert str(problem) == (
+        "0.yaml:4: GatewayPolicy default/p: spec: does nothing: none of frontend, traffic and backend is set"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (
-            POLICY_HEAD,
-            "0.yaml:4: GatewayPolicy default/p: spec: warning: does nothing: none of frontend, traffic and backend is"
-            " set",
-        ),
         (
             f"{POLICY_HEAD.replace('Gateway,', 'GRPCRoute,')}  traffic:\n    timeouts: {{request: 3s}}\n",
             "0.yaml:7: GatewayPolicy default/p: spec.traffic.timeouts: warning: has no effect on a GRPCRoute: timeouts"
@@ -497,10 +500,11 @@ def test_grants_that_cannot_be_seen_are_not_missed(tmp_path: Path) -> None:
 
 
 def test_items_of_a_list_have_their_own_lines(tmp_path: Path) -> None:
-    item = "\n".join(f"    {line}" for line in POLICY_HEAD.splitlines())
+    head = f"{POLICY_HEAD}  traffic: {{timeouts: {{}}}}\n"
+    item = "\n".join(f"    {line}" for line in head.splitlines())
     text = f"apiVersion: v1\nkind: List\nitems:\n  -\n{item}\n"
     (warning,) = warnings(text)
-    assert warning.startswith("0.yaml:8: GatewayPolicy default/p: spec: warning: does nothing")
+    assert warning.startswith("0.yaml:10: GatewayPolicy default/p: spec.traffic.timeouts: warning: is empty")
 
 
 @pytest.mark.parametrize("text", ["kind: a\n\tb: 1\n", "a:\n\tb: 1\n", "binds:\n  -\n\t- 1\n", "a:\n  - |\n\tx\n"])
