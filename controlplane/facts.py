@@ -30,7 +30,7 @@ class Previous:
     that it was read at."""
 
     status: Mapping[str, Any]  # Any: the JSON of a Kubernetes status
-    resource_version: str = ""
+    resource_version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Invalid:
     """
 
     reasons: tuple[str, ...]
-    generation: int = 0
+    generation: int
     last_good: KubeObject | None = None
     rest: KubeObject | None = None
 

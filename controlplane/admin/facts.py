@@ -78,8 +78,8 @@ class Selector:
     """Which objects: KIND, KIND/NAME or KIND/NAMESPACE/NAME; a kind is written in any case."""
 
     kind: str
-    namespace: str = ""
-    name: str = ""
+    namespace: str
+    name: str
 
     @classmethod
     def parse(cls, text: str) -> Selector:

@@ -36,7 +36,7 @@ class Place(NamedTuple):
     kind: str
     """As backends have it."""
     key: ObjectKey
-    section: str = ""
+    section: str
 
 
 @dataclass(frozen=True, slots=True)

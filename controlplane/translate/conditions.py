@@ -35,7 +35,7 @@ class Condition:
     type: str
     status: bool | None
     reason: str
-    message: str = ""
+    message: str
     keeps: bool = False
     """Whether a value that was written before is better."""
 

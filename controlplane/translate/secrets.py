@@ -52,7 +52,7 @@ def labels(key: ObjectKey, secret: SecretView) -> list[Label]:
 
 
 def named(
-    context: Context, secrets: Secrets, namespace: str, reference: LocalSecretObjectRef, entry: str = ""
+    context: Context, secrets: Secrets, namespace: str, reference: LocalSecretObjectRef, entry: str
 ) -> tuple[ObjectKey, ...] | Condition:
     """The Secret of a reference, which must have `entry` if one is given; or the `ResolvedRefs` condition."""
     if reference.group or reference.kind not in ("", "Secret"):

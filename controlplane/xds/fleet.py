@@ -71,7 +71,7 @@ class View:
     answered: tuple[int, ...]
     refusals: Mapping[str, tuple[Refuser, ...]]
     refused_by: Mapping[str, int]
-    complete: bool = True
+    complete: bool
     """Whether the proxies of all controllers are known."""
 
     def acknowledged_by(self, sequence: int) -> int:

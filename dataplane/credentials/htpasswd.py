@@ -37,7 +37,7 @@ class Hash:
 
     text: bytes = field(repr=False)
     check: Callable[[bytes, bytes], bool]
-    quick: bool = False
+    quick: bool
 
     def matches(self, password: bytes) -> bool:
         """Whether it is the password's. False too for a hash that looked right and that the library cannot read."""

@@ -39,7 +39,7 @@ class Commits:
         self._excused = range(1 + self.workers, 1 + 2 * self.workers)
 
     @staticmethod
-    def create(workers: int = 1, **beside: int) -> tuple[Commits, Region]:
+    def create(workers: int, **beside: int) -> tuple[Commits, Region]:
         """For so many workers, with no state committed; and the region, with these sections beside it."""
         region = Region.create("gatewright-common", {SECTION: _WORD * (1 + 2 * workers), **beside})
         return Commits(region), region

@@ -42,7 +42,7 @@ class Claim(NamedTuple, Generic[PolicyT]):
     setting: Setting
     order: str
     """Unique among policies; between equal places the smaller text wins."""
-    override: bool = False
+    override: bool
 
 
 def order(created: str | None, namespace: str, name: str) -> str:

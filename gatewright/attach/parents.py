@@ -32,7 +32,7 @@ class Parent(NamedTuple):
     """Listeners as a route names them. Those of a Gateway are its own, never those of its ListenerSets."""
 
     owner: Owner
-    section: str = ""
+    section: str
     """Of one listener; "" is all of them."""
     port: int = 0
     """0 is any."""

@@ -9,6 +9,16 @@ from typing import Final
 
 EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     (
+        "controlplane/pipeline.py",
+        "def _joined(reasons: Sequence[str], of: int = 0) -> str:",
+        "def _joined(reasons: Sequence[str], of: int = 1) -> str:",
+    ): "compared with the number of different reasons, which is 1 or more unless nothing is written",
+    (
+        "controlplane/xds/subscription.py",
+        "self._text = 0",
+        "self._text = 1",
+    ): "a sum that seems too much is counted anew, from the names",
+    (
         "controlplane/xds/admission.py",
         'header = headers[0] if headers else ""',
         "header = headers[0] if headers else 'x'",

@@ -70,6 +70,8 @@ class Outcome:
 
     code: int
     output: str
+    was_cut: bool = False
+    """It had used up its time."""
 
     @property
     def is_killed(self) -> bool:
@@ -80,7 +82,8 @@ class Outcome:
     def by(self) -> str:
         """The test that failed first."""
         failed = (line.split()[1] for line in self.output.splitlines() if line.startswith(("FAILED ", "ERROR ")))
-        return next(failed, "no verdict" if self.code == NO_VERDICT else "")
+        tests = (word for word in failed if word.partition("::")[0].endswith(".py"))  # not a line that a test logged
+        return next(tests, "no verdict" if self.code == NO_VERDICT else "")
 
 
 def run(
@@ -96,6 +99,7 @@ def run(
         )
         process.start()
         process.join(seconds * WAIT_FACTOR)
+        was_cut = process.exitcode in (None, -signal.SIGXCPU)
         assert process.pid is not None
         with contextlib.suppress(ProcessLookupError):  # what tests started, and the process itself
             os.killpg(process.pid, signal.SIGKILL)
@@ -104,6 +108,7 @@ def run(
         return Outcome(
             int(verdict.read_text()) if verdict.exists() else NO_VERDICT,
             output.read_text("utf-8", "replace") if output.exists() else "",
+            was_cut,
         )
 
 
@@ -119,6 +124,7 @@ def _child(tests: list[str], fault: Fault | None, seconds: float, root: str, fol
     os.chdir(root)
     sys.path.insert(0, root)
     sys.dont_write_bytecode = True
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = folder  # the usual one is shared with all runs of the machine
     if fault is not None:
         _plant(fault, folder)
     import pytest

@@ -22,7 +22,7 @@ from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.index import FOLDER, Index
 from tests.mutation.mutants import Mutant, of_files
 from tests.mutation.planted import module_of
-from tests.mutation.run import Fault, Outcome, run
+from tests.mutation.run import NO_VERDICT, Fault, Outcome, run
 from tests.mutation.selection import PLANES, ROOT
 
 WANTED = 0.9
@@ -155,16 +155,27 @@ def asked(mutant: Mutant, tests: Sequence[Path | str], root: Path = ROOT, second
     return run(tests, Fault(module_of(mutant.file), str(root / mutant.file), text), seconds or LIMIT, root)
 
 
+def certain(mutant: Mutant, tests: Sequence[Path | str], seconds: float, root: Path = ROOT) -> Outcome:
+    """As `asked`. No verdict counts only as the work of the fault, not of a machine that is busy or ends processes: the
+    same tests pass without it in the same time, and those that were not cut off have no verdict a second time."""
+    outcome = asked(mutant, tests, root, seconds)
+    if outcome.code == NO_VERDICT and not outcome.was_cut:
+        outcome = asked(mutant, tests, root, seconds)
+    if outcome.code == NO_VERDICT and run(tests, None, seconds, root).code:
+        return Outcome(0, outcome.output)
+    return outcome
+
+
 def _asked(mutant: Mutant) -> Outcome:
     """Ask the likeliest tests, then, when they noticed nothing, all of its package. That these pass without a fault in
     this order and number was not seen before."""
     began = time.monotonic()
     narrow = _index().of(mutant.file, mutant.line)
     first = selection.ranked(mutant.file)[:FIRST]
-    outcome = asked(mutant, narrow, seconds=NARROW) if narrow else asked(mutant, first)
+    outcome = certain(mutant, narrow, NARROW) if narrow else certain(mutant, first, LIMIT)
     if not outcome.is_killed or (narrow and not _passes_alone(outcome.by)):
         tests = selection.files(package_of(mutant))
-        outcome = asked(mutant, tests)
+        outcome = certain(mutant, tests, LIMIT)
         if outcome.is_killed:
             _check(tests)
     word, by = ("killed  ", f"  by {outcome.by}") if outcome.is_killed else ("SURVIVED", "")

@@ -190,6 +190,28 @@ def test_a_fault_is_noticed_survives_or_hangs(toy: Path, monkeypatch: pytest.Mon
     assert not list(toy.rglob("*.pyc"))
 
 
+CRASHES = "def test_dies():\n    from toy import largest\n    import os\n    {when} and os._exit(0)\n"
+
+
+@pytest.mark.leaves("Python's fork server stays as long as the process")
+@pytest.mark.parametrize(
+    ("when", "is_killed"), [("largest([2]) != 2", True), ("True", False)], ids=["for the fault", "whatever it meets"]
+)
+def test_a_process_without_a_verdict_is_the_work_of_the_fault_or_counts_for_nothing(
+    toy: Path, when: str, is_killed: bool
+) -> None:
+    (toy / "test_toy.py").write_text(CRASHES.format(when=when))
+    (mutant,) = (each for each in mutants("toy.py", TOY) if each.after == "return None")
+    assert session.certain(mutant, [toy / "test_toy.py"], 20.0, toy).is_killed == is_killed
+
+
+def test_what_a_test_logged_is_no_test() -> None:
+    assert (
+        Outcome(1, "ERROR    proxy:worker.py:7 gone\nFAILED tests/test_a.py::test_b - no").by
+        == "tests/test_a.py::test_b"
+    )
+
+
 def outcome(code: int) -> Outcome:
     return Outcome(code, "")
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import uvloop
@@ -52,6 +53,19 @@ def test_it_is_started_by_an_agent_only(monkeypatch: pytest.MonkeyPatch, argumen
     monkeypatch.setattr(sys, "argv", ["worker", *arguments])
     with pytest.raises(SystemExit, match="started by the agent only"):
         worker.main()
+
+
+async def test_old_tables_are_freed_in_one_slice_of_each_turn() -> None:
+    slices = [False, True, True]
+    made = object.__new__(serving.Serving)
+    made._is_tidying, made._applier = False, SimpleNamespace(tidy=slices.pop)  # type: ignore[assignment]  # of it all that is asked
+    made._tidy_soon()
+    made._tidy_soon()  # a second exchange has ended: the work is under way already
+    left = []
+    for _ in range(4):
+        await asyncio.sleep(0)
+        left.append(len(slices))
+    assert left == [2, 1, 0, 0]
 
 
 class Agent:

@@ -212,3 +212,29 @@ def test_routes_below_a_listener_set_of_a_gateway_from_elsewhere(tmp_path: Path)
     assert found(tmp_path, SERVICE, listeners, route(parent, "hostnames: [b.example], ")) == [
         "not-attached error spec.parentRefs[0]: none of b.example meets a listener's hostname (a.example)"
     ]
+
+
+def test_conditions_stand_at_what_they_are_about(tmp_path: Path) -> None:
+    """Of a route at the reference to each parent, of a policy at the whole."""
+    mirrored = "backendRefs: [{name: shop, port: 80, filters: [{type: RequestMirror, requestMirror: {backendRef: "
+    mirrored += "{name: shop, port: 80}}}]}]"
+    problems = found(
+        tmp_path,
+        CLASS,
+        gateway(A, A.replace("name: a, port: 80", "name: a2, port: 81")),
+        SERVICE,
+        route("name: web, sectionName: a}, {name: web, sectionName: a2", rule=mirrored),
+    )
+    assert [each.partition(": ")[0] for each in problems] == ["bad-condition error spec.parentRefs[0]"]
+
+
+def test_a_part_of_a_backend_that_is_not_there(tmp_path: Path) -> None:
+    backend = "apiVersion: gatewright.dev/v1alpha1\nkind: GatewayBackend\nmetadata: {name: shop}\n"
+    backend += "spec: {static: {host: shop.example, port: 80}}\n"
+    head = "apiVersion: gatewright.dev/v1alpha1\nkind: GatewayPolicy\nmetadata: {name: p}\nspec:\n"
+    target = "{group: gatewright.dev, kind: GatewayBackend, name: shop, sectionName: a}"
+    text = f"{head}  targetRefs: [{target}]\n  backend: {{http: {{}}}}\n"
+    problems = found(tmp_path, CLASS, gateway(A), SERVICE, route(), backend, text)
+    assert problems == [
+        'unknown-section warning spec.targetRefs[0].sectionName: GatewayBackend default/shop has no part "a"'
+    ]

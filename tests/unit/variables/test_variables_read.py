@@ -180,3 +180,10 @@ def test_what_policies_leave_is_there_for_later_expressions() -> None:
 def test_a_rule_without_a_name_is_none() -> None:
     x = Moment(plan=SimpleNamespace(key="route/httproute/ns/r/0", kind="HTTPRoute", rule=""), context=SimpleNamespace())
     assert x.proxy_route == {"namespace": "ns", "name": "r", "kind": "HTTPRoute"}
+
+
+def test_parts_of_what_policies_leave_whole() -> None:
+    x = Moment(attributes={"source.identity": {"trustDomain": "a.example", "namespace": "shop"}})
+    assert (x.source_identity_trust_domain, x.source_identity_namespace) == ("a.example", "shop")
+    assert (x.source_identity_service_account, x.source_unverified_workload_name) == (None, None)
+    assert Moment().source_identity_trust_domain is None
