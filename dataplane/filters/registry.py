@@ -33,6 +33,7 @@ from dataplane.filters import (
     retry,
     timeouts,
     transformation,
+    upgrades,
     url_rewrite,
 )
 
@@ -130,6 +131,7 @@ ROWS: tuple[Row, ...] = (
         many=True,
     ),
     Row("host_rewrite", host_rewrite.build, SETTING, "the destination is known with the attempt", "host_rewrite"),
+    Row("upgrades", upgrades.build, SETTING, "asked by the proxy, of requests that want one", "upgrades"),
     Row("backend_http", backend_http.build, SETTING, "how backends are spoken to: with the connection", "backend_http"),
     Row("frontend_http", frontend_http.build, FRONTEND, "heads are read by it, before any step", "http"),
     Row("access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "access_log"),

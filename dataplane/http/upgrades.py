@@ -17,5 +17,10 @@ def is_allowed(protocols: bytes) -> bool:
     return protocols not in FORBIDDEN and (b"," not in protocols or FORBIDDEN.isdisjoint(_each(protocols)))
 
 
+def cut(protocols: bytes, allowed: frozenset[bytes]) -> bytes:
+    """What is left of an `upgrade` field or a `:protocol`; `allowed`: in lower case."""
+    return b", ".join([name for name in _each(protocols) if name.lower() in allowed])
+
+
 def _each(protocols: bytes) -> list[bytes]:
     return [protocol.strip(b" \t") for protocol in protocols.split(b",")]

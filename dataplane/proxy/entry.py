@@ -6,9 +6,10 @@ functions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.replies import made
+from dataplane.http import upgrades
 from dataplane.proxy import admission, attempts
 from dataplane.proxy.responses import ROUTE
 from dataplane.proxy.waiting import interrupted
@@ -17,6 +18,9 @@ from dataplane.table.binds import choose
 if TYPE_CHECKING:
     from dataplane.proxy.context import Context
     from dataplane.proxy.exchange import ActiveExchange
+
+HTTP2: Final = b"HTTP/2"
+"""Of a request whose wish for another protocol is an extended CONNECT: without it nothing is left."""
 
 
 def start(x: ActiveExchange) -> None:
@@ -64,6 +68,8 @@ def route(x: ActiveExchange, context: Context) -> None:
         assert under is not None  # filled before the swap for each listener that has an upper
         policies = under[listener.upper.number]
     x.policies = policies
+    if (x.upgrade or x.method == b"TRACE") and _is_refused(x):
+        return
     request = policies.chain.request
     if request is not None:
         answer = request(x)
@@ -71,3 +77,22 @@ def route(x: ActiveExchange, context: Context) -> None:
             interrupted(x, context, policies.chain, answer, attempts.forward)
             return
     attempts.forward(x, context)
+
+
+_TRACELESS: Final = b"allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n"
+"""RFC 9110 15.5.6: what a 405 has to say."""
+
+
+def _is_refused(x: ActiveExchange) -> bool:
+    """Whether a TRACE, or a wish for another protocol, was answered: what a route does not allow. An `upgrade` of
+    HTTP/1.1 is left out of the request instead, as RFC 9110 7.8 has it."""
+    if x.method == b"TRACE" and not x.plan.traces:
+        x.reply(made("TraceNotAllowed", headers=_TRACELESS))
+        return True
+    if x.upgrade:
+        left = upgrades.cut(x.upgrade, x.policies.upgrades)
+        if not left and x.version == HTTP2:
+            x.reply(made("UpgradeNotAllowed", f"to {x.upgrade.decode('latin-1')!r}"))
+            return True
+        x.upgrade = left
+    return False

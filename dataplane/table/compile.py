@@ -49,6 +49,7 @@ def route_plan(
         rule=message.rule,
         kind=source.kind,
         http_version=HTTP2 if source.kind == GRPC_ROUTE else BY_REQUEST,
+        traces=any(match.method == "TRACE" for match in message.matches),
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.chain.filter import BUFFER_LIMIT
 from dataplane.http.rules import DEFAULT, HttpRules
+from dataplane.http.upgrades import WEBSOCKET
 from gatewright.attach.merge import Attached
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class Mirror:
 
 
 NO_TIMEOUTS = Timeouts()
+UPGRADES = frozenset((WEBSOCKET,))
+"""Protocols that a client may switch to where nothing is configured."""
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -84,6 +87,8 @@ class RoutePolicies:
     mirrors: tuple[Mirror, ...] = ()
     host_rewrite: bool | None = None
     """Whether the Host header becomes the backend's; None: as the kind of backend has it (spec 2, hostRewrite)."""
+    upgrades: frozenset[bytes] = UPGRADES
+    """Protocols that a client may switch to, in lower case."""
     backend_http: int = 0
     """Version of HTTP that backends are spoken to with (`upstream/versions`), where they do not name one."""
     inline: tuple[Any, ...] = ()
@@ -153,6 +158,8 @@ class RoutePlan:
     """Kind of the route object."""
     http_version: int = 0
     """Version of HTTP that backends are spoken to with (`upstream/versions`) where no policy names one."""
+    traces: bool = False
+    """One of its matches names the method TRACE, which is refused otherwise."""
 
 
 @dataclass(slots=True, eq=False)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dataplane.telemetry.lines import LineWriter
-from dataplane.telemetry.log_fields import CLIENT_CLOSED, quoted
+from dataplane.telemetry.log_fields import CLIENT_CLOSED, MAX_FIELD, bare, cut, quoted, target_of
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -150,7 +150,9 @@ def _tell(why: str, missed: int) -> None:
 
 def _text_line(stamp: str, x: Exchange, took: float) -> str:
     listener, plan, endpoint, target = x.listener, x.plan, x.endpoint, x.asked_target
-    if b'"' in target or b"\\" in target:
+    if len(target) > MAX_FIELD:
+        target = bare(target_of(x)).encode("latin-1")
+    elif b'"' in target or b"\\" in target:
         target = quoted(target.decode("latin-1")).encode()
     request = b"%b http.host=%b http.path=%b http.version=%b" % (x.method, x.asked_host or b"-", target, x.version)
     return (
@@ -178,7 +180,7 @@ def _text_extra(x: Exchange) -> str:
         attempt += f" retry.attempt={x.attempt}"
     if x.retries is not None and x.retries.given_up:
         attempt += f" retry.given_up={x.retries.given_up}"
-    error = f" error={quoted(x.detail)}" if x.detail else ""
+    error = f" error={quoted(cut(x.detail))}" if x.detail else ""
     return f"{attempt}{error} reason={x.reason}" if x.reason else attempt
 
 
@@ -190,7 +192,7 @@ def _json_line(stamp: str, x: Exchange, took: float) -> str:
     return (
         f'{{"level":"info","time":"{stamp}","scope":"request"{place},"src.addr":"{x.peer}"'
         f',"http.method":"{x.method.decode()}","http.host":{quoted(x.asked_host.decode("latin-1"))}'
-        f',"http.path":{quoted(x.asked_target.decode("latin-1"))},"http.version":"{x.version.decode()}"'
+        f',"http.path":{quoted(target_of(x))},"http.version":"{x.version.decode()}"'
         f',"http.status":{x.status or CLIENT_CLOSED},"protocol":"http","request.bytes":{x.body_bytes}'
         f',"response.bytes":{x.response_bytes}{_json_extra(x)},"duration":"{took * 1e3:.3f}ms"}}\n'
     )
@@ -209,5 +211,5 @@ def _json_extra(x: Exchange) -> str:
         attempt += f',"retry.attempt":{x.attempt}'
     if x.retries is not None and x.retries.given_up:
         attempt += f',"retry.given_up":"{x.retries.given_up}"'
-    error = f',"error":{quoted(x.detail)}' if x.detail else ""
+    error = f',"error":{quoted(cut(x.detail))}' if x.detail else ""
     return f'{attempt}{error},"reason":"{x.reason}"' if x.reason else attempt

@@ -34,6 +34,20 @@ _not_ascii = re.compile(r"[^\x00-\x7e]").sub
 """In a JSON text it is within strings, and may be escaped: some of it ends a line for some readers."""
 
 
+MAX_FIELD: Final = 8192
+"""Characters of a field; what is more is cut off and counted in its place."""
+
+
+def cut(text: str) -> str:
+    """As much of a value as a field may have; a mark says how many characters are missing."""
+    return text if len(text) <= MAX_FIELD else f"{text[:MAX_FIELD]}...+{len(text) - MAX_FIELD}"
+
+
+def target_of(x: Exchange) -> str:
+    """Path and query that the client asked for."""
+    return cut(x.asked_target.decode("latin-1"))
+
+
 def _route(plan: Any) -> str:  # Any: a RoutePlan, which is above this room
     _, _, namespace, name, _ = plan.key.split("/")
     return f"{namespace}/{name}"
@@ -65,18 +79,18 @@ def text_of(value: Any) -> str | None:
     """A value in a text line: text as it is, quoted where its end could be misread; what is no text, number or bool as
     JSON. None: it has none. Raises CelError for what has no JSON."""
     if isinstance(value, str):
-        return bare(value)
+        return bare(cut(value))
     text = json_of(value)
     if text is None or _is_bare(text):
         return text
-    return text_of(json.loads(text)) if text[0] == '"' else quoted(text)
+    return bare(json.loads(text)) if text[0] == '"' else quoted(text)
 
 
 def json_of(value: Any) -> str | None:
     """A value in a JSON line. None: it has none. Raises CelError for what has no JSON."""
     kind = type(value)
     if isinstance(value, str):
-        return quoted(str(value))  # a secret's text is "<redacted>"
+        return quoted(cut(str(value)))  # a secret's text is "<redacted>"
     if kind is bool:
         return "true" if value else "false"
     if kind is int or kind is Uint:
@@ -87,7 +101,10 @@ def json_of(value: Any) -> str | None:
         return f'"{value}"'
     from gatewright.cel.functions import json_text  # with the language: not before an attribute asks for it
 
-    return _not_ascii(lambda match: json.dumps(match[0])[1:-1], json_text.write(list(START), value))
+    text = json_text.write(list(START), value)
+    if len(text) > MAX_FIELD:  # what is left of it is no JSON any more
+        return quoted(cut(text))
+    return _not_ascii(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def quoted(text: str) -> str:
@@ -151,8 +168,8 @@ FIELDS: Final[tuple[tuple[str, str, Write, Write], ...]] = (
     (
         "http.path",
         "canonical path with query that the client asked for",
-        lambda x, took: f" http.path={bare(x.asked_target.decode('latin-1'))}",
-        lambda x, took: f',"http.path":{quoted(x.asked_target.decode("latin-1"))}',
+        lambda x, took: f" http.path={bare(target_of(x))}",
+        lambda x, took: f',"http.path":{quoted(target_of(x))}',
     ),
     (
         "http.version",
@@ -205,8 +222,8 @@ FIELDS: Final[tuple[tuple[str, str, Write, Write], ...]] = (
     (
         "error",
         "what went wrong, for operators",
-        lambda x, took: f" error={quoted(x.detail)}" if x.reason and x.detail else "",
-        lambda x, took: _json_if("error", x.detail if x.reason else None),
+        lambda x, took: f" error={quoted(cut(x.detail))}" if x.reason and x.detail else "",
+        lambda x, took: _json_if("error", cut(x.detail) if x.reason else None),
     ),
     (
         "reason",

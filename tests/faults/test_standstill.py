@@ -140,7 +140,7 @@ async def silent_peers(folder: Path) -> None:
         half, tunnel = await connect(), await connect()
         half.send("/hang")
         half.writer.write_eof()
-        tunnel.send("/tunnel", "Connection: Upgrade\r\nUpgrade: echo\r\n")
+        tunnel.send("/tunnel", "Connection: Upgrade\r\nUpgrade: websocket\r\n")
         assert await tunnel.answer() == 101
         _is_kept_alive(pid, world.upstream.port, 2)
         _is_kept_alive(pid, world.proxy.port, 2)

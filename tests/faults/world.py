@@ -317,7 +317,9 @@ class Upstream:
                 elif path == b"/hang":
                     await self._hang(reader)
                 elif path == b"/tunnel":
-                    writer.write(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n")
+                    writer.write(
+                        b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
+                    )
                     await self._hang(reader)
                 writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
                 await writer.drain()

@@ -156,3 +156,15 @@ def test_bodies_that_policies_read_are_kept_only_for_a_log_that_reads_them(carri
         ((x, _),) = run.memory.context.access_log.records
         assert (x.body, x.response_body) == ((b"body", b"ok") if log != "{}" else (None, None))
         assert run.log_lines()[0].endswith(end)
+
+
+@pytest.mark.parametrize("removed", ["[none]", "[protocol]"])
+def test_a_long_value_is_cut_and_says_so(removed: str, carrier: Carrier) -> None:
+    add = "{user: 'request.headers[\"x-user\"]', list: '[request.headers[\"x-user\"]]'}"
+    long = Request("GET", "/" + "a" * 9000, [("x-user", "b" * 8193)], authority="a.test")
+    (line,) = lines(carrier, f"{{add: {add}, remove: {removed}}}", long)
+    assert f" http.path=/{'a' * 8191}...+809 " in line
+    assert f" user={'b' * 8192}...+1 " in line
+    assert line.endswith(f' list="[\\"{"b" * 8190}...+5"')
+    (line,) = lines(carrier, f"{{add: {add}}}", Request("GET", "/", [("x-user", "b" * 8192)], authority="a.test"))
+    assert f" user={'b' * 8192} " in line

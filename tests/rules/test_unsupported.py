@@ -14,6 +14,7 @@ from gatewright.api.checks.unsupported import (
     Step,
     decided,
     tree,
+    unsupported,
     unsupported_fields,
 )
 from gatewright.api.decode.documents import decode_object
@@ -33,7 +34,7 @@ WAITING = {
     "GatewayPolicy": 505,
     "GatewayParameters": 37,
     "GatewayBackend": 889,
-    STANDALONE: 64,  # what remains of `policies` and the listeners' `traffic`, which were one setting each
+    STANDALONE: 85,  # what remains of `policies`, the listeners' `traffic`, and `http` of both, which were one each
 }
 UNSERVED = {
     "TLSRoute": 14,
@@ -127,17 +128,37 @@ def holder(attribute: str, value: Any) -> Holder:
 
 
 def test_a_default_is_not_a_setting() -> None:
+    """An API server writes it into an object where its user wrote nothing."""
+    written = {}
     for kind in HONOURED:
-        for field, default in defaults(tree(kind, model_of(kind)), model_of(kind)):
-            assert default is None or default == (), f"{kind}: {field} would be refused when nobody sets it"
+        for place, field, default in defaults(tree(kind, model_of(kind)), model_of(kind)):
+            if default is not None and default != ():
+                written[f"{kind} {place}"] = {**written.get(f"{kind} {place}", {}), field: default}
+    http = {"maxBufferSize": "2mb", "http1MaxHeaders": 100, "http1IdleTimeout": "10m", "http2FrameSize": "16kb"}
+    http["http2MaxHeaderSize"] = "16Ki"
+    places = ("GatewayPolicy FrontendHTTP", "Standalone FrontendHTTP")
+    assert written == dict.fromkeys(places, http), "what nobody set would be refused"
+    for others, count in (({}, 0), ({"maxBufferSize": "3mb"}, 1), ({"http1MaxHeaders": 99}, 1)):
+        found = model_of("GatewayPolicy").model_validate(
+            {
+                **META,
+                "kind": "GatewayPolicy",
+                "spec": {"targetRefs": [GATEWAY], "frontend": {"http": {**http, **others}}},
+            }
+        )
+        assert len(unsupported(found)) == count
 
 
-def defaults(found: tuple[Step, ...], model: type[Model]) -> list[tuple[str, Any]]:
-    rows: list[tuple[str, Any]] = []
+def defaults(found: tuple[Step, ...], model: type[Model]) -> list[tuple[str, str, Any]]:
+    rows: list[tuple[str, str, Any]] = []
     for step in found:
         field = model.model_fields[step.attribute]
         if step.refused:
-            rows += [] if field.is_required() else [(step.name, field.get_default(call_default_factory=True))]
+            rows += (
+                []
+                if field.is_required()
+                else [(model.__name__, step.name, field.get_default(call_default_factory=True))]
+            )
         else:
             inside: Any = model_in(field.annotation)
             rows += defaults(step.below, inside)
@@ -148,6 +169,7 @@ META = {"apiVersion": "gatewright.dev/v1alpha1", "metadata": {"name": "a"}}
 TARGET = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "r"}
 
 
+GATEWAY = {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "g"}
 PROCESSOR = {"backendRef": {"name": "s", "port": 80}}
 
 

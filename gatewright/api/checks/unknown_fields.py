@@ -24,7 +24,7 @@ ELSEWHERE: Final[dict[str, dict[str, str]]] = {
     "HTTPRouteRule": {
         **dict.fromkeys(("apiKeyAuthentication", "authorization", "basicAuthentication"), OF_A_POLICY),
         **dict.fromkeys(("jwtAuthentication", "extAuth", "rateLimit", "csrf", "transformation"), OF_A_POLICY),
-        **dict.fromkeys(("buffer", "directResponse", "headerModifiers", "hostRewrite"), OF_A_POLICY),
+        **dict.fromkeys(("buffer", "directResponse", "headerModifiers", "hostRewrite", "upgrades"), OF_A_POLICY),
         **dict.fromkeys(("cors", "requestMirror", "requestRedirect", "urlRewrite"), "it is an item of filters"),
     },
 }

@@ -32,6 +32,7 @@ _TRAFFIC_IN_THE_FILE: Final = (
     "csrf",
     "headerModifiers",
     "hostRewrite",
+    "upgrades",
     "timeouts",
     "retry",
     "authorization",
@@ -239,18 +240,26 @@ def _removed(path: Path) -> str:
 
 
 def _found(value: Any, steps: tuple[Step, ...], path: tuple[str | int, ...]) -> Iterator[Unsupported]:
+    model: type[Model] = type(value)
     for attribute, name, refused, below, _ in steps:
         field = getattr(value, attribute)
         if field is None or field == ():
             continue
         if refused:
-            if attribute in value.model_fields_set:
+            if attribute in value.model_fields_set and field != _default(model, attribute):
                 yield Unsupported((*path, name), _removed((*path, name)))
         elif isinstance(field, tuple):
             for index, item in enumerate(field):
                 yield from _found(item, below, (*path, name, index))
         else:
             yield from _found(field, below, (*path, name))
+
+
+@cache
+def _default(model: type[Model], attribute: str) -> Any:
+    """What an API server writes into an object where its user wrote nothing: it asks for what happens anyway."""
+    field = model.model_fields.get(attribute)
+    return field.get_default(call_default_factory=True) if field is not None else None
 
 
 @cache

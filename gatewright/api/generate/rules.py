@@ -40,6 +40,7 @@ from gatewright.api.traffic import (
     rate_limit,
     traffic,
     transformation,
+    upgrades,
 )
 
 
@@ -132,6 +133,7 @@ _GATEWAY_PHASE: Final = (
     "directResponse",
     "headerModifiers",
     "hostRewrite",
+    "upgrades",
     "rateLimit",
     "retry",
     "timeouts",
@@ -325,6 +327,12 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
             "!has(self.minProtocolVersion) || !has(self.maxProtocolVersion) || "
             "self.minProtocolVersion <= self.maxProtocolVersion",
             "minProtocolVersion must not be newer than maxProtocolVersion",
+        ),
+    ),
+    upgrades.Upgrades: (
+        Rule(
+            f"!self.protocols.exists(p, p.lowerAscii() in {[*upgrades.HTTP]})",
+            "protocols must not be HTTP: requests would pass policies by",
         ),
     ),
     frontend_http.TrustedHops: (one_of("count", "cidrs"),),

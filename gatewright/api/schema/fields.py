@@ -24,6 +24,8 @@ GROUP_PATTERN: Final = f"^$|^{_SUBDOMAIN}$"
 KIND_PATTERN: Final = r"^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$"
 HOSTNAME_PATTERN: Final = rf"^(\*\.)?{_SUBDOMAIN}$"
 HEADER_NAME_PATTERN: Final = r"^[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+$"
+PROTOCOL_PATTERN: Final = r"^[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+(/[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+)?$"
+"""RFC 9110 7.8."""
 PSEUDO_HEADER_NAME_PATTERN: Final = r"^:?[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+$"
 # Not in the CRDs: a line break in a value would let one setting write other headers.
 HEADER_VALUE_PATTERN: Final = r"^[^\x00-\x08\x0a-\x1f\x7f]*$"
@@ -42,6 +44,7 @@ PATTERN_WORDS: Final[dict[str, str]] = {
     KIND_PATTERN: "must be a kind: letters, digits and -, starting with a letter",
     HOSTNAME_PATTERN: "must be a lower-case host name such as shop.example.com or *.example.com",
     HEADER_NAME_PATTERN: "must be a header name: letters, digits and !#$%&'*+-.^_`|~",
+    PROTOCOL_PATTERN: "must be a protocol such as websocket, or spdy/3.1 with its version",
     PSEUDO_HEADER_NAME_PATTERN: "must be a header name, or one of HTTP's pseudo-headers such as :path",
     HEADER_VALUE_PATTERN: "must not contain line breaks or other control characters",
     PATH_TEXT_PATTERN: "must not contain spaces or control characters",
@@ -78,6 +81,7 @@ Hostname = Annotated[str, Field(min_length=1, max_length=253, pattern=HOSTNAME_P
 PreciseHostname = Annotated[str, Field(min_length=1, max_length=253, pattern=SUBDOMAIN_PATTERN)]
 HeaderName = Annotated[str, Field(min_length=1, max_length=256, pattern=HEADER_NAME_PATTERN)]
 HeaderValue = Annotated[str, Field(min_length=1, max_length=4096, pattern=HEADER_VALUE_PATTERN)]
+ProtocolName = Annotated[str, Field(min_length=1, max_length=64, pattern=PROTOCOL_PATTERN)]
 PseudoHeaderName = Annotated[str, Field(min_length=1, max_length=256, pattern=PSEUDO_HEADER_NAME_PATTERN)]
 """HeaderName of spec 1: one leading colon is allowed."""
 Duration = Annotated[str, Field(pattern=duration.PATTERN)]

@@ -38,6 +38,7 @@ from gatewright.api.traffic.jwt_authentication import JWTAuthentication
 from gatewright.api.traffic.rate_limit import RateLimitsOrConditional
 from gatewright.api.traffic.retry import Retry
 from gatewright.api.traffic.transformation import TransformationOrConditional
+from gatewright.api.traffic.upgrades import Upgrades
 
 
 @file_form
@@ -87,6 +88,8 @@ class RoutePolicies(RuledModel):
     """Refuse what another site made a browser send."""
     host_rewrite: HostnameRewrite | None = None
     """Which Host header the backend sees."""
+    upgrades: Upgrades | None = None
+    """Which protocols a client may switch to."""
     authorization: Authorization | None = None
     """A rule that requests must keep to."""
     jwt_authentication: JWTAuthentication | None = None

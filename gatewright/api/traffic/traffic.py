@@ -22,6 +22,7 @@ from gatewright.api.traffic.rate_limit import RateLimitsOrConditional
 from gatewright.api.traffic.retry import Retry
 from gatewright.api.traffic.timeouts import Timeouts
 from gatewright.api.traffic.transformation import TransformationOrConditional
+from gatewright.api.traffic.upgrades import Upgrades
 
 PRE_ROUTING: Final = frozenset(
     {
@@ -60,6 +61,8 @@ class Traffic(RuledModel):
     """Headers set, added and removed."""
     host_rewrite: HostnameRewrite | None = None
     """Which Host header the backend sees."""
+    upgrades: Upgrades | None = None
+    """Which protocols a client may switch to."""
     timeouts: Timeouts | None = None
     """How long a request may take."""
     retry: Retry | None = None

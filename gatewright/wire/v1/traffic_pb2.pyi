@@ -262,6 +262,12 @@ class Buffer(_message.Message):
     response: BufferedBody
     def __init__(self, request: _Optional[_Union[BufferedBody, _Mapping]] = ..., response: _Optional[_Union[BufferedBody, _Mapping]] = ...) -> None: ...
 
+class Upgrades(_message.Message):
+    __slots__ = ("protocols",)
+    PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
+    protocols: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, protocols: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class HostRewrite(_message.Message):
     __slots__ = ("mode",)
     MODE_FIELD_NUMBER: _ClassVar[int]

@@ -172,6 +172,18 @@ DEFAULTS: Final = (
         frontend={"proxyProtocol": {}},
     ),
     _policy(
+        "frontend.http.requestId",
+        "Keep",
+        D + "`x-request-id` kept or made; nothing a client sent is trusted",
+        frontend={"http": {}},
+    ),
+    _policy(
+        "frontend.http.maxQueryParameters",
+        1000,
+        D + "Extensions of ours** (fields that the specification does not have) are allowed",
+        frontend={"http": {}},
+    ),
+    _policy(
         "frontend.accessLog.otlp.protocol",
         "GRPC",
         P + "`protocol` enum `HTTP`, `GRPC`, default `GRPC`",

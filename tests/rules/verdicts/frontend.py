@@ -23,8 +23,10 @@ from tests.rules.verdicts.words import (
     byte_size,
     duration,
     enum,
+    exactly_one,
     expression,
     first_of,
+    given,
     in_list,
     integer,
     invalid,
@@ -89,6 +91,19 @@ def _window(path: str, spec: str) -> Rows:
     yield invalid(path, "2Gi", K + "RFC 9113 6.9.1")
 
 
+_HOPS = D + "path and header-name policy, trusted hops, circuit breakers, upgrade lists."
+_OWNED = D + "Header, path and hop policy have safe defaults also when absent."
+HOPS = shape(
+    {"count": 1},
+    exactly_one(_HOPS, {"count": 1, "cidrs": ["10.0.0.0/8"]}),
+    integer("count", 1, 16, _HOPS),
+    given(
+        {"cidrs": ["10.0.0.0/8"]},
+        items("cidrs", 1, 64, _HOPS, lambda n: f"10.{n}.0.0/16"),
+        *(valid("cidrs", [good], _HOPS) for good in ("192.0.2.7", "fd00::/8", "::1")),
+        *(invalid("cidrs", [bad], _HOPS, cel=False) for bad in ("10.0.0.1/8", "10.0.0", "a", "")),
+    ),
+)
 HTTP = shape(
     {},
     byte_size("maxBufferSize", P + "| maxBufferSize | ByteSize | largest body buffered in memory"),
@@ -108,6 +123,14 @@ HTTP = shape(
     duration("http2KeepaliveInterval", _KEEPALIVE),
     duration("http2KeepaliveTimeout", _KEEPALIVE),
     duration("maxConnectionDuration", P + "| maxConnectionDuration | Duration | after this time the connection is"),
+    nested("trustedHops", HOPS, _HOPS),
+    items("ownedHeaders", 0, 64, _OWNED, lambda n: f"x-{n}"),
+    *(valid("ownedHeaders", [good], _OWNED) for good in ("X-Team-*", "x_user", "forwarded")),
+    *(invalid("ownedHeaders", [bad], _OWNED) for bad in ("", "a b", "Host", "x-request-id", "x-forwarded-for")),
+    enum("requestId", ("Keep", "Replace"), _OWNED),
+    given({"trustedHops": {"count": 1}}, valid("requestId", "KeepFromTrusted", _OWNED)),
+    invalid("requestId", "KeepFromTrusted", _OWNED),
+    integer("maxQueryParameters", 1, 1_000_000, _HOPS),
     unknown("http3", True, _FRAME),
 )
 

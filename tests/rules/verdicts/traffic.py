@@ -213,6 +213,15 @@ RETRY = shape(
     expression("condition", _RETRY, "response.code >= 500"),
 )
 
+_UPGRADES = D + "path and header-name policy, trusted hops, circuit breakers, upgrade lists."
+UPGRADES = shape(
+    {"protocols": []},
+    required("protocols", _UPGRADES),
+    items("protocols", 0, 16, _UPGRADES, "websocket"),
+    *(valid("protocols", [good], _UPGRADES) for good in ("spdy/3.1", "a" * 64)),
+    *(invalid("protocols", [bad], _UPGRADES) for bad in ("", "a b", "a/b/c", "/", "h2c", "H2", "h3", "a" * 65)),
+)
+
 _BUFFER = P + "| buffer | Buffer | `request` and `response`, each with `maxBytes` (ByteSize, optional;"
 _DEFAULT = P + "| Buffer `maxBytes` default | global proxy setting, default 2Mi |"
 BODY = shape({}, byte_size("maxBytes", _BUFFER), byte_size_in_full("maxBytes"), valid("maxBytes", "2Mi", _DEFAULT))
@@ -234,6 +243,7 @@ _LATE: Final[dict[str, Any]] = {
     "csrf": {},
     "headerModifiers": {},
     "hostRewrite": {"mode": "Auto"},
+    "upgrades": {"protocols": ["websocket"]},
     "timeouts": {},
     "retry": {},
     "directResponse": {"status": 200},
@@ -251,6 +261,7 @@ TRAFFIC = shape(
         shape({}, *TRANSFORMS, *conditional(TRANSFORMATION, {"request": {}, "response": {}})),
         P + "| transformation | TransformationOrConditional | request and response mutation |",
     ),
+    nested("upgrades", UPGRADES, _UPGRADES),
     nested("extProc", TRAFFIC_EXT_PROC, P + "| extProc | ExtProcOrConditional | external processing |"),
     nested("extAuth", TRAFFIC_EXT_AUTH, P + "| extAuth | ExtAuthOrConditional | external authentication |"),
     nested("rateLimit", RATE_LIMIT, P + "| rateLimit | RateLimitsOrConditional | rate limiting |"),
