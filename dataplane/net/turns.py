@@ -2,7 +2,9 @@
 
 A connection whose bytes would cost more than a small bound keeps what is left, stops reading its socket, and asks for a
 turn. Those who ask are served one after the other, for a few milliseconds of computing in each turn, so that however
-many they are, what others sent is looked at in between.
+many they are, what others sent is looked at in between. A connection that has many things to do at once (requests
+behind requests, streams beside streams) asks after each of them whether those milliseconds are over: how long one takes
+cannot be known before, and how many fit into a turn cannot be a number.
 """
 
 from __future__ import annotations
@@ -16,7 +18,11 @@ from typing import Any, Final, Protocol
 log = logging.getLogger("dataplane.net")
 
 SHARE: Final = 0.005
-"""Seconds of the thread's CPU time that those who wait are given in one turn; who is being served ends his piece."""
+"""Seconds of the thread's CPU time that those who wait are given in one turn, and all that a connection does beyond its
+first request of a turn; who is being served ends his piece."""
+
+CROWD: Final = 64
+"""Each that waits makes the part smaller that another one may do at a time; more than so many do not."""
 
 
 class Waiting(Protocol):
@@ -27,7 +33,7 @@ class Waiting(Protocol):
 class Turns:
     """One per worker. `call_soon` is the loop's: it runs a function when the present events are handled."""
 
-    __slots__ = ("_call_soon", "_clock", "_is_called", "_waiting")
+    __slots__ = ("_call_soon", "_clock", "_end", "_has_begun", "_is_called", "_waiting")
 
     def __init__(
         self, call_soon: Callable[[Callable[[], None]], Any], clock: Callable[[], float] = time.thread_time
@@ -36,6 +42,9 @@ class Turns:
         self._clock = clock
         self._waiting: deque[Waiting] = deque()
         self._is_called = False
+        self._has_begun = False
+        """`_end` is of this turn."""
+        self._end = 0.0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -47,17 +56,35 @@ class Turns:
             self._is_called = True
             self._call_soon(self._run)
 
+    def begin(self) -> None:
+        """Somebody has more than one thing to do: the share of this turn counts from here, if it does not yet."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._end = self._clock() + SHARE
+            self._call_soon(self._is_over)
+
+    def is_spent(self) -> bool:
+        """Whether the share of this turn is used up, by whomever: what is left waits. False where nobody began."""
+        return self._has_begun and self._clock() >= self._end
+
+    def share(self, most: int) -> int:
+        """How much of `most`, the bound of one connection, it may do at a time while so many wait as do now."""
+        return max(1, most // (1 + min(len(self._waiting), CROWD)))
+
+    def _is_over(self) -> None:
+        self._has_begun = False
+
     def _run(self) -> None:
-        waiting, clock = self._waiting, self._clock
-        end = clock() + SHARE
+        waiting = self._waiting
+        self._has_begun, self._end = True, self._clock() + SHARE
         for _ in range(len(waiting)):  # who asks again meanwhile comes in the turn after
             one = waiting.popleft()
             try:
                 one.next_turn()
             except Exception as error:  # a bug with one connection must not keep the others waiting
                 log.error("%r could not go on", one, exc_info=error)
-            if clock() >= end:
+            if self._clock() >= self._end:
                 break
-        self._is_called = bool(waiting)
+        self._is_called = self._has_begun = bool(waiting)
         if waiting:
             self._call_soon(self._run)

@@ -338,8 +338,9 @@ class UpstreamConnection(Gathering):
         place, decides meanwhile whether it wants chunks or content."""
         reader = self.reader = ChunkedReader()
         self.counted = 0
+        most = self.writes.turns.share(CHUNKS)
         try:
-            framed, used = reader.feed(data, CHUNKS)
+            framed, used = reader.feed(data, most)
         except BadChunk as error:
             self._bad(str(error))
             return
@@ -349,12 +350,12 @@ class UpstreamConnection(Gathering):
         if self.taker is None:
             self.counted = -1
             reader.decode = True
-            framed = ChunkedReader(decode=True).feed(data, CHUNKS)[0]
+            framed = ChunkedReader(decode=True).feed(data, most)[0]
         self._pass(framed, used, len(data))
 
     def _chunks(self, data: bytes) -> None:
         try:
-            out, used = self.reader.feed(data, CHUNKS)  # type: ignore[union-attr]
+            out, used = self.reader.feed(data, self.writes.turns.share(CHUNKS))  # type: ignore[union-attr]
         except BadChunk as error:
             self._bad(str(error))
             return

@@ -140,6 +140,8 @@ class FakeConnector:
 
     def __init__(self, writes: Writes, count: Count) -> None:
         self.writes, self.count = writes, count
+        self.far_end: Callable[[Any], FakeUpstream] = FakeUpstream
+        """Makes the far end of a connection, of its protocol."""
         self.upstreams: list[FakeUpstream] = []
         self.hold = False
         self.refuse = ""
@@ -182,7 +184,7 @@ class FakeConnector:
             self.share(endpoint).report(detail)
 
         shared = SharedConnection(endpoint, self.writes, is_open, self.count.upstream_closed, self.clock, broke)
-        self.upstreams.append(FakeUpstream(shared))
+        self.upstreams.append(self.far_end(shared))
         self.on_share(self.upstream)
 
     @property
@@ -220,7 +222,7 @@ class FakeConnector:
     def opened(self, endpoint: Endpoint) -> Any:
         """A new connection, whose far end is the last of `upstreams`."""
         connection = UpstreamConnection(endpoint, self.writes, self.count.upstream_closed)
-        self.upstreams.append(FakeUpstream(connection))
+        self.upstreams.append(self.far_end(connection))
         return connection
 
 
@@ -233,8 +235,10 @@ class MemoryProxy:
         writes: Writes | None = None,
         calls: Calls | None = None,
         spoken: int = BY_REQUEST,
+        offload: Callable[[Callable[[], Any]], Any] | None = None,
     ) -> None:
-        """`spoken`: the version of HTTP (`upstream/versions`) of endpoints whose backend names none."""
+        """`spoken`: the version of HTTP (`upstream/versions`) of endpoints whose backend names none. `offload`: as
+        `Env.offload`."""
         self.now = 1000.0
         self._spoken = spoken
         writes = writes or Writes(lambda flush: flush())  # unless told otherwise each write goes out at once
@@ -263,6 +267,7 @@ class MemoryProxy:
             calls=calls,
             wall_clock=lambda: self.now,
             spawn=self._spawn,
+            offload=offload,
             buckets=Buckets.local(),
             make_future=Pending,
             call_at=self._call_at,

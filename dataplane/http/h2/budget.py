@@ -44,6 +44,8 @@ _NAMES = tuple(LIMITS)
 _ROWS = tuple(LIMITS.values())
 _BURSTS = tuple(limit.burst for limit in _ROWS)
 
+SETTINGS_AT_ONCE = 64
+"""Values of one SETTINGS frame that count as one frame; more count as more. There are fewer than 16 kinds of them."""
 MAX_UNSENT_REPLIES = 1000
 """Acknowledgements of PING and SETTINGS, and resets, that wait for a peer that does not read: "HeldReplies"."""
 MAX_CONTINUATIONS = 8
@@ -66,9 +68,9 @@ class Budget:
         self.frames = 0
         """DATA frames sent."""
 
-    def charge(self, kind: int) -> None:
-        """Count one. Raises ConnectionFailure above the limit."""
-        level = self._levels[kind] + 1
+    def charge(self, kind: int, count: int = 1) -> None:
+        """Count so many. Raises ConnectionFailure above the limit."""
+        level = self._levels[kind] + count
         if level > _BURSTS[kind]:
             level = self._refilled(kind, level)
         self._levels[kind] = level

@@ -76,7 +76,7 @@ class ControlFrames(IncomingHeads):
             self._acknowledged()
             return
         self.greeted = True
-        self._budget.charge(budget.SETTINGS)
+        self._budget.charge(budget.SETTINGS, 1 + length // (6 * budget.SETTINGS_AT_ONCE))
         before = self.peer.initial_window
         self.peer.apply(data[start:end], not self._server)
         self._encoder.limit_table(self.peer.header_table_size)

@@ -43,6 +43,12 @@ _REMEMBERED_SIZE = 2048
 """Blocks of a connection whose meaning is remembered, and bytes of each, decoded."""
 _MAX_INTERIMS = 100
 """Interim responses to one request."""
+_ORDINARY_FIELDS = 16
+_FIELDS_PER_FRAME = 4
+_SIZE_PER_FRAME = 512
+_REFUSED_COST = 64
+"""What a head costs: as much as one frame more for each so many fields above the ordinary number, and for each so many
+bytes, decoded; one that is refused, of which nobody counted the bytes, as so many frames more."""
 
 
 _Meaning: TypeAlias = RequestHead | ResponseHead | StreamFailure | TooLarge
@@ -74,10 +80,12 @@ class _Assembling:
 class IncomingHeads(Sending):
     """State of header blocks, and the reading of them."""
 
-    __slots__ = ("_assembling", "_block_limit", "_decoder", "_heads", "_remembered", "_trailing")
+    __slots__ = ("_assembling", "_block_limit", "_cost", "_decoder", "_heads", "_remembered", "_trailing")
 
     def __init__(self, settings: Settings, server: bool, clock: Callable[[], float]) -> None:
         super().__init__(settings, server, clock)
+        self._cost = 0
+        """Of heads that were decoded, in frames; `Receiving` takes it off its limit."""
         self._block_limit = max(_LEAST_BLOCK_LIMIT, 4 * settings.max_header_size)
         self._decoder = BlockDecoder(self._block_limit)
         self._heads = HeadReader(
@@ -177,6 +185,8 @@ class IncomingHeads(Sending):
 
     def _decode(self, block: bytes) -> list[Field]:
         fields = self._decoder.decode(block)
+        if len(fields) > _ORDINARY_FIELDS:
+            self._cost += (len(fields) - _ORDINARY_FIELDS) // _FIELDS_PER_FRAME
         if self._decoder.changed:
             self._remembered.clear()
             self._trailing.clear()
@@ -188,7 +198,9 @@ class IncomingHeads(Sending):
         try:
             head = self._heads.request(fields) if self._server else self._heads.response(fields)
         except (TooLarge, StreamFailure) as failure:
+            self._cost += _REFUSED_COST
             return failure
+        self._cost += len(head.block) // _SIZE_PER_FRAME
         if not self._decoder.changed and len(head.block) <= _REMEMBERED_SIZE:
             if len(self._remembered) >= _REMEMBERED:
                 self._remembered.clear()

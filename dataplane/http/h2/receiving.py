@@ -88,7 +88,7 @@ class Receiving(ControlFrames):
         return bool(self._rest or self._preface_left) or self._assembling is not None
 
     def receive(self, data: bytes, limit: int = 1000) -> list[Event]:
-        """Read what came: at most `limit` frames, the rest is kept (`has_more`)."""
+        """Read what came: at most `limit` frames, the rest is kept (`has_more`). Heads count for more than one."""
         if self.failed:
             return []
         if self._rest:
@@ -130,6 +130,9 @@ class Receiving(ControlFrames):
         self.has_more = False
         self.unused = limit
         while size - at >= HEADER_SIZE:
+            if self._cost:  # of the head before
+                limit = self.unused = max(0, limit - self._cost)
+                self._cost = 0
             if not limit:
                 self.has_more = True
                 return at

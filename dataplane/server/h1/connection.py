@@ -36,8 +36,8 @@ _BARE_LF = re.compile(rb"(?<!\r)\n").search
 
 CHUNKS = 256
 REQUESTS = 16
-"""What one connection may cost at a time: chunks of a body, and requests that came behind another one. What is more
-waits for the next turn of the loop, and the socket is not read meanwhile."""
+"""What one connection may cost at a time: chunks of a body, and requests that came behind another one. What is more, or
+takes longer than the share of a turn (`net/turns`), waits for the next one, and the socket is not read meanwhile."""
 
 _ODD = RequestHead(b"", b"", b"", Meaning())
 """Known of a connection whose last request cannot be repeated: no block equals it."""
@@ -234,14 +234,15 @@ class Connection(Responding):
         if self.busy:
             return
         self.busy = True
-        left = REQUESTS
+        left, turns = REQUESTS, self.writes.turns
         while self.state == READ_HEAD and self.buffer and not self.is_blocked:
             data, self.buffer = self.buffer, b""
             end = data.find(b"\r\n\r\n")
             if end <= 0:
                 self._partial(data)
                 break
-            if not left:
+            if not left or turns.is_spent():
+                left = 0
                 self.buffer = data
                 self.state = WAIT
                 break
@@ -386,6 +387,7 @@ class Connection(Responding):
             self.state = WAIT
             if len(data) > body:
                 self.buffer = data[body:]
+                self.writes.turns.begin()
         x.start()
 
     def _expect(self, x: ActiveExchange, framing: Framing) -> None:
@@ -403,7 +405,7 @@ class Connection(Responding):
         reader, extra, trailers = self.reader, b"", b""
         if reader is not None:
             try:
-                out, used = reader.feed(data, CHUNKS)
+                out, used = reader.feed(data, self.writes.turns.share(CHUNKS))
             except BadChunk as error:  # the endpoint must not see the request end
                 x.give_up("HeadersTooLarge" if error.too_large else "BadRequest", str(error))
                 return

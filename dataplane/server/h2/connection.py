@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dataplane.http.h2.connection import Connection as Codec
 from dataplane.http.h2.errors import NO_ERROR
+from dataplane.http.h2.events import Trailers
 from dataplane.http.messages import Peer
 from dataplane.net.crowd import BUSY
 from dataplane.net.writes import AT_ONCE
@@ -34,8 +35,9 @@ OPEN, LINGER, CLOSED = range(3)
 
 FRAMES = 1000
 REQUESTS = 32
-"""What one connection may cost in one turn of the loop: frames read, requests begun. Counted since it last waited for
-a turn, over however many callbacks; when either is spent the rest waits for the next turn, unread or queued."""
+"""What one connection may cost in one turn of the loop: frames read (a head counts for several, by what it cost),
+requests begun. Counted since it last waited for a turn, over however many callbacks; when either is spent, or the share
+of the turn is (`net/turns`), the rest waits for the next turn, unread or queued."""
 
 
 class Connection:
@@ -65,6 +67,7 @@ class Connection:
         "requests_left",
         "state",
         "transport",
+        "unhandled",
         "unread",
         "waits",
     )
@@ -98,6 +101,8 @@ class Connection:
         """For the next turn."""
         self.unread = b""
         """What came while it waited."""
+        self.unhandled: list[Event] = []
+        """What was read, and waits for the next turn."""
         self.is_stopped = False
         """The socket is not read."""
 
@@ -154,6 +159,7 @@ class Connection:
         self.state = CLOSED
         self.due = NEVER
         self.unread = b""
+        self.unhandled = []
         self.end_streams("ClientGone")
 
     def end_streams(self, reason: str, detail: str = "") -> None:
@@ -210,6 +216,7 @@ class Connection:
             self.is_stopped = False
             self.transport.resume_reading()
         self.unread = b""
+        self.unhandled = []
         self.end_due = self.context.clock() + (limits.idle_timeout if self.is_blocked else limits.linger)
         self.arm(self.end_due)
 
@@ -319,11 +326,11 @@ class Connection:
     def _receive(self, data: bytes) -> None:
         """Read frames as far as this turn's budget goes (law 8), act on them, begin requests."""
         codec = self.codec
-        before = self.frames_left
-        found = codec.receive(data, before)
-        self.frames_left = codec.unused
-        self._handle(found)
-        watch.look_for_halves(self, self.frames_left == before)
+        limit = min(self.frames_left, self.context.writes.turns.share(FRAMES))
+        found = codec.receive(data, limit)
+        self.frames_left -= limit - codec.unused
+        self._handle_some(found)
+        watch.look_for_halves(self, codec.unused == limit)
         self._start()
         if codec.has_more:
             self._wait()
@@ -341,8 +348,11 @@ class Connection:
         self.frames_left, self.requests_left = FRAMES, REQUESTS
         if self.state != OPEN:
             return
+        unhandled, self.unhandled = self.unhandled, []
+        self._handle_some(unhandled)
         self._start()
-        if self.waits:  # requests alone were more than a turn's
+        if self.waits:  # these alone were more than a turn's
+            self.write_soon()
             return
         data, self.unread = self.unread, b""
         if data or self.codec.has_more:
@@ -354,7 +364,9 @@ class Connection:
     def _start(self) -> None:
         """Begin requests that are here; none while the client does not read what is answered to others, for heads of
         answers know no window."""
-        arrived = self.arrived
+        arrived, turns = self.arrived, self.context.writes.turns
+        if len(arrived) > 1:
+            turns.begin()
         while arrived and not self.is_blocked:
             if not self.requests_left:
                 self._wait()
@@ -365,10 +377,26 @@ class Connection:
             if exchange is not None:
                 self.requests_left -= 1
                 exchange.start()
+                if arrived and turns.is_spent():
+                    self._wait()
+                    return
 
     def _handle(self, found: list[Event]) -> None:
         for event in found:
             HANDLERS[type(event)](self, event)
+
+    def _handle_some(self, found: list[Event]) -> None:
+        """Act on events as far as the share of this turn goes: the end of a body may set off what waited for it."""
+        turns = self.context.writes.turns
+        if len(found) > 1:
+            turns.begin()
+        for at, event in enumerate(found, 1):
+            HANDLERS[type(event)](self, event)
+            if (type(event) is Trailers or getattr(event, "end", False)) and turns.is_spent():
+                self.unhandled = found[at:]
+                if self.unhandled and self.state == OPEN:
+                    self._wait()
+                return
 
     # --- for pages and tests
 

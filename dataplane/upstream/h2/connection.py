@@ -36,6 +36,8 @@ SETTINGS: Final = Settings(
 """The connection's window has room for every stream's, also while half of it waits to be given back: what slow clients
 do not take must not stop the responses of others. So each exchange is bounded, by its stream. Heads may be as large as
 an HTTP/1.1 endpoint's."""
+FRAMES: Final = 1000
+"""What one connection may cost in one turn of the loop: frames read, as `server.h2.connection.FRAMES`."""
 WRITE_BUFFER: Final = 65_536
 ACKNOWLEDGEMENT: Final = 10.0
 """Seconds after which an endpoint has to have acknowledged our SETTINGS."""
@@ -56,6 +58,7 @@ class SharedConnection:
         "begins",
         "codec",
         "endpoint",
+        "frames_left",
         "gathered",
         "idle_since",
         "is_scheduled",
@@ -70,6 +73,9 @@ class SharedConnection:
         "served",
         "state",
         "transport",
+        "unhandled",
+        "unread",
+        "waits",
         "writes",
     )
 
@@ -107,6 +113,13 @@ class SharedConnection:
         """When it was first seen unused (monotonic seconds); 0: it is in use, or not looked at yet."""
         self.is_scheduled = False
         """It writes at the end of this turn."""
+        self.frames_left = FRAMES
+        self.waits = False
+        """For the next turn: the socket is not read."""
+        self.unhandled: list[events.Event] = []
+        """What was read, and waits for the next turn."""
+        self.unread = b""
+        """What came while it waited."""
         self._known: tuple[events.ResponseHead, bool, bool] | None = None
         self._made: ResponseHead | None = None
 
@@ -181,9 +194,42 @@ class SharedConnection:
         self.received += 1
         if self.state == OPENING and len(self.begins) < 5:
             self.begins += data[:5]
-        self._handle(self.codec.receive(data))
-        if self.codec.has_more and self.state != CLOSED:
-            self.transport.pause_reading()  # until the next turn has read the rest (`flush`)
+        if self.waits:
+            self.unread += data
+            return
+        self._receive(data)
+        self.touch()
+
+    def _receive(self, data: bytes) -> None:
+        """Read frames as far as this turn's budget goes (law 8), and act on them."""
+        codec = self.codec
+        limit = min(self.frames_left, self.writes.turns.share(FRAMES))
+        found = codec.receive(data, limit)
+        self.frames_left -= limit - codec.unused
+        self._handle(found)
+        if codec.has_more and self.state != CLOSED:
+            self._wait()
+
+    def _wait(self) -> None:
+        """Give way to others; go on in the next turn."""
+        if not self.waits:
+            self.waits = True
+            self.writes.turns.add(self)
+            self.transport.pause_reading()
+
+    def next_turn(self) -> None:
+        """As `net.turns.Waiting`."""
+        self.waits = False
+        self.frames_left = FRAMES
+        if self.state == CLOSED:
+            return
+        unhandled, self.unhandled = self.unhandled, []
+        self._handle(unhandled)
+        if not self.waits and self.state != CLOSED and (self.unread or self.codec.has_more):
+            data, self.unread = self.unread, b""
+            self._receive(data)
+        if not self.waits and self.state != CLOSED and not self.transport.is_closing():
+            self.transport.resume_reading()
         self.touch()
 
     def eof_received(self) -> bool:
@@ -211,16 +257,10 @@ class SharedConnection:
             self.writes.add(self)
 
     def flush(self) -> None:
-        """The turn is over: write, read on where there is more, and say where there is room."""
+        """The turn is over: write, and say where there is room."""
         self.is_scheduled = False
         if self.state == CLOSED:
             return
-        if self.codec.has_more:
-            self._handle(self.codec.receive(b""))
-            if self.codec.has_more:
-                self.touch()
-            elif not self.transport.is_closing():
-                self.transport.resume_reading()
         self._write()
         if self.is_spent and not self.streams:
             self.close()
@@ -235,8 +275,10 @@ class SharedConnection:
     # --- reading
 
     def _handle(self, found: list[events.Event]) -> None:
-        """Hand out events; content that is here with its head goes along."""
-        skip = False
+        """Hand out events, as far as the share of this turn goes; content that is here with its head goes along."""
+        skip, turns = False, self.writes.turns
+        if len(found) > 1:
+            turns.begin()
         for at, event in enumerate(found):
             if skip:
                 skip = False
@@ -249,6 +291,13 @@ class SharedConnection:
                 handler = _HANDLERS.get(kind)
                 if handler is not None:
                     handler(self, event)
+            # The end of a body may set off what waited for it: that is as much work as there are streams.
+            if (kind is events.Trailers or getattr(event, "end", skip)) and turns.is_spent():
+                rest = found[at + 2 if skip else at + 1 :]
+                if rest and self.state != CLOSED:
+                    self.unhandled = rest
+                    self._wait()
+                return
 
     def _head(self, event: events.Response, following: events.Event | None) -> bool:
         """Whether `following` went with the head."""
@@ -318,6 +367,7 @@ class SharedConnection:
         state, self.state = self.state, CLOSED
         if state == CLOSED:
             return
+        self.unhandled, self.unread = [], b""
         self.transport.close()
         if state == OPENING:
             self.on_open(cause if cause not in ("closed", "reset") else f"{cause} before its HTTP/2 SETTINGS came")

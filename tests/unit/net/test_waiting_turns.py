@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dataplane.net.turns import SHARE, Turns
+from dataplane.net.turns import CROWD, SHARE, Turns
 
 
 class Loop:
@@ -76,3 +76,38 @@ def test_a_bug_with_one_keeps_no_other_waiting(caplog: pytest.LogCaptureFixture)
     loop.turn()
     assert done == ["a"]
     assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["planted"]
+
+
+class TestSharesOfATurn:
+    def test_nobody_is_held_up_where_nobody_began(self) -> None:
+        loop = Loop()
+        loop.now += 1
+        assert not loop.turns.is_spent() and loop.calls == []
+
+    def test_it_is_one_for_all_and_ends_with_the_turn(self) -> None:
+        loop = Loop()
+        loop.turns.begin()
+        loop.now += SHARE / 2
+        loop.turns.begin()  # another connection, of the same turn
+        assert not loop.turns.is_spent()
+        loop.now += SHARE / 2
+        assert loop.turns.is_spent()
+        loop.turn()
+        assert not loop.turns.is_spent()
+        loop.turns.begin()
+        assert not loop.turns.is_spent()
+
+    def test_who_waited_uses_it_up_for_those_whose_bytes_come(self) -> None:
+        loop = Loop()
+        Peer(loop, "much", 10, SHARE, [])
+        loop.turn()
+        assert loop.turns.is_spent()
+
+    def test_the_more_wait_the_less_one_may_do(self) -> None:
+        loop = Loop()
+        assert loop.turns.share(256) == 256
+        Peer(loop, "a", 1, 0.0, [])
+        assert loop.turns.share(256) == 128
+        for number in range(1000):
+            Peer(loop, str(number), 1, 0.0, [])
+        assert loop.turns.share(256) == 256 // (CROWD + 1) and loop.turns.share(1) == 1

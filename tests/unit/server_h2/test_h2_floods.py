@@ -225,7 +225,8 @@ class TestTurns:
         proxy = Http1Endpoints(writes=Writes(later.append))
         client = FrameClient(proxy, opening=b"")
         client.send(PREFACE + OPENING, *[headers(1 + 2 * number, GET) for number in range(10)])
-        later.pop(0)()
+        while later:
+            later.pop(0)()
         client.transport.writes.clear()
         for upstream in proxy.connector.upstreams:
             upstream.answer(OK)

@@ -1,0 +1,49 @@
+"""The page of hostile streams (docs/hostile-streams.md), of the rows and what was measured. Called by the test."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from tests.hostile.streams import ROWS, Row
+from tests.hostile.world import Found
+
+HEAD: Final = """# Hostile streams
+
+What one client or one endpoint can do to the others on the same worker. A worker is one thread: what it computes for
+one connection, all others wait for. The law is that **no input of one peer keeps others waiting for more than 50 ms
+of the worker's CPU time**. What a connection has beyond the share of a turn (`net/turns`) waits for the next turn,
+unread.
+
+Each row is a peer that does what costs the worker most. A test drives it through a whole worker in memory, as fast as
+it is read, beside a polite client that asks for something again as soon as it has it, and holds it to the law.
+**Longest wait** is the worker's CPU time between two turns in which the polite client could have run, in
+milliseconds. Bytes are there at once, up to 32 reads of 256,000 bytes in one turn as the loop reads them. The
+kernel's part (system calls) is not in the figures, nor is the collector of garbage, of which a worker's heap of
+frozen objects leaves little to do. Checks of passwords run in a thread beside the loop. **Ends** is what became of
+the hostile connection before the test had enough: `closed` by the worker, or `open`: it is slowed down, and nothing
+else.
+
+The figures are of one run on one machine with two cores; the test compares names only. It writes this page:
+`HOSTILE=write scripts/test tests/hostile`.
+
+| Who | Protocol | What it sends | Longest wait, ms | Ends |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def line(row: Row, found: Found) -> str:
+    """A row of the page."""
+    return f"| {row.side} | {row.protocol} | {row.name} | {found.longest * 1000:.1f} | {found.end} |"
+
+
+def page(measured: Mapping[str, Found]) -> str:
+    """The whole page, of what was measured, by label."""
+    return HEAD + "\n".join(line(row, measured[row.label]) for row in ROWS) + "\n"
+
+
+def labels(text: str) -> list[str]:
+    """Whom a page speaks of, in its order."""
+    rows = re.findall(r"^\| (client|endpoint) \| (\S+) \| (.+?) \| [0-9.]+ \| \w+ \|$", text, re.MULTILINE)
+    return [", ".join(row) for row in rows]
