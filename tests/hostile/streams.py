@@ -287,14 +287,11 @@ LATER: Final = frozenset(
         "client, HTTP/1.1, JSON with 180,000 keys",
         "client, HTTP/1.1, JSON with 190,000 elements",
         "client, HTTP/1.1, JSON with 80,000 fractions",
-        "client, HTTP/1.1, queries of 16,000 names",
-        "client, HTTP/1.1, queries of 32 KB in percent codes",
-        "client, HTTP/2, queries of 15 KB for 16 matches",
         "endpoint, HTTP/1.1, JSON with 180,000 keys",
     )
 )
-"""Labels of rows that one request alone makes too long: no share of a turn ends what has begun. Caps of JSON and of
-queries are to."""
+"""Labels of rows that one request alone makes too long: no share of a turn ends what has begun. Caps of JSON are
+to."""
 
 CHUNK_LINE: Final = b"1;" + b"e" * 4000 + b"\r\nx\r\n"
 
