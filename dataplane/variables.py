@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataplane.http import rules
+from dataplane.http.heads import plain_name
 from gatewright.cel import parameters
 from gatewright.cel.budget import START
 from gatewright.cel.errors import Fault, TooMany
@@ -386,8 +387,8 @@ def header_map(head: Head) -> HeaderMap:
 
 
 def header(head: Head, name: str) -> str | None:
-    """The value of a header by its lower-case name, those of a repeated one joined by ", "."""
-    key = name.encode("utf-8", "replace")
+    """The value of a header by its name, those of a repeated one joined by ", "."""
+    key = plain_name(name.encode("utf-8", "replace"))
     needle = b"\r\n" + key + b":"
     low = head.low
     p = low.find(needle)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dataplane.chain import expressions
 from dataplane.chain.expressions import Evaluate
 from dataplane.chain.filter import Refused
-from dataplane.http.heads import Head, is_name, is_value
+from dataplane.http.heads import Head, is_name, is_value, plain_name, twin_of_lines
 from gatewright.cel.errors import CelError
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ Edit = Callable[["Exchange", Head], None]
 
 @lru_cache(512)
 def header_name(name: str, where: str) -> bytes:
-    """The name in lower case. Raises `Refused` for what is no name, and for FRAMING."""
-    low = name.lower().encode()
-    if is_name(low) is None:
+    """The name as twins have it (`heads.plain_name`). Raises `Refused` for what is no name, and for FRAMING."""
+    if is_name(name.encode()) is None:
         raise Refused(f"{where}: {name!r} is not a header name")
+    low = plain_name(name.encode())
     if low in FRAMING:
         raise Refused(f"{where}: {name} belongs to the connection")
     return low
@@ -76,16 +76,15 @@ def setting(name: str, low: bytes, program: Program) -> Edit:
     if fixed is not None:
         return replacing((low,), b"%b: %b\r\n" % (name.encode(), fixed))
     evaluate = program.evaluate
-    start, needle = name.encode() + b": ", b"\r\n" + low + b":"
+    start, low_start, needle = name.encode() + b": ", low + b": ", b"\r\n" + low + b":"
 
     def set_header(x: Exchange, head: Head) -> None:
         value = value_of(evaluate, x)
         if needle in head.low:
             head.remove(low)
         if value is not None:
-            line = start + value + b"\r\n"
-            head.block += line
-            head.low += line.lower()
+            head.block += start + value + b"\r\n"
+            head.low += low_start + value.lower() + b"\r\n"
 
     return set_header
 
@@ -96,23 +95,22 @@ def adding(name: str, low: bytes, program: Program) -> Edit:
     if fixed is not None:
         return replacing((), b"%b: %b\r\n" % (name.encode(), fixed))
     evaluate = program.evaluate
-    start = name.encode() + b": "
+    start, low_start = name.encode() + b": ", low + b": "
 
     def add_header(x: Exchange, head: Head) -> None:
         value = value_of(evaluate, x)
         if value is None:
             head.remove(low)
         else:
-            line = start + value + b"\r\n"
-            head.block += line
-            head.low += line.lower()
+            head.block += start + value + b"\r\n"
+            head.low += low_start + value.lower() + b"\r\n"
 
     return add_header
 
 
 def replacing(names: tuple[bytes, ...], lines: bytes) -> Edit:
     """Take out the headers of these names, then append finished lines."""
-    needles, low_lines = tuple((b"\r\n" + name + b":", name) for name in names), lines.lower()
+    needles, low_lines = tuple((b"\r\n" + name + b":", name) for name in names), twin_of_lines(lines)
 
     def replace(x: Exchange, head: Head) -> None:
         for needle, name in needles:

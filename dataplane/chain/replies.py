@@ -20,6 +20,7 @@ REPLIES = _table(
     # reason, status, text, close. Close where what follows on the connection cannot be told apart from this message.
     ("BadRequest", 400, "bad request", True),  # RFC 9112 2.2, 3, 5, 6.3: malformed or ambiguous
     ("TooManyParameters", 400, "too many query parameters", False),  # more than a listener lets policies read
+    ("UnusualHeaderName", 400, "bad request", True),  # decisions, Header names: refused where it is configured so
     ("BodyTooLarge", 413, "request body is too large", True),  # decisions: buffer overflow
     ("TooManyBodies", 503, "too many request bodies at once", True),  # no room for what a step has to read
     ("Overloaded", 503, "too many requests at once", False),  # frontend.limits.maxRequests

@@ -6,7 +6,18 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.filter import Refused
-from dataplane.http.rules import DEFAULT, KEEP, KEEP_FROM_TRUSTED, OWNED, REPLACE, Hops, HttpRules
+from dataplane.http.rules import (
+    DEFAULT,
+    DROP,
+    KEEP,
+    KEEP_FROM_TRUSTED,
+    KEEP_NAMES,
+    OWNED,
+    REJECT,
+    REPLACE,
+    Hops,
+    HttpRules,
+)
 from gatewright.wire.v1 import frontend_pb2
 
 if TYPE_CHECKING:
@@ -19,15 +30,28 @@ _REQUEST_IDS: Final = {
     frontend_pb2.REQUEST_ID_KEEP_FROM_TRUSTED: KEEP_FROM_TRUSTED,
 }
 
+_UNDERSCORES: Final = {
+    frontend_pb2.HEADER_UNDERSCORES_UNSPECIFIED: DROP,
+    frontend_pb2.HEADER_UNDERSCORES_DROP: DROP,
+    frontend_pb2.HEADER_UNDERSCORES_REJECT: REJECT,
+    frontend_pb2.HEADER_UNDERSCORES_KEEP: KEEP_NAMES,
+}
+
 
 def build(config: frontend_pb2.FrontendHttp, env: Env) -> HttpRules:
     """Raises `Refused` for what is no network or of a newer language."""
     if config.request_id not in _REQUEST_IDS:
         raise Refused(f"requestId: {config.request_id} is unknown to this proxy")
+    if config.header_underscores not in _UNDERSCORES:
+        raise Refused(f"headerUnderscores: {config.header_underscores} is unknown to this proxy")
     owned = tuple(name.encode() for name in config.owned_headers.names) if config.HasField("owned_headers") else OWNED
     hops = _hops(config.trusted_hops) if config.HasField("trusted_hops") else None
     return HttpRules(
-        hops, owned, _REQUEST_IDS[config.request_id], config.max_query_parameters or DEFAULT.max_query_parameters
+        hops,
+        owned,
+        _REQUEST_IDS[config.request_id],
+        config.max_query_parameters or DEFAULT.max_query_parameters,
+        _UNDERSCORES[config.header_underscores],
     )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHook
 from dataplane.chain.header_edits import header_name
 from dataplane.chain.pseudo_headers import set_authority
-from dataplane.http.heads import is_value
+from dataplane.http.heads import is_value, twin_of_lines
 from dataplane.http.uri import canonical_host
 from gatewright.wire.v1 import traffic_pb2
 
@@ -69,7 +69,7 @@ class Edit(NamedTuple):
     """What is done to a head."""
 
     names: tuple[bytes, ...]
-    """To take out, in lower case."""
+    """To take out, as twins have them (`heads.plain_name`)."""
     lines: bytes
     """To append."""
     host: bytes
@@ -104,7 +104,7 @@ def _edit(config: traffic_pb2.HeaderFilter, side: str) -> Edit:
 
 
 def _values(entries: Iterable[traffic_pb2.HeaderValue], side: str, part: str) -> dict[bytes, bytes]:
-    """Finished lines, with names as written, by lower-case name."""
+    """Finished lines, with names as written, by plain name."""
     values: dict[bytes, bytes] = {}
     for entry in entries:
         name, value = entry.name, entry.value.encode()
@@ -119,7 +119,7 @@ def _values(entries: Iterable[traffic_pb2.HeaderValue], side: str, part: str) ->
 def _request_hook(edit: Edit) -> RequestHook:
     if edit.host:
         return _with_host(*edit)
-    lines, needles, low_lines = edit.lines, _needles(edit.names), _lower(edit.lines)
+    lines, needles, low_lines = edit.lines, _needles(edit.names), twin_of_lines(edit.lines)
 
     def edit_request(exchange: Exchange) -> None:
         head = exchange.request
@@ -133,20 +133,21 @@ def _request_hook(edit: Edit) -> RequestHook:
 
 
 def _with_host(names: tuple[bytes, ...], lines: bytes, authority: bytes) -> RequestHook:
-    host = canonical_host(authority) or b""
+    host, low_lines = canonical_host(authority) or b"", twin_of_lines(lines)
 
     def edit_request_and_host(exchange: Exchange) -> None:
         head = exchange.request
         for name in names:
             head.remove(name)
-        head.append(lines)
+        head.block += lines
+        head.low += low_lines
         set_authority(exchange, authority, host)
 
     return edit_request_and_host
 
 
 def _response_hook(edit: Edit) -> ResponseHook:
-    lines, needles, low_lines = edit.lines, _needles(edit.names), _lower(edit.lines)
+    lines, needles, low_lines = edit.lines, _needles(edit.names), twin_of_lines(edit.lines)
 
     def edit_response(exchange: Exchange) -> None:
         head = exchange.response
@@ -164,9 +165,3 @@ def _response_hook(edit: Edit) -> ResponseHook:
 def _needles(names: tuple[bytes, ...]) -> tuple[bytes, ...]:
     """What the lines of these headers begin with; many routes edit the same headers."""
     return tuple(b"\r\n" + name + b":" for name in names)
-
-
-def _lower(lines: bytes) -> bytes:
-    """In lower case; the same object when it is (there may be one per route)."""
-    low = lines.lower()
-    return lines if low == lines else low

@@ -19,7 +19,7 @@ from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHo
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.body import DESCRIBING
-from dataplane.http.heads import Head
+from dataplane.http.heads import Head, plain_name
 from dataplane.http.statuses import SWITCHING
 from gatewright.cel.errors import CelError
 from gatewright.variables.moments import Moment
@@ -122,7 +122,7 @@ def _edits(
     for entry in entries:
         name, where = entry.name, f"{moment}.{part}"
         program = expressions.compiled(entry.value, moment, f"{where}[{name}]")
-        low = name.lower().encode()
+        low = plain_name(name.encode())
         write = WRITERS[moment].get(low)
         if write is not None:
             if part == "add":
@@ -134,7 +134,7 @@ def _edits(
 
 
 def _removed(name: str, moment: Moment) -> bytes:
-    if name.lower().encode() in WRITERS[moment]:
+    if plain_name(name.encode()) in WRITERS[moment]:
         raise Refused(f"{moment}.remove: {name} can be set, not removed")
     return header_edits.header_name(name, f"{moment}.remove")
 

@@ -5,18 +5,65 @@ after a CRLF and ends with one (`b"\\r\\nHost: a\\r\\nAccept: */*\\r\\n"`; no he
 lives its lower-case twin of the same length, so that a name is found with `bytes.find` and a value is cut from the
 original. Parsing eight headers into a list costs 1.5 us; the few look-ups that a route needs cost 0.1 us each.
 
-Names are passed lower-case and without a colon. Whoever passes a value has checked it (`is_value`): it goes out as is.
+In the twin a name has "-" in place of every character that is no letter or digit: WSGI, CGI and PHP read `x_user` and
+`x-user` as one header, so they are one for policies, too. The block keeps a name as it came.
+
+Names are passed in that form (`plain_name`) and without a colon. Whoever passes a value has checked it (`is_value`): it
+goes out as is.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Final
 
 is_name = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 """RFC 9110 5.1: a field name is a token."""
 
 is_value = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?").fullmatch
 """RFC 9110 5.5: visible characters, inner spaces and tabs; nothing that could end a line."""
+
+_PLAIN = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&'*+._`^|~", b"abcdefghijklmnopqrstuvwxyz" + b"-" * 14)
+
+SEPARATOR: Final = rb"[!#$%&'*+\-.^_`|~]"
+"""An expression for what is the same character in a name: all that a name may have but letters and digits."""
+
+has_unusual_name = re.compile(rb"\r\n[a-z0-9\-]*+[^a-z0-9\-:\r]").search
+"""Of a block in lower case: whether a name has another character than letters, digits and hyphens."""
+
+_unusual = re.compile(rb"\r\n(?=[a-z0-9\-]*+[^a-z0-9\-:\r])[^\r]++").finditer
+_names = re.compile(rb"(?<=\r\n)[^:\r]++").sub
+
+
+def plain_name(name: bytes) -> bytes:
+    """A name as the twins of blocks have it: lower case, with hyphens for what is no letter or digit."""
+    return name.translate(_PLAIN)
+
+
+def twin(block: bytes) -> bytes:
+    """The twin of a block."""
+    low = block.lower()
+    return low if has_unusual_name(low) is None else folded(low)
+
+
+def folded(low: bytes) -> bytes:
+    """The twin of a block that is in lower case."""
+    return _names(_fold, low)
+
+
+def _fold(match: re.Match[bytes]) -> bytes:
+    return match[0].translate(_PLAIN)
+
+
+def twin_of_lines(lines: bytes) -> bytes:
+    """The twin of finished lines (`Head.append`); the same object when they are their own."""
+    low = twin(b"\r\n" + lines)[2:]
+    return lines if low == lines else low
+
+
+def unusual_lines(low: bytes) -> list[tuple[int, int]]:
+    """Where the lines of a block in lower case stand that have such names, as `lines_of`."""
+    return [match.span() for match in _unusual(low)]
 
 
 def without(block: bytes, low: bytes, spans: list[tuple[int, int]]) -> tuple[bytes, bytes]:
@@ -59,7 +106,7 @@ class Head:
 
     def __init__(self, block: bytes, low: bytes | None = None) -> None:
         self.block = block
-        self.low = block.lower() if low is None else low
+        self.low = twin(block) if low is None else low
 
     def get(self, name: bytes) -> bytes | None:
         """The value of the first header called `name`, without surrounding white space; None when there is none."""
@@ -101,17 +148,16 @@ class Head:
 
     def add(self, name: bytes, value: bytes) -> None:
         """Append a header; one of the same name stays."""
-        line = name + b": " + value + b"\r\n"
-        self.block += line
-        self.low += line.lower()
+        self.block += name + b": " + value + b"\r\n"
+        self.low += plain_name(name) + b": " + value.lower() + b"\r\n"
 
     def set(self, name: bytes, value: bytes) -> None:
         """Make `value` the only value of `name`."""
-        self.remove(name)
+        self.remove(plain_name(name))
         self.add(name, value)
 
     def append(self, lines: bytes) -> None:
-        """Append finished header lines (`b"a: 1\\r\\nb: 2\\r\\n"`), built when the configuration changed."""
+        """Append finished header lines (`b"a: 1\\r\\nb: 2\\r\\n"`) of names that are plain but for letter case."""
         self.block += lines
         self.low += lines.lower()
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final
 
+from dataplane.http.heads import SEPARATOR
 from gatewright.cel.parameters import MAX_PARAMETERS
 
 if TYPE_CHECKING:
@@ -24,6 +25,13 @@ OWNED: Final = (
 )
 """Headers that only we may write where nothing else is set (decisions, Header names): what origins believe about a
 client. `x-forwarded-for` is no such header, for its values are added to."""
+
+DROP, REJECT, KEEP_NAMES = "Drop", "Reject", "Keep"
+"""What becomes of a header whose name has another character than letters, digits and hyphens: a server that makes
+variables of headers (WSGI, CGI, PHP) gives it to the application under the name of another one."""
+
+UNUSUAL_NAME: Final = "UnusualHeaderName"
+"""Reason code of a refusal for such a name."""
 
 MAX_HOPS: Final = 32
 """Entries of `x-forwarded-for` that are looked at, from its end: a client may send thousands."""
@@ -97,10 +105,12 @@ class HttpRules:
     request_id: str = KEEP
     max_query_parameters: int = MAX_PARAMETERS
     """More than these of a query are not read: who asks for them refuses the request."""
+    underscores: str = DROP
+    """What becomes of headers with unusual names: `DROP`, `REJECT` or `KEEP_NAMES`."""
 
     @cached_property
     def pattern(self) -> bytes:
-        """An expression for the names of `owned` in lower case, each with `_` for `-` as well, as origins read them."""
+        """An expression for the names of `owned` in lower case, each in each spelling that an origin may read as it."""
         return _pattern(self.owned)
 
     def believes(self, peer: Peer) -> bool:
@@ -127,8 +137,11 @@ def _pattern(names: Iterable[bytes]) -> bytes:
     return b"|".join(_spellings(name) for name in names)
 
 
+_parts = re.compile(SEPARATOR).split
+
+
 def _spellings(name: bytes) -> bytes:
-    stem = b"[-_]".join(map(re.escape, re.split(b"[-_]", name.removesuffix(b"*"))))
+    stem = SEPARATOR.join(map(re.escape, _parts(name.removesuffix(b"*"))))
     return stem + rb"[^:\r\n]*" if name.endswith(b"*") else stem
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable, Coroutine
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from dataplane.telemetry.access_log import AccessLog
     from dataplane.telemetry.requests import Recorder
     from dataplane.upstream.lease import Leases, Resolves
+
+log = logging.getLogger("dataplane.proxy")
 
 
 _UNBOUNDED = 2**31
@@ -113,6 +116,7 @@ class Context:
     """Requests in flight, of those that count (`proxy/admission`)."""
     shortages: Shortages = field(init=False)
     mirrors: InFlight = field(default_factory=InFlight)
+    _has_dropped: bool = False
     room: Room = field(init=False)
     """For request bodies that are buffered."""
 
@@ -132,6 +136,16 @@ class Context:
         plan = current.table.binds.get(bind)
         listener = None if plan is None else choose(plan, host)
         return DEFAULT if listener is None else listener.http
+
+    def headers_dropped(self, count: int) -> None:
+        """Count headers of a request that were left out for their names; the first time, log it."""
+        self.recorder.headers_dropped(count)
+        if not self._has_dropped:
+            self._has_dropped = True
+            log.warning(
+                "request headers are dropped whose names have `_` or other characters than letters, digits and hyphens"
+                " (frontend.http.headerUnderscores); gatewright_request_headers_dropped_total counts them"
+            )
 
     def _forget_heads(self) -> None:
         for connection in self.connections:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.chain.filter import Refused
-from dataplane.http.heads import is_name
+from dataplane.http.heads import is_name, plain_name
 from dataplane.http.uri import canonical_path
 from gatewright.wire.v1 import route_pb2
 
@@ -184,9 +184,9 @@ def _conditions(messages: Iterable[route_pb2.ValueMatch], lower: bool) -> tuple[
     for message in messages:
         name = message.name.encode()
         if lower:
-            name = name.lower()
             if is_name(name) is None:
                 raise Refused(f"{message.name!r} is not a header name")
+            name = plain_name(name)
         if name in found:
             continue  # Gateway API: only the first entry of a name counts
         if message.WhichOneof("kind") == "regex":

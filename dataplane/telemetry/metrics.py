@@ -97,6 +97,11 @@ METRICS = (
     ),
     Metric("requests_active", "gauge", "Requests begun and not ended"),
     Metric("http_rejected_total", "counter", "Messages refused as malformed or over a limit", ("cause",), 64),
+    Metric(
+        "request_headers_dropped_total",
+        "counter",
+        "Headers of requests left out because their names have other characters than letters, digits and hyphens",
+    ),
     # Connections.
     Metric("downstream_connections_total", "counter", "Connections accepted", ("bind",), 256),
     Metric("downstream_connections_active", "gauge", "Connections open to clients", ("bind",), 256),

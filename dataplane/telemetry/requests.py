@@ -43,6 +43,7 @@ class Recorder:
         self._held = metrics.gauge("held_body_bytes")
         self.held: Callable[[], int] = lambda: 0
         """Bytes of request bodies that are held now."""
+        self._dropped = metrics.counter("request_headers_dropped_total")
         self._stale = metrics.counter("upstream_stale_retries_total")
         self._upstream_active = metrics.counter("upstream_connections_active")
 
@@ -96,6 +97,9 @@ class Recorder:
     def made_room(self, limit: str) -> None:
         """An idle connection was closed for the sake of another."""
         self.slots[self.metrics.counter("idle_connections_closed_total", limit)] += 1
+    def headers_dropped(self, count: int) -> None:
+        """Headers of a request were left out for their names."""
+        self.slots[self._dropped] += count
 
     def stale_retry(self) -> None:
         self.slots[self._stale] += 1

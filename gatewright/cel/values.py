@@ -117,16 +117,33 @@ TRUE_KEY = BoolKey(True)
 FALSE_KEY = BoolKey(False)
 
 
+_HYPHENS = str.maketrans("!#$%&'*+._`^|~", "-" * 14)
+
+
 class HeaderMap(dict[str, str]):
-    """Headers by lower-case name, values of a repeated name joined by ", "; `lines` keeps them as they came."""
+    """Headers by name, values of a repeated name joined by ", "; `lines` keeps them one by one.
+
+    Names are in lower case, with "-" for every character that is no letter or digit: many servers read `x_user` and
+    `x-user` as one header. A name may be asked for in each of these spellings.
+    """
 
     __slots__ = ("lines",)
 
     def __init__(self, lines: Iterable[tuple[str, str]] = ()) -> None:
         super().__init__()
-        self.lines = [(name.lower(), value) for name, value in lines]
+        self.lines = [(_plain(name), value) for name, value in lines]
         for name, value in self.lines:
             self[name] = f"{self[name]}, {value}" if name in self else value
+
+    def __getitem__(self, name: str) -> str:
+        return super().__getitem__(_plain(name))
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(_plain(name) if isinstance(name, str) else name)
+
+
+def _plain(name: str) -> str:
+    return name.lower().translate(_HYPHENS)
 
 
 TYPE_NAMES: dict[type, str] = {

@@ -16,6 +16,7 @@ from dataplane.chain.header_edits import header_name
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.filters.ext_auth.question import lines, location
+from dataplane.http.heads import twin_of_lines
 from dataplane.variables import Variables
 from gatewright.cel.errors import CelError
 from gatewright.wire.v1 import traffic_pb2
@@ -97,7 +98,7 @@ class Reading:
         if answer.status != ALLOWED or not self._needles:
             return Verdict(answer.status, b"", b"", metadata, size)
         given = lines(answer.head, self._needles)
-        return Verdict(ALLOWED, given, given.lower(), metadata, size + 2 * len(given))
+        return Verdict(ALLOWED, given, twin_of_lines(given), metadata, size + 2 * len(given))
 
     def carry_out(self, x: Exchange, verdict: Verdict) -> Reply | None:
         """Let the request go on, with what the server gave it, or end it."""

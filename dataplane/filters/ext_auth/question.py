@@ -16,7 +16,7 @@ from dataplane.chain.expressions import Evaluate
 from dataplane.chain.filter import Refused
 from dataplane.chain.header_edits import header_name
 from dataplane.credentials.locations import REDACTED
-from dataplane.http.heads import is_name
+from dataplane.http.heads import is_name, plain_name
 from dataplane.http.uri import canonical_host
 from gatewright.cel.errors import CelError
 from gatewright.wire.v1 import traffic_pb2
@@ -56,7 +56,8 @@ class Question:
         copied = [header_name(name, "http.allowedRequestHeaders") for name in config.allowed_request_headers]
         self._forwards_host = b"host" in copied and self._authority is None
         names = dict.fromkeys((b"authorization", *copied, *(OF_A_BODY if with_body else ())))
-        own = {b"host", *(name.lower().encode() for name in added)}  # one that is not sent is not the client's either
+        # One that is not sent is not the client's either.
+        own = {b"host", *(plain_name(name.encode()) for name in added)}
         self._needles = tuple(b"\r\n" + name + b":" for name in names if name not in own)
         self._with_body = with_body
 

@@ -18,14 +18,14 @@ import httptools
 
 from dataplane.http import forwarding, upgrades, uri
 from dataplane.http.h1 import values
-from dataplane.http.heads import without, without_named
+from dataplane.http.heads import SEPARATOR, folded, has_unusual_name, plain_name, unusual_lines, without, without_named
 from dataplane.http.messages import Peer
-from dataplane.http.rules import DEFAULT, Finder, HttpRules, by_default
+from dataplane.http.rules import DEFAULT, DROP, REJECT, UNUSUAL_NAME, Finder, HttpRules, by_default
 
 _NAMES = (
-    rb"host|connection|content[-_]length|transfer[-_]encoding|expect|upgrade|te|keep-alive|proxy-connection"
-    rb"|http2-settings|x[-_]forwarded[-_]for|x[-_]request[-_]id"
-)
+    rb"host|connection|content/length|transfer/encoding|expect|upgrade|te|keep-alive|proxy-connection"
+    rb"|http2-settings|x/forwarded/for|x/request/id"
+).replace(b"/", SEPARATOR)
 
 
 @lru_cache(maxsize=64)
@@ -79,8 +79,12 @@ class Meaning:
     has_id: bool = False
     """The client sent an `x-request-id`."""
     ours: bytes = b""
-    """What was added behind the client's headers, and in lower case."""
+    """What was added behind the client's headers, and its twin."""
     low_ours: bytes = b""
+    folds: bool = False
+    """A name that stayed has another character than letters, digits and hyphens."""
+    dropped: int = 0
+    """How many headers with such a name were left out."""
     like: values.Like | None = None
     """How another head looks that means the same; made when the connection brings a second one."""
 
@@ -94,7 +98,7 @@ class RequestHead:
     headers: bytes = field(repr=False)
     """As it goes on: hop-by-hop headers out, forwarding headers in."""
     low: bytes = field(repr=False)
-    """`headers` in lower case."""
+    """The twin of `headers`."""
     meaning: Meaning
 
 
@@ -140,13 +144,24 @@ def read(
         return "BadRequest"
     keep = (version == b"HTTP/1.1" or b"keep-alive" in options) and b"close" not in options
     headers, low_headers = without(block, low, spans)
+    folds, dropped = has_unusual_name(low_headers) is not None, 0
+    if folds:
+        if rules.underscores == REJECT:
+            return UNUSUAL_NAME
+        if rules.underscores == DROP:
+            unusual = unusual_lines(low_headers)
+            headers, low_headers = without(headers, low_headers, unusual)
+            folds, dropped = False, len(unusual)
+        else:
+            low_headers = folded(low_headers)
     named_options = {*options} - _NOT_REMOVABLE
     if named_options:
+        named_options = {plain_name(option) for option in named_options} - _NOT_REMOVABLE
         headers, low_headers = without_named(headers, low_headers, named_options)
     ours = _ours(authority, forwarded, not hosts, peer, low_headers)
     low_ours = ours.lower()
-    named_by = authority or peer.local
-    meaning = Meaning(host, named_by, keep, client, framing, framing.has_body, has_id, ours, low_ours)
+    named_by, has_body = authority or peer.local, framing.has_body
+    meaning = Meaning(host, named_by, keep, client, framing, has_body, has_id, ours, low_ours, folds, dropped)
     return RequestHead(block, headers + ours, low_headers + low_ours, meaning)
 
 
@@ -196,7 +211,8 @@ def again(known: RequestHead, block: bytes) -> RequestHead | None:
             return None
         meaning = _with_length(meaning, length)
     kept = block if like.kept is None else like.onward(block)
-    return RequestHead(block, kept + meaning.ours, kept.lower() + meaning.low_ours, meaning)
+    low = folded(kept.lower()) if meaning.folds else kept.lower()
+    return RequestHead(block, kept + meaning.ours, low + meaning.low_ours, meaning)
 
 
 def _like(known: RequestHead) -> values.Like:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import httptools
 
 from dataplane.http.h1 import values
-from dataplane.http.heads import without, without_named
+from dataplane.http.heads import folded, has_unusual_name, plain_name, without, without_named
 from dataplane.http.messages import UNKNOWN, ResponseHead
 from dataplane.http.statuses import SWITCHING
 
@@ -83,9 +83,11 @@ def read(raw: bytes, to_head: bool) -> H1ResponseHead | str:
         return "ambiguous framing"
     if spans:
         block, low = without(block, low, spans)
-        named = {*options} - _NOT_REMOVABLE
+        named = {plain_name(option) for option in options} - _NOT_REMOVABLE
         if named:
             block, low = without_named(block, low, named)
+    if has_unusual_name(low) is not None:
+        low = folded(low)
     keep = b"close" not in options and (not old or b"keep-alive" in options) and framing in (LENGTH, CHUNKED)
     line = b"HTTP/1.1" + raw[8:eol]
     return H1ResponseHead(status, line, block, low, length, upgrade, raw, to_head, framing, keep)

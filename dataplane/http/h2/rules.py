@@ -16,6 +16,7 @@ from dataplane.http.h2.errors import PROTOCOL_ERROR, StreamFailure
 from dataplane.http.h2.events import RequestHead, ResponseHead
 from dataplane.http.h2.hpack import Field
 from dataplane.http.h2.lines import UNINDEXED
+from dataplane.http.heads import twin
 from dataplane.http.messages import NO_NAMES
 from dataplane.http.methods import METHODS
 from dataplane.http.uri import MAX_AUTHORITY, SCHEME_PORTS
@@ -97,7 +98,7 @@ def regular(fields: list[Field], server: bool) -> Regular:
         names, values = _weigh(names, values, made, server)
     made.count = len(names)
     made.block = b"\r\n" + b"".join([name + b": " + value + b"\r\n" for name, value in zip(names, values, strict=True)])
-    made.low = made.block.lower()
+    made.low = twin(made.block)
     if True in [field[2] for field in fields]:
         made.never_indexed = frozenset([field[0] for field in fields if field[2]]) - UNINDEXED
     return made

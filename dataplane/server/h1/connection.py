@@ -370,6 +370,8 @@ class Connection(Responding):
         x.bind = self.bind
         x.client = self.peer
         x.peer = meaning.client
+        if meaning.dropped:
+            context.headers_dropped(meaning.dropped)
         if not meaning.has_id:
             x.request.append(b"x-request-id: %b\r\n" % context.request_id())
         self.keep = meaning.keep

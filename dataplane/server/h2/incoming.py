@@ -49,6 +49,8 @@ def _request(connection: Connection, event: events.Request) -> None:
     x.authority = known.authority
     x.takes_trailers = head.takes_trailers
     carrier.never_indexed = head.never_indexed
+    if known.dropped:
+        connection.context.headers_dropped(known.dropped)
     if not known.has_id:
         x.request.append(b"x-request-id: %b\r\n" % connection.context.request_id())
     if known.upgrade:

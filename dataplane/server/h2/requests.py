@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from dataplane.http import forwarding, grpc, upgrades, uri
 from dataplane.http.h2.events import RequestHead
-from dataplane.http.heads import Head, lines_of, without
+from dataplane.http.heads import SEPARATOR, Head, has_unusual_name, lines_of, unusual_lines, without
 from dataplane.http.methods import METHODS
-from dataplane.http.rules import Finder, HttpRules, by_default
+from dataplane.http.rules import DROP, REJECT, UNUSUAL_NAME, Finder, HttpRules, by_default
 
 if TYPE_CHECKING:
     from dataplane.http.messages import Peer
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @lru_cache(maxsize=64)
 def _claims(owned: bytes) -> Finder:
     """Finds what only we say of a client, in each spelling that an origin might read so. `owned`: of `HttpRules`."""
-    names = rb"x[-_]forwarded[-_]for|x[-_]request[-_]id" + (b"|" + owned if owned else b"")
+    names = rb"x/forwarded/for|x/request/id|content/length|transfer/encoding".replace(b"/", SEPARATOR)
+    if owned:
+        names += b"|" + owned
     return re.compile(rb"\r\n(" + names + rb"): ([^\r]*)").finditer
 
 
@@ -39,8 +41,8 @@ KEY = b"sec-websocket-key"
 class Meaning:
     """A head and what it says. Constant; requests with equal heads share one. The repr has nothing that may be secret.
 
-    Fields as in `dataplane.exchange`; `block` and `low` as in `heads.Head`. `client`: the client's address. `has_id`:
-    the client sent an x-request-id that stays.
+    Fields as in `dataplane.exchange`; `block` and `low` as in `heads.Head`. `client`: the client's address. `dropped`:
+    headers left out for their names. `has_id`: the client sent an x-request-id that stays.
     `grpc`: what its content type is (`http/grpc`).
     `length` of content that follows: 0 none, or `messages.UNKNOWN`. `expects`: as `Exchange.expects`. `upgrade`: the
     `:protocol` of an extended CONNECT, or b""; its length and what it expects mean nothing.
@@ -50,6 +52,7 @@ class Meaning:
         "authority",
         "block",
         "client",
+        "dropped",
         "expects",
         "grpc",
         "has_id",
@@ -73,6 +76,7 @@ class Meaning:
         self.expects = bool(head.expect)
         self.client = ""
         self.has_id = False
+        self.dropped = 0
         self.grpc = grpc.NOT_GRPC
 
     def __repr__(self) -> str:
@@ -97,13 +101,15 @@ def read(
     if is_known and not head.protocol and not known.upgrade:
         found.block, found.low = known.block, known.low
         found.authority, found.host, found.has_id = known.authority, known.host, known.has_id
-        found.grpc, found.client = known.grpc, known.client
+        found.grpc, found.client, found.dropped = known.grpc, known.client, known.dropped
         return found
     host = uri.canonical_host(head.authority)
     if host is None:
         return "BadRequest"
     found.authority, found.host = head.authority, host
-    _fill(found, head, peer, rules_of(host))
+    refusal = _fill(found, head, peer, rules_of(host))
+    if refusal:
+        return refusal
     if head.protocol:
         found.method = b"GET"
     return found
@@ -142,13 +148,16 @@ def _aim(found: Meaning, target: bytes) -> bool:
     return True
 
 
-def _fill(found: Meaning, head: RequestHead, peer: Peer, rules: HttpRules) -> None:
-    """Set the block: `host` in, claims of the client's out, forwarding headers in."""
+def _fill(found: Meaning, head: RequestHead, peer: Peer, rules: HttpRules) -> str:
+    """Set the block: `host` in, claims of the client's out, forwarding headers in. The reason code of a refusal, or
+    ""."""
     spans: list[tuple[int, int]] = []
     sent: list[bytes] = []
     keeps_id = rules.keeps_id(peer)
-    for match in _claims(rules.names(peer))(head.low):
+    for match in _claims(rules.names(peer))(head.block):  # names are in lower case here, and as they came
         name = match[1]
+        if name == b"content-length":
+            continue
         if name == b"x-request-id" and keeps_id:
             found.has_id = True
             continue
@@ -160,9 +169,17 @@ def _fill(found: Meaning, head: RequestHead, peer: Peer, rules: HttpRules) -> No
     block, low = without(head.block, head.low, spans)
     forwarded = forwarding.chain(sent, peer.address.encode())
     found.client = rules.client(sent, peer)
+    if has_unusual_name(block) is not None:
+        if rules.underscores == REJECT:
+            return UNUSUAL_NAME
+        if rules.underscores == DROP:
+            unusual = unusual_lines(block)
+            block, low = without(block, low, unusual)
+            found.dropped = len(unusual)
     ours = forwarding.lines(head.authority, forwarded, peer, low)
     host = b"\r\nhost: " + head.authority
     found.block = host + block + ours
     found.low = host.lower() + low + ours.lower()
     if b"application/grpc" in found.low:
         found.grpc = grpc.kind(Head(found.block, found.low).get(b"content-type") or b"")
+    return ""

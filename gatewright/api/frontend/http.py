@@ -82,6 +82,11 @@ class FrontendHTTP(RuledModel):
     """How many parameters a query may have that a route's match or an expression asks for; a request with more is
     answered with 400. Gatewright extension."""
 
+    header_underscores: Literal["Drop", "Reject", "Keep"] = "Drop"
+    """What becomes of a request's headers whose names have an underscore, or another character that is no letter, digit
+    or hyphen: many origins give `x_user` to an application as `x-user`. They are dropped, the request is refused with
+    400, or they stay. For policies both are one name in any case. Gatewright extension."""
+
     def over(self, outer: FrontendHTTP | None) -> FrontendHTTP:
         """These settings, and where they say nothing those of `outer`."""
         if outer is None:

@@ -13,10 +13,21 @@ class RequestId(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REQUEST_ID_KEEP: _ClassVar[RequestId]
     REQUEST_ID_REPLACE: _ClassVar[RequestId]
     REQUEST_ID_KEEP_FROM_TRUSTED: _ClassVar[RequestId]
+
+class HeaderUnderscores(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    HEADER_UNDERSCORES_UNSPECIFIED: _ClassVar[HeaderUnderscores]
+    HEADER_UNDERSCORES_DROP: _ClassVar[HeaderUnderscores]
+    HEADER_UNDERSCORES_REJECT: _ClassVar[HeaderUnderscores]
+    HEADER_UNDERSCORES_KEEP: _ClassVar[HeaderUnderscores]
 REQUEST_ID_UNSPECIFIED: RequestId
 REQUEST_ID_KEEP: RequestId
 REQUEST_ID_REPLACE: RequestId
 REQUEST_ID_KEEP_FROM_TRUSTED: RequestId
+HEADER_UNDERSCORES_UNSPECIFIED: HeaderUnderscores
+HEADER_UNDERSCORES_DROP: HeaderUnderscores
+HEADER_UNDERSCORES_REJECT: HeaderUnderscores
+HEADER_UNDERSCORES_KEEP: HeaderUnderscores
 
 class Attribute(_message.Message):
     __slots__ = ("name", "expression")
@@ -49,16 +60,18 @@ class HeaderNames(_message.Message):
     def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class FrontendHttp(_message.Message):
-    __slots__ = ("trusted_hops", "owned_headers", "request_id", "max_query_parameters")
+    __slots__ = ("trusted_hops", "owned_headers", "request_id", "max_query_parameters", "header_underscores")
     TRUSTED_HOPS_FIELD_NUMBER: _ClassVar[int]
     OWNED_HEADERS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     MAX_QUERY_PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    HEADER_UNDERSCORES_FIELD_NUMBER: _ClassVar[int]
     trusted_hops: TrustedHops
     owned_headers: HeaderNames
     request_id: RequestId
     max_query_parameters: int
-    def __init__(self, trusted_hops: _Optional[_Union[TrustedHops, _Mapping]] = ..., owned_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., request_id: _Optional[_Union[RequestId, str]] = ..., max_query_parameters: _Optional[int] = ...) -> None: ...
+    header_underscores: HeaderUnderscores
+    def __init__(self, trusted_hops: _Optional[_Union[TrustedHops, _Mapping]] = ..., owned_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., request_id: _Optional[_Union[RequestId, str]] = ..., max_query_parameters: _Optional[int] = ..., header_underscores: _Optional[_Union[HeaderUnderscores, str]] = ...) -> None: ...
 
 class AccessLog(_message.Message):
     __slots__ = ("filter", "attributes")

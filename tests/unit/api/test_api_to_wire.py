@@ -380,25 +380,30 @@ def test_frontend_policies() -> None:
     ]
 
 
+_DEFAULTS = {"request_id": "REQUEST_ID_KEEP", "header_underscores": "HEADER_UNDERSCORES_DROP"}
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, {"request_id": "REQUEST_ID_KEEP"}),
-        ({"ownedHeaders": []}, {"owned_headers": {}, "request_id": "REQUEST_ID_KEEP"}),
+        ({}, _DEFAULTS),
+        ({"ownedHeaders": []}, {**_DEFAULTS, "owned_headers": {}}),
         (
             {
                 "ownedHeaders": ["X-A", "x-b-*"],
                 "requestId": "KeepFromTrusted",
                 "trustedHops": {"cidrs": ["10.0.0.0/8"]},
+                "headerUnderscores": "Reject",
             },
             {
                 "owned_headers": {"names": ["x-a", "x-b-*"]},
                 "request_id": "REQUEST_ID_KEEP_FROM_TRUSTED",
+                "header_underscores": "HEADER_UNDERSCORES_REJECT",
                 "trusted_hops": {"cidrs": ["10.0.0.0/8"]},
             },
         ),
-        ({"trustedHops": {"count": 2}}, {"request_id": "REQUEST_ID_KEEP", "trusted_hops": {"count": 2}}),
-        ({"maxQueryParameters": 7}, {"request_id": "REQUEST_ID_KEEP", "max_query_parameters": 7}),
+        ({"maxQueryParameters": 7}, {**_DEFAULTS, "max_query_parameters": 7}),
+        ({"trustedHops": {"count": 2}}, {**_DEFAULTS, "trusted_hops": {"count": 2}}),
     ],
 )
 def test_frontend_http(settings: dict[str, Any], message: dict[str, Any]) -> None:

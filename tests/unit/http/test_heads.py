@@ -5,9 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.http.heads import Head, is_name, is_value, without_named
+from dataplane.http.heads import Head, is_name, is_value, plain_name, twin, twin_of_lines, unusual_lines, without_named
 
-NAMES = st.sampled_from([b"a", b"ab", b"b", b"x-a", b"x-long-name"])
+NAMES = st.sampled_from([b"a", b"ab", b"b", b"x-a", b"x_a", b"X.A", b"x-long-name"])
+PLAIN = {b"a": b"a", b"ab": b"ab", b"b": b"b", b"x-long-name": b"x-long-name"} | dict.fromkeys(
+    (b"x-a", b"x_a", b"X.A"), b"x-a"
+)
 VALUES = st.sampled_from([b"", b"1", b"two words", b"A: b", b"Mixed"])
 
 
@@ -37,14 +40,28 @@ def test_edits_do_what_they_would_do_to_a_list(edits: list[tuple[str, bytes, byt
     head, pairs = Head(b"\r\n"), []
     for edit, name, value in edits:
         if edit != "add":
-            pairs = [pair for pair in pairs if pair[0] != name]
+            pairs = [pair for pair in pairs if PLAIN[pair[0]] != PLAIN[name]]
         if edit != "remove":
             pairs.append((name, value))
-        getattr(head, edit)(*((name,) if edit == "remove" else (name, value)))
-    assert head.items() == pairs
-    assert head.low == head.block.lower()
+        getattr(head, edit)(*((PLAIN[name],) if edit == "remove" else (name, value)))
+    assert head.items() == [(name.lower(), value) for name, value in pairs]
+    assert head.low == Head(head.block).low
+    assert [len(line) for line in head.low.split(b"\r\n")] == [len(line) for line in head.block.split(b"\r\n")]
     for name in {name for _, name, _ in edits}:
-        assert head.get_all(name) == [value for known, value in pairs if known == name]
+        assert head.get_all(PLAIN[name]) == [value for known, value in pairs if PLAIN[known] == PLAIN[name]]
+
+
+def test_the_twin_has_hyphens_in_names_alone() -> None:
+    assert twin(b"\r\nX_A.b~C: D_e\r\nCookie: _ga=1.2; X_A: 3\r\n") == b"\r\nx-a-b-c: d_e\r\ncookie: _ga=1.2; x_a: 3\r\n"
+    assert twin_of_lines(b"X_A: B_c\r\ny: 1\r\n") == b"x-a: b_c\r\ny: 1\r\n"
+    assert twin(b"\r\n") == b"\r\n"
+    assert {plain_name(bytes((octet,))) for octet in b"!#$%&'*+-.^_`|~"} == {b"-"}
+
+
+def test_lines_of_unusual_names() -> None:
+    block = b"\r\na-b: _\r\nX_A: 1\r\nc: x_a: 2\r\n.d: 3\r\n"
+    assert [block[slice(*span)] for span in unusual_lines(block.lower())] == [b"\r\nX_A: 1", b"\r\n.d: 3"]
+    assert unusual_lines(b"\r\n") == []
 
 
 def test_what_may_stand_in_a_header() -> None:
