@@ -81,6 +81,13 @@ def without(block: bytes, low: bytes, spans: list[tuple[int, int]]) -> tuple[byt
     return b"".join([block[a:b] for a, b in kept]), b"".join([low[a:b] for a, b in kept])
 
 
+def of_usual_names(lines: bytes) -> bytes:
+    """Finished lines without those that have another character in their names than letters, digits and hyphens."""
+    block = b"\r\n" + lines
+    low = block.lower()
+    return lines if has_unusual_name(low) is None else without(block, low, unusual_lines(low))[0][2:]
+
+
 def lines_of(low: bytes, name: bytes) -> list[tuple[int, int]]:
     """Where the headers called `name` stand in a lower-case block, each from its CRLF to the next."""
     spans, needle = [], b"\r\n" + name + b":"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from dataplane.http.body import BodyBuffer
 from dataplane.http.grpc import UNREAD, Call
+from dataplane.http.heads import of_usual_names
+from dataplane.http.rules import KEEP_NAMES
 from dataplane.proxy import admission, grpc_calls, responses
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.request_stages import DROPPING
@@ -98,10 +100,13 @@ def downstream_trailers(x: ActiveExchange, lines: bytes) -> None:
 
 def passing_trailers(x: ActiveExchange) -> bytes:
     """Those of the request that pass: none where steps act on requests. They see no trailers, and who reads a trailer
-    as a header must not take a client's for one that a step writes, or takes away (RFC 9110 6.5.1)."""
+    as a header must not take a client's for one that a step writes, or takes away (RFC 9110 6.5.1). And none of an
+    unusual name, unless the listener keeps those: it is too late to refuse the request."""
     trailers = x.trailers
     if trailers and (x.inlet is not None or any(chain.request is not None for _, chain in responses.chains_of(x))):
         return b""
+    if trailers and x.listener is not None and x.listener.http.underscores != KEEP_NAMES:
+        return of_usual_names(trailers)
     return trailers
 
 

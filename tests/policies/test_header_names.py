@@ -18,7 +18,7 @@ SET_BY = {
     "modifier, written with _": "policies: {headerModifiers: {request: {set: [{name: X_User, value: ours}]}}}",
     "transformation": "policies: {transformation: {request: {set: [{name: x-user, value: '\"ours\"'}]}}}",
     "transformation by what was sent": (
-        "policies: {transformation: {request: {set: [{name: X_user, value: 'request.path == \"\" ? \"\" : \"ours\"'}]}}}"
+        "policies: {transformation: {request: {set: [{name: X_user, value: 'request.path == \"\" ? \"\":\"ours\"'}]}}}"
     ),
 }
 
@@ -83,7 +83,7 @@ def test_what_is_kept_is_read_under_each_spelling(carrier: Carrier, sent: str) -
     assert carrier.shared(served(ROUTED) + KEPT).carry(Request(headers=[(sent, "guest")])).answer.status == 200
 
 
-@pytest.mark.parametrize("sent", ["x_forwarded_proto", "x.forwarded.proto", "x_forwarded.for", "x_request_id"])
+@pytest.mark.parametrize("sent", ["x_forwarded_proto", "x.forwarded.proto", "x_forwarded.for", "x_request_id", "content_length"])
 def test_what_is_kept_is_no_claim_of_a_client(carrier: Carrier, sent: str) -> None:
     headers = carrier.shared(served("") + KEPT).carry(Request(headers=[(sent, "6.6.6.6")])).received.headers
     assert sent not in headers
@@ -120,3 +120,11 @@ def test_expressions_read_each_spelling_under_each(carrier: Carrier) -> None:
     seen = carrier.shared(served(READ)).carry(Request(), Response(200, [("x_kind", "A_b"), ("content-length", "0")]))
     read = {name: value for name, value in seen.answer.headers.pairs() if name.startswith("x-")}
     assert read == {"x-one": "A_b", "x-two": "A_b", "x-three": "A_b", "x-four": "seen"}
+
+
+def test_trailers_of_unusual_names_go_the_same_way(carrier: Carrier) -> None:
+    sent = [("x-sum", "1"), ("x_user", "evil"), ("x.user", "evil")]
+    for setting, passed in (("", [("x-sum", "1")]), (REJECTED, [("x-sum", "1")]), (KEPT, sent)):
+        run = carrier.proxy(served("") + setting)
+        seen = run.carry(Request("POST", body=[b"a", b"b"], trailers=sent, sized=False))
+        assert (seen.received.body, seen.received.trailers) == (b"ab", Headers(passed))

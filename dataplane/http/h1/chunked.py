@@ -11,7 +11,7 @@ import re
 import sys
 from typing import Protocol
 
-from dataplane.http.heads import is_name, is_value
+from dataplane.http.heads import is_name, is_value, plain_name
 
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}").fullmatch
 _EXTENSIONS = re.compile(
@@ -182,7 +182,7 @@ class ChunkedReader:
         if not colon or is_name(name) is None or is_value(value) is None:
             raise BadChunk("malformed trailer field")
         self.fields += 1
-        if name.lower().replace(b"_", b"-") not in FORBIDDEN_TRAILERS:  # an origin may read the one as the other
+        if plain_name(name) not in FORBIDDEN_TRAILERS:  # an origin may read the one as the other
             self.trailers += name + b": " + value + b"\r\n"
         if self.fields > MAX_TRAILER_FIELDS or len(self.trailers) > MAX_TRAILERS:
             raise TooManyTrailers("too many trailer fields")

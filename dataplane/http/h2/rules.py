@@ -16,7 +16,7 @@ from dataplane.http.h2.errors import PROTOCOL_ERROR, StreamFailure
 from dataplane.http.h2.events import RequestHead, ResponseHead
 from dataplane.http.h2.hpack import Field
 from dataplane.http.h2.lines import UNINDEXED
-from dataplane.http.heads import twin
+from dataplane.http.heads import plain_name, twin
 from dataplane.http.messages import NO_NAMES
 from dataplane.http.methods import METHODS
 from dataplane.http.uri import MAX_AUTHORITY, SCHEME_PORTS
@@ -278,7 +278,7 @@ class HeadReader:
         made = regular(fields, self._server)
         if made.size > self._max_size or made.count > self._max_headers:
             raise TooLarge(made.low)
-        kept = [field for field in fields if field[0].replace(b"_", b"-") not in FORBIDDEN_TRAILERS]
+        kept = [field for field in fields if plain_name(field[0]) not in FORBIDDEN_TRAILERS]
         return made if len(kept) == len(fields) else regular(kept, self._server)
 
 

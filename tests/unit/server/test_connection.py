@@ -69,7 +69,7 @@ def test_what_an_origin_may_take_for_framing_ends_here() -> None:
         b"GET / HTTP/1.1\r\nHost: a\r\nContent_Length: 9\r\nTRANSFER_encoding: chunked\r\nX_Y: 1\r\n\r\n"
     )
     sent = proxy.upstream.received.lower()
-    assert b"content_length" not in sent and b"transfer_encoding" not in sent and b"\r\nx_y: 1\r\n" in sent
+    assert b"content_length" not in sent and b"transfer_encoding" not in sent and b"x_y" not in sent
 
 
 def test_hop_by_hop_headers_end_here() -> None:
