@@ -2,22 +2,25 @@
 
 Spec 2, basicAuthentication. Slow hashes are checked in a thread. The outcome is remembered by a keyed digest of what
 the client sent, good and bad ones apart, so that a repeated password costs one look-up and invented ones push nobody
-out. One and the same check runs once, and only so many run at a time: a flood of invented passwords is answered with
-503 instead of waiting without end. For users that are not there a hash of the file is checked all the same.
+out. One and the same check runs once. Checks wait in a queue that is fair between client addresses: who sends a flood
+of invented passwords waits behind itself, and is answered with 503 above a bound; nobody else is. For users that are
+not there a hash of the file is checked all the same.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dataplane.chain.filter import Env, Filter, Future, Refused
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.credentials import htpasswd, locations, refusals
+from dataplane.credentials.fair_queue import FairQueue
+from dataplane.net.crowd import source_of
 from gatewright.wire.v1 import authentication_pb2
 
 if TYPE_CHECKING:
@@ -31,15 +34,35 @@ ENTRY: Final = ".htaccess"
 KNOWN: Final = 4096
 """Good outcomes that are remembered, and as many bad ones."""
 
-CHECKS: Final = 16
-"""Checks of one policy that may run or wait for a thread, in one worker."""
-
 WRONG: Final = "the user or password is wrong"
 MALFORMED: Final = "the credentials are malformed"
 
 DEFAULT_REALM: Final = "Restricted"
 
 ValueT = TypeVar("ValueT")
+
+
+class _Check:
+    """A password that is checked, or waits for it. The repr has nothing of it."""
+
+    __slots__ = ("digest", "hashed", "is_dropped", "is_over", "password", "user", "waiting")
+
+    def __init__(self, digest: bytes, pair: tuple[bytes, bytes], hashed: htpasswd.Hash) -> None:
+        self.digest, self.hashed = digest, hashed
+        self.user, self.password = pair
+        self.waiting: list[Future] = []
+        """Of all who sent the same."""
+        self.is_dropped = False
+        """Others that had fewer took its place."""
+        self.is_over = False
+        """The outcome is known, or there is none."""
+
+    def settle(self) -> None:
+        """Wake all who wait for the outcome."""
+        self.is_over = True
+        for done in self.waiting:
+            if not done.done():
+                done.set_result(None)
 
 
 def secrets(config: authentication_pb2.BasicAuthentication) -> Iterable[str]:
@@ -91,8 +114,10 @@ class Authentication:
         self._good: dict[bytes, dict[str, str]] = {}
         """Digest of credentials -> what they leave for expressions."""
         self._bad: dict[bytes, None] = {}
-        self._running: dict[bytes, list[Future]] = {}
-        """Digest of credentials that are checked now -> who waits for the outcome."""
+        self._checks: dict[bytes, _Check] = {}
+        """By digest of credentials: the one that runs, and those that wait."""
+        self._queue: FairQueue[_Check] = FairQueue()
+        self._is_checking = False
 
     def request(self, x: Exchange) -> Reply | Awaitable[Reply | None] | None:
         found = self._place.find(x)
@@ -127,36 +152,59 @@ class Authentication:
         if hashed.quick or self._offload is None:
             self._learn(digest, pair[0], hashed.matches(pair[1]))
             return self._settled(x, found, digest)
-        if digest not in self._running and len(self._running) >= CHECKS:
-            return self._busy
-        return self._later(x, found, digest, pair, hashed)
+        check = self._checks.get(digest)
+        if check is None:
+            check = _Check(digest, pair, hashed)
+            loser = self._queue.add(source_of(x.peer), check)
+            if loser is check:
+                return self._busy
+            if loser is not None:
+                self._drop(loser)
+            self._checks[digest] = check
+            if self._spawn is not None:
+                self._begin(self._spawn)
+        return self._later(x, found, check)
 
-    async def _later(
-        self, x: Exchange, found: locations.Found, digest: bytes, pair: tuple[bytes, bytes], hashed: htpasswd.Hash
-    ) -> Reply | None:
-        waiting = self._running.get(digest)
-        if waiting is None:
-            waiting = self._running[digest] = []
-            check = self._check(digest, pair, hashed)
-            if self._spawn is None:
-                await check
-            else:
-                self._spawn(check)  # whoever asked may leave while others wait for the same outcome
-        if digest in self._running:
+    async def _later(self, x: Exchange, found: locations.Found, check: _Check) -> Reply | None:
+        while self._spawn is None and not check.is_over and (work := self._next()) is not None:
+            await work
+        if not check.is_over:
             done = self._make_future()
-            waiting.append(done)
+            check.waiting.append(done)
             await done
-        return self._settled(x, found, digest)
+        return self._busy if check.is_dropped else self._settled(x, found, check.digest)
 
-    async def _check(self, digest: bytes, pair: tuple[bytes, bytes], hashed: htpasswd.Hash) -> None:
+    def _begin(self, spawn: Callable[[Coroutine[Any, Any, None]], Any]) -> None:
+        """Run the check whose turn it is, unless one runs. It is nobody's own: whoever asked for it may leave."""
+        if not self._is_checking and (work := self._next()) is not None:
+            self._is_checking = True
+            spawn(work)
+
+    def _next(self) -> Coroutine[Any, Any, None] | None:
+        check = self._queue.take()
+        return None if check is None else self._run(check)
+
+    async def _run(self, check: _Check) -> None:
+        """One check, in a thread; then it is the turn of the next. There is one thread: more would not be faster."""
         assert self._offload is not None  # the caller has looked
-        user, password = pair
+        goes_on = False
         try:
-            self._learn(digest, user, await self._offload(partial(hashed.matches, password)))
-        finally:
-            for done in self._running.pop(digest):
-                if not done.done():
-                    done.set_result(None)
+            self._learn(check.digest, check.user, await self._offload(partial(check.hashed.matches, check.password)))
+            goes_on = True
+        except Exception:
+            goes_on = True
+            raise
+        finally:  # when it is cancelled the worker ends: no other begins
+            del self._checks[check.digest]
+            check.settle()
+            self._is_checking = False
+            if goes_on and self._spawn is not None:
+                self._begin(self._spawn)
+
+    def _drop(self, check: _Check) -> None:
+        check.is_dropped = True
+        del self._checks[check.digest]
+        check.settle()
 
     def _learn(self, digest: bytes, user: bytes, matched: bool) -> None:
         if matched and user in self._users:

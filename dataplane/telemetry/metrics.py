@@ -109,7 +109,7 @@ METRICS = (
     Metric(
         "limits_exceeded_total",
         "counter",
-        "What a limit turned away, by limit: connections, requests, bodies that are held, password checks",
+        "What a limit turned away, by limit: connections, requests, bodies",
         ("limit",),
         16,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import inspect
 import json
 import time
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,7 @@ import yaml
 
 from dataplane.chain.filter import Env, Filter, Origin, Refused
 from dataplane.chain.reply import Reply
+from dataplane.credentials.fair_queue import MOST, MOST_OF_SOURCE
 from dataplane.filters import basic_authentication
 from gatewright.wire.v1 import authentication_pb2
 from tests.carriers import Carrier, Headers, Request
@@ -157,9 +159,11 @@ def build(threads: Threads | None = None, users: list[str] = SLOW, **fields: Any
     return basic_authentication.build(message, env)
 
 
-def ask(step: Filter, header: tuple[str, str]) -> Reply | Awaitable[Reply | None] | None:
+def ask(step: Filter, header: tuple[str, str], address: str = "192.0.2.1") -> Reply | Awaitable[Reply | None] | None:
     assert step.request is not None
-    return step.request(exchange(headers="{}: {}\r\n".format(*header).encode()))
+    x = exchange(headers="{}: {}\r\n".format(*header).encode())
+    x.peer = address
+    return step.request(x)
 
 
 async def test_a_slow_check_leaves_the_loop_and_is_remembered() -> None:
@@ -189,20 +193,68 @@ async def _awaited(answer: Any) -> Reply | None:
     return found
 
 
+def flood(step: Filter, address: str, number: int) -> list[asyncio.Future[Reply | None]]:
+    """Invented passwords, each another one."""
+    answers = [ask(step, basic("ann", f"{address} {each}"), address) for each in range(number)]
+    return [asyncio.ensure_future(_awaited(answer)) for answer in answers]
+
+
 async def test_a_flood_of_new_passwords_is_answered_at_once() -> None:
     threads = Threads()
     step = build(threads)
-    waiting = [
-        asyncio.ensure_future(_awaited(ask(step, basic("ann", f"x{number}"))))
-        for number in range(basic_authentication.CHECKS)
-    ]
+    waiting = flood(step, "192.0.2.1", MOST_OF_SOURCE + 1)  # one of them runs
     await asyncio.sleep(0)
     answer = ask(step, basic("ann", "one more"))
     assert isinstance(answer, Reply) and (answer.status, answer.reason) == (503, "AuthenticationBusy")
+    assert answer.headers == b"retry-after: 1\r\n"
     threads.gate.set()
     await asyncio.gather(*waiting)
     await _awaited(ask(step, basic("ann", "one more")))
-    assert threads.ran == basic_authentication.CHECKS + 1
+    assert threads.ran == MOST_OF_SOURCE + 2
+
+
+async def test_a_flood_locks_nobody_else_out() -> None:
+    """A login from elsewhere has its turn after the check that runs, and one of the flood."""
+    threads = Threads()
+    step = build(threads)
+    waiting = flood(step, "2001:db8::1", 3) + flood(step, "2001:db8::2", 3 * MOST_OF_SOURCE)  # of one network
+    login = asyncio.ensure_future(_awaited(ask(step, basic("bob", "x"), "192.0.2.9")))
+    threads.gate.set()
+    for _ in range(100):
+        await asyncio.sleep(0)
+        if login.done():
+            break
+    assert (await login or Reply(0, "")).reason == "BasicInvalid" and threads.ran <= 4
+    answers = await asyncio.gather(*waiting)
+    assert {answer.reason for answer in answers if answer} == {"BasicInvalid", "AuthenticationBusy"}
+    assert threads.ran == MOST_OF_SOURCE + 2
+
+
+async def test_many_sources_take_places_of_who_has_most() -> None:
+    threads = Threads()
+    step = build(threads, SLOW[:1])
+    sources = MOST // MOST_OF_SOURCE + 1
+    crowd = [each for number in range(sources) for each in flood(step, f"192.0.2.{number}", MOST_OF_SOURCE)]
+    login = asyncio.ensure_future(_awaited(ask(step, basic("bob", "x"), "198.51.100.1")))
+    await asyncio.sleep(0)
+    threads.gate.set()
+    assert (await login or Reply(0, "")).reason == "BasicInvalid" and threads.ran <= sources + 3
+    assert {answer.reason for answer in await asyncio.gather(*crowd) if answer} == {
+        "BasicInvalid",
+        "AuthenticationBusy",
+    }
+
+
+async def test_a_client_that_leaves_before_its_turn_keeps_nobody_waiting() -> None:
+    threads = Threads()
+    step = build(threads)
+    for number in range(MOST_OF_SOURCE):
+        answer = ask(step, basic("ann", str(number)))
+        assert inspect.iscoroutine(answer)
+        answer.close()
+    last = asyncio.ensure_future(_awaited(ask(step, basic("ann", "last"))))
+    threads.gate.set()
+    assert (await last or Reply(0, "")).reason == "BasicInvalid"
 
 
 async def test_a_check_that_breaks_refuses() -> None:
