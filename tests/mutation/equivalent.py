@@ -10,6 +10,21 @@ from typing import Final
 EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     (
         "controlplane/pipeline.py",
+        "if self._news_due.when() <= loop.time() + wait:",
+        "if (self._news_due.when() < loop.time() + wait):",
+    ): "a timer that is due at this very moment is made anew, for the same moment",
+    (
+        "controlplane/xds/claim.py",
+        "return True",
+        "return False",
+    ): "it is looked at as the answer to a response then, and no response has the nonce of questions",
+    (
+        "controlplane/xds/certificates.py",
+        'self._complaint = ""',
+        "self._complaint = 'x'",
+    ): "compared with complaints alone, and none reads so",
+    (
+        "controlplane/pipeline.py",
         "def _joined(reasons: Sequence[str], of: int = 0) -> str:",
         "def _joined(reasons: Sequence[str], of: int = 1) -> str:",
     ): "compared with the number of different reasons, which is 1 or more unless nothing is written",
@@ -50,11 +65,6 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "async def http(self, backend: str, request: CallRequest, seconds: float, "
         "max_body: int = (1024 + 1024)) -> CallAnswer:",
     ): "the signature of a protocol: the default is that of the class that has the method",
-    (
-        "dataplane/agent/file_contents.py",
-        "data = file.read(MOST + 1)",
-        "data = file.read(MOST + 2)",
-    ): "of a file that is too large one octet more is read, and it is too large",
     (
         "controlplane/sources/tree.py",
         "if len(claims.files.get(file, ())) > 1:",

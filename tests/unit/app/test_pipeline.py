@@ -16,6 +16,7 @@ from controlplane.facts import Fact
 from controlplane.snapshot import Snapshot
 from controlplane.sources import decode, tree
 from controlplane.xds.nacks import Refusal, Refusals
+from tests.fakes.moved_loop import moved
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "quickstart"
 GATEWAY = "default/quickstart"
@@ -281,3 +282,57 @@ async def test_resources_leave_before_the_statuses_of_their_batch(world: World) 
     assert seen == [("True", "Accepted", 1)]
     assert world.conditions("HTTPRoute", "catalog")["Accepted"] == ("True", "Accepted", 2)
     assert world.pipeline.turns.slices - turns >= 2, "the loop had turns between the two"
+
+
+@moved
+async def test_news_come_forward_when_all_have_answered_and_nobody_puts_them_off() -> None:
+    """`ANSWERS` seconds after the first answer at the latest, at once after the last."""
+    world = World()
+    await world.load()
+    told: list[float] = []
+    loop = asyncio.get_running_loop()
+    world.pipeline.changed = lambda: told.append(loop.time())
+    fleet, newest = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY)
+    one, two, three = [fleet.connect(f"default/quickstart/{name}", GATEWAY, "") for name in "abc"]
+    await asyncio.sleep(2 * pipeline.ANSWERS)
+    told.clear()
+    began = loop.time()
+    fleet.acknowledge(one, newest.sequence, newest.version)
+    await asyncio.sleep(0.6 * pipeline.ANSWERS)
+    fleet.acknowledge(two, newest.sequence, newest.version)
+    await asyncio.sleep(0.6 * pipeline.ANSWERS)
+    assert told == [pytest.approx(began + pipeline.ANSWERS)]
+    began = loop.time()
+    fleet.acknowledge(three, newest.sequence, newest.version)
+    await asyncio.sleep(2 * pipeline.ANSWERS)
+    assert told[1:] == [pytest.approx(began + pipeline.SETTLED)]
+
+
+@moved
+async def test_the_last_answer_brings_forward_what_others_wait_for() -> None:
+    world = World()
+    await world.load()
+    told: list[float] = []
+    loop = asyncio.get_running_loop()
+    fleet, newest = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY)
+    one, two = [fleet.connect(f"default/quickstart/{name}", GATEWAY, "") for name in "ab"]
+    await asyncio.sleep(2 * pipeline.ANSWERS)
+    world.pipeline.changed = lambda: told.append(loop.time())
+    began = loop.time()
+    fleet.acknowledge(one, newest.sequence, newest.version)
+    fleet.acknowledge(two, newest.sequence, newest.version)
+    await asyncio.sleep(2 * pipeline.ANSWERS)
+    assert told == [pytest.approx(began + pipeline.SETTLED)]
+
+
+@moved
+async def test_a_pipeline_that_was_closed_has_no_news() -> None:
+    world = World()
+    await world.load()
+    fleet, newest = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY)
+    told: list[int] = []
+    world.pipeline.changed = lambda: told.append(1)
+    fleet.acknowledge(fleet.connect("default/quickstart/a", GATEWAY, ""), newest.sequence, newest.version)
+    world.pipeline.close()
+    await asyncio.sleep(2 * pipeline.ANSWERS)
+    assert told == []

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from gatewright.cel import budget
 from gatewright.cel.environment import Environment, Field, Values
 from gatewright.cel.errors import OverBudget
+from gatewright.cel.operators import add
 from gatewright.cel.program import compile_expression
 from gatewright.cel.types import DYN, STRING, list_of
+from gatewright.cel.values import Redacted
 
 ENVIRONMENT = Environment([Field("l", list_of(DYN)), *(Field(name, STRING) for name in ("s", "big", "deep", "many"))])
 CONTEXT = Values(
@@ -118,3 +122,15 @@ def test_the_budget_is_of_one_evaluation() -> None:
 def test_plain_expressions_have_no_budget_at_all() -> None:
     for text in ("s == 'ab'", "s in ['a', 'b'] && s.startsWith('a')", "[1, 2].exists(x, x == 2)"):
         assert "b = [" not in compile_expression(text, ENVIRONMENT).source
+
+
+class Word(str):
+    """A text of a type of its own, as a policy may leave one."""
+
+
+@pytest.mark.parametrize("sides", [(Word, Word), (Word, str), (str, Word), (Redacted, str), (str, str)])
+def test_sums_of_texts_of_whatever_type_are_charged(sides: tuple[type[str], type[str]]) -> None:
+    left, right = (side("x" * (budget.MAX_BUILT // 2 + 1)) for side in sides)
+    with pytest.raises(OverBudget, match="bytes built") if Redacted not in sides else nullcontext():
+        add(list(budget.START), left, right)
+    assert add(list(budget.START), sides[0]("a"), sides[1]("b")) in ("ab", "<redacted>b")

@@ -256,3 +256,29 @@ def test_an_address_of_ipv6_and_the_patience_of_one_question(monkeypatch: pytest
         client.status("[::1]:18001", [])
     assert asked == [("::1", 18001, 10.0)]
     assert failure.value.code == exits.DEPENDENCY
+
+
+def test_traces_of_changes_are_printed_one_below_the_other(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    one: dict[str, Any] = {
+        "object": {**IGNORED, "read": "10:00", "file": "a.yaml", "status": {}, "ignored": ""},
+        "resources": [],
+        "states": [],
+        "proxies": [],
+    }
+    other = {**one, "object": {**one["object"], "name": "q", "read": "", "file": ""}}
+    server.answer = (200, json.dumps({"traces": [one, other]}))
+    command = ["trace-change", "--admin", f"127.0.0.1:{server.server_port}"]
+    assert cli.main([*command, "httproute"]) == exits.OK
+    assert server.paths == ["/api/trace?object=httproute"]
+    nothing = "no resource of its own in the state of any Gateway\n\nno conditions\n"
+    assert capsys.readouterr().out == (
+        f"HTTPRoute default/r, generation 1, read 10:00 from a.yaml\n\n{nothing}\n"
+        f"HTTPRoute default/q, generation 1\n\n{nothing}"
+    )
+    assert cli.main([*command, "httproute/r", "gateway/none", "-o", "json"]) == exits.DEPENDENCY
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == {"traces": [one, other]} and shown.out.startswith('{\n  "traces"')
+    assert shown.err == "gatewright: gateway/none: there is no such object\n"
+    server.answer = (200, '{"traces": []}')
+    assert cli.main([*command, "httproute"]) == exits.DEPENDENCY
+    assert capsys.readouterr().out == ""

@@ -7,6 +7,7 @@ import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -429,3 +430,30 @@ async def test_groups_are_published_whole_all_of_them_and_in_order(tmp_path: Pat
             assert idle == [] or idle[-1] == wholes[-1]
             assert all(published in wholes for published in idle), (round_, idle)
             assert len(idle) >= (len(wholes[-1]) > 0)
+
+
+@pytest.mark.parametrize(
+    ("jumps", "fewest", "most"),
+    [(range(0), 0, 0), (range(3, 4), 1, 1), (range(100), 5, 50)],
+    ids=["no time", "one long step", "a second each"],
+)
+async def test_reading_many_files_gives_others_a_turn_when_a_slice_is_over(
+    jumps: range, fewest: int, most: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`jumps`: the looks at the clock before which a second passes."""
+    for number in range(5):
+        (tmp_path / f"{number}.yaml").write_text(f"a{number} 1\n")
+    looks, rests = [0], [0]
+
+    async def rest() -> None:
+        rests[0] += 1
+        await asyncio.sleep(0)
+
+    def monotonic() -> float:
+        looks[0] += 1
+        return float(sum(jump <= looks[0] for jump in jumps))
+
+    monkeypatch.setattr(directory.turns, "rest", rest)
+    monkeypatch.setattr(directory, "time", SimpleNamespace(monotonic=monotonic))
+    async with running(tmp_path):
+        assert fewest <= rests[0] <= most
