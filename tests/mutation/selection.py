@@ -76,7 +76,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "dataplane.telemetry": ("telemetry", "server", "agent", "filters", "upstream", POLICIES, OPERATIONS),
     "dataplane.upstream": ("upstream", "server", "server_h2", "proxy", "credentials", POLICIES, CORPUS),
-    "gatewright": ("api", "cli", "variables"),
+    "gatewright": ("api", "cli", "variables", "files"),
     "gatewright.api": (
         "api",
         GENERATED_FILES,
