@@ -25,6 +25,7 @@ from dataplane.chain.filter import Env, Row
 from dataplane.link import messages
 from dataplane.link.buckets import Buckets
 from dataplane.link.commits import Commits
+from dataplane.link.last_served import LastServed
 from dataplane.link.loads import Loads
 from dataplane.link.messages import Message, Record, WantedBind
 from dataplane.link.shared import Region
@@ -100,7 +101,7 @@ class Serving:
         )
         self._first_state_serves = host.first_state_serves
         recorder = Recorder(metrics)
-        writes = Writes(loop.call_soon)
+        writes = Writes(loop.call_soon, LastServed.of(region))
         self._connector, self._resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
         self._context = Context(
             current=self._current,

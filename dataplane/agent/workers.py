@@ -20,7 +20,7 @@ from dataplane.agent.process import Launch, WorkerProcess
 from dataplane.agent.resources import Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.bootstrap import WorkerSettings
-from dataplane.link import buckets, loads, locks, messages
+from dataplane.link import buckets, last_served, loads, locks, messages
 from dataplane.link.commits import Commits
 from dataplane.link.messages import Record, WantedBind
 from dataplane.link.shared import Region
@@ -35,7 +35,7 @@ class Pace:
 
     heartbeat: float = 2.0
     patience: float = 20.0
-    """A worker that has not answered a heartbeat for this long is stuck."""
+    """A worker that has not answered a heartbeat for this long, and has served no connection, is stuck."""
     start: float = 60.0
     """As `patience`, for the first answer of a life: a busy machine loads slowly."""
     state: float = 30.0
@@ -57,6 +57,10 @@ FAILING = 3
 """Deaths in a row after which nobody waits for a worker."""
 
 
+_REGION = {**SECTIONS, **last_served.SECTIONS}
+"""What a worker shares with the agent alone."""
+
+
 @dataclass(slots=True, eq=False)
 class Slot:
     """A worker's place: its number, what its lives share, and the life that is on."""
@@ -66,10 +70,20 @@ class Slot:
     life: WorkerProcess | None = None
     deaths: int = 0
     """In a row."""
+    served: last_served.Served = last_served.NOBODY
+    """As it was seen last."""
+    moved: float = 0.0
+    """When that was another one before."""
 
     @property
     def pid(self) -> int | None:
         return self.life.pid if self.life is not None else None
+
+    def look(self, now: float) -> None:
+        """See whom the worker serves."""
+        served = last_served.read(self.region)
+        if served.count != self.served.count:
+            self.served, self.moved = served, now
 
     @property
     def is_failing(self) -> bool:
@@ -101,7 +115,7 @@ class Workers:
         self._settings, self._launch = settings, launch
         self._resources, self._sockets = resources, sockets
         self._metrics, self._pace = metrics, pace
-        self.slots = [Slot(i, Region.create(f"gatewright-worker-{i}", SECTIONS)) for i in range(settings.workers)]
+        self.slots = [Slot(i, Region.create(f"gatewright-worker-{i}", _REGION)) for i in range(settings.workers)]
         self.number = 0
         """Of the newest state; 0: there was none yet."""
         self._commits, self._common = Commits.create(
@@ -263,7 +277,8 @@ class Workers:
 
     def _fill(self, slot: Slot, life: WorkerProcess) -> None:
         """What a new worker needs: settings, the last good state; with `_heard`, sockets."""
-        slot.life = life
+        last_served.forget(slot.region)
+        slot.life, slot.served, slot.moved = life, last_served.NOBODY, 0.0
         life.send(messages.Hello(slot.index, self._settings.to_link()), slot.region.fd)
         life.send(messages.Common(), self._common.fd)
         if self.number:
@@ -300,11 +315,14 @@ class Workers:
             deaf = max(0.0, now - before - 2 * self._pace.heartbeat)
             for slot, life in [(slot, slot.life) for slot in self.slots if slot.life is not None]:
                 life.excuse(deaf)
-                silent = now - life.last_pong
+                slot.look(now)
+                # A worker whose connections are served goes on, however long its turns are.
+                silent = now - max(life.last_pong, slot.moved)
                 if life.is_condemned:
                     continue
                 if silent > (self._pace.patience if life.last_pong > life.started else self._pace.start):
-                    log.error("worker has not answered for %.1f s and is killed", silent, extra=_who(life))
+                    served = {"served": slot.served.name} if slot.served.name else {}
+                    log.error("worker has not answered for %.1f s and is killed", silent, extra=_who(life, **served))
                     life.kill()
                     continue
                 life.ping()

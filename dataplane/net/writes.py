@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from dataplane.link.last_served import LastServed
 from dataplane.net.turns import Turns
 
 log = logging.getLogger("dataplane.net")
@@ -28,12 +29,14 @@ class Writer(Protocol):
 class Writes:
     """One per worker. `call_soon` is the loop's: it runs a function when the present events are handled."""
 
-    __slots__ = ("_call_soon", "_writers", "turns")
+    __slots__ = ("_call_soon", "_writers", "served", "turns")
 
-    def __init__(self, call_soon: Callable[[Callable[[], None]], Any]) -> None:
+    def __init__(self, call_soon: Callable[[Callable[[], None]], Any], served: LastServed | None = None) -> None:
         self._call_soon = call_soon
         self.turns = Turns(call_soon)
         """For connections that have more to read than one turn is for."""
+        self.served = served or LastServed.unseen()
+        """Where a connection says that its bytes are being looked at."""
         self._writers: list[Writer] = []
 
     def add(self, writer: Writer) -> None:

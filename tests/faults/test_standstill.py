@@ -96,6 +96,7 @@ async def a_stopped_worker(folder: Path) -> None:
         os.kill(stopped, signal.SIGSTOP)
         ports = {row.remote for row in tcp_of(stopped)}
         await world.proxy.agent.says("worker has not answered for")
+        await world.proxy.agent.says("HTTP/1.1 127.0.0.1")  # whom it served last
         await until(lambda: world.proxy.agent.log().count("worker serves") == 3, world.proxy.agent.log)
         await more(traffic)
         assert {port for _, port, _ in traffic.failures} <= ports

@@ -16,7 +16,7 @@ import uvloop
 
 from dataplane import serving, worker
 from dataplane.bootstrap import Drain, SessionKey, WorkerSettings
-from dataplane.link import buckets, codec, locks, messages
+from dataplane.link import buckets, codec, last_served, locks, messages
 from dataplane.link.channel import Channel
 from dataplane.link.commits import Commits
 from dataplane.link.messages import RESOURCE, Message, Record
@@ -74,7 +74,7 @@ class Agent:
     def __init__(self, ours: socket.socket) -> None:
         self.heard: list[Message] = []
         self.ends: list[str] = []
-        self.region = Region.create("gatewright-test", SECTIONS)
+        self.region = Region.create("gatewright-test", {**SECTIONS, **last_served.SECTIONS})
         self.commits, self.common = Commits.create(2, **buckets.SECTIONS)
         locks.initialise(self.common.section(buckets.LOCKS))
         self.channel = Channel(ours, lambda message, _fd: self.heard.append(message), self.ends.append)
