@@ -82,7 +82,7 @@ class Slot:
     def look(self, now: float) -> None:
         """See whom the worker serves."""
         served = last_served.read(self.region)
-        if served.count != self.served.count:
+        if served.callbacks != self.served.callbacks:
             self.served, self.moved = served, now
 
     @property

@@ -24,9 +24,9 @@ SECTIONS: Final = {SECTION: _ROW.size}
 
 
 class Served(NamedTuple):
-    """What the agent reads. `count` of callbacks since the worker began; `name`, "" before the first one."""
+    """What the agent reads. `callbacks` since the worker began; `name`, "" before the first one."""
 
-    count: int
+    callbacks: int
     name: str
 
 
