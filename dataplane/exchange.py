@@ -93,6 +93,7 @@ class Exchange(Variables):
         "policies",
         "prefix",
         "query",
+        "readings",
         "reason",
         "replied",
         "request",
@@ -143,6 +144,8 @@ class Exchange(Variables):
     asked_target: bytes
     """`asked_target` and `asked_host` stay as the client sent them; steps may change the others."""
     path: bytes
+    readings: tuple[bytes, ...]
+    """Other paths that an origin may read `path` as (`http/spellings`): what decides by the path has to decide alike."""
     query: bytes
     host: bytes
     asked_host: bytes
@@ -264,6 +267,7 @@ class Exchange(Variables):
         self.target = self.asked_target = target
         self.request = request
         self.started = started
+        self.readings = ()
         self.path = self.query = self.host = self.asked_host = self.authority = self.prefix = self.upgrade = b""
         self.scheme = b"http"
         self.version = b"HTTP/1.1"

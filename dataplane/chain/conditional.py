@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dataplane.chain import expressions, streaming
+from dataplane.chain import expressions, readings, streaming
 from dataplane.chain.buffering import buffering
 from dataplane.chain.filter import WHOLE, EndHook, Env, Filter, Refused, RequestHook, ResponseHook
 from dataplane.chain.replies import made
@@ -101,6 +101,8 @@ def _request(choose: Choose, filters: list[Filter | None], key: str, unknown: Re
 
     def run(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
         index = choose(x)
+        if x.readings and any(found != index for found in readings.each(x, choose)):
+            return readings.AMBIGUOUS
         if index < 0:
             return None if index == NONE else unknown
         if remembers[index]:

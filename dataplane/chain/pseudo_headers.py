@@ -38,6 +38,7 @@ def write_path(x: Exchange, value: bytes) -> bool:
     if split is None:
         return False
     x.path, x.query = split
+    x.readings = ()
     x.target = x.path + b"?" + x.query if b"?" in value else x.path
     if x.prefix and not (x.path + b"/").startswith(x.prefix.rstrip(b"/") + b"/"):
         x.prefix = b""

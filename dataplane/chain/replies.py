@@ -19,6 +19,7 @@ def _table(*rows: tuple[str, int, str, bool]) -> dict[str, Reply]:
 REPLIES = _table(
     # reason, status, text, close. Close where what follows on the connection cannot be told apart from this message.
     ("BadRequest", 400, "bad request", True),  # RFC 9112 2.2, 3, 5, 6.3: malformed or ambiguous
+    ("AmbiguousPath", 400, "bad request", False),  # decisions, Header names: path policy has safe defaults
     ("TooManyParameters", 400, "too many query parameters", False),  # more than a listener lets policies read
     ("UnusualHeaderName", 400, "bad request", True),  # decisions, Header names: refused where it is configured so
     ("BodyTooLarge", 413, "request body is too large", True),  # decisions: buffer overflow

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from dataplane.chain import expressions
+from dataplane.chain import expressions, readings
 from dataplane.chain.buffering import buffering
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook
 from dataplane.chain.replies import made
@@ -127,7 +127,13 @@ def _decision(rules: tuple[Rule, ...]) -> RequestHook:
                 pass
         return otherwise
 
-    return authorize
+    def authorize_each(x: Exchange) -> Reply | None:
+        answer = authorize(x)
+        if answer is None and x.readings:
+            return next((found for found in readings.each(x, authorize) if found is not None), None)
+        return answer
+
+    return authorize_each
 
 
 Evaluations = tuple[Callable[["Exchange"], object], ...]

@@ -18,6 +18,9 @@ from dataplane.http.rules import (
     Hops,
     HttpRules,
 )
+from dataplane.http.spellings import CHANGE, OPEN, PathRules
+from dataplane.http.spellings import KEEP as KEEP_PATH
+from dataplane.http.spellings import REJECT as REJECT_PATH
 from gatewright.wire.v1 import frontend_pb2
 
 if TYPE_CHECKING:
@@ -37,6 +40,16 @@ _UNDERSCORES: Final = {
     frontend_pb2.HEADER_UNDERSCORES_KEEP: KEEP_NAMES,
 }
 
+_PATH_ACTIONS: Final = {
+    frontend_pb2.PATH_ACTION_UNSPECIFIED: OPEN,
+    frontend_pb2.PATH_ACTION_KEEP: KEEP_PATH,
+    frontend_pb2.PATH_ACTION_REJECT: REJECT_PATH,
+    frontend_pb2.PATH_ACTION_DECODE: CHANGE,
+    frontend_pb2.PATH_ACTION_REMOVE: CHANGE,
+    frontend_pb2.PATH_ACTION_MERGE: CHANGE,
+    frontend_pb2.PATH_ACTION_LOWER: CHANGE,
+}
+
 
 def build(config: frontend_pb2.FrontendHttp, env: Env) -> HttpRules:
     """Raises `Refused` for what is no network or of a newer language."""
@@ -52,6 +65,24 @@ def build(config: frontend_pb2.FrontendHttp, env: Env) -> HttpRules:
         _REQUEST_IDS[config.request_id],
         config.max_query_parameters or DEFAULT.max_query_parameters,
         _UNDERSCORES[config.header_underscores],
+        _paths(config.path),
+    )
+
+
+def _path_action(config: frontend_pb2.PathSpellings, name: str) -> str:
+    action = _PATH_ACTIONS.get(getattr(config, name))
+    if action is None:
+        raise Refused(f"path.{name}: {getattr(config, name)} is unknown to this proxy")
+    return action
+
+
+def _paths(config: frontend_pb2.PathSpellings) -> PathRules:
+    return PathRules(
+        _path_action(config, "escaped_backslashes"),
+        _path_action(config, "escaped_slashes"),
+        _path_action(config, "parameters"),
+        _path_action(config, "repeated_slashes"),
+        _path_action(config, "case") == CHANGE,
     )
 
 

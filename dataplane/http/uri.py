@@ -34,7 +34,7 @@ def canonical_path(path: bytes) -> bytes | None:
         path = _ESCAPE.sub(_decode_unreserved, path)
         if b"%00" in path:
             return None
-    return _without_dots(path) if b"/." in path else path
+    return without_dots(path) if b"/." in path else path
 
 
 def _decode_unreserved(match: re.Match[bytes]) -> bytes:
@@ -42,7 +42,7 @@ def _decode_unreserved(match: re.Match[bytes]) -> bytes:
     return bytes((octet,)) if octet in _UNRESERVED else match[0].upper()
 
 
-def _without_dots(path: bytes) -> bytes:
+def without_dots(path: bytes) -> bytes:
     """RFC 3986 section 5.2.4 on an absolute path."""
     kept: list[bytes] = []
     segments = path.split(b"/")[1:]

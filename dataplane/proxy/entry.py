@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.replies import made
 from dataplane.http import upgrades
+from dataplane.http.spellings import REFUSED, settle
 from dataplane.proxy import admission, attempts
 from dataplane.proxy.responses import ROUTE
 from dataplane.proxy.waiting import interrupted
 from dataplane.table.binds import choose
 
 if TYPE_CHECKING:
+    from dataplane.http.spellings import PathRules
     from dataplane.proxy.context import Context
     from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.table.router import Router
 
 HTTP2: Final = b"HTTP/2"
 """Of a request whose wish for another protocol is an extended CONNECT: without it nothing is left."""
@@ -43,6 +46,10 @@ def start(x: ActiveExchange) -> None:
         limits = table.request_limits
         if limits is not None and admission.refuses(x, limits):
             return
+        path, paths = x.path, listener.http.paths
+        if (b"%" in path or b";" in path or b"//" in path or paths.lower) and not _settled(x, paths):
+            x.reply(made(REFUSED, "a spelling of paths that is not allowed"))
+            return
         phase = listener.chain.request
         if phase is not None:
             answer = phase(x)
@@ -54,10 +61,31 @@ def start(x: ActiveExchange) -> None:
         x.failed(error)
 
 
+def _settled(x: ActiveExchange, rules: PathRules) -> bool:
+    """Make the path one that policies and the origin read alike, or note how others may read it; False: refuse."""
+    settled = settle(x.path, rules)
+    if settled is None:
+        return False
+    path, x.readings = settled
+    if path != x.path:
+        x.target = x.asked_target = path + x.target[len(x.path) :]
+        x.path = path
+    return True
+
+
+def _is_one_rule(x: ActiveExchange, router: Router) -> bool:
+    """Whether the path leads to the same rule however an origin reads it."""
+    plan = router.match(x.host, x.path, x)
+    return all(router.match(x.host, reading, x) is plan for reading in x.readings)
+
+
 def route(x: ActiveExchange, context: Context) -> None:
     """Find the rule and run its request steps; then go upstream."""
     x.stage = ROUTE
     listener = x.listener
+    if x.readings and not _is_one_rule(x, listener.router):
+        x.reply(made(REFUSED, "an origin may read the path as another rule's"))
+        return
     plan = listener.router.match(x.host, x.path, x)
     if plan is None:
         x.reply(made("RouteNotFound"))

@@ -141,7 +141,7 @@ def leftovers_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def single_pass_dots(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(uri, "_without_dots", lambda path: path.replace(b"/./", b"/").replace(b"/../", b"/"))
+    patch.setattr(uri, "without_dots", lambda path: path.replace(b"/./", b"/").replace(b"/../", b"/"))
 
 
 def decoded_slash(patch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from gatewright.api.advice.effects import EFFECTS
 from gatewright.api.advice.habits import HABITS
+from gatewright.api.advice.header_denies import evadable
 from gatewright.api.advice.secret_comparisons import comparisons
 from gatewright.api.advice.shared_secrets import weakness
 from gatewright.api.backend.auth import BackendAuth
@@ -27,6 +28,7 @@ from gatewright.api.objects.gateway_policy import GatewayPolicySpec
 from gatewright.api.routes.http_filters import CONNECTION_HEADERS
 from gatewright.api.schema.fields import HEADER_NAME_PATTERN
 from gatewright.api.text.problem import Advice
+from gatewright.api.traffic.authorization import Authorization
 from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.direct_response import DirectResponse, DirectResponseOrConditional
 from gatewright.api.traffic.ext_auth import AgentExtAuthHTTP, ExtAuthCache
@@ -243,6 +245,7 @@ def _looks_at(model: type[BaseModel]) -> tuple[Callable[[Any], Iterator[Advice]]
 
 
 _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], ...]] = (
+    (Authorization, evadable),
     (BackendMCP, _deprecated_authentication),
     (BackendAuth, _bearer_twice),
     (GatewayPolicySpec, _timeouts_of_grpc),

@@ -22,7 +22,7 @@ _FILTERS: Final = (
     _EXTENSION,
 )
 
-_HTTP: Final = ("trustedHops", "ownedHeaders", "requestId", "headerUnderscores", "maxQueryParameters")
+_HTTP: Final = ("trustedHops", "ownedHeaders", "requestId", "headerUnderscores", "path", "maxQueryParameters")
 _FILTERS_IN_THE_FILE: Final = ("urlRewrite", "requestRedirect", "requestMirror")
 _TRAFFIC_IN_THE_FILE: Final = (
     "transformation",

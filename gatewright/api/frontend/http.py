@@ -41,6 +41,25 @@ class TrustedHops(RuledModel):
         yield from one_of(self, "count", "cidrs")
 
 
+class PathSpellings(RuledModel):
+    """What becomes of spellings of a path that origins read differently. A kind that is unset passes where every
+    reading of the path leads to the same rule and is allowed; otherwise the request is refused with 400. What is sent
+    to the origin is always what policies have seen. Gatewright extension."""
+
+    repeated_slashes: Literal["Keep", "Merge", "Reject"] | None = None
+    """Slashes in a row: they stay, are made one slash, or the request is refused with 400. Gatewright extension."""
+    escaped_slashes: Literal["Keep", "Decode", "Reject"] | None = None
+    """`%2F`: it stays an escape, is made a slash, or the request is refused with 400. Gatewright extension."""
+    escaped_backslashes: Literal["Keep", "Decode", "Reject"] | None = None
+    """`%5C`: it stays an escape, is made a slash, or the request is refused with 400. Gatewright extension."""
+    parameters: Literal["Keep", "Remove", "Reject"] | None = None
+    """What follows a `;` in a segment: it stays, is removed with the `;`, or the request is refused with 400.
+    Gatewright extension."""
+    case: Literal["Keep", "Lower"] = "Keep"
+    """Letter case of paths: it stays, or paths are made lower-case, for origins to which it means nothing. Routes and
+    expressions then have to name lower-case paths. Gatewright extension."""
+
+
 class FrontendHTTP(RuledModel):
     """HTTP settings of listeners."""
 
@@ -86,6 +105,9 @@ class FrontendHTTP(RuledModel):
     """What becomes of a request's headers whose names have an underscore, or another character that is no letter, digit
     or hyphen: many origins give `x_user` to an application as `x-user`. They are dropped, the request is refused with
     400, or they stay. For policies both are one name in any case. Gatewright extension."""
+
+    path: PathSpellings | None = None
+    """Spellings of a path that origins read differently. Gatewright extension."""
 
     def over(self, outer: FrontendHTTP | None) -> FrontendHTTP:
         """These settings, and where they say nothing those of `outer`."""

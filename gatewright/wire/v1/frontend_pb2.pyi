@@ -20,6 +20,16 @@ class HeaderUnderscores(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HEADER_UNDERSCORES_DROP: _ClassVar[HeaderUnderscores]
     HEADER_UNDERSCORES_REJECT: _ClassVar[HeaderUnderscores]
     HEADER_UNDERSCORES_KEEP: _ClassVar[HeaderUnderscores]
+
+class PathAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PATH_ACTION_UNSPECIFIED: _ClassVar[PathAction]
+    PATH_ACTION_KEEP: _ClassVar[PathAction]
+    PATH_ACTION_REJECT: _ClassVar[PathAction]
+    PATH_ACTION_DECODE: _ClassVar[PathAction]
+    PATH_ACTION_REMOVE: _ClassVar[PathAction]
+    PATH_ACTION_MERGE: _ClassVar[PathAction]
+    PATH_ACTION_LOWER: _ClassVar[PathAction]
 REQUEST_ID_UNSPECIFIED: RequestId
 REQUEST_ID_KEEP: RequestId
 REQUEST_ID_REPLACE: RequestId
@@ -28,6 +38,13 @@ HEADER_UNDERSCORES_UNSPECIFIED: HeaderUnderscores
 HEADER_UNDERSCORES_DROP: HeaderUnderscores
 HEADER_UNDERSCORES_REJECT: HeaderUnderscores
 HEADER_UNDERSCORES_KEEP: HeaderUnderscores
+PATH_ACTION_UNSPECIFIED: PathAction
+PATH_ACTION_KEEP: PathAction
+PATH_ACTION_REJECT: PathAction
+PATH_ACTION_DECODE: PathAction
+PATH_ACTION_REMOVE: PathAction
+PATH_ACTION_MERGE: PathAction
+PATH_ACTION_LOWER: PathAction
 
 class Attribute(_message.Message):
     __slots__ = ("name", "expression")
@@ -59,19 +76,35 @@ class HeaderNames(_message.Message):
     names: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class PathSpellings(_message.Message):
+    __slots__ = ("repeated_slashes", "escaped_slashes", "escaped_backslashes", "parameters", "case")
+    REPEATED_SLASHES_FIELD_NUMBER: _ClassVar[int]
+    ESCAPED_SLASHES_FIELD_NUMBER: _ClassVar[int]
+    ESCAPED_BACKSLASHES_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    CASE_FIELD_NUMBER: _ClassVar[int]
+    repeated_slashes: PathAction
+    escaped_slashes: PathAction
+    escaped_backslashes: PathAction
+    parameters: PathAction
+    case: PathAction
+    def __init__(self, repeated_slashes: _Optional[_Union[PathAction, str]] = ..., escaped_slashes: _Optional[_Union[PathAction, str]] = ..., escaped_backslashes: _Optional[_Union[PathAction, str]] = ..., parameters: _Optional[_Union[PathAction, str]] = ..., case: _Optional[_Union[PathAction, str]] = ...) -> None: ...
+
 class FrontendHttp(_message.Message):
-    __slots__ = ("trusted_hops", "owned_headers", "request_id", "max_query_parameters", "header_underscores")
+    __slots__ = ("trusted_hops", "owned_headers", "request_id", "max_query_parameters", "header_underscores", "path")
     TRUSTED_HOPS_FIELD_NUMBER: _ClassVar[int]
     OWNED_HEADERS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     MAX_QUERY_PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     HEADER_UNDERSCORES_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
     trusted_hops: TrustedHops
     owned_headers: HeaderNames
     request_id: RequestId
     max_query_parameters: int
     header_underscores: HeaderUnderscores
-    def __init__(self, trusted_hops: _Optional[_Union[TrustedHops, _Mapping]] = ..., owned_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., request_id: _Optional[_Union[RequestId, str]] = ..., max_query_parameters: _Optional[int] = ..., header_underscores: _Optional[_Union[HeaderUnderscores, str]] = ...) -> None: ...
+    path: PathSpellings
+    def __init__(self, trusted_hops: _Optional[_Union[TrustedHops, _Mapping]] = ..., owned_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., request_id: _Optional[_Union[RequestId, str]] = ..., max_query_parameters: _Optional[int] = ..., header_underscores: _Optional[_Union[HeaderUnderscores, str]] = ..., path: _Optional[_Union[PathSpellings, _Mapping]] = ...) -> None: ...
 
 class AccessLog(_message.Message):
     __slots__ = ("filter", "attributes")

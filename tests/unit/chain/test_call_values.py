@@ -75,6 +75,7 @@ def test_whose_policy_it_is(origin: Origin, words: str, key: str) -> None:
 
 STATUSES = {
     "BadRequest": 400,
+    "AmbiguousPath": 400,
     "UnusualHeaderName": 400,
     "TooManyParameters": 400,
     "BodyTooLarge": 413,
