@@ -145,7 +145,7 @@ class Exchange(Variables):
     """`asked_target` and `asked_host` stay as the client sent them; steps may change the others."""
     path: bytes
     readings: tuple[bytes, ...]
-    """Other paths that an origin may read `path` as (`http/spellings`): what decides by the path has to decide alike."""
+    """Other paths that an origin may read `path` as (`http/spellings`): what decides by it has to decide alike."""
     query: bytes
     host: bytes
     asked_host: bytes

@@ -15,7 +15,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TYPE_CHECKING, Final
 
 from dataplane.http.heads import SEPARATOR
-from dataplane.http.spellings import PathRules
+from dataplane.http.spellings import ALL_OPEN, PathRules
 from gatewright.cel.parameters import MAX_PARAMETERS
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class HttpRules:
     """More than these of a query are not read: who asks for them refuses the request."""
     underscores: str = DROP
     """What becomes of headers with unusual names: `DROP`, `REJECT` or `KEEP_NAMES`."""
-    paths: PathRules = PathRules()
+    paths: PathRules = ALL_OPEN
 
     @cached_property
     def pattern(self) -> bytes:

@@ -48,6 +48,9 @@ class PathRules:
     """Paths are in lower case for policies and origins."""
 
 
+ALL_OPEN: Final = PathRules()
+
+
 def settle(path: bytes, rules: PathRules) -> tuple[bytes, tuple[bytes, ...]] | None:
     """A canonical path -> (as it is for policies and the origin, as origins may read it otherwise); None: refuse it."""
     actions = (rules.backslashes, rules.escaped_slashes, rules.parameters, rules.slashes)
