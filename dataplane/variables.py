@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from dataplane.http import rules
 from dataplane.http.heads import plain_name
 from gatewright.cel import parameters
-from gatewright.cel.budget import START
 from gatewright.cel.errors import Fault, TooMany
 from gatewright.cel.values import HeaderMap, Timestamp
 from gatewright.variables.table import BY_PATH, CHILDREN, VARIABLES
@@ -27,11 +26,16 @@ if TYPE_CHECKING:
     from dataplane.http.heads import Head
     from dataplane.http.messages import Peer
     from dataplane.http.rules import HttpRules
+    from gatewright.cel.functions import json_text
 
 NANOSECONDS: Final = 1_000_000_000
 
 POD_NAME: Final = os.environ.get("POD_NAME") or os.uname().nodename
 POD_NAMESPACE: Final = os.environ.get("POD_NAMESPACE", "")
+
+KEPT: Final = 16_384
+"""Bytes of JSON whose value is kept while a response comes. That of more is parsed again, once, when the response's
+steps or the log ask for it."""
 
 _LONG_STATUS: Final = 10
 """Digits that no status has: an endpoint may send as many as it likes, and Python converts only so many."""
@@ -94,10 +98,13 @@ class BackendFacts(Protocol):
 class Variables:
     """Attributes, look-ups and `whole`, as `gatewright.cel.environment` asks of a context."""
 
-    __slots__ = ("attributes", "known_query", "response_body")
+    __slots__ = ("attributes", "known_query", "known_request", "known_response", "response_body")
 
     known_query: tuple[bytes, dict[bytes, bytes]]
     """The query that was read last, and its parameters; unset until somebody asks."""
+    known_request: json_text.Read
+    known_response: json_text.Read
+    """The same of bodies as JSON."""
 
     if TYPE_CHECKING:  # what `Exchange` has
         authority: bytes
@@ -201,7 +208,11 @@ class Variables:
 
     @property
     def request_json(self) -> Any:
-        return _json(self.request_body, "request.body")
+        return self._json("known_request", self.request_body, "request.body")
+
+    @property
+    def request_prefix_json(self) -> Any:
+        return self._json("known_request", self.request_body_prefix, "request.bodyPrefix")
 
     @property
     def request_start_time(self) -> Timestamp:
@@ -235,7 +246,33 @@ class Variables:
 
     @property
     def response_json(self) -> Any:
-        return _json(self.response_body, "response.body")
+        return self._json("known_response", self.response_body, "response.body")
+
+    @property
+    def response_prefix_json(self) -> Any:
+        return self._json("known_response", self.response_body_prefix, "response.bodyPrefix")
+
+    def _json(self, slot: str, body: bytes | None, path: str) -> Any:
+        """A body as JSON, parsed once for each body. Raises Unread, or a CelError."""
+        if body is None:
+            raise Fault(f"no such value: {path}")
+        known: json_text.Read | None = getattr(self, slot, None)
+        if known is None or known.text != body:
+            from gatewright.cel.functions import json_text  # with the language: not before an expression asks for it
+
+            known = json_text.read(body, self._rules().max_json_keys)
+            setattr(self, slot, known)
+        try:
+            return known.result()
+        except TooMany as error:
+            raise self._unread("JsonTooLarge", error) from None
+
+    def forget_json(self) -> None:
+        """Let go of what was parsed of large bodies: responses may take long, and it is larger than its text."""
+        for slot in ("known_request", "known_response"):
+            known: json_text.Read | None = getattr(self, slot, None)
+            if known is not None and len(known.text) > KEPT:
+                delattr(self, slot)
 
     @property
     def response_grpc_status(self) -> int | None:
@@ -407,14 +444,6 @@ def _text(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return value.decode("latin-1")
-
-
-def _json(body: bytes | None, path: str) -> Any:
-    if body is None:
-        raise Fault(f"no such value: {path}")
-    from gatewright.cel.functions import json_text  # with the language: not before an expression asks for it
-
-    return json_text.parse(list(START), body)
 
 
 def _part(x: Variables, path: str, name: str) -> Any:

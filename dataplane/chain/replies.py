@@ -21,6 +21,7 @@ REPLIES = _table(
     ("BadRequest", 400, "bad request", True),  # RFC 9112 2.2, 3, 5, 6.3: malformed or ambiguous
     ("AmbiguousPath", 400, "bad request", False),  # decisions, Header names: path policy has safe defaults
     ("TooManyParameters", 400, "too many query parameters", False),  # more than a listener lets policies read
+    ("JsonTooLarge", 400, "json has too many keys or levels", False),  # the same
     ("UnusualHeaderName", 400, "bad request", True),  # decisions, Header names: refused where it is configured so
     ("BodyTooLarge", 413, "request body is too large", True),  # decisions: buffer overflow
     ("TooManyBodies", 503, "too many request bodies at once", True),  # no room for what a step has to read

@@ -66,6 +66,7 @@ def build(config: frontend_pb2.FrontendHttp, env: Env) -> HttpRules:
         config.max_query_parameters or DEFAULT.max_query_parameters,
         _UNDERSCORES[config.header_underscores],
         _paths(config.path),
+        config.max_json_keys or DEFAULT.max_json_keys,
     )
 
 

@@ -109,6 +109,8 @@ class HttpRules:
     underscores: str = DROP
     """What becomes of headers with unusual names: `DROP`, `REJECT` or `KEEP_NAMES`."""
     paths: PathRules = ALL_OPEN
+    max_json_keys: int = 10_000
+    """More keys than these of a body are not parsed as JSON: the same."""
 
     @cached_property
     def pattern(self) -> bytes:

@@ -117,6 +117,8 @@ def take(x: ActiveExchange) -> tuple[bytes, bool]:
         invite(x)
     done = x.request_done or x.inlet is DROPPING
     buffer, x.buffer = x.buffer, None
+    if x.body is not None:
+        x.forget_json()  # the steps of the request have run
     if x.claimed and x.body is None:  # too large for the step that waited: nobody keeps it
         x.unclaim()
     data = b"" if buffer is None else buffer.pour()

@@ -77,6 +77,7 @@ class AccessLog:
 
     def _weigh(self, x: Exchange) -> None:
         """Let go of bodies, so that a batch of large ones does not fill the memory."""
+        x.forget_json()
         plan: LogPlan | None = x.listener.access_log if x.listener is not None else None
         if plan is not None and plan.reads_bodies:
             self._weight += len(x.body or b"") + len(x.response_body or b"")

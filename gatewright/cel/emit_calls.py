@@ -170,8 +170,11 @@ def _contains(plan: Plan, nodes: list[tree.Node]) -> Expr | None:
 
 
 def _json(plan: Plan, nodes: list[tree.Node]) -> Expr | None:
-    """`json(request.body)` where the context keeps the parsed value."""
-    access = nodes[0].resolved
+    """`json(request.body)`, also of `string(request.body)`, where the context keeps the parsed value."""
+    node = nodes[0]
+    if isinstance(node, tree.Call) and node.function == "string" and node.target is None and len(node.args) == 1:
+        node = node.args[0]  # JSON of bytes is that of their text
+    access = node.resolved
     if isinstance(access, Access) and access.field.parsed:
         return plan.attribute(plan.name("c"), access.field.parsed)
     return None

@@ -48,7 +48,14 @@ _REQUEST: Final = (
         maybe=True,
         parsed="request_json",
     ),
-    Variable("request.bodyPrefix", BYTES, "request", "The beginning of the body, up to the buffer limit.", maybe=True),
+    Variable(
+        "request.bodyPrefix",
+        BYTES,
+        "request",
+        "The beginning of the body, up to the buffer limit.",
+        maybe=True,
+        parsed="request_prefix_json",
+    ),
     Variable("request.startTime", TIMESTAMP, "request", "When the head of the request had been read."),
     Variable("request.endTime", TIMESTAMP, "end", "When the response had been sent."),
 )
@@ -68,7 +75,12 @@ _RESPONSE: Final = (
         parsed="response_json",
     ),
     Variable(
-        "response.bodyPrefix", BYTES, "response", "As `response.body`; it has no value where that has none.", maybe=True
+        "response.bodyPrefix",
+        BYTES,
+        "response",
+        "As `response.body`; it has no value where that has none.",
+        maybe=True,
+        parsed="response_prefix_json",
     ),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gatewright.cel import parameters
+from gatewright.cel.functions import json_text
 from tests.carriers import OK, Carried, Carrier, Request, Response
 from tests.fakes.both_planes import BothPlanes
 from tests.fakes.policy_run import served
@@ -26,6 +27,8 @@ binds:
 
 MOST = 1000
 TOO_MANY = b"too many query parameters"
+MOST_KEYS = 10_000
+TOO_LARGE = b"json has too many keys or levels"
 
 
 def query(count: int, *first: str) -> str:
@@ -165,6 +168,137 @@ def test_response_steps_of_policies_before_see_the_refusal(carrier: Carrier) -> 
     assert seen.answer.headers.get("x-own") is None
 
 
+# --- bodies as JSON
+
+
+@pytest.fixture
+def parses(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The texts that were parsed as JSON."""
+    found: list[bytes] = []
+    decoded = json_text._decoded
+
+    def noted(text: bytes) -> object:
+        found.append(text)
+        return decoded(text)
+
+    monkeypatch.setattr(json_text, "_decoded", noted)
+    return found
+
+
+def document(keys: int) -> bytes:
+    """JSON of so many keys: `a`, and elements of `b`."""
+    return b'{"a":"1","b":[%b]}' % b",".join([b'",{["'] * (keys - 2))
+
+
+def is_too_large(seen: Carried) -> bool:
+    """Refused for its body, or passed: nothing else."""
+    answer = seen.answer.status, seen.answer.body, seen.reason, len(seen.reached)
+    assert answer in ((400, TOO_LARGE, "JsonTooLarge", 0), (OK.status, OK.body, "", 1)), answer
+    return bool(seen.reason)
+
+
+def posted(body: bytes) -> Request:
+    return Request("POST", "/", body=body)
+
+
+DENIES = """
+policies:
+  authorization:
+    action: Deny
+    policy: {matchExpressions: [%s]}
+  transformation:
+    request: {set: [{name: x-a, value: 'json(request.body).a'}]}
+"""
+FORMS = ("json(request.body)", "json(string(request.body))", "json(request.bodyPrefix)")
+SAME = ", ".join(f"'{form}.a == \"1\"'" for form in FORMS * 20)
+
+
+def test_a_body_is_parsed_once_for_all_expressions(carrier: Carrier, parses: list[bytes]) -> None:
+    run = carrier.shared(
+        served(DENIES % (SAME + ", 'json(request.body).a == \"2\"'"), log="{a: 'json(request.body).a'}")
+    )
+    body = document(20)
+    seen = run.carry(posted(body))
+    assert (seen.answer.status, seen.received.headers["x-a"], parses) == (200, "1", [body])
+    assert seen.line.endswith("ms a=1")
+
+
+def test_one_that_is_no_json_is_looked_at_once(carrier: Carrier, parses: list[bytes]) -> None:
+    run = carrier.shared(served(DENIES % '\'json(request.body).a == "1" || json(request.body).b == "1"\''))
+    assert run.carry(posted(b'{"a":"1"')).answer.status == 200
+    assert parses == [b'{"a":"1"']
+
+
+def test_one_that_a_step_made_is_parsed_anew(carrier: Carrier, parses: list[bytes]) -> None:
+    route = """
+    policies:
+      transformation:
+        request: {body: '"{\\"a\\": \\"" + json(request.body).a + "2\\"}"'}
+        response: {set: [{name: x-a, value: 'json(request.body).a'}, {name: x-b, value: 'json(request.body).a'}]}
+    """
+    seen = carrier.shared(served(route)).carry(posted(b'{"a":"1"}'))
+    assert (seen.received.body, seen.answer.headers["x-a"]) == (b'{"a": "12"}', "12")
+    assert parses == [b'{"a":"1"}', b'{"a": "12"}']
+
+
+def test_a_large_one_is_not_held_while_the_response_comes(carrier: Carrier, parses: list[bytes]) -> None:
+    route = DENIES % SAME + "    response: {set: [{name: x-b, value: 'json(request.body).a'}]}\n"
+    body = document(MOST_KEYS)
+    run = carrier.shared(served(route.replace('== "1"', '== "2"')))
+    seen = run.carry(posted(body))
+    assert (seen.answer.status, seen.answer.headers["x-b"], parses) == (200, "1", [body, body])
+
+
+READS = {
+    "deny": "policies: {authorization: {action: Deny, policy: {matchExpressions: ['json(request.body).a == \"2\"']}}}",
+    "set": "policies: {transformation: {request: {set: [{name: x-a, value: 'json(request.body).a'}]}}}",
+    "text": "policies: {transformation: {request: {set: [{name: x-a, value: 'json(string(request.body)).a'}]}}}",
+    "condition": CONDITION.replace('request.uri.query("a")', "json(request.body).a"),
+}
+
+
+@pytest.mark.parametrize("route", READS.values(), ids=READS)
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [
+        (document(MOST_KEYS), False),
+        (document(MOST_KEYS + 1), True),
+        (b"[" * 5000 + b"]" * 5000, True),
+        (b"{" * 10_001, True),
+        (b"[" + b"1," * 180_000 + b"1]", True),
+        (b"no json", False),
+    ],
+    ids=["most", "more", "deep", "open", "many", "none"],
+)
+def test_more_keys_than_a_policy_reads(route: str, body: bytes, refused: bool, carrier: Carrier) -> None:
+    run = carrier.shared(served(route))
+    assert is_too_large(run.carry(posted(body))) is refused
+
+
+def test_of_one_of_too_many_keys_nothing_is_parsed(carrier: Carrier, parses: list[bytes]) -> None:
+    assert is_too_large(carrier.shared(served(READS["deny"])).carry(posted(document(MOST_KEYS + 1))))
+    assert parses == []
+
+
+def test_a_body_that_is_only_logged_is_no_reason_to_refuse(carrier: Carrier) -> None:
+    reads = "policies: {transformation: {request: {metadata: {size: 'size(request.body)'}}}}"
+    run = carrier.shared(served(reads, log="{a: 'json(request.body).a', b: '\"1\"'}"))
+    assert run.carry(posted(document(MOST_KEYS))).line.endswith("ms a=1 b=1")
+    seen = run.carry(posted(document(MOST_KEYS + 1)))
+    assert not is_too_large(seen) and seen.line.endswith("ms b=1")
+
+
+def test_nor_is_a_response(carrier: Carrier, parses: list[bytes]) -> None:
+    sets = (
+        ", ".join(f"{{name: x-{name}, value: 'json(response.body).a'}}" for name in "abc")
+        + ", {name: x-p, value: 'json(response.bodyPrefix).a'}"
+    )
+    run = carrier.shared(served(f"policies: {{transformation: {{response: {{set: [{sets}]}}}}}}"))
+    few, many = (run.carry(Request(), Response(200, (), document(keys))) for keys in (MOST_KEYS, MOST_KEYS + 1))
+    assert [each.answer.headers.get("x-a") for each in (few, many)] == ["1", None]
+    assert (many.answer.status, parses) == (200, [document(MOST_KEYS)])
+
+
 # --- from a folder
 
 ROUTE = """
@@ -220,3 +354,32 @@ def test_the_limit_of_a_gateway() -> None:
     planes.load(POLICY)
     assert planes.ask("/?last=yes&b")[0] == 200
     assert planes.ask("/?last=yes&b&c") == (400, TOO_MANY.decode())
+
+
+def test_keys_of_a_listener(carrier: Carrier) -> None:
+    limits = {"of_all": "{maxJsonKeys: 20}", "own": "{maxJsonKeys: 12000}", "route": READS["set"]}
+    run = carrier.shared(LISTENERS.format(**limits))
+    for host, most in (("a.test", 20), ("own.test", 12_000)):
+        for count, refused in ((most, False), (most + 1, True)):
+            request = Request("POST", "/", body=document(count), authority=host)
+            assert is_too_large(run.carry(request)) is refused
+
+
+SETS_HEADER = """
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: header, namespace: default}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: all}]
+  traffic: {transformation: {request: {set: [{name: x-a, value: 'json(request.body).a'}]}}}
+"""
+
+
+def test_keys_of_a_gateway() -> None:
+    planes = BothPlanes(GATEWAY + SHOP + ROUTE % "{path: {type: PathPrefix, value: /}}" + SETS_HEADER)
+    few, many = document(20).decode(), document(21).decode()
+    assert planes.ask(method="POST", body=many)[0] == 200
+    planes.load(POLICY.replace("maxQueryParameters: 2", "maxJsonKeys: 20"))
+    assert planes.ask(method="POST", body=few)[0] == 200
+    assert planes.ask(method="POST", body=many) == (400, TOO_LARGE.decode())

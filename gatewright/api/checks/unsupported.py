@@ -22,7 +22,15 @@ _FILTERS: Final = (
     _EXTENSION,
 )
 
-_HTTP: Final = ("trustedHops", "ownedHeaders", "requestId", "headerUnderscores", "path", "maxQueryParameters")
+_HTTP: Final = (
+    "trustedHops",
+    "ownedHeaders",
+    "requestId",
+    "headerUnderscores",
+    "path",
+    "maxQueryParameters",
+    "maxJsonKeys",
+)
 _FILTERS_IN_THE_FILE: Final = ("urlRewrite", "requestRedirect", "requestMirror")
 _TRAFFIC_IN_THE_FILE: Final = (
     "transformation",

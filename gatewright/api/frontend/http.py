@@ -100,6 +100,9 @@ class FrontendHTTP(RuledModel):
     max_query_parameters: Annotated[Integer, Field(ge=1, le=MAX_PARTS)] = 1000
     """How many parameters a query may have that a route's match or an expression asks for; a request with more is
     answered with 400. Gatewright extension."""
+    max_json_keys: Annotated[Integer, Field(ge=1, le=MAX_PARTS)] = 10_000
+    """How many members of objects and elements of arrays a body may have that an expression reads as JSON; a request
+    with more is answered with 400. Gatewright extension."""
 
     header_underscores: Literal["Drop", "Reject", "Keep"] = "Drop"
     """What becomes of a request's headers whose names have an underscore, or another character that is no letter, digit

@@ -9,10 +9,10 @@ from __future__ import annotations
 import binascii
 import json
 import math
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from gatewright.cel.budget import LARGE, Budget, built, steps
-from gatewright.cel.errors import Fault, OverBudget
+from gatewright.cel.budget import LARGE, START, Budget, built, steps
+from gatewright.cel.errors import CelError, Fault, OverBudget, TooMany
 from gatewright.cel.functions import encoders, times
 from gatewright.cel.functions.table import A, both, function
 from gatewright.cel.functions.text import as_text
@@ -29,6 +29,10 @@ from gatewright.cel.values import (
     from_key,
     type_name,
 )
+
+MAX_KEYS: Final = 10_000
+"""Keys of one JSON text, unless a listener's `maxJsonKeys` says otherwise: members of objects and elements of arrays,
+one for each that is empty."""
 
 COST = 4  # bytes built for each byte of JSON text, about
 VALUES_PER_STEP = 2  # of a long text; a comma stands for a value
@@ -51,12 +55,64 @@ HALVES = ("\\ud", "\\uD")
 DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=_constant)
 
 
+MARKS: Final[dict[type, tuple[Any, ...]]] = {
+    bytes: (b"", b'"', (b",", b"[", b"{"), (b"\\\\", b'\\"')),
+    str: ("", '"', (",", "[", "{"), ("\\\\", '\\"')),
+}
+"""Of each type of text: nothing, a quotation mark, what comes with each key, and escapes that hide quotation marks."""
+
+
 def parse(budget: Budget, value: str | bytes) -> Any:
-    """JSON text as a value. Text nested deeper than Python's own limit is over the budget, like one of too many values:
+    """JSON text as a value. Text nested deeper than Python's own limit is over the budget, like one of too many keys:
     an ordinary error would be a way for clients to have an expression not hold."""
     built(budget, COST * len(value))
     if len(value) > LARGE:
         steps(budget, (value.count(b",") if isinstance(value, bytes) else value.count(",")) / VALUES_PER_STEP)
+    limit(value, MAX_KEYS)
+    return _decoded(value)
+
+
+class Read(NamedTuple):
+    """A text that was parsed, and what came of it."""
+
+    text: bytes
+    value: Any
+    error: CelError | None
+
+    def result(self) -> Any:
+        """The value. Raises the error, each time a new one: who catches it may be another expression."""
+        if self.error is not None:
+            raise type(self.error)(*self.error.args)
+        return self.value
+
+
+def read(text: bytes, most: int) -> Read:
+    """JSON of at most `most` keys, for whoever keeps it for several expressions. It has a budget of its own."""
+    try:
+        built(list(START), COST * len(text))
+        limit(text, most)
+        return Read(text, _decoded(text), None)
+    except CelError as error:
+        return Read(text, None, error.with_traceback(None))
+
+
+def limit(text: str | bytes, most: int) -> None:
+    """Raises TooMany for JSON of more than `most` keys, without parsing it. Of a text that is no JSON what comes before
+    the mistake is counted: so far a parser would go."""
+    nothing, quote, marks, escapes = MARKS[type(text)]
+    rest: Any = text
+    if sum(map(rest.count, marks)) <= most:
+        return
+    for escape in escapes:  # those in strings do not count
+        rest = rest.replace(escape, nothing)
+    if rest.count(quote) <= 4 * most + 2:  # a name and a value for each key
+        rest = nothing.join(rest.split(quote)[::2])
+        if sum(map(rest.count, marks)) <= most:
+            return
+    raise TooMany(f"JSON of more than {most:,} keys")
+
+
+def _decoded(value: str | bytes) -> Any:
     try:
         text = as_text(value)
         decoded = DECODER.decode(text)
@@ -68,7 +124,7 @@ def parse(budget: Budget, value: str | bytes) -> Any:
     except ValueError as error:
         raise Fault(f"not JSON: {str(error)[:80]}") from None
     except RecursionError:
-        raise OverBudget("JSON nested too deeply") from None
+        raise TooMany("JSON nested too deeply") from None
 
 
 def write(budget: Budget, value: Any) -> str:

@@ -91,20 +91,22 @@ class PathSpellings(_message.Message):
     def __init__(self, repeated_slashes: _Optional[_Union[PathAction, str]] = ..., escaped_slashes: _Optional[_Union[PathAction, str]] = ..., escaped_backslashes: _Optional[_Union[PathAction, str]] = ..., parameters: _Optional[_Union[PathAction, str]] = ..., case: _Optional[_Union[PathAction, str]] = ...) -> None: ...
 
 class FrontendHttp(_message.Message):
-    __slots__ = ("trusted_hops", "owned_headers", "request_id", "max_query_parameters", "header_underscores", "path")
+    __slots__ = ("trusted_hops", "owned_headers", "request_id", "max_query_parameters", "header_underscores", "path", "max_json_keys")
     TRUSTED_HOPS_FIELD_NUMBER: _ClassVar[int]
     OWNED_HEADERS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     MAX_QUERY_PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     HEADER_UNDERSCORES_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
+    MAX_JSON_KEYS_FIELD_NUMBER: _ClassVar[int]
     trusted_hops: TrustedHops
     owned_headers: HeaderNames
     request_id: RequestId
     max_query_parameters: int
     header_underscores: HeaderUnderscores
     path: PathSpellings
-    def __init__(self, trusted_hops: _Optional[_Union[TrustedHops, _Mapping]] = ..., owned_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., request_id: _Optional[_Union[RequestId, str]] = ..., max_query_parameters: _Optional[int] = ..., header_underscores: _Optional[_Union[HeaderUnderscores, str]] = ..., path: _Optional[_Union[PathSpellings, _Mapping]] = ...) -> None: ...
+    max_json_keys: int
+    def __init__(self, trusted_hops: _Optional[_Union[TrustedHops, _Mapping]] = ..., owned_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., request_id: _Optional[_Union[RequestId, str]] = ..., max_query_parameters: _Optional[int] = ..., header_underscores: _Optional[_Union[HeaderUnderscores, str]] = ..., path: _Optional[_Union[PathSpellings, _Mapping]] = ..., max_json_keys: _Optional[int] = ...) -> None: ...
 
 class AccessLog(_message.Message):
     __slots__ = ("filter", "attributes")

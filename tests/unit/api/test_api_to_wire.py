@@ -404,11 +404,12 @@ _DEFAULTS = {"request_id": "REQUEST_ID_KEEP", "header_underscores": "HEADER_UNDE
         ),
         ({"maxQueryParameters": 7}, {**_DEFAULTS, "max_query_parameters": 7}),
         ({"trustedHops": {"count": 2}}, {**_DEFAULTS, "trusted_hops": {"count": 2}}),
+        ({"maxJsonKeys": 7}, {**_DEFAULTS, "max_json_keys": 7}),
     ],
 )
 def test_frontend_http(settings: dict[str, Any], message: dict[str, Any]) -> None:
     (policy,) = to_wire.frontend_policies(Frontend.model_validate({"http": settings}))
-    assert as_dict(policy) == {"frontend_http": {"max_query_parameters": 1000} | message}
+    assert as_dict(policy) == {"frontend_http": {"max_query_parameters": 1000, "max_json_keys": 10000} | message}
 
 
 # Fields of the API that have no field of that name on the wire: those that wait, and references.

@@ -78,6 +78,7 @@ STATUSES = {
     "AmbiguousPath": 400,
     "UnusualHeaderName": 400,
     "TooManyParameters": 400,
+    "JsonTooLarge": 400,
     "BodyTooLarge": 413,
     "TooManyBodies": 503,
     "TargetTooLong": 414,
