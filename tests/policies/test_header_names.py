@@ -18,7 +18,7 @@ SET_BY = {
     "modifier, written with _": "policies: {headerModifiers: {request: {set: [{name: X_User, value: ours}]}}}",
     "transformation": "policies: {transformation: {request: {set: [{name: x-user, value: '\"ours\"'}]}}}",
     "transformation by what was sent": (
-        "policies: {transformation: {request: {set: [{name: X_user, value: 'request.path == \"\" ? \"\":\"ours\"'}]}}}"
+        'policies: {transformation: {request: {set: [{name: X_user, value: \'request.path == "" ? "":"ours"\'}]}}}'
     ),
 }
 

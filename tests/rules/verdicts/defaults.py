@@ -172,6 +172,12 @@ DEFAULTS: Final = (
         frontend={"proxyProtocol": {}},
     ),
     _policy(
+        "frontend.http.headerUnderscores",
+        "Drop",
+        D + "headers with `_` are dropped by default",
+        frontend={"http": {}},
+    ),
+    _policy(
         "frontend.http.requestId",
         "Keep",
         D + "`x-request-id` kept or made; nothing a client sent is trusted",

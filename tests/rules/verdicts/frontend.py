@@ -93,6 +93,7 @@ def _window(path: str, spec: str) -> Rows:
 
 _HOPS = D + "path and header-name policy, trusted hops, circuit breakers, upgrade lists."
 _OWNED = D + "Header, path and hop policy have safe defaults also when absent."
+_NAMES = D + "headers with `_` are dropped by default (keep and refuse are choices of `frontend.http`, so per Gateway"
 HOPS = shape(
     {"count": 1},
     exactly_one(_HOPS, {"count": 1, "cidrs": ["10.0.0.0/8"]}),
@@ -130,6 +131,7 @@ HTTP = shape(
     enum("requestId", ("Keep", "Replace"), _OWNED),
     given({"trustedHops": {"count": 1}}, valid("requestId", "KeepFromTrusted", _OWNED)),
     invalid("requestId", "KeepFromTrusted", _OWNED),
+    enum("headerUnderscores", ("Drop", "Reject", "Keep"), _NAMES),
     integer("maxQueryParameters", 1, 1_000_000, _HOPS),
     unknown("http3", True, _FRAME),
 )
@@ -208,6 +210,26 @@ METRICS = shape(
     ),
 )
 
+_LIMITS_OF_CLIENTS = D + "**Overload**: header timeout 10 s and idle timeouts downstream from the first day"
+LIMITS_OF_CLIENTS = shape(
+    {},
+    *(
+        row
+        for name in ("maxConnections", "maxConnectionsPerAddress", "maxRequests")
+        for row in integer(name, 1, 2**32 - 1, _LIMITS_OF_CLIENTS)
+    ),
+    *(
+        row
+        for name in ("maxHeldBytes", "maxRequestBytes")
+        for row in (
+            *byte_size(name, _LIMITS_OF_CLIENTS),
+            *(valid(name, good, _LIMITS_OF_CLIENTS) for good in (1024, "1Ki", "10M")),
+            *(invalid(name, bad, _LIMITS_OF_CLIENTS) for bad in (1023, "1k", 0)),
+        )
+    ),
+    duration("streamIdleTimeout", _LIMITS_OF_CLIENTS),
+)
+
 FRONTEND = shape(
     {},
     nested("tcp", shape({}, nested("keepalive", KEEPALIVE, _TCP), unknown("connectTimeout", "1s", _TCP)), _TCP),
@@ -228,6 +250,7 @@ FRONTEND = shape(
         shape({"mode": "Deny"}, required("mode", _CONNECT), enum("mode", ("Deny", "Route", "Tunnel"), _CONNECT)),
         _CONNECT,
     ),
+    nested("limits", LIMITS_OF_CLIENTS, _LIMITS_OF_CLIENTS),
     nested("accessLog", LOG, P + "| accessLog | AccessLog | below |"),
     nested("tracing", TRACING, P + "| tracing | Tracing | below |"),
     nested("metrics", METRICS, _METRICS),
