@@ -21,6 +21,7 @@ from tests.rules.verdicts.table import Rows, Shape, shape
 from tests.rules.verdicts.tls_lists import alpn, key_exchange, names
 from tests.rules.verdicts.words import (
     byte_size,
+    byte_size_in_full,
     duration,
     enum,
     exactly_one,
@@ -94,6 +95,10 @@ def _window(path: str, spec: str) -> Rows:
 _HOPS = D + "path and header-name policy, trusted hops, circuit breakers, upgrade lists."
 _OWNED = D + "Header, path and hop policy have safe defaults also when absent."
 _NAMES = D + "headers with `_` are dropped by default (keep and refuse are choices of `frontend.http`, so per Gateway"
+_OTHERS = (
+    *("host", "connection", "content-length", "transfer-encoding", "expect", "upgrade", "te", "keep-alive"),
+    *("proxy-connection", "http2-settings", "x-forwarded-for", "x-request-id"),
+)
 HOPS = shape(
     {"count": 1},
     exactly_one(_HOPS, {"count": 1, "cidrs": ["10.0.0.0/8"]}),
@@ -126,8 +131,8 @@ HTTP = shape(
     duration("maxConnectionDuration", P + "| maxConnectionDuration | Duration | after this time the connection is"),
     nested("trustedHops", HOPS, _HOPS),
     items("ownedHeaders", 0, 64, _OWNED, lambda n: f"x-{n}"),
-    *(valid("ownedHeaders", [good], _OWNED) for good in ("X-Team-*", "x_user", "forwarded")),
-    *(invalid("ownedHeaders", [bad], _OWNED) for bad in ("", "a b", "Host", "x-request-id", "x-forwarded-for")),
+    *(valid("ownedHeaders", [good], _OWNED) for good in ("X-Team-*", "x_user", "forwarded", "x", "x" * 256)),
+    *(invalid("ownedHeaders", [bad], _OWNED) for bad in ("", "a b", "Host", "x" * 257, *_OTHERS)),
     enum("requestId", ("Keep", "Replace"), _OWNED),
     given({"trustedHops": {"count": 1}}, valid("requestId", "KeepFromTrusted", _OWNED)),
     invalid("requestId", "KeepFromTrusted", _OWNED),
@@ -223,6 +228,7 @@ LIMITS_OF_CLIENTS = shape(
         for name in ("maxHeldBytes", "maxRequestBytes")
         for row in (
             *byte_size(name, _LIMITS_OF_CLIENTS),
+            *byte_size_in_full(name),
             *(valid(name, good, _LIMITS_OF_CLIENTS) for good in (1024, "1Ki", "10M")),
             *(invalid(name, bad, _LIMITS_OF_CLIENTS) for bad in (1023, "1k", 0)),
         )

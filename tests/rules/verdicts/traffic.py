@@ -218,7 +218,7 @@ UPGRADES = shape(
     {"protocols": []},
     required("protocols", _UPGRADES),
     items("protocols", 0, 16, _UPGRADES, "websocket"),
-    *(valid("protocols", [good], _UPGRADES) for good in ("spdy/3.1", "a" * 64)),
+    *(valid("protocols", [good], _UPGRADES) for good in ("spdy/3.1", "a", "a" * 64)),
     *(invalid("protocols", [bad], _UPGRADES) for bad in ("", "a b", "a/b/c", "/", "h2c", "H2", "h3", "a" * 65)),
 )
 
