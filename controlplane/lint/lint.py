@@ -47,10 +47,19 @@ def lint(documents: Iterable[Document], log_modules: Collection[str] | None = No
         return files.lint(documents, log_modules, judge)
 
 
-def lint_paths(paths: Iterable[str | Path], elsewhere: Collection[str] = ()) -> Report:
+def lint_paths(
+    paths: Iterable[str | Path],
+    elsewhere: Collection[str] = (),
+    reading: Callable[[str], None] = files.quietly,
+) -> Report:
     """As `gatewright.api.lint.lint.lint_paths`, with what there is to say between objects."""
+
+    def judging(folder: Folder) -> Iterable[Found]:
+        reading("all objects together")
+        return judge(folder)
+
     with _no_cycles():
-        return files.lint_paths(paths, elsewhere=elsewhere, judge=judge)
+        return files.lint_paths(paths, elsewhere=elsewhere, judge=judging, reading=reading)
 
 
 def examine(documents: Iterable[Document]) -> Report:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from dataplane.bootstrap import Defaults
 from dataplane.link.messages import Record
@@ -47,6 +47,10 @@ class Reading:
 
 class ReaderLost(Exception):
     """There is no answer: who reads could not be started, or ended. The text says why."""
+
+
+MEMORY: Final = 2 * 1024 * 1024 * 1024
+"""Bytes that the process may have that reads a file, all in all: 60,000 routes take about half of it."""
 
 
 class Reader(Protocol):

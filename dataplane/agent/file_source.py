@@ -28,6 +28,9 @@ LINGER: Final = 30.0
 PUT_OFF: Final = 10.0
 """Seconds after which a reader that was lost is given the same file again."""
 
+LEISURE: Final = 10
+"""How many times as long as it had it before: a file that needs all the time of a reader keeps no processor busy."""
+
 SHOWN = 10
 """Names of changed resources in one log line."""
 
@@ -117,6 +120,7 @@ class FileSource:
 
     async def _look(self) -> None:
         """Apply the file if it, or one that it names, is another one than at the last look."""
+        begun = self._clock()
         try:
             stamp = stamp_of(self._file)
             if (stamp == self._stamp and not have_changed(self._stamps)) or self._is_put_off(stamp):
@@ -129,7 +133,8 @@ class FileSource:
         except (OSError, UnicodeDecodeError) as error:
             self._cannot_read(error)
         except ReaderLost as lost:
-            self._lost = stamp, self._clock() + PUT_OFF
+            now = self._clock()
+            self._lost = stamp, now + max(PUT_OFF, LEISURE * (now - begun))
             self._cannot_read(lost)
         else:
             self._stamp, self._seen, self._stamps = stamp, text, reading.stamps

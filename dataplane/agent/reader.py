@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dataplane.agent.file_contents import Contents
-from dataplane.agent.file_reading import Loaded, Place, Reading
+from dataplane.agent.file_reading import MEMORY, Loaded, Place, Reading
 from dataplane.bootstrap import Defaults
 from dataplane.link.messages import RESOURCE, Record
 from gatewright.api.standalone import standalone
 from gatewright.api.standalone.config import Config
+from gatewright.aside import NO_MEMORY, limit_memory
 from gatewright.wire.v1 import resource_pb2
 
 
@@ -79,9 +80,13 @@ def answer_all(questions: BinaryIO, answers: BinaryIO) -> None:
 def main() -> None:
     """Whatever is printed goes to standard error: what the agent reads is answers alone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the agent decides
+    limit_memory(MEMORY)
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        answer_all(sys.stdin.buffer, answers)
+        try:
+            answer_all(sys.stdin.buffer, answers)
+        except MemoryError:
+            os._exit(NO_MEMORY)  # nothing else can be relied on
 
 
 if __name__ == "__main__":

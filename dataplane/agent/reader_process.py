@@ -9,14 +9,20 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from dataplane.agent.file_reading import Place, ReaderLost, Reading
+from dataplane.agent.file_reading import MEMORY, Place, ReaderLost, Reading
+from gatewright.aside import OUT_OF_MEMORY, ended_after
 
 COMMAND: Final = (sys.executable, "-m", "dataplane.agent.reader")
+
+DEADLINE: Final = 60.0
+"""Seconds for one answer: a file of 10,000 routes takes about ten. Then the reader is ended, and the file counts as one
+that cannot be read."""
 
 LAST_WORDS: Final = 1.0
 """Seconds from the end of its answers to its own end."""
@@ -25,8 +31,8 @@ LAST_WORDS: Final = 1.0
 class ReaderProcess:
     """A `Reader`. One question at a time; `rest`, from another thread, ends one that is being answered."""
 
-    def __init__(self, command: Sequence[str] = COMMAND) -> None:
-        self._command = command
+    def __init__(self, command: Sequence[str] = COMMAND, deadline: float = DEADLINE) -> None:
+        self._command, self._deadline = command, deadline
         self._process: subprocess.Popen[bytes] | None = None
 
     def interpret(self, text: str, file: Path, log_modules: Collection[str]) -> Reading:
@@ -47,14 +53,17 @@ class ReaderProcess:
             _let_go(process)
 
     def _ask(self, method: str, *arguments: Any) -> Any:
+        late = threading.Event()
         try:
             process = self._running()
             assert process.stdin is not None and process.stdout is not None
-            pickle.dump((method, arguments), process.stdin, pickle.HIGHEST_PROTOCOL)
-            process.stdin.flush()
-            return pickle.load(process.stdout)
+            with ended_after(self._deadline, process, late):
+                pickle.dump((method, arguments), process.stdin, pickle.HIGHEST_PROTOCOL)
+                process.stdin.flush()
+                return pickle.load(process.stdout)
         except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:  # ValueError: `rest` closed the pipes
-            raise ReaderLost(self._why(error)) from error
+            why = self._why(error)
+            raise ReaderLost(f"reading it takes more than {self._deadline:g} s" if late.is_set() else why) from error
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is not None:
@@ -71,6 +80,8 @@ class ReaderProcess:
             process.wait(LAST_WORDS)
         process.kill()  # it may have closed its output and live on
         status = _let_go(process)
+        if status in OUT_OF_MEMORY:
+            return f"reading it takes more than {MEMORY} bytes of memory"
         return f"the process that reads it ended ({f'signal {-status}' if status < 0 else f'exit code {status}'})"
 
 

@@ -26,6 +26,11 @@ MISSING: Final = "is required"
 """What is said of a field that must be there."""
 
 
+MOST_SHOWN: Final = 100
+"""How many mistakes of one object are explained; of the others only the fields are noted. A text of a few pages has
+room for ten thousands, each of which would take as long as a good route."""
+
+
 class Finding(NamedTuple):
     """One error: path in API names; `unknown_field` when the field has no business there."""
 
@@ -45,6 +50,8 @@ def findings(failure: ValidationError, model: type[BaseModel], document: Any, *,
             found += [Finding((*path, *rule.path), rule.message) for rule in broken]
         elif error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
             continue  # pydantic counts only the valid items; the invalid ones have errors of their own
+        elif len(found) >= MOST_SHOWN:
+            found.append(Finding(_shown(path), "has a mistake", error["type"] == "extra_forbidden"))
         elif error["type"] == "extra_forbidden":
             found.append(Finding(path, f"unknown field{meant(model, path)}", True))
         else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from pydantic import BaseModel
 
-from gatewright.api.checks.errors import Finding
+from gatewright.api.checks.errors import MOST_SHOWN, Finding
 from gatewright.api.checks.field_paths import Path
 from gatewright.api.schema.cel_field import MAX_LENGTH, Expression, Result
 from gatewright.api.schema.model import model_in
@@ -44,11 +44,13 @@ def broken_expressions(model: type[BaseModel], document: Any) -> list[Finding]:
     fields = expression_fields(model)
     if not fields:
         return []
-    return [
-        Finding(path, message)
-        for path, text, mark, parent in _found(document, fields, ())
-        for message in _mistakes(text, mark, parent)
-    ]
+    found: list[Finding] = []
+    for path, text, mark, parent in _found(document, fields, ()):
+        if len(found) >= MOST_SHOWN:
+            found.append(Finding(path, "is not looked at before the others are mended"))
+        else:
+            found += (Finding(path, message) for message in _mistakes(text, mark, parent))
+    return found
 
 
 @cache

@@ -7,7 +7,7 @@ are looked up only for a document that has problems, so that ten thousand good r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from gatewright.api.advice.advice import refusals
 from gatewright.api.advice.foreign import in_place_of
-from gatewright.api.checks.errors import Finding, findings
+from gatewright.api.checks.errors import MOST_SHOWN, Finding, findings
 from gatewright.api.checks.expressions import broken_expressions
 from gatewright.api.checks.field_paths import Path
 from gatewright.api.checks.unsupported import LISTENER_PROTOCOLS, unsupported, without_what_lacks
@@ -194,7 +194,7 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
     problems.sort(key=lambda problem: (problem.line, problem.column))
     if item is None or any(problem.severity == "error" for problem in problems):
         remains = rest(info.kind, _with_namespace(document, info), problems)
-        return replace(_decoded(key, None, "invalid", problems, subject), remains=remains)
+        return replace(_decoded(key, None, "invalid", shown(problems, subject), subject), remains=remains)
     if not info.served:
         problems.append(subject.problem(("kind",), f"{UNSUPPORTED}{info.kind}", unsupported=True))
         return _decoded(key, item, "unsupported", problems, subject)
@@ -243,6 +243,14 @@ def _both(conflict: names.BothSpellings, subject: Subject) -> Problem:
     return subject.problem(conflict.neutral, message)
 
 
+def shown(problems: list[Problem], subject: Subject) -> list[Problem]:
+    """As many problems of an object as anybody reads."""
+    more = len(problems) - MOST_SHOWN
+    if more <= 0:
+        return problems
+    return [*problems[:MOST_SHOWN], subject.problem((), f"{more} more mistakes are not shown: mend these first")]
+
+
 def _key_of(value: dict[str, Any], info: KindInfo) -> ObjectKey | None:
     """The key as far as it can be read from an object that may be invalid."""
     metadata = value.get("metadata")
@@ -281,18 +289,23 @@ def _validate(document: dict[str, Any], model: type[KubeObject]) -> tuple[KubeOb
         if not extra or len(extra) < len(found):
             return None, unknown + found
         unknown += extra
-        for finding in extra:
-            document = _without(document, finding.path)
+        document = _without(document, [finding.path for finding in extra])
 
 
-def _without(value: Any, path: Path) -> Any:
-    """A copy without the field at `path`."""
-    first, *rest = path
-    if not rest:
-        return {name: part for name, part in value.items() if name != first}
-    copy: Any = list(value) if isinstance(value, list) else dict(value)
-    copy[first] = _without(value[first], tuple(rest))
-    return copy
+def _without(value: Any, paths: Iterable[Path]) -> Any:
+    """A copy without the fields at `paths`: each part is copied once, however many of them it has."""
+    gone: set[str | int] = set()
+    below: dict[str | int, list[Path]] = {}
+    for first, *further in paths:
+        if further:
+            below.setdefault(first, []).append(tuple(further))
+        else:
+            gone.add(first)
+    if isinstance(value, list):
+        return [_without(part, below[at]) if at in below else part for at, part in enumerate(value)]
+    return {
+        name: _without(part, below[name]) if name in below else part for name, part in value.items() if name not in gone
+    }
 
 
 def _moved(decoded: Decoded, file: str, lines: int) -> Decoded:

@@ -56,6 +56,10 @@ Judge = Callable[[Folder], Iterable[Found]]
 """What there is to say between the objects of a folder."""
 
 
+def quietly(_: str) -> None:
+    """For those who do not want to know what is being read."""
+
+
 def nobody(_: Folder) -> Iterable[Found]:
     """The judge of those who want to know of single objects alone."""
     return ()
@@ -73,26 +77,35 @@ def lint_paths(
     log_modules: Collection[str] | None = None,
     elsewhere: Collection[str] = (),
     judge: Judge = nobody,
+    reading: Callable[[str], None] = quietly,
 ) -> Report:
     """Lint files, and directories with all below them (hidden files and `..data` left out, as the directory source
     does). A path that cannot be read is a problem of the report. References between objects are followed when one of
-    the paths is a folder; not those to objects of the kinds `elsewhere`, which come from somebody else."""
+    the paths is a folder; not those to objects of the kinds `elsewhere`, which come from somebody else.
+    `reading` is called with the name of each file before it is read."""
     documents: list[Document] = []
     unreadable: list[Problem] = []
     places = [Path(path) for path in paths]
     for path in _files(places, unreadable):
+        reading(str(path))
         try:
             documents.append(Document(str(path), files.read(path).decode("utf-8-sig")))
         except (OSError, UnicodeDecodeError) as failure:
             unreadable.append(_unreadable(path, failure))
     together = any(place.is_dir() for place in places)
-    report = examine(documents, log_modules, together=together, elsewhere=elsewhere, judge=judge)
+    report = examine(_each(documents, reading), log_modules, together=together, elsewhere=elsewhere, judge=judge)
     if together and not report.objects and not unreadable:
         folder = next(place for place in places if place.is_dir())
         unreadable.append(Problem(str(folder), 0, "", "", "holds no object: nothing is served", code="serves-nothing"))
         report = replace(report, files=report.files - 1)  # it is no file
     absent = any(not place.exists() for place in places)
     return Report((*unreadable, *report.problems), report.files + len(unreadable), report.objects, absent)
+
+
+def _each(documents: Iterable[Document], reading: Callable[[str], None]) -> Iterator[Document]:
+    for document in documents:
+        reading(document.file)
+        yield document
 
 
 def examine(

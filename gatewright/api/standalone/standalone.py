@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from gatewright.api.checks.errors import findings
 from gatewright.api.checks.expressions import broken_expressions
 from gatewright.api.checks.unsupported import LISTENER_PROTOCOLS, STANDALONE, unsupported_fields, without_what_lacks
-from gatewright.api.decode.documents import split_documents
+from gatewright.api.decode.documents import shown, split_documents
 from gatewright.api.lower.to_wire import file_name
 from gatewright.api.schema import names
 from gatewright.api.schema.log_level import parse_log_level
@@ -111,19 +111,19 @@ def _read(
     except ValidationError as failure:
         wrong = without_what_lacks(STANDALONE, StandaloneFile, findings(failure, StandaloneFile, document))
         problems += [subject.problem(found.path, found.message) for found in wrong]
-        return Standalone(Config(), (), _sorted(problems))
+        return Standalone(Config(), (), _sorted(problems, subject))
     problems += [subject.problem(path, message, unsupported=True) for path, message in _unsupported(content)]
     try:
         parse_log_level(content.config.logging.level, log_modules)
     except ValueError as failure:
         problems.append(subject.problem(("config", "logging", "level"), str(failure)))
     if problems:
-        return Standalone(Config(), (), _sorted(problems), content)
+        return Standalone(Config(), (), _sorted(problems, subject), content)
     resources = Resources(content, resolve)
     made = tuple(resources.made())
     if resources.problems:
         problems = [subject.problem(path, message) for path, message in resources.problems]
-        return Standalone(Config(), (), _sorted(problems), content)
+        return Standalone(Config(), (), _sorted(problems, subject), content)
     return Standalone(content.config, made, (), content, resources.places)
 
 
@@ -135,5 +135,5 @@ def _unsupported(content: StandaloneFile) -> Iterator[tuple[Path, str]]:
             yield (*placed.path, "protocol"), f"{UNSUPPORTED}{placed.listener.protocol}"
 
 
-def _sorted(problems: list[Problem]) -> tuple[Problem, ...]:
-    return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))
+def _sorted(problems: list[Problem], subject: Subject) -> tuple[Problem, ...]:
+    return tuple(shown(sorted(problems, key=lambda problem: (problem.line, problem.column)), subject))

@@ -103,6 +103,23 @@ def test_a_process_that_ends_is_told_and_replaced(monkeypatch: pytest.MonkeyPatc
         assert process._ask("interpret")[1] == "interpret"
 
 
+def test_an_answer_that_takes_too_long_is_not_waited_for() -> None:
+    process = ReaderProcess(script("import time; time.sleep(3600)"), deadline=0.1)
+    for _ in range(2):
+        with pytest.raises(ReaderLost, match=r"^reading it takes more than 0\.1 s$"):
+            process.interpret(TEXT, FILE, ())
+    assert process._process is None
+
+
+def test_a_text_that_takes_too_much_memory_is_a_reader_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty million lists of 56 bytes each."""
+    hungry = "from dataplane.agent import reader; reader.MEMORY = 512 * 1024 * 1024; reader.main()"
+    with asking(sys.executable, "-c", hungry) as process:
+        with pytest.raises(ReaderLost, match=r"^reading it takes more than 2147483648 bytes of memory$"):
+            process.interpret(f"[{'[],' * 20_000_000}[]]", FILE, ())
+        assert process.interpret(TEXT, FILE, ()).loaded is not None
+
+
 def test_a_process_that_cannot_be_started_is_told(tmp_path: Path) -> None:
     with asking(str(tmp_path / "nothing")) as process, pytest.raises(ReaderLost, match=r"cannot be started: .*No such"):
         process.interpret(TEXT, FILE, ())
