@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,7 +36,7 @@ class Pace:
 
     heartbeat: float = 2.0
     patience: float = 20.0
-    """A worker that has not answered a heartbeat for this long, and has served no connection, is stuck."""
+    """A worker that has not answered a heartbeat for this long, and has counted nothing, is stuck."""
     start: float = 60.0
     """As `patience`, for the first answer of a life: a busy machine loads slowly."""
     state: float = 30.0
@@ -70,8 +71,9 @@ class Slot:
     life: WorkerProcess | None = None
     deaths: int = 0
     """In a row."""
-    served: last_served.Served = last_served.NOBODY
-    """As it was seen last."""
+    seen: int = 0
+    """A sum over what it counts, as it was seen last: its loop has a timer that counts, so it is another one as long as
+    the loop turns."""
     moved: float = 0.0
     """When that was another one before."""
 
@@ -80,10 +82,10 @@ class Slot:
         return self.life.pid if self.life is not None else None
 
     def look(self, now: float) -> None:
-        """See whom the worker serves."""
-        served = last_served.read(self.region)
-        if served.callbacks != self.served.callbacks:
-            self.served, self.moved = served, now
+        """See whether its loop turns."""
+        seen = zlib.crc32(self.region.section("slots"))
+        if seen != self.seen:
+            self.seen, self.moved = seen, now
 
     @property
     def is_failing(self) -> bool:
@@ -278,7 +280,7 @@ class Workers:
     def _fill(self, slot: Slot, life: WorkerProcess) -> None:
         """What a new worker needs: settings, the last good state; with `_heard`, sockets."""
         last_served.forget(slot.region)
-        slot.life, slot.served, slot.moved = life, last_served.NOBODY, 0.0
+        slot.life, slot.moved = life, 0.0
         life.send(messages.Hello(slot.index, self._settings.to_link()), slot.region.fd)
         life.send(messages.Common(), self._common.fd)
         if self.number:
@@ -316,12 +318,13 @@ class Workers:
             for slot, life in [(slot, slot.life) for slot in self.slots if slot.life is not None]:
                 life.excuse(deaf)
                 slot.look(now)
-                # A worker whose connections are served goes on, however long its turns are.
+                # A worker whose loop turns goes on, however long its turns are.
                 silent = now - max(life.last_pong, slot.moved)
                 if life.is_condemned:
                     continue
                 if silent > (self._pace.patience if life.last_pong > life.started else self._pace.start):
-                    served = {"served": slot.served.name} if slot.served.name else {}
+                    name = last_served.read(slot.region)
+                    served = {"served": name} if name else {}
                     log.error("worker has not answered for %.1f s and is killed", silent, extra=_who(life, **served))
                     life.kill()
                     continue

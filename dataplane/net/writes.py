@@ -29,14 +29,16 @@ class Writer(Protocol):
 class Writes:
     """One per worker. `call_soon` is the loop's: it runs a function when the present events are handled."""
 
-    __slots__ = ("_call_soon", "_writers", "served", "turns")
+    __slots__ = ("_call_soon", "_writers", "now", "served", "turns")
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], Any], served: LastServed | None = None) -> None:
         self._call_soon = call_soon
         self.turns = Turns(call_soon)
         """For connections that have more to read than one turn is for."""
         self.served = served or LastServed.unseen()
-        """Where a connection says that its bytes are being looked at."""
+        """Where a connection enters its name once,"""
+        self.now = self.served.now
+        """and says that its bytes are being looked at."""
         self._writers: list[Writer] = []
 
     def add(self, writer: Writer) -> None:

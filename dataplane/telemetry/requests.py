@@ -97,6 +97,7 @@ class Recorder:
     def made_room(self, limit: str) -> None:
         """An idle connection was closed for the sake of another."""
         self.slots[self.metrics.counter("idle_connections_closed_total", limit)] += 1
+
     def headers_dropped(self, count: int) -> None:
         """Headers of a request were left out for their names."""
         self.slots[self._dropped] += count

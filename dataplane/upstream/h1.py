@@ -12,7 +12,6 @@ from dataplane.carriers import UNSENT
 from dataplane.http.h1 import chunked, framing, response_head
 from dataplane.http.h1.chunked import BadChunk, ChunkedReader
 from dataplane.http.h1.response_head import CHUNKED, LENGTH, NO_RESPONSE, TUNNEL, UNTIL_CLOSE
-from dataplane.link.last_served import named
 from dataplane.net.writes import Gathering
 from dataplane.upstream.sink import Sink
 
@@ -58,7 +57,7 @@ class UpstreamConnection(Gathering):
         "keep",
         "known",
         "left",
-        "name",
+        "number",
         "on_close",
         "paused",
         "reader",
@@ -73,7 +72,7 @@ class UpstreamConnection(Gathering):
     def __init__(self, endpoint: Endpoint, writes: Writes, on_close: Callable[[], None] = lambda: None) -> None:
         super().__init__(writes)
         self.endpoint = endpoint
-        self.name = named("endpoint", "HTTP/1.1", endpoint.label)
+        self.number = writes.served.enter("endpoint", "HTTP/1.1", endpoint.label)
         self.on_close = on_close
         self.consumer: Consumer | None = None
         self.state = IDLE
@@ -200,7 +199,7 @@ class UpstreamConnection(Gathering):
         transport.set_write_buffer_limits(high=65_536)
 
     def data_received(self, data: bytes) -> None:
-        self.writes.served.now(self.name)
+        self.writes.now[0] = self.number
         state = self.state
         if state == HEAD:
             self._head(self.tail + data if self.tail else data)
@@ -367,7 +366,7 @@ class UpstreamConnection(Gathering):
 
     def next_turn(self) -> None:
         """As `net.turns.Waiting`."""
-        self.writes.served.now(self.name)
+        self.writes.now[0] = self.number
         self.waits = False
         if self.state == CLOSED:
             return

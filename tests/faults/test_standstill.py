@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import time
@@ -96,7 +97,7 @@ async def a_stopped_worker(folder: Path) -> None:
         os.kill(stopped, signal.SIGSTOP)
         ports = {row.remote for row in tcp_of(stopped)}
         await world.proxy.agent.says("worker has not answered for")
-        await world.proxy.agent.says("HTTP/1.1 127.0.0.1")  # whom it served last
+        assert re.search(r'is killed .*served="(client|endpoint) HTTP/1.1 127.0.0.1', world.proxy.agent.log())
         await until(lambda: world.proxy.agent.log().count("worker serves") == 3, world.proxy.agent.log)
         await more(traffic)
         assert {port for _, port, _ in traffic.failures} <= ports

@@ -20,7 +20,6 @@ from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, Peer
 from dataplane.http.methods import METHODS
 from dataplane.http.rules import HttpRules
-from dataplane.link.last_served import named
 from dataplane.net.crowd import BUSY
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.exchange import ActiveExchange
@@ -54,7 +53,7 @@ class Connection(Responding):
         "head_due",
         "known",
         "left",
-        "name",
+        "number",
         "peer",
         "plan",
         "progress",
@@ -68,7 +67,7 @@ class Connection(Responding):
         super().__init__(plan.context, plan.bind)
         self.plan = plan
         self.peer = Peer("")
-        self.name = b""
+        self.number = 0
         """For the agent (`link/last_served`)."""
         self.known = NO_REQUEST
         """What was learned from the last header block; `NO_REQUEST` before the first request only."""
@@ -106,7 +105,7 @@ class Connection(Responding):
         self.transport = transport
         transport.set_write_buffer_limits(high=context.limits.write_buffer)
         self.peer = peer_of(transport)
-        self.name = named("client", "HTTP/1.1", self.peer.address, self.bind)
+        self.number = self.writes.served.enter("client", "HTTP/1.1", self.peer.address, self.bind)
         self.idle_since = context.clock()
         self.arm(self.idle_since + context.limits.header_timeout)
         context.recorder.connected(self.bind)
@@ -186,7 +185,7 @@ class Connection(Responding):
     # --- bytes from the client
 
     def data_received(self, data: bytes) -> None:
-        self.writes.served.now(self.name)
+        self.writes.now[0] = self.number
         state = self.state
         if state == READ_HEAD:
             if self.is_blocked:  # it does not read our answers: take no more of its requests
@@ -270,7 +269,7 @@ class Connection(Responding):
 
     def next_turn(self) -> None:
         """As `net.turns.Waiting`."""
-        self.writes.served.now(self.name)
+        self.writes.now[0] = self.number
         self.resume_reading(TURN)
         if self.state == WAIT and self.exchange is None:
             self.state = READ_HEAD

@@ -14,7 +14,6 @@ from dataplane.http.h2.connection import Connection as Codec
 from dataplane.http.h2.errors import NO_ERROR
 from dataplane.http.h2.events import Trailers
 from dataplane.http.messages import Peer
-from dataplane.link.last_served import named
 from dataplane.net.crowd import BUSY
 from dataplane.net.writes import AT_ONCE
 from dataplane.proxy.deadlines import NEVER
@@ -64,7 +63,7 @@ class Connection:
         "is_settled",
         "is_stopped",
         "known",
-        "name",
+        "number",
         "peer",
         "requests_left",
         "state",
@@ -80,7 +79,7 @@ class Connection:
         self.transport: Any = None
         self.codec = Codec(settings, True, context.clock)
         self.peer = Peer("")
-        self.name = b""
+        self.number = 0
         """For the agent (`link/last_served`)."""
         self.state = OPEN
         self.known = requests.NO_REQUEST
@@ -151,7 +150,7 @@ class Connection:
     def _begin(self, transport: Any, peer: Peer) -> None:
         context = self.context
         self.transport, self.peer = transport, peer
-        self.name = named("client", "HTTP/2", peer.address, self.bind)
+        self.number = context.writes.served.enter("client", "HTTP/2", peer.address, self.bind)
         self.idle_since = context.clock()
         context.connections.add(self, peer.address)
         self.head_due = self.idle_since + context.limits.header_timeout
@@ -318,7 +317,7 @@ class Connection:
     # --- bytes from the client
 
     def data_received(self, data: bytes) -> None:
-        self.context.writes.served.now(self.name)
+        self.context.writes.now[0] = self.number
         if self.state != OPEN:
             return
         if self.waits:  # the loop reads one ready socket many times in a turn
@@ -350,7 +349,7 @@ class Connection:
 
     def next_turn(self) -> None:
         """As `net.turns.Waiting`."""
-        self.context.writes.served.now(self.name)
+        self.context.writes.now[0] = self.number
         self.waits = False
         self.frames_left, self.requests_left = FRAMES, REQUESTS
         if self.state != OPEN:

@@ -15,7 +15,6 @@ from dataplane.http.h2 import events
 from dataplane.http.h2.connection import Connection
 from dataplane.http.h2.errors import NO_ERROR, SETTINGS_TIMEOUT
 from dataplane.http.h2.settings import Settings
-from dataplane.link.last_served import named
 from dataplane.net.writes import AT_ONCE
 from dataplane.upstream.h2 import heads
 from dataplane.upstream.h2.stream import SharedStream
@@ -63,7 +62,7 @@ class SharedConnection:
         "gathered",
         "idle_since",
         "is_scheduled",
-        "name",
+        "number",
         "on_close",
         "on_fault",
         "on_open",
@@ -91,7 +90,7 @@ class SharedConnection:
         on_fault: Callable[[str, str], None] = lambda reason, detail: None,
     ) -> None:
         self.endpoint = endpoint
-        self.name = named("endpoint", "HTTP/2", endpoint.label)
+        self.number = writes.served.enter("endpoint", "HTTP/2", endpoint.label)
         self.writes = writes
         self.on_open = on_open
         self.on_close = on_close
@@ -194,7 +193,7 @@ class SharedConnection:
         self._write()
 
     def data_received(self, data: bytes) -> None:
-        self.writes.served.now(self.name)
+        self.writes.now[0] = self.number
         self.received += 1
         if self.state == OPENING and len(self.begins) < 5:
             self.begins += data[:5]
@@ -223,7 +222,7 @@ class SharedConnection:
 
     def next_turn(self) -> None:
         """As `net.turns.Waiting`."""
-        self.writes.served.now(self.name)
+        self.writes.now[0] = self.number
         self.waits = False
         self.frames_left = FRAMES
         if self.state == CLOSED:

@@ -15,8 +15,8 @@ from dataplane.agent.resources import XDS, Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.workers import Pace, Workers
 from dataplane.bootstrap import Drain, SessionKey, WorkerSettings
-from dataplane.link import messages
-from dataplane.link.last_served import LastServed, named
+from dataplane.link import last_served, messages
+from dataplane.link.last_served import LastServed
 from dataplane.link.messages import RESOURCE, Message, Record
 from dataplane.telemetry.metrics import Metrics
 from tests.fakes.memory_agent import descriptors
@@ -337,24 +337,25 @@ async def test_a_worker_that_was_started_ahead_and_ended_is_replaced() -> None:
 async def test_the_log_names_whom_a_worker_served_when_it_hung(caplog: pytest.LogCaptureFixture) -> None:
     async with kept(obedient, obedient, obedient) as room:
         await asyncio.sleep(PACE.heartbeat * 2)
-        LastServed.of(room.workers.slots[1].region).now(named("client", "HTTP/2", "192.0.2.66", "bind/8080"))
+        served = LastServed.of(room.workers.slots[1].region)
+        served.now[0] = served.enter("client", "HTTP/2", "192.0.2.66", "bind/8080")
         room.born[1]._answer = silent
         await asyncio.sleep(PACE.patience + 3 * PACE.heartbeat)
         assert room.born[1].is_killed and not room.born[0].is_killed
         (record,) = [each for each in caplog.records if "and is killed" in each.getMessage()]
         assert record.__dict__["fields"]["served"] == "client HTTP/2 192.0.2.66 bind=bind/8080"
-        assert room.workers.slots[1].served.name == "", "its successor has served nobody"
+        assert last_served.read(room.workers.slots[1].region) == "", "its successor has served nobody"
 
 
 @moved
-async def test_a_silent_worker_that_serves_is_not_killed() -> None:
+async def test_a_silent_worker_whose_loop_turns_is_not_killed() -> None:
     async with kept(obedient, obedient, obedient) as room:
         await asyncio.sleep(PACE.heartbeat * 2)
-        served = LastServed.of(room.workers.slots[1].region)
+        slots = room.workers.slots[1].region.section("slots").cast("Q")
         room.born[1]._answer = silent
         for _ in range(10):  # each turn of its loop is long
             await asyncio.sleep(PACE.patience / 2)
-            served.now(b"x")
+            slots[0] += 1
         assert not room.born[1].is_killed
         await asyncio.sleep(PACE.patience + 3 * PACE.heartbeat)
         assert room.born[1].is_killed, "then it hangs"
