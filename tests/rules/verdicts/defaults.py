@@ -178,6 +178,18 @@ DEFAULTS: Final = (
         frontend={"http": {}},
     ),
     _policy(
+        "frontend.http.path.case",
+        "Keep",
+        D + "Each is optional, changes nothing when absent",
+        frontend={"http": {"path": {}}},
+    ),
+    _policy(
+        "frontend.http.maxJsonKeys",
+        10_000,
+        D + "Extensions of ours** (fields that the specification does not have) are allowed",
+        frontend={"http": {}},
+    ),
+    _policy(
         "frontend.http.requestId",
         "Keep",
         D + "`x-request-id` kept or made; nothing a client sent is trusted",

@@ -7,6 +7,9 @@ from typing import Final
 from tests.rules.verdicts.authentication import NETWORK_AUTHORIZATION
 from tests.rules.verdicts.common import (
     KEEPALIVE,
+    NO_SIZES,
+    SIZES_ABOVE,
+    SIZES_AT_THE_LIMIT,
     D,
     K,
     P,
@@ -21,7 +24,6 @@ from tests.rules.verdicts.table import Rows, Shape, shape
 from tests.rules.verdicts.tls_lists import alpn, key_exchange, names
 from tests.rules.verdicts.words import (
     byte_size,
-    byte_size_in_full,
     duration,
     enum,
     exactly_one,
@@ -95,6 +97,15 @@ def _window(path: str, spec: str) -> Rows:
 _HOPS = D + "path and header-name policy, trusted hops, circuit breakers, upgrade lists."
 _OWNED = D + "Header, path and hop policy have safe defaults also when absent."
 _NAMES = D + "headers with `_` are dropped by default (keep and refuse are choices of `frontend.http`, so per Gateway"
+_PATH = D + "path and header-name policy, trusted hops, circuit breakers, upgrade lists."
+PATH = shape(
+    {},
+    enum("repeatedSlashes", ("Keep", "Merge", "Reject"), _PATH),
+    enum("escapedSlashes", ("Keep", "Decode", "Reject"), _PATH),
+    enum("escapedBackslashes", ("Keep", "Decode", "Reject"), _PATH),
+    enum("parameters", ("Keep", "Remove", "Reject"), _PATH),
+    enum("case", ("Keep", "Lower"), _PATH),
+)
 _OTHERS = (
     *("host", "connection", "content-length", "transfer-encoding", "expect", "upgrade", "te", "keep-alive"),
     *("proxy-connection", "http2-settings", "x-forwarded-for", "x-request-id"),
@@ -137,6 +148,8 @@ HTTP = shape(
     given({"trustedHops": {"count": 1}}, valid("requestId", "KeepFromTrusted", _OWNED)),
     invalid("requestId", "KeepFromTrusted", _OWNED),
     enum("headerUnderscores", ("Drop", "Reject", "Keep"), _NAMES),
+    nested("path", PATH, _PATH),
+    integer("maxJsonKeys", 1, 1_000_000, _HOPS),
     integer("maxQueryParameters", 1, 1_000_000, _HOPS),
     unknown("http3", True, _FRAME),
 )
@@ -227,10 +240,8 @@ LIMITS_OF_CLIENTS = shape(
         row
         for name in ("maxHeldBytes", "maxRequestBytes")
         for row in (
-            *byte_size(name, _LIMITS_OF_CLIENTS),
-            *byte_size_in_full(name),
-            *(valid(name, good, _LIMITS_OF_CLIENTS) for good in (1024, "1Ki", "10M")),
-            *(invalid(name, bad, _LIMITS_OF_CLIENTS) for bad in (1023, "1k", 0)),
+            *(valid(name, good, _LIMITS_OF_CLIENTS) for good in (1024, "1Ki", "2mb", *SIZES_AT_THE_LIMIT)),
+            *(invalid(name, bad, _LIMITS_OF_CLIENTS) for bad in (1023, "1k", 0, *SIZES_ABOVE, *NO_SIZES)),
         )
     ),
     duration("streamIdleTimeout", _LIMITS_OF_CLIENTS),
