@@ -282,17 +282,6 @@ def many_fields(stream: int) -> bytes:
     return block(stream, literal([(b":status", b"200"), *[(b"x-%d" % n, b"%d" % stream) for n in range(480)]]))
 
 
-LATER: Final = frozenset(
-    (
-        "client, HTTP/1.1, JSON with 180,000 keys",
-        "client, HTTP/1.1, JSON with 190,000 elements",
-        "client, HTTP/1.1, JSON with 80,000 fractions",
-        "endpoint, HTTP/1.1, JSON with 180,000 keys",
-    )
-)
-"""Labels of rows that one request alone makes too long: no share of a turn ends what has begun. Caps of JSON are
-to."""
-
 CHUNK_LINE: Final = b"1;" + b"e" * 4000 + b"\r\nx\r\n"
 
 ROWS: Final = (

@@ -431,6 +431,8 @@ class Connection(Responding):
             self.state = WAIT
             self.reader = None
             self.buffer = extra
+            if extra:
+                self.writes.turns.begin()
         if trailers:
             if out:
                 x.downstream_content(out, False)
