@@ -144,8 +144,9 @@ class Exchange(Variables):
     asked_target: bytes
     """`asked_target` and `asked_host` stay as the client sent them; steps may change the others."""
     path: bytes
-    readings: tuple[bytes, ...]
-    """Other paths that an origin may read `path` as (`http/spellings`): what decides by it has to decide alike."""
+    readings: tuple[bytes, ...] | None
+    """Other paths that an origin may read `path` as (`http/spellings`): what decides by it has to decide alike.
+    None: not known yet; a carrier that has seen that the path has nothing of the kind sets ()."""
     query: bytes
     host: bytes
     asked_host: bytes
@@ -267,7 +268,7 @@ class Exchange(Variables):
         self.target = self.asked_target = target
         self.request = request
         self.started = started
-        self.readings = ()
+        self.readings = None
         self.path = self.query = self.host = self.asked_host = self.authority = self.prefix = self.upgrade = b""
         self.scheme = b"http"
         self.version = b"HTTP/1.1"

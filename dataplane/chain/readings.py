@@ -24,7 +24,7 @@ def each(x: Exchange, decide: Callable[[Exchange], _Decision]) -> list[_Decision
     path, target = x.path, x.target
     decisions = []
     try:
-        for reading in x.readings:
+        for reading in x.readings or ():
             x.path, x.target = reading, reading + target[len(path) :]
             decisions.append(decide(x))
     finally:

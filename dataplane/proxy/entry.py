@@ -46,8 +46,8 @@ def start(x: ActiveExchange) -> None:
         limits = table.request_limits
         if limits is not None and admission.refuses(x, limits):
             return
-        path, paths = x.path, listener.http.paths
-        if (b"%" in path or b";" in path or b"//" in path or paths.lower) and not _settled(x, paths):
+        paths = listener.http.paths
+        if (x.readings is None or paths.lower) and not _settled(x, paths):
             x.reply(made(REFUSED, "a spelling of paths that is not allowed"))
             return
         phase = listener.chain.request
@@ -76,7 +76,7 @@ def _settled(x: ActiveExchange, rules: PathRules) -> bool:
 def _is_one_rule(x: ActiveExchange, router: Router) -> bool:
     """Whether the path leads to the same rule however an origin reads it."""
     plan = router.match(x.host, x.path, x)
-    return all(router.match(x.host, reading, x) is plan for reading in x.readings)
+    return all(router.match(x.host, reading, x) is plan for reading in x.readings or ())
 
 
 def route(x: ActiveExchange, context: Context) -> None:

@@ -306,6 +306,7 @@ class Connection(Responding):
             head = self.known = learned
         x = ActiveExchange(self, method, target, Head(head.headers, head.low), context.clock())
         x.path = path
+        x.readings = ()
         x.query = query
         self.knows_chunks = True
         self._begin(x, head, data, end + 4)

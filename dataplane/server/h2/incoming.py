@@ -43,6 +43,7 @@ def _request(connection: Connection, event: events.Request) -> None:
         known = connection.known = learned
     x = _exchange(connection, carrier, known.method, known.target, Head(known.block, known.low))
     x.path = known.path
+    x.readings = known.readings
     x.query = known.query
     x.host = x.asked_host = known.host
     x.peer = known.client

@@ -31,7 +31,7 @@ def _claims(owned: bytes) -> Finder:
     return re.compile(rb"\r\n(" + names + rb"): ([^\r]*)").finditer
 
 
-_PLAIN_TARGET = re.compile(rb"(/(?:[A-Za-z0-9\-_~!$&'()*+,;=:@/]|(?<!/)\.)*+)(\?[\x21\x22\x24-\x7e]*+)?").fullmatch
+_PLAIN_TARGET = re.compile(rb"(/(?:[A-Za-z0-9\-_~!$&'()*+,=:@]++|(?<!/)[./])*+)(\?[\x21\x22\x24-\x7e]*+)?").fullmatch
 """(path, "?query" or None) of a target that needs no normalising, as in `http/h1/request_line`."""
 
 KEY = b"sec-websocket-key"
@@ -63,6 +63,7 @@ class Meaning:
         "method",
         "path",
         "query",
+        "readings",
         "target",
         "upgrade",
     )
@@ -71,6 +72,7 @@ class Meaning:
         self.head = head
         self.method = head.method
         self.authority = self.host = self.block = self.low = self.path = self.query = self.target = b""
+        self.readings: tuple[bytes, ...] | None = None
         self.upgrade = head.protocol
         self.length = head.length
         self.expects = bool(head.expect)
@@ -136,6 +138,7 @@ def _aim(found: Meaning, target: bytes) -> bool:
     if match is not None:
         path, query = match.groups()
         found.target, found.path, found.query = target, path, b"" if query is None else query[1:]
+        found.readings = ()
         return True
     if target == b"*":  # of OPTIONS: the codec has seen to it
         found.target = found.path = target
