@@ -31,7 +31,7 @@ buckets = Buckets.of(region)
 @contextmanager
 def shared() -> Iterator[Region]:
     """As the agent makes it."""
-    _, region = Commits.create(**buckets.SECTIONS, **{COUNTS: 128})
+    _, region = Commits.create(1, **buckets.SECTIONS, **{COUNTS: 128})
     assert locks.initialise(region.section(buckets.LOCKS))
     try:
         yield region

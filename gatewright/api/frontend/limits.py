@@ -43,5 +43,3 @@ class FrontendLimits(RuledModel):
         for name, size in (("maxHeldBytes", self.max_held_bytes), ("maxRequestBytes", self.max_request_bytes)):
             if size is not None and byte_size(size) < SMALLEST:
                 yield Broken((name,), f"must be at least {SMALLEST} bytes")
-
-

@@ -28,6 +28,7 @@ P: Final = "2-policies.md: "
 N: Final = "0-names.md: "
 D: Final = "decisions.md: "
 K: Final = "Kubernetes: "
+X: Final = "Gatewright extension: "
 
 GROUP: Final = R + "Group: up to 253 chars, empty means core group"
 KIND: Final = R + "Kind: 1 to 63 chars, letters, digits, hyphens, starting with a letter"

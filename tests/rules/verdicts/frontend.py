@@ -13,6 +13,7 @@ from tests.rules.verdicts.common import (
     D,
     K,
     P,
+    X,
     long_string,
     short_string,
     tiny_string,
@@ -94,10 +95,10 @@ def _window(path: str, spec: str) -> Rows:
     yield invalid(path, "2Gi", K + "RFC 9113 6.9.1")
 
 
-_HOPS = D + "path and header-name policy, trusted hops, circuit breakers, upgrade lists."
-_OWNED = D + "Header, path and hop policy have safe defaults also when absent."
-_NAMES = D + "headers with `_` are dropped by default (keep and refuse are choices of `frontend.http`, so per Gateway"
-_PATH = D + "path and header-name policy, trusted hops, circuit breakers, upgrade lists."
+_HOPS = X + "who is believed about clients"
+_OWNED = X + "what clients may not say of themselves"
+_NAMES = X + "names of headers that origins read alike"
+_PATH = X + "spellings of paths that origins read differently"
 PATH = shape(
     {},
     enum("repeatedSlashes", ("Keep", "Merge", "Reject"), _PATH),
@@ -228,7 +229,7 @@ METRICS = shape(
     ),
 )
 
-_LIMITS_OF_CLIENTS = D + "**Overload**: header timeout 10 s and idle timeouts downstream from the first day"
+_LIMITS_OF_CLIENTS = X + "how much a proxy takes on"
 LIMITS_OF_CLIENTS = shape(
     {},
     *(

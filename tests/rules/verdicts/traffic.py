@@ -12,6 +12,7 @@ from tests.rules.verdicts.common import (
     HEADER_FILTER,
     D,
     P,
+    X,
     byte_size_in_full,
     header_name,
     header_name_in_full,
@@ -213,7 +214,7 @@ RETRY = shape(
     expression("condition", _RETRY, "response.code >= 500"),
 )
 
-_UPGRADES = D + "path and header-name policy, trusted hops, circuit breakers, upgrade lists."
+_UPGRADES = X + "protocols that clients may switch to"
 UPGRADES = shape(
     {"protocols": []},
     required("protocols", _UPGRADES),

@@ -33,7 +33,8 @@ WORDS = {
 # Fields of traffic policies by how they merge.
 
 ONE = [
-    *("transformation", "ext_proc", "ext_auth", "rate_limit", "cors", "csrf", "host_rewrite", "timeouts", "retry"),
+    *("transformation", "ext_proc", "ext_auth", "rate_limit", "cors", "csrf", "host_rewrite", "upgrades", "timeouts"),
+    "retry",
     *("jwt_authentication", "basic_authentication", "api_key_authentication", "direct_response", "buffer"),
 ]
 """The most specific acts (spec 2: every other field of Traffic)."""

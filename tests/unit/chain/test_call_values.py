@@ -89,6 +89,9 @@ STATUSES = {
     "VersionNotSupported": 505,
     "RequestTimeout": 408,
     "ConnectNotAllowed": 405,
+    "TraceNotAllowed": 405,
+    "UpgradeNotAllowed": 501,
+    "Overloaded": 503,
     "BindClosed": 404,
     "ListenerNotFound": 404,
     "RouteNotFound": 404,
@@ -126,6 +129,7 @@ STATUSES = {
 }
 CLOSES = [
     "BadRequest",
+    "UnusualHeaderName",
     "BodyTooLarge",
     "TooManyBodies",
     "TargetTooLong",

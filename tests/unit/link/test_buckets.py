@@ -283,7 +283,7 @@ def test_of_all_who_put_up_a_sign_one_has_changed_something(region: Region) -> N
 def test_without_locks_each_process_counts_for_itself(
     sections: dict[str, int], caplog: pytest.LogCaptureFixture
 ) -> None:
-    _, region = Commits.create(**sections)
+    _, region = Commits.create(1, **sections)
     found = Buckets.of(region)
     assert "local" in repr(found) and "counted for each worker" in caplog.text
     assert taken(found, "a", Rate(NEVER, 2), 1.0, 3) == 2

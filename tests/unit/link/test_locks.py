@@ -144,7 +144,7 @@ def test_of_several_that_wait_one_takes_over(region: Region) -> None:
 
 
 def test_without_semaphores_there_are_no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, region = Commits.create(**buckets.SECTIONS)
+    _, region = Commits.create(1, **buckets.SECTIONS)
     section = region.section(buckets.LOCKS)
     assert not locks.are_made(section)
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())

@@ -132,9 +132,10 @@ class TestIsRefused:
 )
 def test_what_may_be_switched_to_is_the_same_for_both_versions(protocol: bytes, passes: bool) -> None:
     """HTTP itself would be a way past routes and policies."""
-    older = Http1Endpoints()
+    text = served("policies: {upgrades: {protocols: [websocket, any]}}")
+    older = Http1Endpoints(text)
     older.connect().send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: %b\r\n\r\n" % protocol)
-    newer = Http1Endpoints()
+    newer = Http1Endpoints(text)
     client = FrameClient(newer)
     client.send(headers(1, [(name, protocol if name == b":protocol" else value) for name, value in CONNECT], end=False))
     asked = b"\r\nconnection: upgrade\r\nupgrade: " + protocol

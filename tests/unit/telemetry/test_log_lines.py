@@ -212,15 +212,15 @@ def test_lines_of_four_mebibytes_wait_for_the_writer() -> None:
         written.append(data)
 
     log = AccessLog(write, Loop().call_later, dropped=dropped.append)
-    size = 64 * 1024
-    for _ in range(100):
+    size = 8192
+    for _ in range(800):
         log.record(exchange(b"/" + b"x" * (size - 1)), 0.001)
         log.flush()
     release.set()
     log.close(PATIENCE)
     assert dropped == [1] * sum(dropped)
     taken = len(b"".join(written))
-    assert 4 * MIB < taken <= 4 * MIB + size + 500 and len(written) + sum(dropped) == 100
+    assert 4 * MIB < taken <= 4 * MIB + size + 500 and len(written) + sum(dropped) == 800
 
 
 def test_the_beginning_and_the_end_of_a_loss_are_told_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -765,7 +765,8 @@ def test_a_tunnel_that_is_reset_is_broken_off() -> None:
 
 def test_an_upgrade_to_one_of_several_protocols_is_none_of_http2() -> None:
     """RFC 8441 4: `:protocol` is one."""
-    proxy, client, far = begun(settings=Settings(connect_protocol=True))
+    both = "    - name: all\n      policies: {upgrades: {protocols: [websocket, other]}}\n"
+    proxy, client, far = begun(FILE.replace("    - name: all\n", both), Settings(connect_protocol=True))
     far.answer(far.requests[0])
     client.take()
     client.send(UPGRADE.replace(b"upgrade: websocket", b"upgrade: websocket, other"))

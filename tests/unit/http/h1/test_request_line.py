@@ -47,7 +47,7 @@ def test_is_answered_without_an_endpoint(line: bytes, status: int) -> None:
         (b"GET /x? HTTP/1.1", b"GET /x? HTTP/1.1"),
         (b"GET /%7Ex?%zz HTTP/1.1", b"GET /~x?%zz HTTP/1.1"),
         (b"GET /./x HTTP/1.0", b"GET /x HTTP/1.1"),
-        (b"TRACE / HTTP/1.1", b"TRACE / HTTP/1.1"),
+        (b"DELETE / HTTP/1.1", b"DELETE / HTTP/1.1"),
     ],
 )
 def test_goes_on_in_origin_form(line: bytes, forwarded: bytes) -> None:
