@@ -1,7 +1,7 @@
 """Lint within limits of time and memory: what is much is read by a process of its own (`python -m` this module).
 
 Called by the command line. Little text is read in place: what it can cost is bounded by its length. A process that runs
-into a limit is one error that names the limit and the file that was being read: it tells what it reads before it reads.
+into a limit is one error that names the limit and the file that was being read: it names a file before it reads it.
 """
 
 from __future__ import annotations

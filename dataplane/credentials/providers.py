@@ -91,7 +91,7 @@ def _tried(token: jwt.Token, candidates: Sequence[_Candidate], now: float) -> Ac
 
 
 def _of_its_audience(token: jwt.Token, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
-    """All of them when the token is for none: its cause is told by its signature then, as of a single provider."""
+    """All of them when the token is for none: its signature then says why, as with a single provider."""
     return [each for each in candidates if jwt.is_for(token.claims, each.provider.audiences)] or candidates
 
 
