@@ -24,6 +24,7 @@ from controlplane.facts import Fact
 from controlplane.pipeline import Pipeline
 from controlplane.settings import Settings, shown, version
 from controlplane.sources import decode, tree
+from controlplane.sources.aside import Decoder, Pieces
 from controlplane.sources.directory import Directory
 from controlplane.xds import ProxyStatus, XdsServer, xds_settings
 from controlplane.xds.node import Identity, Peer
@@ -50,8 +51,9 @@ class App:
         """Raises Exposed or CredentialError: xDS cannot be served as the settings say."""
         self.settings = settings
         self.pipeline = Pipeline()
-        self.tree = tree.Tree(decode.decode, decode.with_generation)
-        self.source = Directory(settings.directory, self.tree)
+        pieces = Pieces(decode.decode)
+        self.tree = tree.Tree(pieces.decode, decode.with_generation)
+        self.source = Directory(settings.directory, self.tree, pieces, Decoder())
         self.xds = XdsServer(
             self.pipeline.snapshots,
             self.pipeline.fleet,

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import TypeVar
 
 from controlplane import turns
 from controlplane.facts import Fact
-from controlplane.sources import scan, tree, watch
+from controlplane.sources import apart, aside, scan, tree, watch
 from controlplane.sources.source import Sink
 from gatewright import files
 from gatewright.api.text.problem import Problem
@@ -51,9 +52,14 @@ class Directory:
     other).
     """
 
-    def __init__(self, root: Path, state: tree.Tree) -> None:
+    def __init__(
+        self, root: Path, state: tree.Tree, pieces: aside.Pieces | None = None, decoder: aside.Decoder | None = None
+    ) -> None:
+        """`pieces` is what the tree decodes with, if long ones are to be decoded apart, by `decoder`."""
         self._root = str(root.absolute())
         self._tree = state
+        self._pieces = pieces or aside.Pieces(lambda _: tree.Decoded())  # then it is asked nothing
+        self._apart = apart.Apart(self._pieces, decoder or aside.Decoder(), self._read_again)
         self._signatures: dict[str, scan.Signature] = {}
         self._dirty: set[str] = set()
         self._must_rescan = True
@@ -95,6 +101,9 @@ class Directory:
         watcher, loop = self._watch(), asyncio.get_running_loop()
         try:
             await self._work(sink)
+            while self._apart:  # what is missing would be taken for gone
+                await self._wake.wait()
+                await self._work(sink)
             self.synced.set()
             look_again = loop.time() + RESCAN
             while True:
@@ -111,6 +120,7 @@ class Directory:
                 watcher[0].stop()
             for timer in self._settling.values():
                 timer.cancel()
+            await self._apart.close()
 
     # Watching
 
@@ -182,7 +192,8 @@ class Directory:
         while self.is_busy:
             await self._look(sink)
         self._problems = ([self._trouble] if self._trouble else []) + self._tree.problems()
-        if self._is_due and not self._is_ahead and not self._must_hold():
+        is_complete = self.synced.is_set() or not self._apart
+        if is_complete and self._is_due and not self._is_ahead and not self._must_hold():
             await self._say_idle(sink)
 
     async def _look(self, sink: Sink) -> None:
@@ -242,9 +253,25 @@ class Directory:
             return []
         if text is None:
             stands = self._stands(file, file in self._tree.files, GONE)
-            return await self._last(self._tree.removing(file)) if stands else []
+            if not stands:
+                return []
+            self._pieces.forget(file)
+            return await self._last(self._tree.removing(file))
+        self._pieces.begin(file, aside.MUCH if self.synced.is_set() else sys.maxsize)  # at the start nobody waits
         staged = await self._last(self._tree.stage(file, text))
-        return await self._last(self._tree.committing(staged)) if self._stands(file, staged.loses) else []
+        if wanted := self._pieces.wanted():
+            self._apart.decode(file, wanted)
+            return []
+        if not self._stands(file, staged.loses):
+            return []
+        self._pieces.forget(file)
+        return await self._last(self._tree.committing(staged))
+
+    def _read_again(self, file: str) -> None:
+        """What the file waited for is known."""
+        self._dirty.add(file)
+        self._is_due = True
+        self._wake.set()
 
     async def _last(self, steps: Iterator[_T | None]) -> _T:
         """What comes after the Nones, with a turn for others whenever a slice is over."""
