@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import BinaryIO, Final
@@ -25,8 +26,9 @@ from gatewright.aside import NO_MEMORY, OUT_OF_MEMORY, ended_after, limit_memory
 LONG: Final = 32 * 1024
 """Characters of a piece that is not decoded in place: the worst of a shorter one takes half a second (measured)."""
 
-MUCH: Final = 4 * 1024 * 1024
-"""Characters of a file that are decoded in place for one change, once the controller runs: others wait meanwhile."""
+MUCH: Final = 5.0
+"""Seconds of computing that a file's short pieces have in place for one change, once the controller runs: other files
+wait meanwhile. 10,000 routes take half of it."""
 
 DEADLINE: Final = 20.0
 """Seconds for one piece."""
@@ -46,8 +48,8 @@ Decode = Callable[[str], Decoded]
 class Pieces:
     """Decodes for a `Tree`: what is long, and not known yet, is noted as wanted in place of decoding it."""
 
-    def __init__(self, decode: Decode) -> None:
-        self._decode = decode
+    def __init__(self, decode: Decode, clock: Callable[[], float] = time.thread_time) -> None:
+        self._decode, self._clock = decode, clock
         self._known: dict[str, dict[str, Decoded]] = {}
         self._file = ""
         self._left = MUCH
@@ -56,8 +58,8 @@ class Pieces:
     def __repr__(self) -> str:
         return f"<Pieces known={sum(map(len, self._known.values()))}>"
 
-    def begin(self, file: str, much: int = MUCH) -> None:
-        """What is decoded from here on is of this file; at most `much` of it in place."""
+    def begin(self, file: str, much: float = MUCH) -> None:
+        """What is decoded from here on is of this file; so many seconds of it in place."""
         self._file, self._left, self._wanted = file, much, []
 
     def wanted(self) -> list[str]:
@@ -77,11 +79,13 @@ class Pieces:
         known = self._known.get(self._file)
         if known is not None and (found := known.get(piece)) is not None:
             return found
-        self._left -= len(piece)
-        if len(piece) <= LONG and self._left >= 0:
-            return self._decode(piece)
-        self._wanted.append(piece)
-        return Decoded()
+        if len(piece) > LONG or self._left <= 0:
+            self._wanted.append(piece)
+            return Decoded()
+        begun = self._clock()
+        decoded = self._decode(piece)
+        self._left -= self._clock() - begun
+        return decoded
 
 
 class Decoder:

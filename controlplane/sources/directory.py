@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
-import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -257,7 +257,7 @@ class Directory:
                 return []
             self._pieces.forget(file)
             return await self._last(self._tree.removing(file))
-        self._pieces.begin(file, aside.MUCH if self.synced.is_set() else sys.maxsize)  # at the start nobody waits
+        self._pieces.begin(file, aside.MUCH if self.synced.is_set() else math.inf)  # at the start nobody waits
         staged = await self._last(self._tree.stage(file, text))
         if wanted := self._pieces.wanted():
             self._apart.decode(file, wanted)

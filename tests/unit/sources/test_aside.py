@@ -37,9 +37,10 @@ def decoding(decoder: aside.Decoder) -> Iterator[aside.Decoder]:
 
 
 def test_what_is_long_or_too_much_for_one_file_is_wanted() -> None:
-    pieces = aside.Pieces(test_directory.decode)
+    seconds = iter(range(1000))
+    pieces = aside.Pieces(test_directory.decode, lambda: next(seconds))
     long = "x" * (aside.LONG + 1)
-    pieces.begin("a.yaml", aside.LONG + 15)
+    pieces.begin("a.yaml", 2.0)
     assert [len(pieces.decode(text).objects) for text in ("a 1", "b 1", long, long, "c 1")] == [1, 1, 0, 0, 0]
     assert pieces.wanted() == [long, "c 1"]
     pieces.learn("a.yaml", long, test_directory.decode("d 1"))
