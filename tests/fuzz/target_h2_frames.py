@@ -31,6 +31,7 @@ from dataplane.http.h2.events import (
 )
 from dataplane.http.h2.settings import Settings
 from dataplane.http.h2.streams import Stream
+from dataplane.http.heads import twin
 from tests.fakes.h2_wire import GET, OK, OPENING, POST, Clock, Frame, frame, literal, parse
 from tests.fuzz.dice import Dice
 from tests.fuzz.rig import pieces, require
@@ -174,7 +175,7 @@ class Trace:
 
     def head(self, event: Request | Response | Interim, known: Message) -> None:
         require(not known.head, "a second head")
-        require(_BLOCK(event.head.block) and event.head.low == event.head.block.lower(), f"block {event.head.block!r}")
+        require(_BLOCK(event.head.block) and event.head.low == twin(event.head.block), f"block {event.head.block!r}")
         if isinstance(event, Interim):
             return
         known.ended = event.end
