@@ -106,9 +106,9 @@ async def test_a_process_log_that_nobody_reads(tmp_path: Path) -> None:
         async with served(tmp_path, workers=1, stderr=stderr) as world, load(world.proxy.port) as traffic:
             good = world.file.read_text()
             # 1 MiB of complaints wait, what comes after them is lost.
-            for number in range(2):
+            for number in range(24):
                 save(world.file, good + _nonsense(number))
-                await more(traffic, 30)
+                await more(traffic, 300)
             save(world.file, good.replace("all-", "every-"))
             await until(lambda: has_route(world.proxy, "every-"), "the file applies")
             assert traffic.is_clean(), traffic
@@ -117,7 +117,8 @@ async def test_a_process_log_that_nobody_reads(tmp_path: Path) -> None:
 
 
 def _nonsense(number: int) -> str:
-    return "".join(f"nonsense-{number}-{key}-{'x' * 200}: 1\n" for key in range(3000))
+    """A hundred mistakes of a file are explained, each with its name."""
+    return "".join(f"nonsense-{number}-{key}-{'x' * 900}: 1\n" for key in range(110))
 
 
 async def _fill(client: Client) -> None:

@@ -51,11 +51,13 @@ CASES: tuple[Case, ...] = (
     passed("field-empty-value", "9110 5.5", get(b"/", b"X:"), Seen(has={b"x": b""})),
     passed("field-tab-inside", "9110 5.5", get(b"/", b"X: a\tb"), Seen(has={b"x": b"a\tb"})),
     passed("field-obs-text", "9110 5.5", get(b"/", b"X: caf\xe9"), Seen(has={b"x": b"caf\xe9"})),
+    passed("field-letters-digits-hyphens", "9110 5.6.2", get(b"/", b"X-09aZ: 1"), Seen(has={b"x-09az": b"1"})),
+    # Read, as tokens have to be, and left out: some origins make `_` or nothing of these (headerUnderscores).
     passed(
         "field-every-token-character",
         "9110 5.6.2",
         get(b"/", b"!#$%&'*+.^`|~09aZ: 1"),
-        Seen(has={b"!#$%&'*+.^`|~09az": b"1"}),
+        Seen(lacks=(b"!#$%&'*+.^`|~09az",)),
     ),
     passed("field-quoted-line-end", "9110 5.6.4", get(b"/", b'X: "a\\r\\nb"'), Seen(has={b"x": b'"a\\r\\nb"'})),
     passed("field-colons-in-value", "9112 5", get(b"/", b"X: a: b:c"), Seen(has={b"x": b"a: b:c"})),
