@@ -82,11 +82,8 @@ class Conversation:
         Raises h11.RemoteProtocolError when what came is no HTTP response, or ended before its announced length.
         """
         parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 20)
-        proposal = [
-            (b"host", b"a.example"),
-            (b"connection", b"upgrade"),
-            (b"upgrade", b"websocket"),
-        ]  # so that 101 may come
+        # So that 101 may come.
+        proposal = [(b"host", b"a.example"), (b"connection", b"upgrade"), (b"upgrade", b"websocket")]
         parser.send(h11.Request(method=method, target=b"/", headers=proposal))
         parser.send(h11.EndOfMessage())
         deadline = time.monotonic() + patience
