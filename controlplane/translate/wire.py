@@ -21,6 +21,14 @@ REFUSED_BACKENDS: Final = 5
 PARENTS: Final = 6
 """The revision in which routes name their parents, and listeners say what they admit."""
 
+CONNECTIONS: Final = 7
+"""The revision that brought TLS, and the policies of connections on both sides."""
+
+_CONNECTION_POLICIES: Final = frozenset(
+    ("frontend_tls", "frontend_tcp", "network_authorization", "proxy_protocol", "connect")
+    + ("backend_tcp", "backend_tls", "health", "backend_limits")
+)
+
 
 def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.kind, under its field name
     """The bytes of a Resource that carries the one message given."""
@@ -32,5 +40,9 @@ def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.ki
         revision = REFUSED_BACKENDS
     if name in ("route", "tcp_route", "udp_route", "listener"):
         revision = PARENTS
+    if (name == "listener" and content.HasField("tls")) or (
+        name == "policy" and content.WhichOneof("field") in _CONNECTION_POLICIES
+    ):
+        revision = CONNECTIONS
     message = resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)
     return message.SerializeToString(deterministic=True)

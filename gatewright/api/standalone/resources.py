@@ -32,7 +32,7 @@ from gatewright.wire.v1 import (
 
 NAMESPACE: Final = "default"
 GATEWAY: Final = "standalone"
-REVISION: Final = 6
+REVISION: Final = 7
 """Wire revision of the resources: the newest one that any of them needs."""
 
 _KINDS: Final = ("GRPCRoute", "HTTPRoute")

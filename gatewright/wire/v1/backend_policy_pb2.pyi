@@ -1,6 +1,10 @@
+from gatewright.wire.v1 import connection_pb2 as _connection_pb2
+from gatewright.wire.v1 import tls_pb2 as _tls_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -10,12 +14,89 @@ class HttpVersion(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HTTP_VERSION_UNSPECIFIED: _ClassVar[HttpVersion]
     HTTP_VERSION_HTTP1: _ClassVar[HttpVersion]
     HTTP_VERSION_HTTP2: _ClassVar[HttpVersion]
+
+class SkipVerify(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SKIP_VERIFY_UNSPECIFIED: _ClassVar[SkipVerify]
+    SKIP_VERIFY_ALL: _ClassVar[SkipVerify]
+    SKIP_VERIFY_HOSTNAME: _ClassVar[SkipVerify]
 HTTP_VERSION_UNSPECIFIED: HttpVersion
 HTTP_VERSION_HTTP1: HttpVersion
 HTTP_VERSION_HTTP2: HttpVersion
+SKIP_VERIFY_UNSPECIFIED: SkipVerify
+SKIP_VERIFY_ALL: SkipVerify
+SKIP_VERIFY_HOSTNAME: SkipVerify
 
 class BackendHttp(_message.Message):
-    __slots__ = ("version",)
+    __slots__ = ("version", "request_timeout_ms")
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     version: HttpVersion
-    def __init__(self, version: _Optional[_Union[HttpVersion, str]] = ...) -> None: ...
+    request_timeout_ms: int
+    def __init__(self, version: _Optional[_Union[HttpVersion, str]] = ..., request_timeout_ms: _Optional[int] = ...) -> None: ...
+
+class BackendTcp(_message.Message):
+    __slots__ = ("keepalive", "connect_timeout_ms", "proxy_protocol")
+    KEEPALIVE_FIELD_NUMBER: _ClassVar[int]
+    CONNECT_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    PROXY_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    keepalive: _connection_pb2.Keepalive
+    connect_timeout_ms: int
+    proxy_protocol: _connection_pb2.ProxyProtocolVersion
+    def __init__(self, keepalive: _Optional[_Union[_connection_pb2.Keepalive, _Mapping]] = ..., connect_timeout_ms: _Optional[int] = ..., proxy_protocol: _Optional[_Union[_connection_pb2.ProxyProtocolVersion, str]] = ...) -> None: ...
+
+class BackendTls(_message.Message):
+    __slots__ = ("certificate", "authorities", "authorities_secret", "insecure_skip_verify", "sni", "verify_subject_alt_names", "alpn_protocols", "key_exchange_groups")
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    AUTHORITIES_FIELD_NUMBER: _ClassVar[int]
+    AUTHORITIES_SECRET_FIELD_NUMBER: _ClassVar[int]
+    INSECURE_SKIP_VERIFY_FIELD_NUMBER: _ClassVar[int]
+    SNI_FIELD_NUMBER: _ClassVar[int]
+    VERIFY_SUBJECT_ALT_NAMES_FIELD_NUMBER: _ClassVar[int]
+    ALPN_PROTOCOLS_FIELD_NUMBER: _ClassVar[int]
+    KEY_EXCHANGE_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    certificate: str
+    authorities: _containers.RepeatedScalarFieldContainer[str]
+    authorities_secret: str
+    insecure_skip_verify: SkipVerify
+    sni: str
+    verify_subject_alt_names: _containers.RepeatedScalarFieldContainer[str]
+    alpn_protocols: _containers.RepeatedScalarFieldContainer[str]
+    key_exchange_groups: _containers.RepeatedScalarFieldContainer[_tls_pb2.KeyExchangeGroup]
+    def __init__(self, certificate: _Optional[str] = ..., authorities: _Optional[_Iterable[str]] = ..., authorities_secret: _Optional[str] = ..., insecure_skip_verify: _Optional[_Union[SkipVerify, str]] = ..., sni: _Optional[str] = ..., verify_subject_alt_names: _Optional[_Iterable[str]] = ..., alpn_protocols: _Optional[_Iterable[str]] = ..., key_exchange_groups: _Optional[_Iterable[_Union[_tls_pb2.KeyExchangeGroup, str]]] = ...) -> None: ...
+
+class Eviction(_message.Message):
+    __slots__ = ("duration_ms", "restore_health", "consecutive_failures", "health_threshold")
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    RESTORE_HEALTH_FIELD_NUMBER: _ClassVar[int]
+    CONSECUTIVE_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    duration_ms: int
+    restore_health: int
+    consecutive_failures: int
+    health_threshold: int
+    def __init__(self, duration_ms: _Optional[int] = ..., restore_health: _Optional[int] = ..., consecutive_failures: _Optional[int] = ..., health_threshold: _Optional[int] = ...) -> None: ...
+
+class Health(_message.Message):
+    __slots__ = ("unhealthy_condition", "eviction")
+    UNHEALTHY_CONDITION_FIELD_NUMBER: _ClassVar[int]
+    EVICTION_FIELD_NUMBER: _ClassVar[int]
+    unhealthy_condition: str
+    eviction: Eviction
+    def __init__(self, unhealthy_condition: _Optional[str] = ..., eviction: _Optional[_Union[Eviction, _Mapping]] = ...) -> None: ...
+
+class BackendLimits(_message.Message):
+    __slots__ = ("max_connections", "max_pending", "max_requests", "retry_budget", "idle_timeout_ms", "max_age_ms")
+    MAX_CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
+    MAX_PENDING_FIELD_NUMBER: _ClassVar[int]
+    MAX_REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    RETRY_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    IDLE_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    max_connections: int
+    max_pending: int
+    max_requests: int
+    retry_budget: int
+    idle_timeout_ms: int
+    max_age_ms: int
+    def __init__(self, max_connections: _Optional[int] = ..., max_pending: _Optional[int] = ..., max_requests: _Optional[int] = ..., retry_budget: _Optional[int] = ..., idle_timeout_ms: _Optional[int] = ..., max_age_ms: _Optional[int] = ...) -> None: ...

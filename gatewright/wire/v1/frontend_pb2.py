@@ -24,19 +24,21 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!gatewright/wire/v1/frontend.proto\x12\x12gatewright.wire.v1\"-\n\tAttribute\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nexpression\x18\x02 \x01(\t\"H\n\nAttributes\x12\x0e\n\x06remove\x18\x01 \x03(\t\x12*\n\x03\x61\x64\x64\x18\x02 \x03(\x0b\x32\x1d.gatewright.wire.v1.Attribute\"+\n\x0bTrustedHops\x12\r\n\x05\x63ount\x18\x01 \x01(\r\x12\r\n\x05\x63idrs\x18\x02 \x03(\t\"\x1c\n\x0bHeaderNames\x12\r\n\x05names\x18\x01 \x03(\t\"\xa1\x02\n\rPathSpellings\x12\x38\n\x10repeated_slashes\x18\x01 \x01(\x0e\x32\x1e.gatewright.wire.v1.PathAction\x12\x37\n\x0f\x65scaped_slashes\x18\x02 \x01(\x0e\x32\x1e.gatewright.wire.v1.PathAction\x12;\n\x13\x65scaped_backslashes\x18\x03 \x01(\x0e\x32\x1e.gatewright.wire.v1.PathAction\x12\x32\n\nparameters\x18\x04 \x01(\x0e\x32\x1e.gatewright.wire.v1.PathAction\x12,\n\x04\x63\x61se\x18\x05 \x01(\x0e\x32\x1e.gatewright.wire.v1.PathAction\"\xd9\x02\n\x0c\x46rontendHttp\x12\x35\n\x0ctrusted_hops\x18\x01 \x01(\x0b\x32\x1f.gatewright.wire.v1.TrustedHops\x12\x36\n\rowned_headers\x18\x02 \x01(\x0b\x32\x1f.gatewright.wire.v1.HeaderNames\x12\x31\n\nrequest_id\x18\x03 \x01(\x0e\x32\x1d.gatewright.wire.v1.RequestId\x12\x1c\n\x14max_query_parameters\x18\x14 \x01(\r\x12\x41\n\x12header_underscores\x18\x04 \x01(\x0e\x32%.gatewright.wire.v1.HeaderUnderscores\x12/\n\x04path\x18\x05 \x01(\x0b\x32!.gatewright.wire.v1.PathSpellings\x12\x15\n\rmax_json_keys\x18\x15 \x01(\r\"O\n\tAccessLog\x12\x0e\n\x06\x66ilter\x18\x01 \x01(\t\x12\x32\n\nattributes\x18\x02 \x01(\x0b\x32\x1e.gatewright.wire.v1.Attributes\"\xd6\x02\n\x06Limits\x12\x1c\n\x0fmax_connections\x18\x01 \x01(\rH\x00\x88\x01\x01\x12(\n\x1bmax_connections_per_address\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x19\n\x0cmax_requests\x18\x03 \x01(\rH\x02\x88\x01\x01\x12\x1b\n\x0emax_held_bytes\x18\x04 \x01(\x04H\x03\x88\x01\x01\x12\x1e\n\x11max_request_bytes\x18\x05 \x01(\x04H\x04\x88\x01\x01\x12#\n\x16stream_idle_timeout_ms\x18\x06 \x01(\x04H\x05\x88\x01\x01\x42\x12\n\x10_max_connectionsB\x1e\n\x1c_max_connections_per_addressB\x0f\n\r_max_requestsB\x11\n\x0f_max_held_bytesB\x14\n\x12_max_request_bytesB\x19\n\x17_stream_idle_timeout_ms*v\n\tRequestId\x12\x1a\n\x16REQUEST_ID_UNSPECIFIED\x10\x00\x12\x13\n\x0fREQUEST_ID_KEEP\x10\x01\x12\x16\n\x12REQUEST_ID_REPLACE\x10\x02\x12 \n\x1cREQUEST_ID_KEEP_FROM_TRUSTED\x10\x03*\x90\x01\n\x11HeaderUnderscores\x12\"\n\x1eHEADER_UNDERSCORES_UNSPECIFIED\x10\x00\x12\x1b\n\x17HEADER_UNDERSCORES_DROP\x10\x01\x12\x1d\n\x19HEADER_UNDERSCORES_REJECT\x10\x02\x12\x1b\n\x17HEADER_UNDERSCORES_KEEP\x10\x03*\xb5\x01\n\nPathAction\x12\x1b\n\x17PATH_ACTION_UNSPECIFIED\x10\x00\x12\x14\n\x10PATH_ACTION_KEEP\x10\x01\x12\x16\n\x12PATH_ACTION_REJECT\x10\x02\x12\x16\n\x12PATH_ACTION_DECODE\x10\x03\x12\x16\n\x12PATH_ACTION_REMOVE\x10\x04\x12\x15\n\x11PATH_ACTION_MERGE\x10\x05\x12\x15\n\x11PATH_ACTION_LOWER\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!gatewright/wire/v1/frontend.proto\x12\x12gatewright.wire.v1\"-\n\tAttribute\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nexpression\x18\x02 \x01(\t\"H\n\nAttributes\x12\x0e\n\x06remove\x18\x01 \x03(\t\x12*\n\x03\x61\x64\x64\x18\x02 \x03(\x0b\x32\x1d.gatewright.wire.v1.Attribute\"+\n\x0bTrustedHops\x12\r\n\x05\x63ount\x18\x01 \x01(\r\x12\r\n\x05\x63idrs\x18\x02 \x03(\t\"\x1c\n\x0bHeaderNames\x12\r\n\x05names\x18\x01 \x03(\t\"\xa1\x02\n\rPathSpellings\x12\x38\n\x10repeated_slashes\x18\x01 \x01(\x0e\x32\x1e.gatewright.wire.v1.PathAction\x12\x37\n\x0f\x65scaped_slashes\x18\x02 \x01(\x0e\x32\x1e.gatewright.wire.v1.PathAction\x12;\n\x13\x65scaped_backslashes\x18\x03 \x01(\x0e\x32\x1e.gatewright.wire.v1.PathAction\x12\x32\n\nparameters\x18\x04 \x01(\x0e\x32\x1e.gatewright.wire.v1.PathAction\x12,\n\x04\x63\x61se\x18\x05 \x01(\x0e\x32\x1e.gatewright.wire.v1.PathAction\"\xd3\x05\n\x0c\x46rontendHttp\x12\x35\n\x0ctrusted_hops\x18\x01 \x01(\x0b\x32\x1f.gatewright.wire.v1.TrustedHops\x12\x36\n\rowned_headers\x18\x02 \x01(\x0b\x32\x1f.gatewright.wire.v1.HeaderNames\x12\x31\n\nrequest_id\x18\x03 \x01(\x0e\x32\x1d.gatewright.wire.v1.RequestId\x12\x1c\n\x14max_query_parameters\x18\x14 \x01(\r\x12\x41\n\x12header_underscores\x18\x04 \x01(\x0e\x32%.gatewright.wire.v1.HeaderUnderscores\x12/\n\x04path\x18\x05 \x01(\x0b\x32!.gatewright.wire.v1.PathSpellings\x12\x15\n\rmax_json_keys\x18\x15 \x01(\r\x12\x17\n\x0fmax_buffer_size\x18\x16 \x01(\r\x12\x19\n\x11http1_max_headers\x18\x17 \x01(\r\x12\x1d\n\x15http1_idle_timeout_ms\x18\x18 \x01(\x04\x12>\n\x11http1_header_case\x18\x19 \x01(\x0e\x32#.gatewright.wire.v1.Http1HeaderCase\x12\x19\n\x11http2_window_size\x18\x1a \x01(\r\x12$\n\x1chttp2_connection_window_size\x18\x1b \x01(\r\x12\x18\n\x10http2_frame_size\x18\x1c \x01(\r\x12\x1d\n\x15http2_max_header_size\x18\x1d \x01(\r\x12#\n\x1bhttp2_keepalive_interval_ms\x18\x1e \x01(\x04\x12\"\n\x1ahttp2_keepalive_timeout_ms\x18\x1f \x01(\x04\x12\"\n\x1amax_connection_duration_ms\x18  \x01(\x04\"O\n\tAccessLog\x12\x0e\n\x06\x66ilter\x18\x01 \x01(\t\x12\x32\n\nattributes\x18\x02 \x01(\x0b\x32\x1e.gatewright.wire.v1.Attributes\"\xd6\x02\n\x06Limits\x12\x1c\n\x0fmax_connections\x18\x01 \x01(\rH\x00\x88\x01\x01\x12(\n\x1bmax_connections_per_address\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x19\n\x0cmax_requests\x18\x03 \x01(\rH\x02\x88\x01\x01\x12\x1b\n\x0emax_held_bytes\x18\x04 \x01(\x04H\x03\x88\x01\x01\x12\x1e\n\x11max_request_bytes\x18\x05 \x01(\x04H\x04\x88\x01\x01\x12#\n\x16stream_idle_timeout_ms\x18\x06 \x01(\x04H\x05\x88\x01\x01\x42\x12\n\x10_max_connectionsB\x1e\n\x1c_max_connections_per_addressB\x0f\n\r_max_requestsB\x11\n\x0f_max_held_bytesB\x14\n\x12_max_request_bytesB\x19\n\x17_stream_idle_timeout_ms*v\n\tRequestId\x12\x1a\n\x16REQUEST_ID_UNSPECIFIED\x10\x00\x12\x13\n\x0fREQUEST_ID_KEEP\x10\x01\x12\x16\n\x12REQUEST_ID_REPLACE\x10\x02\x12 \n\x1cREQUEST_ID_KEEP_FROM_TRUSTED\x10\x03*\x90\x01\n\x11HeaderUnderscores\x12\"\n\x1eHEADER_UNDERSCORES_UNSPECIFIED\x10\x00\x12\x1b\n\x17HEADER_UNDERSCORES_DROP\x10\x01\x12\x1d\n\x19HEADER_UNDERSCORES_REJECT\x10\x02\x12\x1b\n\x17HEADER_UNDERSCORES_KEEP\x10\x03*\xb5\x01\n\nPathAction\x12\x1b\n\x17PATH_ACTION_UNSPECIFIED\x10\x00\x12\x14\n\x10PATH_ACTION_KEEP\x10\x01\x12\x16\n\x12PATH_ACTION_REJECT\x10\x02\x12\x16\n\x12PATH_ACTION_DECODE\x10\x03\x12\x16\n\x12PATH_ACTION_REMOVE\x10\x04\x12\x15\n\x11PATH_ACTION_MERGE\x10\x05\x12\x15\n\x11PATH_ACTION_LOWER\x10\x06*u\n\x0fHttp1HeaderCase\x12!\n\x1dHTTP1_HEADER_CASE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bHTTP1_HEADER_CASE_LOWERCASE\x10\x01\x12\x1e\n\x1aHTTP1_HEADER_CASE_PRESERVE\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gatewright.wire.v1.frontend_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REQUESTID']._serialized_start=1319
-  _globals['_REQUESTID']._serialized_end=1437
-  _globals['_HEADERUNDERSCORES']._serialized_start=1440
-  _globals['_HEADERUNDERSCORES']._serialized_end=1584
-  _globals['_PATHACTION']._serialized_start=1587
-  _globals['_PATHACTION']._serialized_end=1768
+  _globals['_REQUESTID']._serialized_start=1697
+  _globals['_REQUESTID']._serialized_end=1815
+  _globals['_HEADERUNDERSCORES']._serialized_start=1818
+  _globals['_HEADERUNDERSCORES']._serialized_end=1962
+  _globals['_PATHACTION']._serialized_start=1965
+  _globals['_PATHACTION']._serialized_end=2146
+  _globals['_HTTP1HEADERCASE']._serialized_start=2148
+  _globals['_HTTP1HEADERCASE']._serialized_end=2265
   _globals['_ATTRIBUTE']._serialized_start=57
   _globals['_ATTRIBUTE']._serialized_end=102
   _globals['_ATTRIBUTES']._serialized_start=104
@@ -48,9 +50,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PATHSPELLINGS']._serialized_start=254
   _globals['_PATHSPELLINGS']._serialized_end=543
   _globals['_FRONTENDHTTP']._serialized_start=546
-  _globals['_FRONTENDHTTP']._serialized_end=891
-  _globals['_ACCESSLOG']._serialized_start=893
-  _globals['_ACCESSLOG']._serialized_end=972
-  _globals['_LIMITS']._serialized_start=975
-  _globals['_LIMITS']._serialized_end=1317
+  _globals['_FRONTENDHTTP']._serialized_end=1269
+  _globals['_ACCESSLOG']._serialized_start=1271
+  _globals['_ACCESSLOG']._serialized_end=1350
+  _globals['_LIMITS']._serialized_start=1353
+  _globals['_LIMITS']._serialized_end=1695
 # @@protoc_insertion_point(module_scope)

@@ -30,6 +30,12 @@ class PathAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PATH_ACTION_REMOVE: _ClassVar[PathAction]
     PATH_ACTION_MERGE: _ClassVar[PathAction]
     PATH_ACTION_LOWER: _ClassVar[PathAction]
+
+class Http1HeaderCase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    HTTP1_HEADER_CASE_UNSPECIFIED: _ClassVar[Http1HeaderCase]
+    HTTP1_HEADER_CASE_LOWERCASE: _ClassVar[Http1HeaderCase]
+    HTTP1_HEADER_CASE_PRESERVE: _ClassVar[Http1HeaderCase]
 REQUEST_ID_UNSPECIFIED: RequestId
 REQUEST_ID_KEEP: RequestId
 REQUEST_ID_REPLACE: RequestId
@@ -45,6 +51,9 @@ PATH_ACTION_DECODE: PathAction
 PATH_ACTION_REMOVE: PathAction
 PATH_ACTION_MERGE: PathAction
 PATH_ACTION_LOWER: PathAction
+HTTP1_HEADER_CASE_UNSPECIFIED: Http1HeaderCase
+HTTP1_HEADER_CASE_LOWERCASE: Http1HeaderCase
+HTTP1_HEADER_CASE_PRESERVE: Http1HeaderCase
 
 class Attribute(_message.Message):
     __slots__ = ("name", "expression")
@@ -91,7 +100,7 @@ class PathSpellings(_message.Message):
     def __init__(self, repeated_slashes: _Optional[_Union[PathAction, str]] = ..., escaped_slashes: _Optional[_Union[PathAction, str]] = ..., escaped_backslashes: _Optional[_Union[PathAction, str]] = ..., parameters: _Optional[_Union[PathAction, str]] = ..., case: _Optional[_Union[PathAction, str]] = ...) -> None: ...
 
 class FrontendHttp(_message.Message):
-    __slots__ = ("trusted_hops", "owned_headers", "request_id", "max_query_parameters", "header_underscores", "path", "max_json_keys")
+    __slots__ = ("trusted_hops", "owned_headers", "request_id", "max_query_parameters", "header_underscores", "path", "max_json_keys", "max_buffer_size", "http1_max_headers", "http1_idle_timeout_ms", "http1_header_case", "http2_window_size", "http2_connection_window_size", "http2_frame_size", "http2_max_header_size", "http2_keepalive_interval_ms", "http2_keepalive_timeout_ms", "max_connection_duration_ms")
     TRUSTED_HOPS_FIELD_NUMBER: _ClassVar[int]
     OWNED_HEADERS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -99,6 +108,17 @@ class FrontendHttp(_message.Message):
     HEADER_UNDERSCORES_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     MAX_JSON_KEYS_FIELD_NUMBER: _ClassVar[int]
+    MAX_BUFFER_SIZE_FIELD_NUMBER: _ClassVar[int]
+    HTTP1_MAX_HEADERS_FIELD_NUMBER: _ClassVar[int]
+    HTTP1_IDLE_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    HTTP1_HEADER_CASE_FIELD_NUMBER: _ClassVar[int]
+    HTTP2_WINDOW_SIZE_FIELD_NUMBER: _ClassVar[int]
+    HTTP2_CONNECTION_WINDOW_SIZE_FIELD_NUMBER: _ClassVar[int]
+    HTTP2_FRAME_SIZE_FIELD_NUMBER: _ClassVar[int]
+    HTTP2_MAX_HEADER_SIZE_FIELD_NUMBER: _ClassVar[int]
+    HTTP2_KEEPALIVE_INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    HTTP2_KEEPALIVE_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_CONNECTION_DURATION_MS_FIELD_NUMBER: _ClassVar[int]
     trusted_hops: TrustedHops
     owned_headers: HeaderNames
     request_id: RequestId
@@ -106,7 +126,18 @@ class FrontendHttp(_message.Message):
     header_underscores: HeaderUnderscores
     path: PathSpellings
     max_json_keys: int
-    def __init__(self, trusted_hops: _Optional[_Union[TrustedHops, _Mapping]] = ..., owned_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., request_id: _Optional[_Union[RequestId, str]] = ..., max_query_parameters: _Optional[int] = ..., header_underscores: _Optional[_Union[HeaderUnderscores, str]] = ..., path: _Optional[_Union[PathSpellings, _Mapping]] = ..., max_json_keys: _Optional[int] = ...) -> None: ...
+    max_buffer_size: int
+    http1_max_headers: int
+    http1_idle_timeout_ms: int
+    http1_header_case: Http1HeaderCase
+    http2_window_size: int
+    http2_connection_window_size: int
+    http2_frame_size: int
+    http2_max_header_size: int
+    http2_keepalive_interval_ms: int
+    http2_keepalive_timeout_ms: int
+    max_connection_duration_ms: int
+    def __init__(self, trusted_hops: _Optional[_Union[TrustedHops, _Mapping]] = ..., owned_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., request_id: _Optional[_Union[RequestId, str]] = ..., max_query_parameters: _Optional[int] = ..., header_underscores: _Optional[_Union[HeaderUnderscores, str]] = ..., path: _Optional[_Union[PathSpellings, _Mapping]] = ..., max_json_keys: _Optional[int] = ..., max_buffer_size: _Optional[int] = ..., http1_max_headers: _Optional[int] = ..., http1_idle_timeout_ms: _Optional[int] = ..., http1_header_case: _Optional[_Union[Http1HeaderCase, str]] = ..., http2_window_size: _Optional[int] = ..., http2_connection_window_size: _Optional[int] = ..., http2_frame_size: _Optional[int] = ..., http2_max_header_size: _Optional[int] = ..., http2_keepalive_interval_ms: _Optional[int] = ..., http2_keepalive_timeout_ms: _Optional[int] = ..., max_connection_duration_ms: _Optional[int] = ...) -> None: ...
 
 class AccessLog(_message.Message):
     __slots__ = ("filter", "attributes")

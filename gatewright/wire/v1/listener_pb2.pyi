@@ -1,4 +1,5 @@
 from gatewright.wire.v1 import policy_pb2 as _policy_pb2
+from gatewright.wire.v1 import tls_pb2 as _tls_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -24,20 +25,22 @@ PROTOCOL_TCP: Protocol
 PROTOCOL_UDP: Protocol
 
 class Listener(_message.Message):
-    __slots__ = ("bind", "name", "protocol", "hostname", "source", "admits")
+    __slots__ = ("bind", "name", "protocol", "hostname", "source", "admits", "tls")
     BIND_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     HOSTNAME_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     ADMITS_FIELD_NUMBER: _ClassVar[int]
+    TLS_FIELD_NUMBER: _ClassVar[int]
     bind: str
     name: str
     protocol: Protocol
     hostname: str
     source: _policy_pb2.ObjectRef
     admits: Admission
-    def __init__(self, bind: _Optional[str] = ..., name: _Optional[str] = ..., protocol: _Optional[_Union[Protocol, str]] = ..., hostname: _Optional[str] = ..., source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., admits: _Optional[_Union[Admission, _Mapping]] = ...) -> None: ...
+    tls: _tls_pb2.ListenerTls
+    def __init__(self, bind: _Optional[str] = ..., name: _Optional[str] = ..., protocol: _Optional[_Union[Protocol, str]] = ..., hostname: _Optional[str] = ..., source: _Optional[_Union[_policy_pb2.ObjectRef, _Mapping]] = ..., admits: _Optional[_Union[Admission, _Mapping]] = ..., tls: _Optional[_Union[_tls_pb2.ListenerTls, _Mapping]] = ...) -> None: ...
 
 class Admission(_message.Message):
     __slots__ = ("kinds", "all_namespaces", "namespaces")

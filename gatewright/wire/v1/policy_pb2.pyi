@@ -1,5 +1,6 @@
 from gatewright.wire.v1 import authentication_pb2 as _authentication_pb2
 from gatewright.wire.v1 import backend_policy_pb2 as _backend_policy_pb2
+from gatewright.wire.v1 import connection_pb2 as _connection_pb2
 from gatewright.wire.v1 import frontend_pb2 as _frontend_pb2
 from gatewright.wire.v1 import traffic_pb2 as _traffic_pb2
 from google.protobuf.internal import containers as _containers
@@ -48,7 +49,7 @@ class Place(_message.Message):
     def __init__(self, object: _Optional[_Union[ObjectRef, _Mapping]] = ..., section: _Optional[str] = ...) -> None: ...
 
 class Policy(_message.Message):
-    __slots__ = ("source", "places", "phase", "inheritance", "order", "invalid", "header_modifiers", "url_rewrite", "request_redirect", "request_mirror", "timeouts", "retry", "transformation", "cors", "csrf", "jwt_authentication", "basic_authentication", "api_key_authentication", "ext_auth", "authorization", "rate_limit", "buffer", "host_rewrite", "direct_response", "ext_proc", "upgrades", "access_log", "frontend_http", "limits", "backend_http")
+    __slots__ = ("source", "places", "phase", "inheritance", "order", "invalid", "header_modifiers", "url_rewrite", "request_redirect", "request_mirror", "timeouts", "retry", "transformation", "cors", "csrf", "jwt_authentication", "basic_authentication", "api_key_authentication", "ext_auth", "authorization", "rate_limit", "buffer", "host_rewrite", "direct_response", "ext_proc", "upgrades", "access_log", "frontend_http", "limits", "frontend_tls", "frontend_tcp", "network_authorization", "proxy_protocol", "connect", "backend_http", "backend_tcp", "backend_tls", "health", "backend_limits")
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     PLACES_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
@@ -78,7 +79,16 @@ class Policy(_message.Message):
     ACCESS_LOG_FIELD_NUMBER: _ClassVar[int]
     FRONTEND_HTTP_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
+    FRONTEND_TLS_FIELD_NUMBER: _ClassVar[int]
+    FRONTEND_TCP_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_AUTHORIZATION_FIELD_NUMBER: _ClassVar[int]
+    PROXY_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    CONNECT_FIELD_NUMBER: _ClassVar[int]
     BACKEND_HTTP_FIELD_NUMBER: _ClassVar[int]
+    BACKEND_TCP_FIELD_NUMBER: _ClassVar[int]
+    BACKEND_TLS_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
+    BACKEND_LIMITS_FIELD_NUMBER: _ClassVar[int]
     source: ObjectRef
     places: _containers.RepeatedCompositeFieldContainer[Place]
     phase: Phase
@@ -108,5 +118,14 @@ class Policy(_message.Message):
     access_log: _frontend_pb2.AccessLog
     frontend_http: _frontend_pb2.FrontendHttp
     limits: _frontend_pb2.Limits
+    frontend_tls: _connection_pb2.FrontendTls
+    frontend_tcp: _connection_pb2.FrontendTcp
+    network_authorization: _traffic_pb2.Authorization
+    proxy_protocol: _connection_pb2.FrontendProxyProtocol
+    connect: _connection_pb2.FrontendConnect
     backend_http: _backend_policy_pb2.BackendHttp
-    def __init__(self, source: _Optional[_Union[ObjectRef, _Mapping]] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., phase: _Optional[_Union[Phase, str]] = ..., inheritance: _Optional[_Union[Inheritance, str]] = ..., order: _Optional[str] = ..., invalid: _Optional[str] = ..., header_modifiers: _Optional[_Union[_traffic_pb2.HeaderModifiers, _Mapping]] = ..., url_rewrite: _Optional[_Union[_traffic_pb2.UrlRewrite, _Mapping]] = ..., request_redirect: _Optional[_Union[_traffic_pb2.RequestRedirect, _Mapping]] = ..., request_mirror: _Optional[_Union[_traffic_pb2.RequestMirror, _Mapping]] = ..., timeouts: _Optional[_Union[_traffic_pb2.Timeouts, _Mapping]] = ..., retry: _Optional[_Union[_traffic_pb2.Retry, _Mapping]] = ..., transformation: _Optional[_Union[_traffic_pb2.Transformation, _Mapping]] = ..., cors: _Optional[_Union[_traffic_pb2.Cors, _Mapping]] = ..., csrf: _Optional[_Union[_traffic_pb2.Csrf, _Mapping]] = ..., jwt_authentication: _Optional[_Union[_authentication_pb2.JwtAuthentication, _Mapping]] = ..., basic_authentication: _Optional[_Union[_authentication_pb2.BasicAuthentication, _Mapping]] = ..., api_key_authentication: _Optional[_Union[_authentication_pb2.ApiKeyAuthentication, _Mapping]] = ..., ext_auth: _Optional[_Union[_traffic_pb2.ExtAuth, _Mapping]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., rate_limit: _Optional[_Union[_traffic_pb2.RateLimit, _Mapping]] = ..., buffer: _Optional[_Union[_traffic_pb2.Buffer, _Mapping]] = ..., host_rewrite: _Optional[_Union[_traffic_pb2.HostRewrite, _Mapping]] = ..., direct_response: _Optional[_Union[_traffic_pb2.DirectResponse, _Mapping]] = ..., ext_proc: _Optional[_Union[_traffic_pb2.ExtProc, _Mapping]] = ..., upgrades: _Optional[_Union[_traffic_pb2.Upgrades, _Mapping]] = ..., access_log: _Optional[_Union[_frontend_pb2.AccessLog, _Mapping]] = ..., frontend_http: _Optional[_Union[_frontend_pb2.FrontendHttp, _Mapping]] = ..., limits: _Optional[_Union[_frontend_pb2.Limits, _Mapping]] = ..., backend_http: _Optional[_Union[_backend_policy_pb2.BackendHttp, _Mapping]] = ...) -> None: ...
+    backend_tcp: _backend_policy_pb2.BackendTcp
+    backend_tls: _backend_policy_pb2.BackendTls
+    health: _backend_policy_pb2.Health
+    backend_limits: _backend_policy_pb2.BackendLimits
+    def __init__(self, source: _Optional[_Union[ObjectRef, _Mapping]] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., phase: _Optional[_Union[Phase, str]] = ..., inheritance: _Optional[_Union[Inheritance, str]] = ..., order: _Optional[str] = ..., invalid: _Optional[str] = ..., header_modifiers: _Optional[_Union[_traffic_pb2.HeaderModifiers, _Mapping]] = ..., url_rewrite: _Optional[_Union[_traffic_pb2.UrlRewrite, _Mapping]] = ..., request_redirect: _Optional[_Union[_traffic_pb2.RequestRedirect, _Mapping]] = ..., request_mirror: _Optional[_Union[_traffic_pb2.RequestMirror, _Mapping]] = ..., timeouts: _Optional[_Union[_traffic_pb2.Timeouts, _Mapping]] = ..., retry: _Optional[_Union[_traffic_pb2.Retry, _Mapping]] = ..., transformation: _Optional[_Union[_traffic_pb2.Transformation, _Mapping]] = ..., cors: _Optional[_Union[_traffic_pb2.Cors, _Mapping]] = ..., csrf: _Optional[_Union[_traffic_pb2.Csrf, _Mapping]] = ..., jwt_authentication: _Optional[_Union[_authentication_pb2.JwtAuthentication, _Mapping]] = ..., basic_authentication: _Optional[_Union[_authentication_pb2.BasicAuthentication, _Mapping]] = ..., api_key_authentication: _Optional[_Union[_authentication_pb2.ApiKeyAuthentication, _Mapping]] = ..., ext_auth: _Optional[_Union[_traffic_pb2.ExtAuth, _Mapping]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., rate_limit: _Optional[_Union[_traffic_pb2.RateLimit, _Mapping]] = ..., buffer: _Optional[_Union[_traffic_pb2.Buffer, _Mapping]] = ..., host_rewrite: _Optional[_Union[_traffic_pb2.HostRewrite, _Mapping]] = ..., direct_response: _Optional[_Union[_traffic_pb2.DirectResponse, _Mapping]] = ..., ext_proc: _Optional[_Union[_traffic_pb2.ExtProc, _Mapping]] = ..., upgrades: _Optional[_Union[_traffic_pb2.Upgrades, _Mapping]] = ..., access_log: _Optional[_Union[_frontend_pb2.AccessLog, _Mapping]] = ..., frontend_http: _Optional[_Union[_frontend_pb2.FrontendHttp, _Mapping]] = ..., limits: _Optional[_Union[_frontend_pb2.Limits, _Mapping]] = ..., frontend_tls: _Optional[_Union[_connection_pb2.FrontendTls, _Mapping]] = ..., frontend_tcp: _Optional[_Union[_connection_pb2.FrontendTcp, _Mapping]] = ..., network_authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., proxy_protocol: _Optional[_Union[_connection_pb2.FrontendProxyProtocol, _Mapping]] = ..., connect: _Optional[_Union[_connection_pb2.FrontendConnect, _Mapping]] = ..., backend_http: _Optional[_Union[_backend_policy_pb2.BackendHttp, _Mapping]] = ..., backend_tcp: _Optional[_Union[_backend_policy_pb2.BackendTcp, _Mapping]] = ..., backend_tls: _Optional[_Union[_backend_policy_pb2.BackendTls, _Mapping]] = ..., health: _Optional[_Union[_backend_policy_pb2.Health, _Mapping]] = ..., backend_limits: _Optional[_Union[_backend_policy_pb2.BackendLimits, _Mapping]] = ...) -> None: ...
