@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -98,6 +99,11 @@ class Up:
     def close(self) -> None:
         """End what is left."""
         self.process.stop()
+
+
+def opens(port: int) -> bool:
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
 
 
 def fetch(url: str, headers: dict[str, str]) -> tuple[int, dict[str, str], str]:
@@ -213,6 +219,7 @@ def test_a_killed_proxy_comes_back(up: Up) -> None:
     (pid,) = agents
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: "proxy-2 ended with -9" in up.output, "the end is told")
+    wait_until(lambda: opens(LISTENER + up.offset + 1000), "it listens again")  # its rows may still be the old one's
     wait_until(lambda: {row["instance"] for row in up.status()["proxies"]} == before, "it is connected again")
     wait_until(lambda: up.cli("wait", "gateway", "--timeout", "1s").returncode == 0, "everything is programmed again")
     assert up.get("/", proxy=1)[0] == 200

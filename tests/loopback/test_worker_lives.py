@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import compileall
 import os
 import signal
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+import dataplane
+import gatewright
 from dataplane.agent.process import WorkerProcess, by_command, start_all
 from dataplane.agent.resources import XDS, Resources
 from dataplane.agent.sockets import Sockets
@@ -111,6 +114,8 @@ sys.exit(main(worker_command=[sys.executable, {script!r}]))
 
 
 async def test_a_worker_is_small_and_loads_nothing_heavy(tmp_path: Path) -> None:
+    for package in (*dataplane.__path__, *gatewright.__path__):  # as an installer does it: compiling takes memory of whoever does it
+        compileall.compile_dir(package, quiet=1)
     path, port, report, script = tmp_path / "xds.sock", 80, tmp_path / "modules", tmp_path / "worker.py"
     script.write_text(ENTRY.format(report=str(report)))
     entry = ("-c", AGENT.format(script=str(script)))
