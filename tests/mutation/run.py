@@ -40,7 +40,8 @@ OPTIONS = (
 )
 
 MEMORY = 8 << 30
-"""Bytes of addresses: a fault may fill all memory."""
+"""Bytes of a process's own: a fault may fill all memory. Addresses are not counted: proxies in memory share large
+regions with each other."""
 STACK = 1 << 20
 """Bytes of addresses for each thread: every proxy in memory starts one for its log."""
 WAIT_FACTOR = 4 * SCALE
@@ -115,7 +116,7 @@ def run(
 def _child(tests: list[str], fault: Fault | None, seconds: float, root: str, folder: str, record: Path | None) -> None:
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     threading.stack_size(STACK)
     output = os.open(f"{folder}/output", os.O_WRONLY | os.O_CREAT)
     os.dup2(output, 1)
