@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from dataplane.http.heads import Head
+from dataplane.http.rules import DEFAULT
 from dataplane.variables import Variables
 
 if TYPE_CHECKING:
@@ -284,6 +285,11 @@ class Exchange(Variables):
         self.lease = self.paused = self.tunnel = 0
         self.stopped = -1
         self.deadline = self.attempt_deadline = _NEVER
+
+    def may_hold(self, wanted: int) -> int:
+        """Bytes of a body of this exchange that who wants so many may hold (`http/rules.HttpRules.may_hold`)."""
+        listener = self.listener
+        return (DEFAULT if listener is None else listener.http).may_hold(wanted)
 
     if TYPE_CHECKING:  # what `proxy/exchange` has, for steps
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from gatewright.wire.v1 import resource_pb2
+from gatewright.wire.v1 import frontend_pb2, policy_pb2, resource_pb2
 
 REVISION: Final = 1
 """The wire revision of what uses nothing newer. A field that older proxies must not overlook raises it."""
@@ -25,9 +25,22 @@ CONNECTIONS: Final = 7
 """The revision that brought TLS, and the policies of connections on both sides."""
 
 _CONNECTION_POLICIES: Final = frozenset(
-    ("frontend_tls", "frontend_tcp", "network_authorization", "proxy_protocol", "connect")
-    + ("backend_tcp", "backend_tls", "health", "backend_limits")
+    (
+        *("frontend_tls", "frontend_tcp", "network_authorization", "proxy_protocol", "connect"),
+        *("backend_tcp", "backend_tls", "health", "backend_limits"),
+    )
 )
+
+
+_FIRST_OF_CONNECTIONS: Final = frontend_pb2.FrontendHttp.MAX_BUFFER_SIZE_FIELD_NUMBER
+"""Of FrontendHttp: fields from here on came with this revision."""
+
+
+def _is_of_connections(policy: policy_pb2.Policy) -> bool:
+    field = policy.WhichOneof("field")
+    if field == "frontend_http":
+        return any(each.number >= _FIRST_OF_CONNECTIONS for each, _ in policy.frontend_http.ListFields())
+    return field in _CONNECTION_POLICIES
 
 
 def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.kind, under its field name
@@ -40,9 +53,7 @@ def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.ki
         revision = REFUSED_BACKENDS
     if name in ("route", "tcp_route", "udp_route", "listener"):
         revision = PARENTS
-    if (name == "listener" and content.HasField("tls")) or (
-        name == "policy" and content.WhichOneof("field") in _CONNECTION_POLICIES
-    ):
+    if (name == "listener" and content.HasField("tls")) or (name == "policy" and _is_of_connections(content)):
         revision = CONNECTIONS
     message = resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)
     return message.SerializeToString(deterministic=True)

@@ -22,15 +22,17 @@ TOO_MANY_BODIES = REPLIES["TooManyBodies"]
 
 
 def buffering(hook: RequestHook, limit: int, too_large: Reply | None = None) -> RequestHook:
-    """`hook` with the whole body in `x.body`. A body over `limit` bytes is answered with `too_large`, or without one
+    """`hook` with the whole body in `x.body`. A body over `limit` bytes (`filter.WHOLE`: the listener's limit, which in
+    any case may be the smaller one: `HttpRules.may_hold`) is answered with `too_large`, or without one
     left as it is: `x.body` is None then and `request.body` has no value. One that there is no room for is refused."""
 
     def read(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
         buffer = x.buffer
         if buffer is None or x.body is not None:
             return hook(x)
-        if buffer.is_over(limit):
-            buffer.limit = limit
+        most = x.may_hold(limit)
+        if buffer.is_over(most):
+            buffer.limit = most
             return hook(x) if too_large is None else too_large
         if buffer.complete:
             try:
@@ -38,7 +40,7 @@ def buffering(hook: RequestHook, limit: int, too_large: Reply | None = None) -> 
             except NoRoom:
                 return TOO_MANY_BODIES
             return hook(x)
-        return _later(x, buffer, hook, limit, too_large)
+        return _later(x, buffer, hook, most, too_large)
 
     return read
 

@@ -46,6 +46,7 @@ class Chain:
         "__weakref__",
         "end",
         "filters",
+        "reads_whole",
         "request",
         "request_hooks",
         "response",
@@ -57,7 +58,10 @@ class Chain:
         self.filters = tuple(filters)
         requests, responses, ends, silent = [], [], [], []
         self.response_body = 0
-        """Bytes of a response body that are buffered for these steps at most; 0: none of them reads it."""
+        """Bytes of a response body that are buffered for these steps at most; 0: none of them reads it. It holds where
+        the listener has the default of `maxBufferSize`."""
+        self.reads_whole = False
+        """Of these bytes the listener's are some: a step reads the whole body."""
         for step in self.filters:
             requests.append(streaming.on_request(step))
             responses.append(streaming.on_response(step))
@@ -65,6 +69,8 @@ class Chain:
             if step.end is not None:
                 ends.append(step.end)
             if step.response_body:
+                if step.response_body == WHOLE:
+                    self.reads_whole = True
                 wanted = BUFFER_LIMIT if step.response_body == WHOLE else step.response_body
                 self.response_body = max(wanted, self.response_body)
         self.request_hooks: tuple[RequestHook | None, ...] = _hooks(requests)

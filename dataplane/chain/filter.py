@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dataplane.chain.reply import Reply
+from dataplane.http.rules import MAX_BUFFER, WHOLE_BODY
 
 if TYPE_CHECKING:
     from dataplane.chain.calls import Calls
@@ -37,10 +38,11 @@ RequestHook = Callable[["Exchange"], "Reply | Awaitable[Reply | None] | None"]
 ResponseHook = Callable[["Exchange"], "Reply | Awaitable[Reply | None] | None"]
 EndHook = Callable[["Exchange"], None]
 
-WHOLE = -1
-"""`Filter.response_body`: the hook reads the whole body."""
+WHOLE = WHOLE_BODY
+"""`Filter.response_body`, `Env.buffer_limit`: the whole body is read, as far as its listener lets bodies be held
+(`http/rules.HttpRules.may_hold`)."""
 
-BUFFER_LIMIT = 2 * 1024 * 1024
+BUFFER_LIMIT = MAX_BUFFER
 """Bytes of a body that are buffered for a policy at most, unless configured otherwise (spec 2, `maxBufferSize`)."""
 
 
@@ -61,8 +63,8 @@ class Filter:
     """The hooks answer None, always and at once: nobody has to look."""
     response_body: int = 0
     """What the response hook reads of the response body: 0 nothing, WHOLE all of it, n > 0 all of it with n bytes as
-    the most that are buffered (WHOLE: BUFFER_LIMIT; of several steps the largest counts). The proxy buffers the body
-    and runs the response steps when it has come (`Exchange.response_body`)."""
+    the most that are buffered (of several steps the largest counts; `maxBufferSize` of the listener bounds it). The
+    proxy buffers the body and runs the response steps when it has come (`Exchange.response_body`)."""
     parts: Any = None
     """What `Row.combine` makes one filter of, of those of several policies."""
 
@@ -152,8 +154,8 @@ class Env:
     """Token buckets shared by the workers of a proxy."""
     spawn: Callable[[Coroutine[Any, Any, None]], Any] | None = None
     """Run a coroutine in the background, ended with the worker. None: there is no loop (tests)."""
-    buffer_limit: int = BUFFER_LIMIT
-    """Bytes of a body that are buffered for a policy at most (spec 2, FrontendHTTP.maxBufferSize)."""
+    buffer_limit: int = WHOLE
+    """Bytes of a body that are buffered for a policy at most; WHOLE: as many as its listener allows."""
     origin: Origin = Origin()
     """Whose policy is being built."""
     make_future: Callable[[], Future] = _no_future

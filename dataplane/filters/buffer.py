@@ -31,12 +31,12 @@ def build(config: traffic_pb2.Buffer, env: Env) -> Filter | None:
         NAME,
         request=None if request is None else _request(request, str(env.origin)),
         response=None if response is None else _response(response, str(env.origin)),
-        response_body=0 if response is None else max(response, 1),  # 0 would be: it reads none
+        response_body=0 if response is None else response or 1,  # 0 would be: it reads none
     )
 
 
 def _limit(config: traffic_pb2.BufferedBody, env: Env) -> int:
-    """Bytes; absent: the proxy's own limit."""
+    """Bytes; absent: what the listener allows."""
     return config.max_bytes if config.HasField("max_bytes") else env.buffer_limit
 
 
@@ -45,7 +45,7 @@ def _request(limit: int, origin: str) -> RequestHook:
 
     def measure(x: Exchange) -> Reply | None:
         """A step before this one may have read more, or made another body."""
-        return too_large if x.body is not None and len(x.body) > limit else None
+        return too_large if x.body is not None and len(x.body) > x.may_hold(limit) else None
 
     return buffering(measure, limit, too_large)
 
@@ -58,7 +58,7 @@ def _response(limit: int, origin: str) -> ResponseHook:
             return None
         return (
             too_large
-            if x.response_body_too_large or (x.response_body is not None and len(x.response_body) > limit)
+            if x.response_body_too_large or (x.response_body is not None and len(x.response_body) > x.may_hold(limit))
             else None
         )
 

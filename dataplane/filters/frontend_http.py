@@ -6,12 +6,20 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.filter import Refused
+from dataplane.http.connection_rules import (
+    FRAME_SIZES,
+    MAX_HEADER_SIZE,
+    MAX_WINDOW,
+    MIN_PING_INTERVAL,
+    ConnectionRules,
+)
 from dataplane.http.rules import (
     DEFAULT,
     DROP,
     KEEP,
     KEEP_FROM_TRUSTED,
     KEEP_NAMES,
+    MAX_HEADERS,
     OWNED,
     REJECT,
     REPLACE,
@@ -38,6 +46,12 @@ _UNDERSCORES: Final = {
     frontend_pb2.HEADER_UNDERSCORES_DROP: DROP,
     frontend_pb2.HEADER_UNDERSCORES_REJECT: REJECT,
     frontend_pb2.HEADER_UNDERSCORES_KEEP: KEEP_NAMES,
+}
+
+_LOWERS_NAMES: Final = {
+    frontend_pb2.HTTP1_HEADER_CASE_UNSPECIFIED: False,
+    frontend_pb2.HTTP1_HEADER_CASE_LOWERCASE: True,
+    frontend_pb2.HTTP1_HEADER_CASE_PRESERVE: False,
 }
 
 _PATH_ACTIONS: Final = {
@@ -67,7 +81,35 @@ def build(config: frontend_pb2.FrontendHttp, env: Env) -> HttpRules:
         _UNDERSCORES[config.header_underscores],
         _paths(config.path),
         config.max_json_keys or DEFAULT.max_json_keys,
+        min(config.http1_max_headers, MAX_HEADERS) or None,
+        config.max_buffer_size if config.HasField("max_buffer_size") else DEFAULT.max_buffer,
+        _connection(config),
     )
+
+
+def _connection(config: frontend_pb2.FrontendHttp) -> ConnectionRules:
+    """0 of the wire is None: unset."""
+    if config.http1_header_case not in _LOWERS_NAMES:
+        raise Refused(f"http1HeaderCase: {config.http1_header_case} is unknown to this proxy")
+    interval = config.http2_keepalive_interval_ms / 1000
+    return ConnectionRules(
+        idle_timeout=config.http1_idle_timeout_ms / 1000 or None,
+        max_duration=config.max_connection_duration_ms / 1000 or None,
+        lowers_names=_LOWERS_NAMES[config.http1_header_case],
+        stream_window=min(config.http2_window_size, MAX_WINDOW) or None,
+        connection_window=min(config.http2_connection_window_size, MAX_WINDOW) or None,
+        frame_size=_frame_size(config.http2_frame_size),
+        max_header_size=min(config.http2_max_header_size, MAX_HEADER_SIZE) or None,
+        ping_interval=max(interval, MIN_PING_INTERVAL) if interval else None,
+        ping_timeout=config.http2_keepalive_timeout_ms / 1000 or None,
+    )
+
+
+def _frame_size(size: int) -> int | None:
+    low, high = FRAME_SIZES
+    if size and not low <= size <= high:
+        raise Refused(f"http2FrameSize: {size} is not between {low} and {high}")
+    return size or None
 
 
 def _path_action(config: frontend_pb2.PathSpellings, name: str) -> str:

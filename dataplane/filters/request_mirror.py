@@ -12,7 +12,7 @@ def build(config: traffic_pb2.RequestMirror, env: Env) -> Mirror:
     if not config.backend:
         raise Refused("a mirror needs a backend")
     if not config.denominator:
-        return Mirror(config.backend, limit=env.buffer_limit)
+        return Mirror(config.backend)
     if config.numerator > config.denominator:
         raise Refused(f"{config.numerator} of {config.denominator} is more than all requests")
-    return Mirror(config.backend, config.numerator, config.denominator, env.buffer_limit)
+    return Mirror(config.backend, config.numerator, config.denominator)

@@ -25,5 +25,4 @@ def build(config: traffic_pb2.Retry, env: Env) -> Retry:
         None if condition is None else expressions.condition(condition),
         reads_body=precondition is not None and expressions.reads_request_body([precondition]),
         judges_body=condition is not None and expressions.reads_response_body([condition]),
-        limit=env.buffer_limit,
     )

@@ -40,6 +40,15 @@ def plain_name(name: bytes) -> bytes:
     return name.translate(_PLAIN)
 
 
+def with_low_names(block: bytes) -> bytes:
+    """The block with its names in lower case."""
+    return _names(_lowered, block)
+
+
+def _lowered(match: re.Match[bytes]) -> bytes:
+    return match[0].lower()
+
+
 def twin(block: bytes) -> bytes:
     """The twin of a block."""
     low = block.lower()

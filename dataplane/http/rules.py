@@ -14,6 +14,8 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final
 
+from dataplane.http import connection_rules
+from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.heads import SEPARATOR
 from dataplane.http.spellings import ALL_OPEN, PathRules
 from gatewright.cel.parameters import MAX_PARAMETERS
@@ -33,6 +35,15 @@ variables of headers (WSGI, CGI, PHP) gives it to the application under the name
 
 UNUSUAL_NAME: Final = "UnusualHeaderName"
 """Reason code of a refusal for such a name."""
+
+WHOLE_BODY: Final = -1
+"""Of `HttpRules.may_hold`: who holds a body names no limit of its own."""
+
+MAX_BUFFER: Final = 2_097_152
+"""Bytes of a body that is held at most, where nothing is configured (spec 2, FrontendHTTP.maxBufferSize)."""
+
+MAX_HEADERS: Final = 4096
+"""Header fields of an HTTP/1 request that any listener may allow (spec 2, FrontendHTTP.http1MaxHeaders)."""
 
 MAX_HOPS: Final = 32
 """Entries of `x-forwarded-for` that are looked at, from its end: a client may send thousands."""
@@ -111,6 +122,22 @@ class HttpRules:
     paths: PathRules = ALL_OPEN
     max_json_keys: int = 10_000
     """More keys than these of a body are not parsed as JSON: the same."""
+    max_headers: int | None = None
+    """Header fields of an HTTP/1 request; None: the proxy's own (`proxy/context.Limits`)."""
+    max_buffer: int = MAX_BUFFER
+    """Bytes of a body that is held (`may_hold`)."""
+    connection: ConnectionRules = connection_rules.DEFAULT
+    """What has to be known before a request."""
+
+    def may_hold(self, wanted: int) -> int:
+        """Bytes of a body that may be held by who wants so many; `WHOLE_BODY`: as many as there may be.
+
+        A limit of a policy's own holds; where `max_buffer` is other than by default it is the most of that too. (Of an
+        object that an API server has completed nobody knows whether its author wrote the default.)
+        """
+        if wanted == WHOLE_BODY:
+            return self.max_buffer
+        return wanted if self.max_buffer == MAX_BUFFER else min(wanted, self.max_buffer)
 
     @cached_property
     def pattern(self) -> bytes:

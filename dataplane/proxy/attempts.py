@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dataplane.carriers import REFUSED, UNSENT
 from dataplane.chain.replies import made
 from dataplane.http.grpc import WEB
+from dataplane.http.rules import WHOLE_BODY
 from dataplane.proxy import grpc_calls, mirrors, outgoing, request_body, retries
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.replay import BodyCopy
@@ -61,7 +62,7 @@ def begin(x: ActiveExchange, context: Context, has_waited: bool = False) -> None
     policies = x.policies
     timeouts, retry = policies.timeouts, policies.retry
     if retry is not None and retry.reads_body and not has_waited and x.buffer is not None and x.body is None:
-        Steps(x, retries.read_body(x, retry.limit), _begin_with_body).begin()
+        Steps(x, retries.read_body(x, x.may_hold(WHOLE_BODY)), _begin_with_body).begin()
         return
     seconds = timeouts.request
     if seconds is not None and x.plan.kind == GRPC_ROUTE:
@@ -91,8 +92,7 @@ def _begin_kept(x: ActiveExchange, context: Context) -> None:
     if x.policies.mirrors:
         copies = mirrors.drawn(x, context) if x.target_plan.chain.request is None else x.mirroring
     if x.has_body and (x.retries is not None or copies is not None):
-        limit = x.retries.policy.limit if x.retries is not None else x.policies.mirrors[0].limit
-        x.body_copy = BodyCopy(limit, context.room, x.length, copies, x.retries is not None)
+        x.body_copy = BodyCopy(x.may_hold(WHOLE_BODY), context.room, x.length, copies, x.retries is not None)
     attempt(x, context)
     if copies is not None and not x.has_body:
         copies.send(b"")

@@ -9,7 +9,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dataplane.http import connection_rules
 from dataplane.http.body import Room
+from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.link.loads import Loads
 from dataplane.net.crowd import Crowd
@@ -136,6 +138,14 @@ class Context:
         plan = current.table.binds.get(bind)
         listener = None if plan is None else choose(plan, host)
         return DEFAULT if listener is None else listener.http
+
+    def connection_rules(self, bind: str) -> ConnectionRules:
+        """How a connection that begins now on this bind is carried."""
+        current = self.current
+        if current.prepared is not None:
+            current.catch_up()
+        plan = current.table.binds.get(bind)
+        return connection_rules.DEFAULT if plan is None else plan.connection
 
     def headers_dropped(self, count: int) -> None:
         """Count headers of a request that were left out for their names; the first time, log it."""

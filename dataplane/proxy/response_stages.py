@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
-from dataplane.chain.filter import BUFFER_LIMIT
 from dataplane.http.body import TooLarge, gather
 from dataplane.http.messages import UNKNOWN
+from dataplane.http.rules import WHOLE_BODY
 from dataplane.http.statuses import BODILESS, RESET_CONTENT, SWITCHING
 from dataplane.proxy import responses
 from dataplane.proxy.delayed_responses import DelayedResponse
@@ -223,7 +223,7 @@ def stream_response(x: ActiveExchange, hook: StreamHook) -> Awaitable[None] | No
 
 
 def _whole(x: ActiveExchange, hook: StreamHook, body: bytes) -> Awaitable[None] | None:
-    row = WholeBody(x, max(2 * len(body), responses.most_buffered(x), BUFFER_LIMIT))
+    row = WholeBody(x, max(2 * len(body), responses.most_buffered(x), x.may_hold(WHOLE_BODY)))
     place = row.add(hook)
     if place is None:
         return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dataplane.chain.chain import Waiting
 from dataplane.chain.reply import Reply
 from dataplane.http.heads import Head
+from dataplane.http.rules import MAX_BUFFER, WHOLE_BODY
 from dataplane.http.statuses import BODILESS, RESET_CONTENT
 
 if TYPE_CHECKING:
@@ -39,8 +40,13 @@ def chains_of(x: ActiveExchange) -> list[tuple[int, Chain]]:
 
 def most_buffered(x: ActiveExchange) -> int:
     """Bytes of the response body that its steps, or the condition of its retries, want buffered; 0: none."""
-    most = max(chain.response_body for _, chain in chains_of(x))
-    return most if x.retries is None or x.retries.decided else max(most, x.retries.policy.limit)
+    chains = [chain for _, chain in chains_of(x)]
+    most = max(chain.response_body for chain in chains)
+    judged = x.retries is not None and not x.retries.decided
+    held = x.may_hold(WHOLE_BODY)
+    if held == MAX_BUFFER:
+        return max(most, held) if judged else most
+    return held if judged or any(chain.reads_whole for chain in chains) else min(most, held)
 
 
 def is_stream(x: ActiveExchange) -> bool:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dataplane.http.h2.settings import Settings
 from dataplane.server.h1.connection import Connection as Http1Connection
+from dataplane.server.h1.header_case import LowercaseConnection
 from dataplane.server.h2.connection import Connection as Http2Connection
 from dataplane.server.plan import ConnectionPlan, Row
 
 if TYPE_CHECKING:
-    from dataplane.proxy.context import Context
+    from dataplane.http.connection_rules import ConnectionRules
+    from dataplane.proxy.context import Context, Limits
 
-HTTP1 = Row("HTTP/1.1", b"", Http1Connection)
+
+def _http1(plan: ConnectionPlan) -> Http1Connection:
+    lowers = plan.context.connection_rules(plan.bind).lowers_names
+    return LowercaseConnection(plan) if lowers else Http1Connection(plan)
+
+
+HTTP1 = Row("HTTP/1.1", b"", _http1)
 
 HEAD_OF_PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 """RFC 9113 3.4: what of HTTP/2's preface looks like a request of HTTP/1; the codec reads the rest."""
@@ -20,7 +29,30 @@ HEAD_OF_PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 
 def plan_of(context: Context, bind: str) -> ConnectionPlan:
     """The plan of the bind with this key: HTTP/1.1, and HTTP/2 of clients with prior knowledge (RFC 9113 3.3)."""
-    limits = context.limits
-    settings = Settings(limits.max_streams, max_header_size=limits.max_header_list, max_headers=limits.max_headers)
-    http2 = Row("HTTP/2", HEAD_OF_PREFACE, lambda plan: Http2Connection(plan, settings))
-    return ConnectionPlan(context, bind, HTTP1, http2)
+    return ConnectionPlan(context, bind, HTTP1, HTTP2)
+
+
+def _http2(plan: ConnectionPlan) -> Http2Connection:
+    rules = plan.context.connection_rules(plan.bind)
+    return Http2Connection(plan, settings_of(plan.context.limits, rules), rules)
+
+
+HTTP2 = Row("HTTP/2", HEAD_OF_PREFACE, _http2)
+
+
+_OWN = Settings()
+
+
+@lru_cache(maxsize=64)
+def settings_of(limits: Limits, rules: ConnectionRules) -> Settings:
+    """What we announce to clients of HTTP/2: one object for equal rules. Fields of a head are as many as their size
+    allows on the scale of the default, which has `max_headers` for `max_header_list` bytes."""
+    size = rules.max_header_size or limits.max_header_list
+    return Settings(
+        limits.max_streams,
+        rules.stream_window or _OWN.stream_window,
+        rules.connection_window or _OWN.connection_window,
+        rules.frame_size or _OWN.frame_size,
+        size,
+        max(limits.max_headers, limits.max_headers * size // limits.max_header_list),
+    )

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dataplane.chain.chain import EMPTY, Chain
+from dataplane.http import connection_rules
+from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.rules import DEFAULT, HttpRules
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class BindPlan:
     wildcards: dict[bytes, ListenerPlan] = field(default_factory=dict)
     """By what follows the "*" (b".example.com")."""
     default: ListenerPlan | None = None
+    connection: ConnectionRules = connection_rules.DEFAULT
+    """How its connections are carried: the strictest of its listeners."""
 
     def listeners(self) -> Iterator[ListenerPlan]:
         """All of them."""

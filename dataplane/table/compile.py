@@ -10,6 +10,7 @@ from itertools import accumulate
 
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import SETTING, Refused
+from dataplane.http.connection_rules import strictest
 from dataplane.http.uri import SCHEME_PORTS
 from dataplane.table.binds import BindPlan, ListenerPlan
 from dataplane.table.built import Built
@@ -144,6 +145,7 @@ def bind_plan(key: str, message: bind_pb2.Bind, listeners: Iterable[ListenerPlan
             first = plan.exact.setdefault(hostname, listener)
         if first is not listener:
             refused[listener.key] = f"has the hostname of {first.key} on the same bind"
+    plan.connection = strictest(listener.http.connection for listener in plan.listeners())
     return plan, refused
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataplane.chain.chain import EMPTY, Chain
-from dataplane.chain.filter import BUFFER_LIMIT
 from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.http.upgrades import WEBSOCKET
 from gatewright.attach.merge import Attached
@@ -55,9 +54,6 @@ class Retry:
     """`precondition` reads the request body: it is held first."""
     judges_body: bool = False
     """`condition` reads the response body: it is held for that."""
-    limit: int = BUFFER_LIMIT
-    """Bytes of a request body that are kept for another try, and of a response body for `condition` (spec 2,
-    FrontendHTTP.maxBufferSize)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +63,6 @@ class Mirror:
     backend: str
     numerator: int = 1
     denominator: int = 1
-    limit: int = BUFFER_LIMIT
-    """Bytes of a request body that are kept for the copy; a larger one is not mirrored."""
 
 
 NO_TIMEOUTS = Timeouts()

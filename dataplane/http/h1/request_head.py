@@ -20,7 +20,7 @@ from dataplane.http import forwarding, upgrades, uri
 from dataplane.http.h1 import values
 from dataplane.http.heads import SEPARATOR, folded, has_unusual_name, plain_name, unusual_lines, without, without_named
 from dataplane.http.messages import Peer
-from dataplane.http.rules import DEFAULT, DROP, REJECT, UNUSUAL_NAME, Finder, HttpRules, by_default
+from dataplane.http.rules import DEFAULT, DROP, MAX_HEADERS, REJECT, UNUSUAL_NAME, Finder, HttpRules, by_default
 
 _NAMES = (
     rb"host|connection|content/length|transfer/encoding|expect|upgrade|te|keep-alive|proxy-connection"
@@ -117,18 +117,23 @@ def read(
 ) -> RequestHead | str:
     """Understand a header block, or answer the reason code of a refusal.
 
-    `line`: the request line (for llhttp); `absolute`: the authority of an absolute-form target, or b""; `rules_of`:
-    those of the listener for a host.
+    `line`: the request line (for llhttp); `absolute`: the authority of an absolute-form target, or b""; `max_headers`:
+    fields where the listener has no limit of its own; `rules_of`: those of the listener for a host.
     """
     low = block.lower()
-    if len(low) > max_headers * _SHORTEST_LINE and low.count(b"\r\n") > max_headers + 1:
+    fields = low.count(b"\r\n") - 1 if len(low) > max_headers * _SHORTEST_LINE else 0
+    if fields > MAX_HEADERS:
         return "HeadersTooLarge"
     hosts, options, spans, rare, has_id = _scan(low, _special(DEFAULT.pattern))
     named = _authority(hosts, version, absolute.lower())
     if named is None:
-        return "BadRequest"
+        return "HeadersTooLarge" if fields > max_headers else "BadRequest"
     authority, host = named
     rules = rules_of(host)
+    if rules.max_headers is not None:
+        fields, max_headers = low.count(b"\r\n") - 1, rules.max_headers
+    if fields > max_headers:
+        return "HeadersTooLarge"
     if rules is not DEFAULT:
         hosts, options, spans, rare, has_id = _scan(low, _special(rules.names(peer)), rules.keeps_id(peer))
     framing, forwarded, client = _NO_BODY, peer.address.encode(), peer.address

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dataplane.http.h2 import budget, frames
 from dataplane.http.h2.control_frames import ControlFrames
 from dataplane.http.h2.errors import (
+    ENHANCE_YOUR_CALM,
     FLOW_CONTROL_ERROR,
     FRAME_SIZE_ERROR,
     PROTOCOL_ERROR,
@@ -148,6 +149,8 @@ class Receiving(ControlFrames):
             if end > size:
                 if kind > CONTINUATION or (kind == DATA and start < size):
                     self._skip = end - size
+                elif length > self._block_limit and kind != DATA:
+                    raise ConnectionFailure(ENHANCE_YOUR_CALM, "HeldFrame")  # it would be kept until it is whole
                 else:
                     return at
                 at = size

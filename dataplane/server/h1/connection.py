@@ -50,7 +50,9 @@ class Connection(Responding):
         "__weakref__",
         "busy",
         "due",
+        "expires",
         "head_due",
+        "idle_timeout",
         "known",
         "left",
         "number",
@@ -85,6 +87,10 @@ class Connection(Responding):
         """The next head has to come within the header timeout: on a new connection, or because it began to come."""
         self.due = NEVER
         """When the connection is woken next."""
+        self.idle_timeout = 0.0
+        """Seconds without a request after which it is closed. This and the next from `http/connection_rules`."""
+        self.expires = NEVER
+        """When it takes no further requests."""
         self.progress: tuple[Any, int] = (None, 0)
         self.progress_due = NEVER
         """Exchange and bytes of its bodies when they changed last, as far as was looked; what is the same when that is
@@ -107,10 +113,20 @@ class Connection(Responding):
         self.peer = peer_of(transport)
         self.number = self.writes.served.enter("client", "HTTP/1.1", self.peer.address, self.bind)
         self.idle_since = context.clock()
-        self.arm(self.idle_since + context.limits.header_timeout)
+        self._keep_time()
         context.recorder.connected(self.bind)
         context.connections.add(self, self.peer.address)
         admission.admit(self)
+
+    def _keep_time(self) -> None:
+        """From now on, as the bind says. Who is idle is looked at once in an idle timeout at least (`watch`)."""
+        context, now = self.context, self.idle_since
+        rules, limits = context.connection_rules(self.bind), context.limits
+        self.idle_timeout = limits.idle_timeout if rules.idle_timeout is None else rules.idle_timeout
+        self.arm(now + min(limits.header_timeout, self.idle_timeout))
+        if rules.max_duration is not None:
+            self.expires = now + rules.max_duration
+            self.arm(self.expires)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.context.connections.discard(self)

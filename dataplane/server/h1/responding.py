@@ -166,7 +166,7 @@ class Responding(Gathering):
         self.encode = PLAIN
         self.idle_since = now
         if not self.keep or not self.request_done:
-            self._hang_up()
+            self.hang_up()
             return
         self.state = READ_HEAD
         if self.paused:
@@ -180,7 +180,7 @@ class Responding(Gathering):
 
     # --- the end of the connection
 
-    def _hang_up(self) -> None:
+    def hang_up(self) -> None:
         """Close so that our last bytes arrive: while the client may still be sending, read on for a moment."""
         self.flush()
         if self.request_done or self.transport.is_closing():

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 
 from dataplane.proxy.deadlines import NEVER, STEP
 from dataplane.proxy.request_body import BUFFER, UPSTREAM
-from dataplane.server.h1.states import CLOSED, LINGER, READ_BODY, READ_HEAD, TUNNELLING
+from dataplane.server.h1.states import CLOSED, LINGER, READ_BODY, READ_HEAD, TUNNELLING, WAIT
 
 if TYPE_CHECKING:
     from dataplane.proxy.exchange import ActiveExchange
     from dataplane.server.h1.connection import Connection
+
+SOON = 0.1
+"""Seconds until a connection that is too old, and has begun to send a head, is looked at again."""
 
 
 def arm(down: Connection, moment: float) -> None:
@@ -30,6 +33,8 @@ def wake(down: Connection, now: float) -> None:
     if now + STEP < down.due:  # asked for before an earlier moment was, or closed meanwhile
         return
     down.due = NEVER
+    if now >= down.expires and _expires(down, now):
+        return
     x = down.exchange
     if x is not None:
         _look(down, x, now)
@@ -37,6 +42,21 @@ def wake(down: Connection, now: float) -> None:
         _wait_for_head(down, now)
     elif down.state in (LINGER, CLOSED):
         _wait_for_close(down, now)
+
+
+def _expires(down: Connection, now: float) -> bool:
+    """The connection is as old as it may become (`maxConnectionDuration`): it ends with the request under way. Of one
+    whose head is coming nothing is known yet, so it is looked at again soon. Whether it has ended."""
+    down.expires = NEVER
+    if down.exchange is not None:
+        down.keep = False
+    elif down.state == READ_HEAD and not down.buffer:
+        down.hang_up()
+        return True
+    elif down.state in (READ_HEAD, WAIT):
+        down.expires = now + SOON
+        down.arm(down.expires)
+    return False
 
 
 def _look(down: Connection, x: ActiveExchange, now: float) -> None:
@@ -60,7 +80,7 @@ def _look_again(down: Connection, x: ActiveExchange, now: float, due: float) -> 
     progress = (x, x.body_bytes + x.response_bytes)
     if progress != down.progress or now >= down.progress_due:
         down.progress, down.progress_due = progress, now + down.context.limits.idle_timeout
-    down.arm(min(due, down.progress_due, down.quiet_due))
+    down.arm(min(due, down.progress_due, down.quiet_due, down.expires, now + down.idle_timeout))
 
 
 def _stands_still(down: Connection, x: ActiveExchange, now: float) -> bool:
@@ -93,9 +113,9 @@ def _has_left(down: Connection, x: ActiveExchange, now: float) -> bool:
 
 def _wait_for_head(down: Connection, now: float) -> None:
     limits = down.context.limits
-    end = down.idle_since + (limits.header_timeout if down.head_due else limits.idle_timeout)
+    end = down.idle_since + (limits.header_timeout if down.head_due else down.idle_timeout)
     if now < end:
-        down.arm(end)
+        down.arm(min(end, down.expires, now + down.idle_timeout))
     elif down.buffer:
         down.refuse("RequestTimeout", down.buffer)
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from dataplane.http.connection_rules import DEFAULT
 from dataplane.http.h2.connection import Connection as Codec
 from dataplane.http.h2.errors import NO_ERROR
 from dataplane.http.h2.events import Trailers
@@ -23,6 +24,7 @@ from dataplane.server.h2.incoming import DRAIN, HANDLERS
 from dataplane.server.peers import peer_of
 
 if TYPE_CHECKING:
+    from dataplane.http.connection_rules import ConnectionRules
     from dataplane.http.h2.events import Event
     from dataplane.http.h2.settings import Settings
     from dataplane.http.rules import HttpRules
@@ -54,6 +56,7 @@ class Connection:
         "drains",
         "due",
         "end_due",
+        "expires",
         "frames_left",
         "given",
         "head_due",
@@ -65,7 +68,10 @@ class Connection:
         "known",
         "number",
         "peer",
+        "ping_due",
+        "pong_due",
         "requests_left",
+        "rules",
         "state",
         "transport",
         "unhandled",
@@ -73,8 +79,9 @@ class Connection:
         "waits",
     )
 
-    def __init__(self, plan: ConnectionPlan, settings: Settings) -> None:
+    def __init__(self, plan: ConnectionPlan, settings: Settings, rules: ConnectionRules = DEFAULT) -> None:
         context = self.context = plan.context
+        self.rules = rules
         self.bind = plan.bind
         self.transport: Any = None
         self.codec = Codec(settings, True, context.clock)
@@ -123,6 +130,10 @@ class Connection:
         """When the next step towards the end is taken, unless the client takes it."""
         self.idle_since = 0.0
         """When the last stream ended."""
+        self.expires = NEVER
+        """When it takes no further streams (`maxConnectionDuration`)."""
+        self.ping_due = self.pong_due = NEVER
+        """When the client is asked whether it lives, and when it has to have answered."""
 
     def forget_heads(self) -> None:
         """Heads are read in another way from now on."""
@@ -155,6 +166,7 @@ class Connection:
         context.connections.add(self, peer.address)
         self.head_due = self.idle_since + context.limits.header_timeout
         self.arm(self.head_due)
+        watch.begin(self, self.idle_since)
         self.write_soon()
 
     def connection_lost(self, error: Exception | None) -> None:

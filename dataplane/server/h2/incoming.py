@@ -13,7 +13,7 @@ from dataplane.http.h2.errors import ENHANCE_YOUR_CALM
 from dataplane.http.heads import Head
 from dataplane.http.upgrades import WEBSOCKET
 from dataplane.proxy.exchange import ActiveExchange
-from dataplane.server.h2 import requests, websocket
+from dataplane.server.h2 import requests, watch, websocket
 from dataplane.server.h2.stream import StreamCarrier
 
 if TYPE_CHECKING:
@@ -148,7 +148,9 @@ def _settled(connection: Connection, event: events.SettingsAcknowledged) -> None
 
 
 def _pong(connection: Connection, event: events.Pong) -> None:
-    if connection.drains and event.opaque == DRAIN:
+    if event.opaque == watch.ALIVE:
+        watch.lives(connection)
+    elif connection.drains and event.opaque == DRAIN:
         connection.take_no_more()
 
 

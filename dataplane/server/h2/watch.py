@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.http.connection_rules import PING_TIMEOUT
 from dataplane.http.h2.errors import CANCEL, NO_ERROR, SETTINGS_TIMEOUT
 from dataplane.proxy.deadlines import NEVER, STEP
 from dataplane.proxy.request_body import BUFFER, UPSTREAM
@@ -19,6 +20,21 @@ if TYPE_CHECKING:
     from dataplane.server.h2.stream import StreamCarrier
 
 
+ALIVE = b"gw-alive"
+"""The PING by which a client is asked whether it lives."""
+
+
+def begin(connection: Connection, now: float) -> None:
+    """What the bind says of the time of a connection holds from now on."""
+    rules = connection.rules
+    if rules.max_duration is not None:
+        connection.expires = now + rules.max_duration
+        connection.arm(connection.expires)
+    if rules.ping_interval is not None:
+        connection.ping_due = now + rules.ping_interval
+        connection.arm(connection.ping_due)
+
+
 def wake(connection: Connection, now: float) -> None:
     """A moment is here that was asked for."""
     if now + STEP < connection.due:  # asked for before an earlier moment was, or closed meanwhile
@@ -26,14 +42,36 @@ def wake(connection: Connection, now: float) -> None:
     connection.due = NEVER
     if connection.transport.is_closing():
         return
+    if now >= connection.expires:
+        connection.expires = NEVER
+        connection.drain()
     if now >= connection.blocked_due:  # it reads nothing: what has not begun for that would wait for ever
         connection.transport.abort()
     elif now >= connection.end_due:
         _end(connection)
     elif now >= connection.head_due:
         _late(connection)
+    elif now >= connection.pong_due:
+        _give_up(connection, "KeepaliveTimeout", NO_ERROR)
     else:
+        if now >= connection.ping_due:
+            _ask(connection, now)
         _look(connection, now)
+
+
+def _ask(connection: Connection, now: float) -> None:
+    """Send a PING; the next one follows an interval after its answer is here, or is due."""
+    connection.codec.ping(ALIVE)
+    connection.ping_due = NEVER
+    connection.pong_due = now + (connection.rules.ping_timeout or PING_TIMEOUT)
+
+
+def lives(connection: Connection) -> None:
+    """The client has answered."""
+    if connection.pong_due < NEVER:
+        connection.pong_due = NEVER
+        connection.ping_due = connection.context.clock() + (connection.rules.ping_interval or NEVER)
+        connection.arm(connection.ping_due)
 
 
 def _end(connection: Connection) -> None:
@@ -67,7 +105,8 @@ def _look(connection: Connection, now: float) -> None:
     if connection.broken:
         connection.end_broken()
     streams = list(connection.codec.streams.values())
-    due = min(connection.end_due, connection.head_due, connection.blocked_due)
+    due = min(connection.end_due, connection.head_due, connection.blocked_due, connection.expires)
+    due = min(due, connection.ping_due, connection.pong_due)
     if not streams and connection.is_settled:
         idle_due = connection.idle_since + connection.context.limits.idle_timeout
         if now >= idle_due:

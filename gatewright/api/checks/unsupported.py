@@ -22,15 +22,6 @@ _FILTERS: Final = (
     _EXTENSION,
 )
 
-_HTTP: Final = (
-    "trustedHops",
-    "ownedHeaders",
-    "requestId",
-    "headerUnderscores",
-    "path",
-    "maxQueryParameters",
-    "maxJsonKeys",
-)
 _FILTERS_IN_THE_FILE: Final = ("urlRewrite", "requestRedirect", "requestMirror")
 _TRAFFIC_IN_THE_FILE: Final = (
     "transformation",
@@ -103,7 +94,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "spec.strategy",
         "spec.frontend.accessLog",
         "-spec.frontend.accessLog.otlp",  # telemetry
-        *(f"spec.frontend.http.{name}" for name in _HTTP),
+        "spec.frontend.http",
         "spec.frontend.limits",
         "spec.traffic",
         "-spec.traffic.extProc",  # gRPC callouts
@@ -144,7 +135,8 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         *(f"-binds[].listeners[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
         "frontendPolicies.accessLog",
         "-frontendPolicies.accessLog.otlp",  # telemetry
-        *(f"{place}.http.{name}" for place in ("frontendPolicies", "binds[].listeners[]") for name in _HTTP),
+        "frontendPolicies.http",
+        "binds[].listeners[].http",
         "frontendPolicies.limits",
     ),
 }

@@ -64,26 +64,27 @@ class FrontendHTTP(RuledModel):
     """HTTP settings of listeners."""
 
     max_buffer_size: ByteSize = "2mb"
-    """The largest body that is held in memory for policies that need it whole."""
+    """The largest body that is held in memory for policies that need it whole, for expressions and for other tries. A
+    larger limit of a policy's own holds beside the default; any other value bounds that as well."""
     http1_max_headers: Annotated[Integer, Field(ge=1, le=4096)] = 100
     """How many header fields an HTTP/1 request may have."""
     http1_idle_timeout: PositiveDuration = "10m"
     """How long an unused HTTP/1 connection is kept."""
     http1_header_case: Literal["Lowercase", "Preserve"] | None = None
-    """Letter case of response header names in HTTP/1. Ignored where either side speaks HTTP/2, which has lower case
-    only; policies that change headers may lose the original case."""
+    """Letter case of response header names in HTTP/1; unset, names pass as the origin wrote them. Ignored where either
+    side speaks HTTP/2, which has lower case only; policies that change headers may lose the original case."""
     http2_window_size: ByteSize | None = None
-    """Initial flow-control window of a stream."""
+    """Initial flow-control window of a stream. Unset: 64 KiB."""
     http2_connection_window_size: ByteSize | None = None
-    """Initial flow-control window of a connection."""
+    """Initial flow-control window of a connection. Unset: 512 KiB."""
     http2_frame_size: ByteSize = "16kb"
     """The largest frame that is accepted."""
     http2_max_header_size: ByteSize = "16Ki"
-    """The largest header section, decoded."""
+    """The largest header section, decoded. More than 1 MiB counts as 1 MiB."""
     http2_keepalive_interval: PositiveDuration | None = None
-    """The time between pings."""
+    """The time between the answer to a ping and the next ping. Unset: no pings. Less than 1 s counts as 1 s."""
     http2_keepalive_timeout: PositiveDuration | None = None
-    """How long a ping may stay unanswered."""
+    """How long a ping may stay unanswered. Unset: 20 s."""
     max_connection_duration: PositiveDuration | None = None
     """After this time a connection is closed gracefully, once the request in flight has completed."""
     trusted_hops: TrustedHops | None = None

@@ -139,6 +139,16 @@ def _bytes(attribute: str) -> Callable[[Any], int | None]:
     return convert
 
 
+def _but(default: int, read: Callable[[Any], int | None]) -> Callable[[Any], int | None]:
+    """The value unless it is the default, which the wire says by absence: then older proxies take the message."""
+
+    def convert(model: Any) -> int | None:
+        value = read(model)
+        return None if value == default else value
+
+    return convert
+
+
 def _value_of(kind: str) -> Callable[[Any], str | None]:
     """The value of a match whose `type` is `kind`; a method of gRPC has names instead."""
     return lambda match: match.value if not isinstance(match, GRPCMethodMatch) and match.type == kind else None
@@ -237,6 +247,16 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("Retry", "condition"): optional("condition"),  # an HTTPRoute's has not
     ("BufferedBody", "max_bytes"): _bytes("max_bytes"),
     ("FrontendHttp", "owned_headers"): _owned_headers,
+    ("FrontendHttp", "max_buffer_size"): _but(2_097_152, _bytes("max_buffer_size")),
+    ("FrontendHttp", "http1_max_headers"): _but(100, attrgetter("http1_max_headers")),
+    ("FrontendHttp", "http1_idle_timeout_ms"): _but(600_000, _milliseconds("http1_idle_timeout")),
+    ("FrontendHttp", "http2_window_size"): _bytes("http2_window_size"),
+    ("FrontendHttp", "http2_connection_window_size"): _bytes("http2_connection_window_size"),
+    ("FrontendHttp", "http2_frame_size"): _but(16_384, _bytes("http2_frame_size")),
+    ("FrontendHttp", "http2_max_header_size"): _but(16_384, _bytes("http2_max_header_size")),
+    ("FrontendHttp", "http2_keepalive_interval_ms"): _milliseconds("http2_keepalive_interval"),
+    ("FrontendHttp", "http2_keepalive_timeout_ms"): _milliseconds("http2_keepalive_timeout"),
+    ("FrontendHttp", "max_connection_duration_ms"): _milliseconds("max_connection_duration"),
     ("Limits", "max_held_bytes"): _bytes("max_held_bytes"),
     ("Limits", "max_request_bytes"): _bytes("max_request_bytes"),
     ("Limits", "stream_idle_timeout_ms"): _milliseconds("stream_idle_timeout"),

@@ -478,7 +478,7 @@ OTHERS: list[Row] = [
     ("GatewayPolicy", "spec.targetSelectors", [SELECTOR], "exactly one of targetRefs"),
     ("GatewayPolicy", "spec.traffic", {}, None),
     ("GatewayPolicy", "spec.traffic", [], "must be an object"),
-    ("GatewayPolicy", "spec.frontend", {"http": {"maxBufferSize": "3mb"}}, "not supported yet: "),
+    ("GatewayPolicy", "spec.frontend", {"http": {"maxBufferSize": "3mb"}}, None),
     ("GatewayPolicy", "spec.backend", {"tls": {}}, "not supported yet: "),
     ("GatewayPolicy", "spec.strategy", {"inheritance": "Override"}, None),
     ("GatewayPolicy", "spec.strategy", {"inheritance": "override"}, 'did you mean "Override"?'),
