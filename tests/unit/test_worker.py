@@ -23,6 +23,7 @@ from dataplane.link.messages import RESOURCE, Message, Record
 from dataplane.link.shared import Region
 from dataplane.proxy.waiting import StepFuture
 from dataplane.telemetry import metrics
+from dataplane.telemetry.access_log import INTERVAL
 from dataplane.telemetry.metrics import SECTIONS
 from gatewright.api.standalone import standalone
 from tests.fakes.memory_agent import ask, config, descriptors
@@ -272,6 +273,20 @@ async def test_without_requests_the_end_of_the_agent_is_the_worker_s_at_once() -
         began = loop.time()
         agent.channel.close()
         assert await life.wait() == 0 and loop.time() - began < 0.5
+
+
+@moved
+async def test_its_end_leaves_no_line_of_the_access_log_unwritten() -> None:
+    """Lines wait half a second for others; the loop ends sooner."""
+    loop = asyncio.get_running_loop()
+    async with origin() as upstream, linked() as (agent, life):
+        await agent.serve(config(8080, upstream))
+        assert (await ask(agent.port, "/last")).body == "hello"
+        ended = loop.time()
+        assert life.lines == []
+        agent.channel.close()
+        assert await life.wait() == 0 and loop.time() - ended < INTERVAL
+        assert b"".join(life.lines).count(b"/last") == 1
 
 
 @moved

@@ -71,9 +71,11 @@ class Seen:
 
 
 @contextlib.asynccontextmanager
-async def running(root: Path) -> AsyncIterator[tuple[directory.Directory, Seen]]:
-    seen = Seen()
-    source = directory.Directory(root, tree.Tree(decode, lambda model, generation: model))
+async def running(
+    root: Path, decoding: tree.Decode = decode, sink: Seen | None = None
+) -> AsyncIterator[tuple[directory.Directory, Seen]]:
+    seen = sink or Seen()
+    source = directory.Directory(root, tree.Tree(decoding, lambda model, generation: model))
     task = asyncio.create_task(source.run(seen))
     try:
         async with asyncio.timeout(PATIENCE):

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from controlplane.sources import directory, scan, watch
+from controlplane import turns
+from controlplane.facts import Fact
+from controlplane.sources import directory, scan, tree, watch
 from tests.fakes.memory_agent import descriptors
 from tests.fakes.moved_loop import START, moved
 from tests.harness.seeds import rolls, times
-from tests.unit.sources.test_directory import running
+from tests.unit.sources.test_directory import Seen, decode, running
 
 
 class Watches:
@@ -361,6 +363,42 @@ async def test_a_loss_that_held_others_for_too_long_waits_for_the_group_that_is_
         watches.tell()
         await asyncio.sleep(0.001)
         assert idle[1:] == [{"a": "1"}]
+
+
+@pytest.mark.parametrize("slow", ["a piece of a file", "a file", "the sink"])
+async def test_others_get_their_turns_when_a_slice_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: str
+) -> None:
+    """Whoever is slow takes exactly a slice each time: then nothing more is done before the others' turns."""
+    spent, rests = 0.0, []
+
+    def work() -> None:
+        nonlocal spent
+        spent += turns.SLICE
+
+    def decoding(text: str) -> tree.Decoded:
+        if slow != "the sink":
+            work()
+        return decode(text)
+
+    class Slow(Seen):
+        async def take(self, changes: Sequence[Fact]) -> None:
+            if slow == "the sink":
+                work()
+            await super().take(changes)
+
+    async def rest() -> None:
+        rests.append(spent)
+
+    monkeypatch.setattr(directory, "time", SimpleNamespace(monotonic=lambda: spent))
+    monkeypatch.setattr(turns, "rest", rest)
+    monkeypatch.setattr(directory, "BATCH", 1)
+    pieces = [f"{name} 1\n" for name in "abc"]
+    for number, text in enumerate(["---\n".join(pieces)] if slow == "a piece of a file" else pieces):
+        (tmp_path / f"{number}.yaml").write_text(text)
+    async with running(tmp_path, decoding, Slow()) as (_, seen):
+        assert set(seen.objects) == {"a", "b", "c"}
+    assert rests == [turns.SLICE, turns.SLICE + turns.SLICE, turns.SLICE + turns.SLICE + turns.SLICE]
 
 
 @moved

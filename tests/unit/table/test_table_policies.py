@@ -371,6 +371,16 @@ def test_state_survives_swaps_until_its_policy_changes() -> None:
     assert state(table) is not first
 
 
+def test_a_policy_is_built_once_for_all_its_targets_and_equal_ones_inline_are_one() -> None:
+    table, seen = guarded()
+    table.apply(policy("g", [place("HTTPRoute", "shop"), place("HTTPRoute", "named")], guard("one")))
+    assert len(seen) == 1 and state(table) is state(table, "/named")
+    own = policy_pb2.Policy()
+    own.basic_authentication.realm = "two"
+    table.apply(route("shop", prefix="/shop", policies=[own]), route("named", prefix="/named", policies=[own]))
+    assert state(table) is state(table, "/named")
+
+
 def test_what_counts_per_target_is_built_for_each() -> None:
     table, seen = guarded(per_target=True)
     table.apply(policy("g", [place("HTTPRoute", "shop"), place("HTTPRoute", "named")], guard("one")))
