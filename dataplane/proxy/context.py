@@ -16,6 +16,7 @@ from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.link.loads import Loads
 from dataplane.net.crowd import Crowd
 from dataplane.table.binds import choose
+from dataplane.telemetry.refusals import Refusals
 from dataplane.telemetry.shortages import Shortages
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class Context:
     admitted: int = 0
     """Requests in flight, of those that count (`proxy/admission`)."""
     shortages: Shortages = field(init=False)
+    refusals: Refusals = field(init=False)
     mirrors: InFlight = field(default_factory=InFlight)
     _has_dropped: bool = False
     room: Room = field(init=False)
@@ -165,6 +167,7 @@ class Context:
         self.current.heads_changed = self._forget_heads
         self.connections = Crowd(self.loads)
         self.shortages = Shortages(self.recorder, self.clock)
+        self.refusals = Refusals(self.recorder, self.clock)
         self.room = Room(
             self.limits.buffered_bodies,
             self.loads,

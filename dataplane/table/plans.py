@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.http.upgrades import WEBSOCKET
+from dataplane.net.keepalive import Keepalive
+from dataplane.net.proxy_rules import ProxyRules
 from gatewright.attach.merge import Attached
 
 if TYPE_CHECKING:
+    from dataplane.chain.rules import Rule
     from dataplane.exchange import Exchange
     from dataplane.upstream.endpoint import Endpoint
 
@@ -119,6 +122,9 @@ class ListenerPolicies(NamedTuple):
     access_log: Any = None
     http: HttpRules = DEFAULT
     limits: Any = None
+    tcp: Keepalive | None = None
+    proxy_protocol: ProxyRules | None = None
+    network: tuple[Rule, ...] = ()
 
 
 NO_LISTENER_POLICIES = ListenerPolicies()

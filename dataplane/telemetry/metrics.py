@@ -105,6 +105,13 @@ METRICS = (
     # Connections.
     Metric("downstream_connections_total", "counter", "Connections accepted", ("bind",), 256),
     Metric("downstream_connections_active", "gauge", "Connections open to clients", ("bind",), 256),
+    Metric(
+        "connections_refused_total",
+        "counter",
+        "Connections of clients refused before anything of their protocol was read, by reason",
+        ("reason",),
+        16,
+    ),
     # Limits (docs/limits.md).
     Metric(
         "limits_exceeded_total",
