@@ -38,6 +38,7 @@ REPLIES = _table(
     ("UpgradeNotAllowed", 501, "protocol is not supported", False),  # RFC 9220 3, RFC 8441: extended CONNECT
     ("BindClosed", 404, "listener not found", True),  # the port was taken out of the configuration
     ("ListenerNotFound", 404, "listener not found", False),
+    ("Misdirected", 421, "misdirected request", False),  # RFC 9110 15.5.20: the server name was another listener's
     ("RouteNotFound", 404, "route not found", False),
     ("CsrfFailed", 403, "CSRF validation failed", False),  # decisions: CORS, CSRF
     ("JwtMissing", 401, "authentication failed", False),  # RFC 9110 15.5.2

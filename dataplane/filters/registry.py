@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from dataplane.chain import network
 from dataplane.chain.filter import FRONTEND, SETTING, STEP, EndHook, Row
 from dataplane.credentials import locations
 from dataplane.filters import (
@@ -24,13 +23,10 @@ from dataplane.filters import (
     ext_auth,
     ext_proc,
     frontend_http,
-    frontend_tcp,
     header_modifiers,
     host_rewrite,
     jwt_authentication,
     limits,
-    network_authorization,
-    proxy_protocol,
     rate_limit,
     request_mirror,
     request_redirect,
@@ -137,24 +133,6 @@ ROWS: tuple[Row, ...] = (
     Row("host_rewrite", host_rewrite.build, SETTING, "the destination is known with the attempt", "host_rewrite"),
     Row("upgrades", upgrades.build, SETTING, "asked by the proxy, of requests that want one", "upgrades"),
     Row("backend_http", backend_http.build, SETTING, "how backends are spoken to: with the connection", "backend_http"),
-    Row("frontend_tcp", frontend_tcp.build, FRONTEND, "set on sockets, before anything is read; of a Gateway", "tcp"),
-    Row(
-        "proxy_protocol",
-        proxy_protocol.build,
-        FRONTEND,
-        "the first bytes of a connection say who it is, for all that follows",
-        "proxy_protocol",
-    ),
-    Row(
-        "network_authorization",
-        network_authorization.build,
-        FRONTEND,
-        "decided once it is known who connects, before anything of the protocol",
-        "network",
-        many=True,
-        refuses=True,
-        closed=network.closed,
-    ),
     Row("frontend_http", frontend_http.build, FRONTEND, "heads are read by it, before any step", "http"),
     Row("access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "access_log"),
     Row("limits", limits.build, FRONTEND, "counted before any step, some before any request; of a Gateway", "limits"),

@@ -36,6 +36,25 @@ class ResponseHead:
 
 
 @dataclass(frozen=True, slots=True)
+class TlsInfo:
+    """What a handshake of TLS came to; names are OpenSSL's."""
+
+    version: str
+    cipher: str
+    group: str
+    """Of the key exchange."""
+    alpn: bytes
+    """The protocol that both chose; b"": none."""
+    sni: bytes
+    """The server name that the client asked for, lower case; b"": none."""
+    certificate: bytes = b""
+    """The peer's, as DER; b"": it sent none."""
+    is_proven: bool = False
+    """That certificate was verified."""
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Peer:
     """What a connection knows of its two ends: `address` as text, `scheme` b"http" or b"https"."""
 
@@ -45,3 +64,7 @@ class Peer:
     """Our own address and port, where it connected to."""
     port: int = 0
     """Its port."""
+    tls: TlsInfo | None = None
+    """None: plaintext."""
+    listener: str = ""
+    """Key of the listener that was chosen before any request: by the server name of TLS, or because it is alone."""

@@ -15,9 +15,10 @@ from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.link.loads import Loads
 from dataplane.net.crowd import Crowd
-from dataplane.table.binds import choose
-from dataplane.telemetry.refusals import Refusals
+from dataplane.table.binds import BindPlan, choose
+from dataplane.telemetry.handshakes import HandshakeLog
 from dataplane.telemetry.shortages import Shortages
+from dataplane.tls.handshakes import Handshakes
 
 if TYPE_CHECKING:
     from dataplane.net.writes import Writes
@@ -118,7 +119,10 @@ class Context:
     admitted: int = 0
     """Requests in flight, of those that count (`proxy/admission`)."""
     shortages: Shortages = field(init=False)
-    refusals: Refusals = field(init=False)
+    handshakes: Handshakes = field(init=False)
+    """Of clients: when their steps are taken,"""
+    handshake_log: HandshakeLog = field(init=False)
+    """and what is said of them."""
     mirrors: InFlight = field(default_factory=InFlight)
     _has_dropped: bool = False
     room: Room = field(init=False)
@@ -140,6 +144,13 @@ class Context:
         plan = current.table.binds.get(bind)
         listener = None if plan is None else choose(plan, host)
         return DEFAULT if listener is None else listener.http
+
+    def bind_of(self, key: str) -> BindPlan | None:
+        """The bind with this key, for a connection that begins."""
+        current = self.current
+        if current.prepared is not None:
+            current.catch_up()
+        return current.table.binds.get(key)
 
     def connection_rules(self, bind: str) -> ConnectionRules:
         """How a connection that begins now on this bind is carried."""
@@ -167,7 +178,8 @@ class Context:
         self.current.heads_changed = self._forget_heads
         self.connections = Crowd(self.loads)
         self.shortages = Shortages(self.recorder, self.clock)
-        self.refusals = Refusals(self.recorder, self.clock)
+        self.handshakes = Handshakes(self.writes.turns)
+        self.handshake_log = HandshakeLog(self.recorder, self.clock)
         self.room = Room(
             self.limits.buffered_bodies,
             self.loads,

@@ -42,6 +42,9 @@ def start(x: ActiveExchange) -> None:
         if listener is None:
             x.reply(made("BindClosed" if bind is None else "ListenerNotFound"))
             return
+        if listener.tls is not None and listener.key != x.client.listener:
+            x.reply(made("Misdirected"))
+            return
         x.listener = listener
         limits = table.request_limits
         if limits is not None and admission.refuses(x, limits):

@@ -1,6 +1,6 @@
 """What becomes of a new connection to one bind, before any request: finished when the bind is opened.
 
-Rows of protocols; later phases of a connection (PROXY protocol, TLS and its ALPN) will choose among the same rows.
+Rows of protocols; where a bind has phases (`entry`), they choose among the same rows.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from dataplane.http.messages import Peer
     from dataplane.proxy.context import Context
+    from dataplane.table.binds import BindPlan, Phases
 
 
 class Successor(Protocol):
-    """Takes over a connection whose first bytes were another protocol's preface. asyncio's protocol by shape."""
+    """Takes over a connection whose first bytes were another protocol's preface, or whose phases are done. asyncio's
+    protocol by shape."""
 
     def take_over(self, transport: Any, peer: Peer, data: bytes) -> None:
         """Go on with `transport`, of which `data` (the whole preface, and what came behind it) was read already."""
@@ -28,7 +30,7 @@ class Row:
     name: str
     preface: bytes
     make: Callable[[ConnectionPlan], Any]
-    """A connection: asyncio's protocol by shape; of a row with a preface also a `Successor`."""
+    """A connection: asyncio's protocol by shape, and a `Successor`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +43,12 @@ class ConnectionPlan:
     first: Row
     other: Row
 
+    entry: Callable[[ConnectionPlan, BindPlan, Phases], Any]
+    """Makes what a connection begins as where its bind has phases (`entry.Entry`)."""
+
     def open(self) -> Any:
         """A new connection: asyncio's protocol by shape."""
+        bind = self.context.bind_of(self.bind)
+        if bind is not None and bind.phases is not None:
+            return self.entry(self, bind, bind.phases)
         return self.first.make(self)

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dataplane.http.h2.settings import Settings
+from dataplane.server.entry import Entry
 from dataplane.server.h1.connection import Connection as Http1Connection
 from dataplane.server.h1.header_case import LowercaseConnection
 from dataplane.server.h2.connection import Connection as Http2Connection
@@ -29,7 +30,7 @@ HEAD_OF_PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 
 def plan_of(context: Context, bind: str) -> ConnectionPlan:
     """The plan of the bind with this key: HTTP/1.1, and HTTP/2 of clients with prior knowledge (RFC 9113 3.3)."""
-    return ConnectionPlan(context, bind, HTTP1, HTTP2)
+    return ConnectionPlan(context, bind, HTTP1, HTTP2, Entry)
 
 
 def _http2(plan: ConnectionPlan) -> Http2Connection:

@@ -26,6 +26,7 @@ from dataplane.table.parted import Container
 from dataplane.table.plans import BackendPlan, ListenerPolicies
 from dataplane.table.remains import Remains
 from dataplane.table.router import Router
+from dataplane.table.security import TlsPlan
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Store, decode
 from dataplane.table.swap import Swap
 from dataplane.table.table import Table
@@ -56,6 +57,8 @@ class Applier:
         self.listener_plans: dict[str, ListenerPlan] = {}
         self.listener_policies: dict[str, ListenerPolicies] = {}
         """Those of the current table, by key of listener; none for a listener without."""
+        self.security: dict[str, TlsPlan] = {}
+        """Of listeners that have TLS, by key."""
         self.backends: Container[str, BackendPlan] = {}
         """Those of the current table."""
         self.waiting: dict[str, bytes] = {}
@@ -68,7 +71,7 @@ class Applier:
         """By bind: listeners that share a hostname with an earlier one."""
         self.remains = Remains()
         """Of old tables, freed with the next state or by `tidy`."""
-        self._clock = env.clock
+        self.clock = self._clock = env.clock
         self._applying = False
 
     def apply(self, changes: Iterable[Change]) -> Iterator[None]:
@@ -118,6 +121,7 @@ class Applier:
         yield from endpoints.make_plans(swap)
         yield from _handle(swap, groups, "gateway", "bind", "listener")
         yield from policies.merge_listeners(swap)
+        yield from listeners.secure(swap)
         yield from listeners.fill(swap)
         yield from _handle(swap, groups, "route", UNKNOWN)
         for key, value in routes.rebuilt(swap):
@@ -157,8 +161,7 @@ class Applier:
             rules = old.rules + listeners.reads_otherwise(swap.binds, old.binds, binds)
             limits = listeners.limits_of(binds) if swap.binds else old.limits
             of_requests = limits if limits.are_of_requests else None
-            keepalives = {key: bind.tcp for key, bind in binds.items() if bind.tcp is not None}
-            self.current.offer(Table(old.version + 1, binds, self.backends, rules, limits, of_requests, keepalives))
+            self.current.offer(Table(old.version + 1, binds, self.backends, rules, limits, of_requests))
         self.outcome = Outcome(swap.refused, binds, self._standing(swap), self.waiting.keys())
 
     def _standing(self, swap: Swap) -> Mapping[str, str]:

@@ -9,16 +9,28 @@ from typing import TYPE_CHECKING, Any
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.http import connection_rules
 from dataplane.http.connection_rules import ConnectionRules
-from dataplane.http.rules import DEFAULT, Hops, HttpRules
+from dataplane.http.rules import DEFAULT, HttpRules
+from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
+from dataplane.tls.settings import HANDSHAKE_TIMEOUT, TlsSettings
 
 if TYPE_CHECKING:
-    from dataplane.chain.network import NetworkGate
-    from dataplane.chain.rules import Rule
-    from dataplane.net.keepalive import Keepalive
-    from dataplane.net.proxy_rules import ProxyRules
     from dataplane.table.limits import LimitsPlan
     from dataplane.table.plans import Upper
     from dataplane.table.router import Router
+    from dataplane.table.security import TlsPlan
+
+
+HTTP, HTTPS = "HTTP", "HTTPS"
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """What a connection of a bind goes through before its first protocol (`server/entry`)."""
+
+    tls: bool = False
+    """It begins with TLS, whose server name chooses the listener."""
+    timeout: float = HANDSHAKE_TIMEOUT
+    """Seconds that a client has for all of it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,12 +58,12 @@ class ListenerPlan:
     """How heads of its requests are read."""
     limits: LimitsPlan | None = None
     """How much its Gateway's proxy takes on; None: no policy says so."""
-    tcp: Keepalive | None = None
-    """Of its connections; None: the default."""
-    proxy_protocol: ProxyRules | None = None
-    """What its connections begin with; None: nothing of it."""
-    network: tuple[Rule, ...] = ()
-    """Who may connect."""
+    tls_settings: TlsSettings | None = DEFAULT_TLS
+    """How TLS is spoken; None: as a policy wants that cannot be applied, so it is not."""
+    protocol: str = HTTP
+    """Of `listener.proto`: HTTP, HTTPS, TLS, TCP."""
+    tls: TlsPlan | None = None
+    """None: plaintext."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,12 +80,8 @@ class BindPlan:
     default: ListenerPlan | None = None
     connection: ConnectionRules = connection_rules.DEFAULT
     """How its connections are carried: the strictest of its listeners."""
-    tcp: Keepalive | None = None
-    """This and the next two, which are of Gateways, are asked before a listener is known."""
-    proxy_protocol: ProxyRules | None = None
-    network: NetworkGate | None = None
-    hops: tuple[Hops, ...] = ()
-    """Whom its listeners believe, of those that say so: all of them have to trust who sends a PROXY header."""
+    phases: Phases | None = None
+    """None: its connections begin with a request."""
 
     def listeners(self) -> Iterator[ListenerPlan]:
         """All of them."""

@@ -10,15 +10,16 @@ from itertools import accumulate
 
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import SETTING, Refused
-from dataplane.chain.network import NetworkGate
 from dataplane.http.connection_rules import strictest
 from dataplane.http.uri import SCHEME_PORTS
-from dataplane.table.binds import BindPlan, ListenerPlan
+from dataplane.table.binds import BindPlan, ListenerPlan, Phases
 from dataplane.table.built import Built
 from dataplane.table.intern import Interns
 from dataplane.table.plans import GRPC_ROUTE, BackendPlan, ListenerPolicies, RoutePlan, Target
 from dataplane.table.router import Router
+from dataplane.table.security import TlsPlan
 from dataplane.table.sites import is_owned
+from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.versions import BY_REQUEST, HTTP2, configured
 from gatewright.attach.merge import Attached
@@ -105,16 +106,24 @@ def wanted_backends(message: route_pb2.Route) -> list[str]:
 
 
 def listener_plan(
-    key: str, message: listener_pb2.Listener, bind: bind_pb2.Bind, router: Router, policies: ListenerPolicies
+    key: str,
+    message: listener_pb2.Listener,
+    bind: bind_pb2.Bind,
+    router: Router,
+    policies: ListenerPolicies,
+    tls: TlsPlan | None = None,
 ) -> ListenerPlan:
+    protocol = _PROTOCOLS[message.protocol]
     gateway = bind.gateway.removeprefix("gateway/")
     log, log_json = _log_fields("gateway", gateway, "listener", message.name)
-    return ListenerPlan(key, message.name, gateway, message.hostname, log, log_json, router, bind.port, *policies)
+    return ListenerPlan(
+        key, message.name, gateway, message.hostname, log, log_json, router, bind.port, *policies, protocol, tls
+    )
 
 
 def check_listener(message: listener_pb2.Listener) -> None:
     """Raises `Refused` for what must not be opened."""
-    if message.protocol != listener_pb2.PROTOCOL_HTTP:
+    if message.protocol not in (listener_pb2.PROTOCOL_HTTP, listener_pb2.PROTOCOL_HTTPS):
         name = _PROTOCOLS.get(message.protocol, str(message.protocol))
         raise Refused(f"protocol {name} is not supported yet")
     if not message.bind:
@@ -146,20 +155,18 @@ def bind_plan(key: str, message: bind_pb2.Bind, listeners: Iterable[ListenerPlan
             first = plan.exact.setdefault(hostname, listener)
         if first is not listener:
             refused[listener.key] = f"has the hostname of {first.key} on the same bind"
-    _before_listeners(plan, tuple(plan.listeners()))
+    plan.connection = strictest(listener.http.connection for listener in plan.listeners())
+    plan.phases = _phases(plan)
     return plan, refused
 
 
-def _before_listeners(plan: BindPlan, listeners: Sequence[ListenerPlan]) -> None:
-    """What has to be known of connections before their listener is."""
-    plan.connection = strictest(listener.http.connection for listener in listeners)
-    plan.tcp = next((listener.tcp for listener in listeners if listener.tcp is not None), None)
-    headers = [listener.proxy_protocol for listener in listeners if listener.proxy_protocol is not None]
-    plan.proxy_protocol = next((each for each in headers if each.is_strict), headers[0] if headers else None)
-    plan.hops = tuple(dict.fromkeys(listener.http.hops for listener in listeners if listener.http.hops is not None))
-    rules = [rule for listener in listeners for rule in listener.network]
-    if rules:
-        plan.network = NetworkGate(rules, plan.key, listeners[0])
+def _phases(bind: BindPlan) -> Phases | None:
+    """What its connections go through before a request. Where one listener has TLS, no connection is plaintext."""
+    listeners = list(bind.listeners())
+    if not any(listener.tls is not None for listener in listeners):
+        return None
+    settings = [listener.tls_settings or DEFAULT_TLS for listener in listeners]
+    return Phases(True, max(each.handshake_timeout for each in settings))
 
 
 def check_backend(message: backend_pb2.Backend) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataplane.chain.filter import Refused
 from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.table import compile as compiler
-from dataplane.table import sites
+from dataplane.table import security, sites
 from dataplane.table.binds import BindPlan
 from dataplane.table.draft import RouterDraft
 from dataplane.table.limits import LimitsPlan, strictest
@@ -50,6 +50,7 @@ def change_listener(swap: Swap, key: str, value: bytes | None) -> None:
     store = swap.of.store
     old = store.listeners.get(key)
     new = None if value is None else _decoded(swap, key, value)
+    store.secret_users.set(key, () if new is None else new.tls.certificates)
     if old == new:
         return
     if old is not None:
@@ -87,6 +88,7 @@ def _drop(swap: Swap, key: str) -> None:
     swap.of.store.sites.remove(key)
     swap.of.listener_plans.pop(key, None)
     swap.of.listener_policies.pop(key, None)
+    swap.of.security.pop(key, None)
     swap.of.remains.watch(swap.of.routers.pop(key))
 
 
@@ -120,6 +122,32 @@ def _fill(swap: Swap, listener: str, site: Site) -> Iterator[None]:
         yield
 
 
+def secure(swap: Swap) -> Iterator[None]:
+    """Make what listeners need for TLS, of those that changed, or whose settings or certificates did."""
+    store = swap.of.store
+    for key in sorted(swap.listeners):
+        message = store.listeners.get(key)
+        if message is None or not security.is_secure(message):
+            swap.of.security.pop(key, None)
+            continue
+        old = swap.of.security.get(key)
+        plan = security.plan_of(message, swap.policies_of(key).tls_settings, store, old, swap.of.clock)
+        if plan is not old:
+            swap.of.security[key] = plan
+            _say_refused(swap, key, plan.refused, "" if old is None else old.refused)
+        yield
+
+
+def _say_refused(swap: Swap, key: str, reason: str, before: str) -> None:
+    """A listener is in force, and part of its TLS cannot be used; or, of one that was `before`, can be again."""
+    refused = swap.of.refused
+    if reason:
+        swap.refused[key] = refused[key] = reason
+    elif before and refused.get(key) == before:
+        del refused[key]
+        swap.accepted = True
+
+
 def make_plans(swap: Swap) -> None:
     """New plans for the listeners that changed, or whose bind or routes did."""
     store = swap.of.store
@@ -128,7 +156,7 @@ def make_plans(swap: Swap) -> None:
         bind = None if message is None else store.binds.get(message.bind)
         if message is not None and bind is not None:
             swap.of.listener_plans[key] = compiler.listener_plan(
-                key, message, bind, swap.of.routers[key], swap.policies_of(key)
+                key, message, bind, swap.of.routers[key], swap.policies_of(key), swap.of.security.get(key)
             )
             swap.binds.add(message.bind)
 

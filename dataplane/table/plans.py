@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.http.upgrades import WEBSOCKET
-from dataplane.net.keepalive import Keepalive
-from dataplane.net.proxy_rules import ProxyRules
+from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
+from dataplane.tls.settings import TlsSettings
 from gatewright.attach.merge import Attached
 
 if TYPE_CHECKING:
-    from dataplane.chain.rules import Rule
     from dataplane.exchange import Exchange
     from dataplane.upstream.endpoint import Endpoint
 
@@ -122,9 +121,7 @@ class ListenerPolicies(NamedTuple):
     access_log: Any = None
     http: HttpRules = DEFAULT
     limits: Any = None
-    tcp: Keepalive | None = None
-    proxy_protocol: ProxyRules | None = None
-    network: tuple[Rule, ...] = ()
+    tls_settings: TlsSettings | None = DEFAULT_TLS
 
 
 NO_LISTENER_POLICIES = ListenerPolicies()

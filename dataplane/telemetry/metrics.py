@@ -106,12 +106,13 @@ METRICS = (
     Metric("downstream_connections_total", "counter", "Connections accepted", ("bind",), 256),
     Metric("downstream_connections_active", "gauge", "Connections open to clients", ("bind",), 256),
     Metric(
-        "connections_refused_total",
+        "tls_handshakes_total",
         "counter",
-        "Connections of clients refused before anything of their protocol was read, by reason",
-        ("reason",),
-        16,
+        "Handshakes of TLS with clients, by outcome: full, resumed, failed",
+        ("outcome",),
+        4,
     ),
+    Metric("tls_handshake_failures_total", "counter", "Handshakes of TLS that failed, by reason", ("reason",), 64),
     # Limits (docs/limits.md).
     Metric(
         "limits_exceeded_total",

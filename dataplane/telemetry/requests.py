@@ -87,16 +87,21 @@ class Recorder:
     def disconnected(self, bind: str) -> None:
         self.slots[self._bind(bind)[1]] -= 1
 
+    def handshake(self, resumed: bool) -> None:
+        """A client's handshake of TLS is done."""
+        self.slots[self.metrics.counter("tls_handshakes_total", "resumed" if resumed else "full")] += 1
+
+    def handshake_failed(self, reason: str) -> None:
+        """One ended without a connection."""
+        self.slots[self.metrics.counter("tls_handshakes_total", "failed")] += 1
+        self.slots[self.metrics.counter("tls_handshake_failures_total", reason)] += 1
+
     def refused(self, cause: str) -> None:
         self.slots[self.metrics.counter("http_rejected_total", cause)] += 1
 
     def limited(self, limit: str) -> None:
         """Something was turned away by a limit, named as its setting is."""
         self.slots[self.metrics.counter("limits_exceeded_total", limit)] += 1
-
-    def connection_refused(self, reason: str) -> None:
-        """A connection was closed before anything of its protocol was read."""
-        self.slots[self.metrics.counter("connections_refused_total", reason)] += 1
 
     def made_room(self, limit: str) -> None:
         """An idle connection was closed for the sake of another."""

@@ -104,9 +104,9 @@ def of_context(context: Any, connections: Iterable[Any] = ()) -> list[str]:
     """What the exchanges of a proxy hold after the end of its clients. `connections`: that clients had."""
     found = [f"{name}: {count}" for name, count in usage(context).items() if count and name not in MAY_STAY]
     for each in connections:
-        if each.exchange is not None:
+        if getattr(each, "exchange", None) is not None:  # what stands between socket and carrier has none
             found.append(f"the exchange of an ended connection: {each.exchange!r}")
-        if each.due != NEVER:
+        if getattr(each, "due", NEVER) != NEVER:
             found.append(f"the deadline of an ended connection: {each!r}")
     return found
 

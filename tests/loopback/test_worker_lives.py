@@ -114,7 +114,7 @@ sys.exit(main(worker_command=[sys.executable, {script!r}]))
 
 
 async def test_a_worker_is_small_and_loads_nothing_heavy(tmp_path: Path) -> None:
-    for package in (*dataplane.__path__, *gatewright.__path__):  # as an installer does it: compiling takes memory of whoever does it
+    for package in (*dataplane.__path__, *gatewright.__path__):  # as installers do: compiling takes memory
         compileall.compile_dir(package, quiet=1)
     path, port, report, script = tmp_path / "xds.sock", 80, tmp_path / "modules", tmp_path / "worker.py"
     script.write_text(ENTRY.format(report=str(report)))

@@ -110,13 +110,24 @@ class Connection(Responding):
         context = self.context
         self.transport = transport
         transport.set_write_buffer_limits(high=context.limits.write_buffer)
-        self.peer = peer_of(transport)
-        self.number = self.writes.served.enter("client", "HTTP/1.1", self.peer.address, self.bind)
-        self.idle_since = context.clock()
-        self._keep_time()
         context.recorder.connected(self.bind)
-        context.connections.add(self, self.peer.address)
+        self._begin_with(peer_of(transport))
         admission.admit(self)
+
+    def take_over(self, transport: Any, peer: Peer, data: bytes) -> None:
+        """As `server.plan.Successor`: counted and limited is it already."""
+        self.transport = transport
+        self._begin_with(peer)
+        transport.set_protocol(self)
+        if data:
+            self.data_received(data)
+
+    def _begin_with(self, peer: Peer) -> None:
+        self.peer = peer
+        self.number = self.writes.served.enter("client", "HTTP/1.1", peer.address, self.bind)
+        self.idle_since = self.context.clock()
+        self._keep_time()
+        self.context.connections.add(self, peer.address)
 
     def _keep_time(self) -> None:
         """From now on, as the bind says. Who is idle is looked at once in an idle timeout at least (`watch`)."""
@@ -391,7 +402,8 @@ class Connection(Responding):
         x.host = x.asked_host = meaning.host
         x.authority = meaning.authority
         x.bind = self.bind
-        x.client = self.peer
+        x.client = peer = self.peer
+        x.scheme = peer.scheme
         x.peer = meaning.client
         if meaning.dropped:
             context.headers_dropped(meaning.dropped)

@@ -156,7 +156,8 @@ class Connection:
         """As `server.plan.Successor`: counted and limited is it already."""
         self._begin(transport, peer)
         transport.set_protocol(self)
-        self.data_received(data)
+        if data:
+            self.data_received(data)
 
     def _begin(self, transport: Any, peer: Peer) -> None:
         context = self.context

@@ -94,6 +94,7 @@ STATUSES = {
     "Overloaded": 503,
     "BindClosed": 404,
     "ListenerNotFound": 404,
+    "Misdirected": 421,
     "RouteNotFound": 404,
     "CsrfFailed": 403,
     "JwtMissing": 401,

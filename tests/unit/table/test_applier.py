@@ -14,7 +14,7 @@ from dataplane.filters.registry import ROWS
 from dataplane.table.applier import SLICE
 from dataplane.table.remains import CHUNK
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change
-from gatewright.wire.v1 import listener_pb2, policy_pb2, resource_pb2
+from gatewright.wire.v1 import policy_pb2, resource_pb2
 from tests.fakes.table_state import (
     BIND,
     SERVICE,
@@ -433,7 +433,7 @@ def test_a_route_does_not_wait_for_what_it_never_chooses(run: TableRun) -> None:
 
 def refusals() -> list[tuple[str, Change, str]]:
     newer = resource_pb2.Resource.FromString(route("r").value or b"")
-    newer.min_revision = 7
+    newer.min_revision = 8
     unknown = resource_pb2.Resource.FromString(route("r").value or b"")
     unknown.route.policies.append(policy_pb2.Policy())
     stream = resource_pb2.Resource(key="tcproute/default/s")
@@ -446,7 +446,7 @@ def refusals() -> list[tuple[str, Change, str]]:
     return [
         ("bytes", Change(RESOURCE_TYPE, route_key("r"), b"\xff\xff"), "not a Resource message"),
         ("policy bytes", Change(RESOURCE_TYPE, "policy/default/p/cors", b"\xff\xff"), "not a Resource message"),
-        ("revision", change(newer), "needs a newer proxy: wire revision 7 or later, this one knows 6"),
+        ("revision", change(newer), "needs a newer proxy: wire revision 8 or later, this one knows 7"),
         ("kind", change(resource_pb2.Resource(key="x/y")), "a kind of resource that this proxy"),
         ("stream", change(stream), "tcp_route resources are not supported yet"),
         ("policy", change(policy), "header_modifiers: request.remove: 'a b' is not a header"),
@@ -458,7 +458,7 @@ def refusals() -> list[tuple[str, Change, str]]:
         ("port", bind(0), "port 0 is not between 1 and 65535"),
         ("high port", bind(65536), "port 65536 is not between 1 and 65535"),
         ("address", bind(8080, ["localhost"]), "address 'localhost' is not an IP address"),
-        ("tls", listener("tls", protocol=listener_pb2.PROTOCOL_HTTPS), "protocol HTTPS is not supported yet"),
+        ("protocol", listener("tls", protocol=99), "protocol 99 is not supported yet"),  # type: ignore[arg-type]
         ("protocol", listener("p", protocol=99), "protocol 99 is not supported yet"),  # type: ignore[arg-type]
         ("orphan", listener("o", bind=""), "a listener needs a bind"),
         ("backend", change(resource_pb2.Resource(key="backend/x", backend={})), "a kind of backend"),

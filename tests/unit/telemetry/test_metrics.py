@@ -130,6 +130,8 @@ MOST_SERIES = {
     "http_rejected_total": 64,
     "downstream_connections_total": 256,
     "downstream_connections_active": 256,
+    "tls_handshakes_total": 4,
+    "tls_handshake_failures_total": 64,
     "limits_exceeded_total": 16,
     "idle_connections_closed_total": 8,
     "upstream_connections_total": 16,

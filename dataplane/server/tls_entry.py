@@ -1,0 +1,94 @@
+"""TLS as a phase of a connection: from its first bytes to a listener and a handshake.
+
+What is no ClientHello, and what asks for a server that no listener has, is closed without an alert: who knocks at
+random learns nothing. What goes wrong later gets OpenSSL's alert, a log line with its reason, and is counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from dataplane.net.crowd import source_of
+from dataplane.server.outcomes import MORE, NEXT
+from dataplane.table.binds import choose
+from dataplane.tls.client_hello import NotTls, read
+
+if TYPE_CHECKING:
+    from dataplane.server.entry import Entry
+    from dataplane.tls.transport import TlsTransport
+
+TIMED_OUT: Final = "the handshake timed out"
+NOT_TLS: Final = "no ClientHello"
+NO_LISTENER: Final = "no listener for the server name"
+NO_CERTIFICATE: Final = "no certificate of the listener can be used"
+
+
+def step(entry: Entry) -> int:
+    """As `entry.Phase.step`."""
+    if not entry.phases.tls or entry.peer.tls is not None:
+        return NEXT
+    if entry.secure is not None:
+        return MORE  # the handshake
+    try:
+        hello = read(entry.data)
+    except NotTls:
+        return _refuse(entry, NOT_TLS)
+    if isinstance(hello, int):
+        entry.wanted = hello
+        return MORE
+    name = hello.server_name
+    listener = choose(entry.table_bind, name)
+    if listener is None or listener.tls is None:
+        return _refuse(entry, NO_LISTENER, name)
+    entry.listener = listener
+    if listener.tls.is_passthrough:
+        entry.peer = replace(entry.peer, listener=listener.key)
+        return NEXT
+    context = listener.tls.context()
+    if context is None:
+        return _refuse(entry, NO_CERTIFICATE, name)
+    from dataplane.tls.contexts import accepting  # here: most workers do without OpenSSL
+    from dataplane.tls.transport import TlsTransport
+
+    shared = entry.context
+    source = source_of(entry.peer.address)
+    secure = TlsTransport(accepting(context), _Owner(entry), shared.handshakes, shared.writes.turns, str(source))
+    entry.secure = secure
+    secure.sni = name
+    data, entry.data = entry.data, b""
+    secure.start(entry.transport, data)
+    return MORE
+
+
+class _Owner:
+    """As `tls.transport.Owner`."""
+
+    __slots__ = ("entry",)
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+
+    def secured(self, transport: TlsTransport) -> None:
+        entry = self.entry
+        listener, info = entry.listener, transport.info
+        assert listener is not None and info is not None  # the handshake is done, and its context is a listener's
+        entry.context.recorder.handshake(info.resumed)
+        entry.transport = transport
+        entry.secure = None
+        entry.peer = replace(entry.peer, scheme=b"https", tls=info, listener=listener.key)
+        transport.set_protocol(entry)
+        entry.go_on()
+
+    def failed(self, transport: TlsTransport, reason: str) -> None:
+        entry = self.entry
+        listener = "" if entry.listener is None else entry.listener.key
+        if not entry.is_over:  # else it was closed to make room
+            entry.context.handshake_log.failed(reason, entry.peer.address, transport.sni, listener)
+        entry.secure = None
+        entry.connection_lost(None)
+
+
+def _refuse(entry: Entry, reason: str, name: bytes = b"") -> int:
+    entry.context.handshake_log.failed(reason, entry.peer.address, name, "")
+    return entry.hang_up()

@@ -1,0 +1,240 @@
+"""From settings to OpenSSL's contexts, one function for each side. What cannot be used raises `BadSettings`.
+
+A context is made when configuration changes and shared by all connections that are spoken by it. It holds the keys that
+seal the tickets of its sessions (RFC 8446 4.6.1), so a session is resumed by the context that began it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, cast
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from OpenSSL import SSL, crypto
+
+from dataplane.tls import binding
+from dataplane.tls.settings import (
+    GROUPS,
+    NOT_ASKED,
+    SUITES_1_2,
+    SUITES_1_3,
+    TLS_1_2,
+    Asks,
+    BadSettings,
+    Identity,
+    TlsSettings,
+    Verification,
+)
+
+SESSION_NAME: Final = b"gatewright"
+"""Which server's sessions these are (SSL_CTX_set_session_id_context): asked for where clients have certificates."""
+
+SESSION_SECONDS: Final = 7200
+"""How long a session may be resumed."""
+
+MAX_DEPTH: Final = 10
+"""Certificates between a peer's and an authority's."""
+
+PrivateKey: TypeAlias = (
+    rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
+)
+
+_KINDS: Final = {
+    rsa.RSAPrivateKey: "RSA",
+    ec.EllipticCurvePrivateKey: "EC",
+    ed25519.Ed25519PrivateKey: "Ed25519",
+    ed448.Ed448PrivateKey: "Ed448",
+}
+"""Kinds of keys, of each of which a context has one certificate."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """An identity that was read and checked."""
+
+    chain: bytes = field(repr=False)
+    """PEM, its own certificate first."""
+    key: PrivateKey = field(repr=False)
+    kind: str
+    """Of its key."""
+    expires: float
+    """When the first certificate of the chain is not valid any more, in seconds since the epoch."""
+
+
+def load(identity: Identity) -> Loaded:
+    """Raises `BadSettings`."""
+    try:
+        chain = x509.load_pem_x509_certificates(identity.chain)
+    except ValueError:
+        raise BadSettings("the certificate is not in PEM form") from None
+    try:
+        key = load_pem_private_key(identity.key, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # the error may repeat what it could not read
+        raise BadSettings("the private key cannot be read") from None
+    kind = next((name for of, name in _KINDS.items() if isinstance(key, of)), "")
+    if not kind:
+        raise BadSettings("the private key is of a kind that TLS has no use for")
+    if chain[0].public_key() != key.public_key():
+        raise BadSettings("the private key is not that of the certificate")
+    pem = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in chain)
+    expires = min(certificate.not_valid_after_utc.timestamp() for certificate in chain)
+    return Loaded(pem, cast("PrivateKey", key), kind, expires)
+
+
+class NoProtocol(Exception):
+    """Raised in the choice of a protocol: the client offers none that is spoken here (RFC 7301 3.2)."""
+
+
+def server_context(
+    settings: TlsSettings, identities: Sequence[Loaded], clients: Verification = NOT_ASKED
+) -> SSL.Context:
+    """The context of a listener. Raises `BadSettings`. Of several identities with keys of one kind the first counts."""
+    context = _context(SSL.TLS_SERVER_METHOD, settings)
+    context.set_options(SSL.OP_CIPHER_SERVER_PREFERENCE)
+    context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # sessions are in tickets; a cache would be memory per client
+    context.set_session_id(SESSION_NAME)
+    context.set_timeout(SESSION_SECONDS)
+    if not identities:
+        raise BadSettings("no certificate")
+    for kind in dict.fromkeys(identity.kind for identity in identities):
+        _use(context, next(identity for identity in identities if identity.kind == kind))
+    if settings.alpn:
+        context.set_alpn_select_callback(_choosing(settings.alpn))
+    _verify(context, clients)
+    if clients.asks is Asks.VALID:
+        context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT)
+    elif clients.asks is Asks.PERHAPS:
+        # A resumed session would not say whether its certificate was valid, so there is none.
+        context.set_options(SSL.OP_NO_TICKET)
+        context.set_verify(SSL.VERIFY_PEER, _anybody)
+    return context
+
+
+def client_context(settings: TlsSettings, verification: Verification, identity: Loaded | None = None) -> SSL.Context:
+    """A context for connections to endpoints. Raises `BadSettings`. Names in certificates are not checked by it."""
+    context = _context(SSL.TLS_CLIENT_METHOD, settings)
+    context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # whoever connects keeps the session of his destination
+    if identity is not None:
+        _use(context, identity)
+    if settings.alpn:
+        context.set_alpn_protos(list(settings.alpn))
+    if verification.asks is not Asks.NOTHING:
+        _verify(context, verification)
+        context.set_verify(SSL.VERIFY_PEER)
+    return context
+
+
+def accepting(context: SSL.Context) -> SSL.Connection:
+    """The side of the server, of one connection."""
+    connection = SSL.Connection(context, None)
+    connection.set_accept_state()
+    return connection
+
+
+def connecting(context: SSL.Context, name: str = "") -> SSL.Connection:
+    """The side of the client; `name`: the server's, for SNI; an IP address is none (RFC 6066 3)."""
+    connection = SSL.Connection(context, None)
+    connection.set_connect_state()
+    if name:
+        connection.set_tlsext_host_name(name.encode())
+    return connection
+
+
+def _context(method: int, settings: TlsSettings) -> SSL.Context:
+    least, most = settings.versions()
+    if least > most:
+        raise BadSettings("the versions and cipher suites leave no version of TLS")
+    context = SSL.Context(method)
+    context.set_options(SSL.OP_NO_RENEGOTIATION | SSL.OP_NO_COMPRESSION)
+    context.clear_mode(SSL._lib.SSL_MODE_ENABLE_PARTIAL_WRITE)  # type: ignore[attr-defined]  # BIOs take all at once
+    context.set_mode(SSL.MODE_RELEASE_BUFFERS)
+    context.set_min_proto_version(least)
+    context.set_max_proto_version(most)
+    unknown = [suite for suite in settings.suites if suite not in SUITES_1_2 and suite not in SUITES_1_3]
+    if unknown:
+        raise BadSettings(f"cipher suite {unknown[0]!r} is unknown to this proxy")
+    old = [SUITES_1_2[suite] for suite in settings.suites if suite in SUITES_1_2]
+    new = [SUITES_1_3[suite] for suite in settings.suites if suite in SUITES_1_3]
+    if least == TLS_1_2:
+        context.set_cipher_list(":".join(old).encode())
+    if new:
+        context.set_tls13_ciphersuites(":".join(new).encode())
+    if not all(group in GROUPS for group in settings.groups) or not binding.set_groups(
+        context, [GROUPS[group] for group in settings.groups]
+    ):
+        raise BadSettings(f"key exchange groups {', '.join(settings.groups)}: one of them is unknown to this proxy")
+    return context
+
+
+def _use(context: SSL.Context, identity: Loaded) -> None:
+    """Present an identity, beside those with keys of other kinds."""
+    try:
+        binding.use_chain(context, identity.chain)
+        context.use_privatekey(identity.key)
+    except SSL.Error as error:
+        raise BadSettings(f"the certificate cannot be used: {reason_of(error)}") from None
+
+
+def _verify(context: SSL.Context, verification: Verification) -> None:
+    """Believe the authorities of a verification."""
+    if verification.asks is Asks.NOTHING:
+        return
+    context.set_verify_depth(MAX_DEPTH)
+    if verification.authorities is None:
+        context.set_default_verify_paths()
+    store = context.get_cert_store()
+    assert store is not None  # a context that was just made has one
+    names = []
+    for text in verification.authorities or ():
+        for certificate in _authorities(text):
+            store.add_cert(crypto.X509.from_cryptography(certificate))
+            names.append(crypto.X509.from_cryptography(certificate).get_subject())
+    if verification.authorities:
+        context.set_client_ca_list(names)
+    for text in verification.revocations:
+        try:
+            store.add_crl(x509.load_pem_x509_crl(text.encode()))
+        except ValueError:
+            raise BadSettings("a revocation list is not in PEM form") from None
+    if verification.revocations:
+        store.set_flags(crypto.X509StoreFlags.CRL_CHECK | crypto.X509StoreFlags.CRL_CHECK_ALL)
+
+
+def _authorities(text: str) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(text.encode())
+    except ValueError:
+        raise BadSettings("a certificate of an authority is not in PEM form") from None
+
+
+def _choosing(alpn: tuple[bytes, ...]):  # type: ignore[no-untyped-def]  # pyOpenSSL's type has no public name
+    """Chooses the first of our protocols that the client offers; without one the handshake fails."""
+
+    def choose(connection: SSL.Connection, offered: list[bytes]) -> bytes:
+        for protocol in alpn:
+            if protocol in offered:
+                return protocol
+        raise NoProtocol
+
+    return choose
+
+
+def _anybody(connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int) -> bool:
+    """Goes on with a certificate that is not valid, and notes that it is not."""
+    if not ok:
+        connection.set_app_data(UNPROVEN)
+    return True
+
+
+UNPROVEN: Final = "unproven"
+"""What a connection carries (`get_app_data`) whose peer's certificate is not valid."""
+
+
+def reason_of(error: SSL.Error) -> str:
+    """OpenSSL's own words for what went wrong: `no shared cipher`."""
+    entries = error.args[0] if error.args else ()
+    return str(entries[-1][2]) if entries and isinstance(entries, (list, tuple)) else type(error).__name__

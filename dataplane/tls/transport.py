@@ -1,0 +1,403 @@
+"""One connection of TLS, for either side: a protocol towards the socket's transport, a transport towards the protocol
+that speaks inside; asyncio's by shape, both. OpenSSL reads and writes memory, never a socket.
+
+    transport = TlsTransport(contexts.accepting(context), owner, queue, turns)
+    transport.start(below, data)  # of a server: what was read of the ClientHello
+    ...                           # owner.secured(transport): choose the inner protocol by `alpn`
+    transport.set_protocol(inner)
+
+Laws
+- Steps of a handshake hold the processor for about a millisecond (a signature), so they are taken when `queue` says so
+  (`handshakes.Handshakes`); meanwhile the socket is not read.
+- The owner hears of the end of the handshake once: `secured`, or `failed` with a reason. After `failed` the transport
+  is closing and nobody hears of it any more. After `secured` the inner protocol hears all, `connection_lost` last.
+- What is written is encrypted at once and handed to the transport below, whose limits of buffers hold.
+- Bytes are decrypted as they come, a bounded number of records in a turn (`net/turns`); none while reading is paused.
+- A peer that ends its sending side says so (close_notify): the inner protocol gets `eof_received`. One whose connection
+  ends without that may have been cut off by somebody else (RFC 8446 6.1): `connection_lost` with an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from cryptography.hazmat.primitives.serialization import Encoding
+from OpenSSL import SSL
+
+from dataplane.http.messages import TlsInfo
+from dataplane.tls import binding
+from dataplane.tls.contexts import UNPROVEN, NoProtocol, reason_of
+
+if TYPE_CHECKING:
+    from dataplane.net.turns import Turns
+
+HANDSHAKE, OPEN, ENDED, CLOSED = range(4)
+"""ENDED: we have said close_notify, and write no more."""
+
+READ: Final = 16_384
+"""Plaintext that one record has at most (RFC 8446 5.1)."""
+
+RECORDS: Final = 128
+"""Records that one connection may have decrypted in a turn; more wait for the next one."""
+
+_OUT: Final = 65_536
+"""Bytes that are taken at a time of what OpenSSL has written."""
+
+LEFT: Final = "the peer left during the handshake"
+TRUNCATED: Final = "the connection ended without close_notify"
+
+
+class Owner(Protocol):
+    """Who began a connection, until its handshake has ended."""
+
+    def secured(self, transport: TlsTransport) -> None:
+        """The handshake is done: set the inner protocol."""
+
+    def failed(self, transport: TlsTransport, reason: str) -> None:
+        """It failed, and the connection is closing; OpenSSL's reason where it has one."""
+
+
+class Queue(Protocol):
+    """Says when a step of a handshake may be taken (`handshakes.Handshakes`)."""
+
+    def add(self, transport: TlsTransport) -> None:
+        """Call `transport.step` soon, once; perhaps now."""
+
+
+class TlsTransport:
+    __slots__ = (
+        "__weakref__",
+        "_above",
+        "_below",
+        "_has_more",
+        "_is_paused",
+        "_is_read",
+        "_is_truncated",
+        "_owes_end",
+        "_owner",
+        "_peer_ended",
+        "_queue",
+        "_state",
+        "_tls",
+        "_turns",
+        "_waits",
+        "info",
+        "sni",
+        "source",
+    )
+
+    def __init__(self, tls: SSL.Connection, owner: Owner, queue: Queue, turns: Turns, source: str = "") -> None:
+        """`tls`: made with a context and without a socket, of whichever side. `source`: whose handshake it is, where
+        `queue` is fair between clients."""
+        self._tls: SSL.Connection = tls
+        self._owner: Owner | None = owner
+        self._queue = queue
+        self._turns = turns
+        self.source = source
+        self._below: Any = None
+        self._above: Any = None
+        self._state = HANDSHAKE
+        self._waits = False
+        """For a turn."""
+        self._is_paused = False
+        """The inner protocol wants no bytes."""
+        self._is_read = True
+        """The transport below is read."""
+        self._has_more = False
+        """Bytes came that are not decrypted yet, for all we know."""
+        self._peer_ended = False
+        """It has said close_notify,"""
+        self._owes_end = False
+        """and the inner protocol has not heard of it."""
+        self._is_truncated = False
+        self.sni = b""
+        self.info: TlsInfo | None = None
+        """Of the finished handshake."""
+
+    def __repr__(self) -> str:
+        return f"TlsTransport({('handshake', 'open', 'ended', 'closed')[self._state]}, {self._below!r})"
+
+    # --- the handshake
+
+    def start(self, below: Any, data: bytes = b"") -> None:
+        """Begin, on a transport below of which `data` was read already. The side is that of the context."""
+        self._below = below
+        below.set_protocol(self)
+        if data:
+            self._tls.bio_write(data)
+        self._queue_step()
+
+    def _queue_step(self) -> None:
+        self._waits = True
+        self._queue.add(self)
+        if self._waits:  # it was not taken at once
+            self._read_below(False)
+
+    def step(self) -> None:
+        """Called by the queue: go on with the handshake as far as bytes are here."""
+        self._waits = False
+        if self._state != HANDSHAKE:
+            return
+        try:
+            self._tls.do_handshake()
+        except SSL.WantReadError:
+            self._flush()
+            self._read_below(True)
+        except NoProtocol:
+            self.fail("no application protocol in common")
+        except SSL.Error as error:
+            self.fail(reason_of(error))
+        else:
+            self._flush()
+            self._open()
+
+    def _open(self) -> None:
+        self._state = OPEN
+        self._has_more = True
+        owner, self._owner = self._owner, None
+        assert owner is not None  # it hears of the end once
+        self.info = self._described()
+        owner.secured(self)
+        self._read_below(not self._is_paused)
+        self._receive()
+
+    def _described(self) -> TlsInfo:
+        tls = self._tls
+        certificate = tls.get_peer_certificate(as_cryptography=True)
+        return TlsInfo(
+            version=tls.get_protocol_version_name(),
+            cipher=tls.get_cipher_name() or "",
+            group=tls.get_group_name() or "",
+            alpn=tls.get_alpn_proto_negotiated(),
+            sni=self.sni,
+            certificate=certificate.public_bytes(Encoding.DER) if certificate is not None else b"",
+            is_proven=certificate is not None
+            and tls.get_verify_mode() != SSL.VERIFY_NONE
+            and tls.get_app_data() != UNPROVEN,
+            resumed=binding.is_resumed(tls),
+        )
+
+    def fail(self, reason: str) -> None:
+        """Give the handshake up; also for whoever waits no longer. The peer gets the alert that OpenSSL has for it."""
+        if self._state != HANDSHAKE:
+            return
+        self._flush()
+        self._state = CLOSED
+        self._below.close()
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            owner.failed(self, reason)
+
+    # --- towards the socket: asyncio's protocol by shape
+
+    def connection_made(self, transport: Any) -> None:
+        """Of a client: the connection is there."""
+        self.start(transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._state == CLOSED:
+            return
+        self._tls.bio_write(data)
+        self._has_more = True
+        if self._waits:  # the loop may read one ready socket many times in a turn
+            self._read_below(False)
+        elif self._state == HANDSHAKE:
+            self._queue_step()
+        else:
+            self._receive()
+
+    def eof_received(self) -> bool:
+        if self._state == HANDSHAKE:
+            self._end_handshake()
+            return False
+        if self._peer_ended:
+            return True  # whether we go on was settled with close_notify
+        self._is_truncated = self._state != CLOSED
+        return False
+
+    def _end_handshake(self) -> None:
+        """The peer left."""
+        self._state = CLOSED
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            owner.failed(self, LEFT)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._state == HANDSHAKE:
+            self._end_handshake()
+            return
+        above, self._above = self._above, None
+        self._state = CLOSED
+        if error is None and self._is_truncated:
+            error = ConnectionResetError(TRUNCATED)
+        if above is not None:
+            above.connection_lost(error)
+
+    def pause_writing(self) -> None:
+        if self._above is not None:
+            self._above.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._above is not None:
+            self._above.resume_writing()
+
+    # --- bytes from the peer
+
+    def next_turn(self) -> None:
+        """As `net.turns.Waiting`."""
+        self._waits = False
+        if self._state in (OPEN, ENDED):
+            self._read_below(not self._is_paused)
+            self._receive()
+
+    def _receive(self) -> None:
+        """Decrypt what is here and hand it on, unless it is not wanted; the rest of what is much waits for a turn."""
+        left = RECORDS
+        while self._has_more and not self._is_paused and self._state in (OPEN, ENDED) and not self._below.is_closing():
+            pieces, left = self._decrypt(left)
+            if pieces and self._above is not None:
+                self._above.data_received(b"".join(pieces))
+            if left <= 0 and self._has_more:
+                self._waits = True
+                self._read_below(False)
+                self._turns.add(self)
+                break
+        if self._state in (OPEN, ENDED):
+            self._flush()  # an answer to a change of keys
+        if self._owes_end and not self._is_paused:
+            self._owes_end = False
+            self._end()
+
+    def _decrypt(self, left: int) -> tuple[list[bytes], int]:
+        """Records that are here, as many as fit into a part that the inner protocol gets at a time."""
+        pieces, size, tls = [], 0, self._tls
+        try:
+            while left > 0 and size < 4 * READ:
+                piece = tls.recv(READ)
+                pieces.append(piece)
+                size += len(piece)
+                left -= 1
+        except SSL.WantReadError:
+            self._has_more = False
+        except SSL.ZeroReturnError:
+            self._has_more = False
+            self._peer_ended = self._owes_end = True
+        except SSL.Error:
+            self._has_more = False
+            self._flush()  # the alert that says so
+            self._is_truncated = True
+            self._below.close()
+        return pieces, left
+
+    def _end(self) -> None:
+        """The peer sends no more."""
+        if self._above is not None and self._state in (OPEN, ENDED) and not self._above.eof_received():
+            self.close()
+
+    # --- towards the inner protocol: asyncio's transport by shape
+
+    def set_protocol(self, protocol: Any) -> None:
+        self._above = protocol
+
+    def get_protocol(self) -> Any:
+        return self._above
+
+    def write(self, data: bytes) -> None:
+        if self._state != OPEN or not data:
+            return
+        try:
+            self._tls.send(data)
+        except SSL.Error:
+            self.abort()
+            return
+        self._flush()
+
+    def writelines(self, pieces: Iterable[bytes]) -> None:
+        self.write(b"".join(pieces))
+
+    def _flush(self) -> None:
+        """Hand what OpenSSL has written to the transport below."""
+        while True:
+            try:
+                data = self._tls.bio_read(_OUT)
+            except SSL.WantReadError:
+                return
+            if self._below.is_closing():
+                return
+            self._below.write(data)
+            if len(data) < _OUT:
+                return
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        """Say that no more will come: close_notify, and the end of the socket's sending side."""
+        if self._state != OPEN:
+            return
+        self._say_end()
+        if self._below.can_write_eof() and not self._below.is_closing():
+            self._below.write_eof()
+
+    def _say_end(self) -> None:
+        self._state = ENDED
+        try:
+            self._tls.shutdown()
+        except SSL.Error:
+            return  # it is broken already: the end of the socket says as much
+        self._flush()
+
+    def close(self) -> None:
+        """Say close_notify, and close when what was written has left."""
+        if self._state == HANDSHAKE:
+            self.fail("closed")
+        elif self._state != CLOSED:
+            if self._state == OPEN:
+                self._say_end()
+            self._below.close()
+
+    def abort(self) -> None:
+        self._below.abort()
+
+    def is_closing(self) -> bool:
+        return self._state == CLOSED or bool(self._below.is_closing())
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+        self._read_below(False)
+
+    def resume_reading(self) -> None:
+        self._is_paused = False
+        if self._waits or self._state not in (OPEN, ENDED):
+            return
+        if self._has_more or self._owes_end:
+            self._waits = True
+            self._turns.add(self)
+        else:
+            self._read_below(True)
+
+    def is_reading(self) -> bool:
+        return not self._is_paused and self._state in (OPEN, ENDED)
+
+    def _read_below(self, wanted: bool) -> None:
+        if wanted == self._is_read or self._below.is_closing():
+            return
+        self._is_read = wanted
+        if wanted:
+            self._below.resume_reading()
+        else:
+            self._below.pause_reading()
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        self._below.set_write_buffer_limits(high=high)
+
+    def get_write_buffer_size(self) -> int:
+        size: int = self._below.get_write_buffer_size()
+        return size
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:  # Any: as asyncio has it
+        if name == "tls":
+            return self.info
+        found = self._below.get_extra_info(name)
+        return default if found is None else found
