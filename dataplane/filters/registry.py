@@ -23,6 +23,7 @@ from dataplane.filters import (
     ext_auth,
     ext_proc,
     frontend_http,
+    frontend_tls,
     header_modifiers,
     host_rewrite,
     jwt_authentication,
@@ -134,6 +135,7 @@ ROWS: tuple[Row, ...] = (
     Row("upgrades", upgrades.build, SETTING, "asked by the proxy, of requests that want one", "upgrades"),
     Row("backend_http", backend_http.build, SETTING, "how backends are spoken to: with the connection", "backend_http"),
     Row("frontend_http", frontend_http.build, FRONTEND, "heads are read by it, before any step", "http"),
+    Row("frontend_tls", frontend_tls.build, FRONTEND, "handshakes come before any request", "tls_settings"),
     Row("access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "access_log"),
     Row("limits", limits.build, FRONTEND, "counted before any step, some before any request; of a Gateway", "limits"),
 )

@@ -58,8 +58,8 @@ class ListenerPlan:
     """How heads of its requests are read."""
     limits: LimitsPlan | None = None
     """How much its Gateway's proxy takes on; None: no policy says so."""
-    tls_settings: TlsSettings | None = DEFAULT_TLS
-    """How TLS is spoken; None: as a policy wants that cannot be applied, so it is not."""
+    tls_settings: TlsSettings = DEFAULT_TLS
+    """How TLS is spoken."""
     protocol: str = HTTP
     """Of `listener.proto`: HTTP, HTTPS, TLS, TCP."""
     tls: TlsPlan | None = None

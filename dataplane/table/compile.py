@@ -19,7 +19,6 @@ from dataplane.table.plans import GRPC_ROUTE, BackendPlan, ListenerPolicies, Rou
 from dataplane.table.router import Router
 from dataplane.table.security import TlsPlan
 from dataplane.table.sites import is_owned
-from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.versions import BY_REQUEST, HTTP2, configured
 from gatewright.attach.merge import Attached
@@ -165,8 +164,7 @@ def _phases(bind: BindPlan) -> Phases | None:
     listeners = list(bind.listeners())
     if not any(listener.tls is not None for listener in listeners):
         return None
-    settings = [listener.tls_settings or DEFAULT_TLS for listener in listeners]
-    return Phases(True, max(each.handshake_timeout for each in settings))
+    return Phases(True, max(listener.tls_settings.handshake_timeout for listener in listeners))
 
 
 def check_backend(message: backend_pb2.Backend) -> None:

@@ -121,7 +121,7 @@ class ListenerPolicies(NamedTuple):
     access_log: Any = None
     http: HttpRules = DEFAULT
     limits: Any = None
-    tls_settings: TlsSettings | None = DEFAULT_TLS
+    tls_settings: TlsSettings = DEFAULT_TLS
 
 
 NO_LISTENER_POLICIES = ListenerPolicies()

@@ -67,10 +67,8 @@ class TlsPlan:
     def __repr__(self) -> str:
         return f"TlsPlan({len(self._identities)} certificates{', ' + self.refused if self.refused else ''})"
 
-    def prepare(self, settings: TlsSettings | None, identities: tuple[Loaded, ...], verification: Verification) -> None:
+    def prepare(self, settings: TlsSettings, identities: tuple[Loaded, ...], verification: Verification) -> None:
         """Make the first context. Raises `BadSettings`; there is none then."""
-        if settings is None:
-            raise BadSettings("frontend.tls cannot be applied")
         self._settings, self._identities, self._verification = settings, identities, verification
         self._renew()
 
@@ -100,7 +98,7 @@ def is_secure(message: listener_pb2.Listener) -> bool:
 
 def plan_of(
     message: listener_pb2.Listener,
-    settings: TlsSettings | None,
+    settings: TlsSettings,
     store: Store,
     old: TlsPlan | None,
     clock: Callable[[], float],

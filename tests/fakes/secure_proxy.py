@@ -7,7 +7,7 @@ client.send(b"GET / HTTP/1.1\\r\\nHost: shop.example\\r\\n\\r\\n")
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from cryptography import x509
@@ -30,11 +30,6 @@ class Secure:
     mode: tls_pb2.TlsMode = tls_pb2.TLS_MODE_TERMINATE
 
 
-@dataclass
-class _Made:
-    resources: list[resource_pb2.Resource] = field(default_factory=list)
-
-
 def secure(*certificates: Issued, validation: tls_pb2.ClientValidation | None = None) -> Secure:
     return Secure(certificates, validation)
 
@@ -54,6 +49,11 @@ class SecureProxy(MemoryProxy):
         self.frontend = frontend
         self.allow_refused = allow_refused
         super().__init__(text, **more)
+
+    def counted(self, metric: str) -> dict[str, int]:
+        """What a counter holds, by its first label."""
+        series = self.metrics.series()
+        return {each.labels[0]: values[0] for each, values in series if each.metric.name == metric}
 
     def load(self, text: str) -> None:
         loaded = standalone.load(text, "config.yaml")
