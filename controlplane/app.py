@@ -21,11 +21,13 @@ from controlplane.admin import content, facts, ignored, metrics, pages
 from controlplane.admin.pages import Listening
 from controlplane.admin.server import Server as AdminServer
 from controlplane.facts import Fact
+from controlplane.kube import cluster as kube
 from controlplane.pipeline import Pipeline
-from controlplane.settings import Settings, shown, version
+from controlplane.settings import Cluster, Settings, shown, version
 from controlplane.sources import decode, tree
 from controlplane.sources.aside import Decoder, Pieces
 from controlplane.sources.directory import Directory
+from controlplane.sources.source import Source
 from controlplane.xds import ProxyStatus, XdsServer, xds_settings
 from controlplane.xds.node import Identity, Peer
 from gatewright.api.objects.gateway import Gateway
@@ -50,10 +52,16 @@ class App:
     def __init__(self, settings: Settings) -> None:
         """Raises Exposed or CredentialError: xDS cannot be served as the settings say."""
         self.settings = settings
-        self.pipeline = Pipeline()
-        pieces = Pieces(decode.decode)
-        self.tree = tree.Tree(pieces.decode, decode.with_generation)
-        self.source = Directory(settings.directory, self.tree, pieces, Decoder())
+        name = kube.identity()
+        self.pipeline = Pipeline(name if isinstance(settings.source, Cluster) else "")
+        self.cluster: kube.ClusterSide | None = None
+        self.source: Source
+        if isinstance(settings.source, Cluster):
+            self.source = self.cluster = kube.ClusterSide(settings.source, self.pipeline.program.unwritten, name)
+        else:
+            pieces = Pieces(decode.decode)
+            folder = tree.Tree(pieces.decode, decode.with_generation)
+            self.source = Directory(settings.source, folder, pieces, Decoder())
         self.xds = XdsServer(
             self.pipeline.snapshots,
             self.pipeline.fleet,
@@ -74,7 +82,9 @@ class App:
         self._problems: list[Problem] = []
 
     async def open(self) -> None:
-        """Listens. Raises AddressTaken, or SocketError of the xDS package."""
+        """Listens, and reaches the cluster. Raises NoCluster, AddressTaken, or SocketError of the xDS package."""
+        if self.cluster is not None:
+            await self.cluster.open()
         for name, (address, page) in self._pages.items():
             try:
                 self.ports[name] = await page.start()
@@ -87,6 +97,8 @@ class App:
         self._is_ending = True
         self.pipeline.close()
         await self.xds.stop()
+        if self.cluster is not None:
+            await self.cluster.close()
         for name in [*self.ports]:
             await self._pages[name][1].stop()
             del self.ports[name]
@@ -126,15 +138,15 @@ class App:
             for note in self.notes():
                 log.warning("%s", note)
 
-    def _report(self, problems: list[Problem]) -> None:
+    def _report(self, problems: Sequence[Problem]) -> None:
         """One line for each new problem, one when all are solved."""
         known = set(self._problems)
         for problem in problems:
             if problem not in known and problem.severity != "info":
                 log.log(logging.ERROR if problem.severity == "error" else logging.WARNING, "%s", problem)
         if self._problems and not problems:
-            log.info("the files have no problems any more")
-        self._problems = problems
+            log.info("%s has no problems any more", self.settings.source)
+        self._problems = [*problems]
 
     async def _when_ready(self, identity: Identity, peer: Peer) -> str | None:
         """Lets a proxy in once there is a complete state: an early answer would make it forget all that it has."""
@@ -160,7 +172,7 @@ class App:
             return [f"no Gateway is ours: their classes are not GatewayClasses of {CONTROLLER_NAME}; nothing is served"]
         if any(name.startswith("Gateway ") for name in wrong):
             return ["no Gateway could be read, see the errors; nothing is served until one can"]
-        return [f"{self.settings.directory} holds no Gateway; nothing is served until it does"]
+        return [f"{self.settings.source} holds no Gateway; nothing is served until it does"]
 
 
 @contextlib.asynccontextmanager
@@ -215,7 +227,7 @@ class KnownFacts:
         return {
             "version": version(),
             "pid": os.getpid(),
-            "source": str(self._app.settings.directory),
+            "source": str(self._app.settings.source),
             "synced": self._app.pipeline.ready.is_set(),
             "startedAt": self._started_at,
             "ready": not self._app.pending(),
@@ -240,7 +252,7 @@ class KnownFacts:
     def objects(self) -> Iterator[facts.ObjectRow]:
         status = self._app.pipeline.program.status
         for key, item in self._app.pipeline.objects.items():
-            file = self._app.tree.file_of(key) or ""
+            file = self._app.pipeline.facts[key].origin.place
             body = dict(status(*key) or {})
             is_told = body.get("conditions") or body.get("parents") or body.get("ancestors")
             why = "" if is_told else ignored.reason(item, self._app.pipeline.objects)

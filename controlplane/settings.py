@@ -40,10 +40,26 @@ class Security:
 
 
 @dataclass(frozen=True, slots=True)
+class Cluster:
+    """Which cluster is read. `kubeconfig` None: by the pod's own service account, or else the usual file."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    """Of the kubeconfig file; None: its current one."""
+    namespace: str = ""
+    """Of the controller's own objects; "": the pod's, or that of the context."""
+
+    def __str__(self) -> str:
+        where = "the cluster" if self.kubeconfig is None else f"the cluster of {self.kubeconfig}"
+        return where if self.context is None else f"{where}, context {self.context}"
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Port 0 takes a free port."""
 
-    directory: Path
+    source: Path | Cluster
+    """A folder of YAML, or a cluster."""
     socket: Path
     xds: tuple[str, int] = ("127.0.0.1", 18000)
     admin: tuple[str, int] = ("127.0.0.1", 18001)

@@ -19,7 +19,8 @@ class Running:
     """Everything that the announcement tells of."""
 
     version: str
-    directory: Path
+    source: object
+    """The folder that is read."""
     admin: str
     xds: str
     socket: Path
@@ -37,7 +38,7 @@ def text(running: Running) -> str:
 
 
 def _lines(running: Running) -> Iterator[str]:
-    yield f"gatewright {running.version} serves {running.directory}, ready after {running.seconds:.1f} s"
+    yield f"gatewright {running.version} serves {running.source}, ready after {running.seconds:.1f} s"
     yield ""
     yield f"{INDENT}{'controller':<12}admin API  http://{running.admin}/api/status"
     yield f"{INDENT}{'':<12}xDS        {running.xds} (reflection, health, client status)"
@@ -52,7 +53,7 @@ def _lines(running: Running) -> Iterator[str]:
         yield "Try:"
         yield from (f"{INDENT}{line}" for line in running.curls)
     yield ""
-    yield f"Save a file in {running.directory} and the change applies at once."
+    yield f"Save a file in {running.source} and the change applies at once."
     yield "`gatewright status` shows what became of it. Ctrl-C stops everything."
 
 

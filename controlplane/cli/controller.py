@@ -1,4 +1,4 @@
-"""`gatewright controller DIR`: the control plane alone, until a signal."""
+"""`gatewright controller`: the control plane alone, of a folder or a cluster, until a signal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
     async with running.controller(wanted) as app:
         lines.Lines(lines.to_descriptor(STDOUT)).put(_announcement(wanted, app).encode())
         if await signals.unless_stopped(app.pipeline.ready.wait()):
-            notify.ready(os.environ, f"reading {wanted.directory}", running.addresses(app))
+            notify.ready(os.environ, f"reading {wanted.source}", running.addresses(app))
             await signals.stop.wait()
         notify.stopping(os.environ)
     return signals.code
@@ -51,7 +51,7 @@ def _offered(security: settings.Security) -> str:
 
 def _announcement(wanted: settings.Settings, app: App) -> str:
     return (
-        f"controller: reading {wanted.directory}\n"
+        f"controller: reading {wanted.source}\n"
         f"  admin API  http://{wanted.admin[0]}:{app.admin_port}/api/status\n"
         f"  xDS        {settings.shown((wanted.xds[0], app.xds.tcp_port or 0))} ({_offered(wanted.security)})\n"
         f"  proxies    gatewright proxy --xds unix:{wanted.socket} --gateway NAMESPACE/NAME\n"

@@ -58,6 +58,27 @@ def add_controller(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Which cluster is read, where it is no folder."""
+    group = parser.add_argument_group("cluster", "in place of DIR")
+    group.add_argument(
+        "--kubernetes",
+        action="store_true",
+        help="read a cluster and write statuses there; several controllers agree by a Lease on who writes",
+    )
+    group.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        help="how to reach it (default: the pod's service account, else $KUBECONFIG, else ~/.kube/config)",
+    )
+    group.add_argument("--context", metavar="NAME", help="context of the kubeconfig file (default: its current one)")
+    group.add_argument(
+        "--namespace",
+        metavar="NAME",
+        help="where the Lease is (default: the pod's namespace, else that of the context)",
+    )
+
+
 def add_fleet(parser: argparse.ArgumentParser) -> None:
     """How proxies on other hosts reach the controller."""
     group = parser.add_argument_group(

@@ -69,7 +69,8 @@ def _up(parser: argparse.ArgumentParser) -> None:
 
 
 def _controller(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("dir", metavar="DIR", help="folder of YAML, watched for changes")
+    parser.add_argument("dir", nargs="?", metavar="DIR", help="folder of YAML, watched for changes")
+    options.add_cluster(parser)
     options.add_controller(parser)
     options.add_fleet(parser)
     options.add_operation(parser)
@@ -199,7 +200,7 @@ examples:
     ),
     Command(
         "controller",
-        "run the controller alone: a folder of YAML in, configuration for proxies out",
+        "run the controller alone: a folder of YAML or a cluster in, configuration for proxies out",
         """\
 Proxies connect over a Unix socket, or from other hosts over TLS with a token or a certificate, and keep what they have
 when the controller goes away.
@@ -207,6 +208,7 @@ when the controller goes away.
 examples:
   gatewright controller ./gateways
   gatewright controller ./gateways --socket /run/gw.sock
+  gatewright controller --kubernetes     a cluster: of the pod, or of the current context of kubectl
   gatewright controller ./gateways --log-format json --stats [::]:18002 --readiness [::]:18003
   gatewright proxy --xds unix:/run/gw.sock --gateway default/web
   gatewright controller ./gateways --xds 0.0.0.0:18000 --xds-tls-cert tls.crt --xds-tls-key tls.key \\

@@ -17,6 +17,7 @@ from typing import Any
 
 from controlplane import app, settings
 from controlplane.cli import exits, files, holders, options
+from controlplane.kube.access import NoCluster
 from controlplane.xds import SocketError, exposure
 from controlplane.xds.tokens import CredentialError
 
@@ -51,7 +52,7 @@ def from_arguments(arguments: argparse.Namespace) -> settings.Settings:
     except (settings.UnsafeFolder, OSError) as error:
         raise exits.Failure(exits.BIND, str(error)) from error
     return settings.Settings(
-        directory(arguments.dir),
+        _source(arguments),
         path,
         settings.address(arguments.xds),
         settings.address(arguments.admin),
@@ -60,6 +61,21 @@ def from_arguments(arguments: argparse.Namespace) -> settings.Settings:
         _security(arguments),
         frozenset(getattr(arguments, "admin_host", ())),
     )
+
+
+def _source(arguments: argparse.Namespace) -> Path | settings.Cluster:
+    """The folder or the cluster that is read; `up` reads folders alone."""
+    if not getattr(arguments, "kubernetes", False):
+        for name in ("kubeconfig", "context", "namespace"):
+            if getattr(arguments, name, None) is not None:
+                raise exits.Failure(exits.USAGE, f"--{name} is about a cluster: it needs --kubernetes")
+        if arguments.dir is None:
+            raise exits.Failure(exits.USAGE, "name the folder to read, or read a cluster with --kubernetes")
+        return directory(arguments.dir)
+    if arguments.dir is not None:
+        raise exits.Failure(exits.USAGE, f"either the folder {arguments.dir} or --kubernetes is read, not both")
+    kubeconfig = None if arguments.kubeconfig is None else Path(arguments.kubeconfig)
+    return settings.Cluster(kubeconfig, arguments.context, arguments.namespace or "")
 
 
 def _security(arguments: argparse.Namespace) -> settings.Security:
@@ -126,7 +142,7 @@ async def controller(wanted: settings.Settings) -> AsyncIterator[app.App]:
     except (app.AddressTaken, SocketError) as error:
         cure = "another one is named with --admin, --stats, --readiness, --xds or --socket"
         raise exits.Failure(exits.BIND, f"{error}; {cure}") from error
-    except CredentialError as error:
+    except (CredentialError, NoCluster) as error:
         raise exits.Failure(exits.DEPENDENCY, str(error)) from error
     except ValueError as error:
         raise exits.Failure(exits.USAGE, str(error)) from error

@@ -80,7 +80,7 @@ async def _serve(app: app_.App, household: Household, signals: running.Signals, 
     if not await signals.unless_stopped(_ready(household)):
         return
     household.say(_announcement(app, household, time.monotonic() - begin))
-    notify.ready(os.environ, f"serving {app.settings.directory}", running.addresses(app))
+    notify.ready(os.environ, f"serving {app.settings.source}", running.addresses(app))
     await signals.unless_stopped(household.follow())
 
 
@@ -127,7 +127,7 @@ def _announcement(app: app_.App, household: Household, seconds: float) -> str:
     return announcement.text(
         announcement.Running(
             version=settings.version(),
-            directory=wanted.directory,
+            source=wanted.source,
             admin=f"{wanted.admin[0]}:{app.admin_port}",
             xds=f"{wanted.xds[0]}:{app.xds.tcp_port}",
             socket=wanted.socket,

@@ -110,13 +110,13 @@ async def test_a_folder_without_a_gateway_of_ours_says_so(tmp_path: Path) -> Non
     wanted = Settings(tmp_path / "config", tmp_path / "xds.sock", LOOPBACK, LOOPBACK)
     async with app_.running(wanted) as app, asyncio.timeout(PATIENCE):
         await app.pipeline.ready.wait()
-        assert app.notes() == [f"{wanted.directory} holds no Gateway; nothing is served until it does"]
+        assert app.notes() == [f"{wanted.source} holds no Gateway; nothing is served until it does"]
         text = (EXAMPLE / "gateway.yaml").read_text().replace("gatewright.dev/controller", "example.com/other")
-        (wanted.directory / "gateway.yaml").write_text(text)
+        (wanted.source / "gateway.yaml").write_text(text)
         while "no Gateway is ours" not in app.notes()[0]:
             await asyncio.sleep(0.01)
-        (wanted.directory / "gateway.yaml").write_text(text.replace("port: 8080", "prot: 8080"))
-        (wanted.directory / "gateway.yaml").rename(wanted.directory / "other.yaml")
+        (wanted.source / "gateway.yaml").write_text(text.replace("port: 8080", "prot: 8080"))
+        (wanted.source / "gateway.yaml").rename(wanted.source / "other.yaml")
         while "no Gateway could be read" not in app.notes()[0]:
             await asyncio.sleep(0.01)
 

@@ -62,7 +62,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 async def test_notes_say_why_nothing_is_served(world: World) -> None:
     assert world.facts.notes() == ["the configuration is still being read"]
     await world.put(SECRET)
-    assert world.facts.notes() == [f"{world.app.settings.directory} holds no Gateway; nothing is served until it does"]
+    assert world.facts.notes() == [f"{world.app.settings.source} holds no Gateway; nothing is served until it does"]
     world.read = [Problem("a.yaml", 3, "Gateway default/web", "spec", "is wrong")]
     assert world.facts.notes() == ["no Gateway could be read, see the errors; nothing is served until one can"]
     world.read = [Problem("a.yaml", 3, "GatewayClass ours", "spec", "is wrong")]
@@ -131,7 +131,7 @@ async def test_a_proxy_is_as_far_behind_as_the_newest_state_is_old(
 
 async def test_about(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     about = world.facts.about()
-    assert (about["pid"], about["source"], about["synced"]) == (os.getpid(), str(world.app.settings.directory), False)
+    assert (about["pid"], about["source"], about["synced"]) == (os.getpid(), str(world.app.settings.source), False)
     started = world.facts._started
     monkeypatch.setattr(app, "time", SimpleNamespace(monotonic=lambda: started + 1.23456))
     assert world.facts.about()["uptimeSeconds"] == 1.235

@@ -1,0 +1,171 @@
+"""How the API server is reached, and what it answers: requests, and streams of lines. The only file that knows
+kubernetes-asyncio.
+
+The library finds the configuration (a kubeconfig file with its plugins, or the pod's own service account), renews
+tokens, and carries requests. Objects stay as the API server wrote them: its classes for them are not used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from controlplane.settings import Cluster
+
+Json = dict[str, Any]  # Any: JSON
+
+POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+DEFAULT_NAMESPACE: Final = "default"
+"""As kubectl has it where a context names none."""
+TIMEOUT: Final = 30.0
+"""Seconds for one answer."""
+SILENCE: Final = 90.0
+"""Seconds without a byte after which a watch is begun anew: the API server sends a bookmark about every minute."""
+LONGEST_LINE: Final = 16 * 1024 * 1024
+"""Bytes of one event. The store takes objects of 1.5 MiB."""
+LONGEST_ANSWER: Final = 512 * 1024 * 1024
+"""Bytes of one page of a list."""
+JSON_PATCH: Final = "application/json-patch+json"
+APPLY: Final = "application/apply-patch+yaml"
+_AUTH: Final = ["BearerToken"]
+"""As the library calls the setting that holds tokens."""
+_HINT: Final = "name a kubeconfig file with --kubeconfig, or run in a pod with a service account"
+
+
+class NoCluster(Exception):
+    """There is no configuration that says how to reach an API server; the text says what was looked at."""
+
+
+class ApiError(Exception):
+    """The API server refused a request. `message` is its own text."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(f"{status} {reason or 'error'}: {message}"[:1024])
+        self.status = status
+        self.reason = reason
+
+
+class Access:
+    """A connection to one API server. Made by `opened`."""
+
+    def __init__(self, client: Any, namespace: str) -> None:  # Any: the library has no types
+        self._client = client
+        self.namespace = namespace
+        self.host: str = client.configuration.host
+
+    async def get(self, path: str, **query: str | int) -> Json:
+        """Raises ApiError, OSError, TimeoutError."""
+        return await self.request("GET", path, query=query)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        content: str = "application/json",
+        query: Mapping[str, Any] | None = None,
+    ) -> Json:
+        """One request; the answer is an object. Raises ApiError, OSError, TimeoutError."""
+        async with asyncio.timeout(TIMEOUT):
+            answer = await self._send(method, path, body, content, query or {}, aiohttp.ClientTimeout(total=TIMEOUT))
+            try:
+                raw = (
+                    await answer.content.read(LONGEST_ANSWER)
+                    if answer.status >= HTTPStatus.BAD_REQUEST
+                    else await answer.read()
+                )
+            finally:
+                answer.release()
+        return _checked(answer.status, raw)
+
+    async def lines(self, path: str, **query: str | int) -> AsyncIterator[list[bytes]]:
+        """The lines of an answer that goes on, as many at a time as have come. Raises ApiError, OSError, TimeoutError;
+        ValueError for a line that is longer than any event."""
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=SILENCE)
+        answer = await self._send("GET", path, None, "application/json", query, limits)
+        try:
+            if answer.status >= HTTPStatus.BAD_REQUEST:
+                _checked(answer.status, await answer.read())
+            rest = b""
+            async for chunk in answer.content.iter_any():
+                *whole, rest = (rest + chunk).split(b"\n")
+                if len(rest) > LONGEST_LINE:
+                    raise ValueError(f"an event of more than {LONGEST_LINE} bytes")
+                if whole:
+                    yield whole
+        finally:
+            answer.close()
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: object,
+        content: str,
+        query: Mapping[str, Any],
+        limits: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        headers = {"Accept": "application/json", "Content-Type": content}
+        await self._client.update_params_for_auth(headers, [], _AUTH)
+        try:
+            answer: aiohttp.ClientResponse = await self._client.rest_client.request(
+                method,
+                self.host + path,
+                query_params=sorted(query.items()),
+                headers=headers,
+                body=body,
+                _preload_content=False,
+                _request_timeout=limits,
+            )
+        except aiohttp.ClientError as error:
+            raise OSError(str(error) or type(error).__name__) from error
+        return answer
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+async def opened(cluster: Cluster) -> Access:
+    """Raises NoCluster."""
+    # Here: the library takes 70 MB and a second or two, which a controller that reads a folder does not need.
+    from kubernetes_asyncio import client, config
+
+    configuration = client.Configuration()
+    namespace = cluster.namespace
+    try:
+        if cluster.kubeconfig is None and cluster.context is None and POD_NAMESPACE.exists():
+            config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+            namespace = namespace or POD_NAMESPACE.read_text().strip()
+        else:
+            file = None if cluster.kubeconfig is None else str(cluster.kubeconfig)
+            await config.load_kube_config(file, cluster.context, configuration)
+            namespace = namespace or _namespace_of(config, file, cluster.context)
+    except (config.ConfigException, OSError) as error:
+        raise NoCluster(f"{cluster}: {error}; {_HINT}") from error
+    return Access(client.ApiClient(configuration), namespace or DEFAULT_NAMESPACE)
+
+
+def _namespace_of(config: Any, file: str | None, context: str | None) -> str:
+    contexts, active = config.list_kube_config_contexts(file)
+    chosen = next((each for each in contexts if each["name"] == context), active)
+    return str((chosen or {}).get("context", {}).get("namespace", ""))
+
+
+def _checked(status: int, raw: bytes) -> Json:
+    try:
+        value = json.loads(raw)
+    except ValueError:
+        value = None
+    found: Json = value if isinstance(value, dict) else {}
+    if status >= HTTPStatus.BAD_REQUEST:
+        message = found.get("message") or raw[:256].decode("utf-8", "replace")
+        raise ApiError(status, str(found.get("reason") or ""), str(message))
+    if value is None:
+        raise ApiError(status, "NotJson", "the answer is no JSON object")
+    return found

@@ -1,0 +1,69 @@
+"""What a Lease says of who leads (coordination.k8s.io/v1), and what to write into it: pure.
+
+Clocks of machines differ, so another's times are never compared with ours: a holder is taken to be gone when its Lease
+has not changed for as long as it promises, by our own clock, since we saw it change last.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+Json = dict[str, Any]  # Any: JSON
+
+DURATION: Final = 15
+"""Seconds that a holder leads without renewing."""
+RENEW: Final = 10.0
+"""Seconds after which a holder that could not renew steps back: before any other may take its place."""
+RETRY: Final = 2.0
+"""Seconds between two looks, or renewals."""
+API: Final = "/apis/coordination.k8s.io/v1"
+
+
+class Watched:
+    """What was seen of one Lease. `identity` is ours."""
+
+    def __init__(self, identity: str) -> None:
+        self.identity = identity
+        self.holder = ""
+        self._seen: tuple[str, str, str] | None = None
+        self._since = 0.0
+        self._duration = float(DURATION)
+
+    def saw(self, lease: Json, now: float) -> None:
+        spec = lease.get("spec") or {}
+        record = tuple(str(spec.get(name) or "") for name in ("holderIdentity", "renewTime", "leaseTransitions"))
+        if record != self._seen:
+            self._seen, self._since = record, now  # type: ignore[assignment]  # three texts
+        self.holder = record[0]
+        duration = spec.get("leaseDurationSeconds")
+        self._duration = float(duration) if isinstance(duration, int) and duration > 0 else float(DURATION)
+
+    def may_take(self, now: float) -> bool:
+        """Whether nobody leads, or we do, or who did has been silent for too long."""
+        return self.holder in ("", self.identity) or now - self._since > self._duration
+
+
+def wanted(lease: Json | None, name: str, namespace: str, identity: str, now: datetime) -> Json:
+    """The Lease with us as its holder; `lease` as it was read, None when there is none. A holder that stays keeps its
+    time of acquisition."""
+    spec = dict((lease or {}).get("spec") or {})
+    time = timestamp(now)
+    if spec.get("holderIdentity") != identity:
+        changes = spec.get("leaseTransitions")
+        spec["leaseTransitions"] = (changes if isinstance(changes, int) else 0) + (1 if lease is not None else 0)
+        spec["acquireTime"] = time
+    spec |= {"holderIdentity": identity, "leaseDurationSeconds": DURATION, "renewTime": time}
+    metadata = (lease or {}).get("metadata") or {"name": name, "namespace": namespace}
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def released(lease: Json) -> Json:
+    """The Lease without a holder, so that another one need not wait."""
+    spec = {**(lease.get("spec") or {}), "holderIdentity": "", "leaseDurationSeconds": 1}
+    return {**lease, "spec": spec}
+
+
+def timestamp(now: datetime) -> str:
+    """Kubernetes MicroTime."""
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,69 @@
+"""A cluster as a source of facts (`controlplane.sources.source` has the laws): a reflector for each kind."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from controlplane.facts import Fact
+from controlplane.kube.reflector import Reads, Reflector
+from controlplane.sources.source import Sink
+from gatewright.api.objects.kinds import KINDS, KindInfo
+from gatewright.api.text.problem import Problem
+
+NOT_WATCHED: Final = frozenset({"InferencePool"})
+"""Kinds that nothing of us reads yet."""
+WATCHED: Final = tuple(info for info in KINDS.values() if info.kind not in NOT_WATCHED)
+
+
+class ClusterSource:
+    """Given an open access; `kinds` are those of the table that are read."""
+
+    def __init__(
+        self,
+        access: Reads,
+        kinds: Iterable[KindInfo] = WATCHED,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self.reflectors = {info.kind: Reflector(info, access, self._tell, draw) for info in kinds}
+        self._one_at_a_time = asyncio.Lock()
+        self._sink: Sink | None = None
+        self._is_complete = False
+        self._waiting = 0
+
+    async def run(self, sink: Sink) -> None:
+        """As `Source` has it."""
+        self._sink = sink
+        async with asyncio.TaskGroup() as group:
+            for reflector in self.reflectors.values():
+                group.create_task(reflector.run())
+            for reflector in self.reflectors.values():
+                await reflector.listed.wait()
+            async with self._one_at_a_time:
+                self._is_complete = True
+                await sink.idle()
+
+    def problems(self) -> Sequence[Problem]:
+        """Kinds that cannot be read now. What is wrong with objects is in their statuses."""
+        return [
+            Problem("cluster", 0, each.info.plural, "", f"cannot be read: {each.trouble}", code="unreadable")
+            for each in self.reflectors.values()
+            if each.trouble
+        ]
+
+    def version_of(self, kind: str) -> str:
+        """In which objects of a kind are read and written; "" when the cluster has no such kind."""
+        reflector = self.reflectors.get(kind)
+        return "" if reflector is None else reflector.version
+
+    async def _tell(self, facts: Sequence[Fact]) -> None:
+        assert self._sink is not None
+        self._waiting += 1
+        async with self._one_at_a_time:
+            self._waiting -= 1
+            await self._sink.take(facts)
+            # Others that wait have seen more already: one publication for all of them.
+            if self._is_complete and not self._waiting:
+                await self._sink.idle()
