@@ -54,14 +54,16 @@ class App:
         self.settings = settings
         name = kube.identity()
         self.pipeline = Pipeline(name if isinstance(settings.source, Cluster) else "")
-        self.cluster: kube.ClusterSide | None = None
         self.source: Source
+        self.cluster: kube.ClusterSide | None = None
+        self.tree: tree.Tree | None = None
+        """Of a folder."""
         if isinstance(settings.source, Cluster):
             self.source = self.cluster = kube.ClusterSide(settings.source, self.pipeline.program.unwritten, name)
         else:
             pieces = Pieces(decode.decode)
-            folder = tree.Tree(pieces.decode, decode.with_generation)
-            self.source = Directory(settings.source, folder, pieces, Decoder())
+            self.tree = tree.Tree(pieces.decode, decode.with_generation)
+            self.source = Directory(settings.source, self.tree, pieces, Decoder())
         self.xds = XdsServer(
             self.pipeline.snapshots,
             self.pipeline.fleet,
@@ -145,7 +147,7 @@ class App:
             if problem not in known and problem.severity != "info":
                 log.log(logging.ERROR if problem.severity == "error" else logging.WARNING, "%s", problem)
         if self._problems and not problems:
-            log.info("%s has no problems any more", self.settings.source)
+            log.info("the files have no problems any more" if self.cluster is None else "the cluster can be read again")
         self._problems = [*problems]
 
     async def _when_ready(self, identity: Identity, peer: Peer) -> str | None:
@@ -270,7 +272,8 @@ class KnownFacts:
 
     def numbers(self) -> metrics.Values:
         app = self._app
-        return readings.values(app.pipeline, app.xds.numbers, self.problems(), is_ready=not app.pending())
+        found = readings.values(app.pipeline, app.xds.numbers, self.problems(), is_ready=not app.pending())
+        return found if app.cluster is None else {**found, **app.cluster.numbers()}
 
     def trace(self, row: facts.ObjectRow) -> facts.Json:
         return tracing.trace(self._app.pipeline, row).as_json()

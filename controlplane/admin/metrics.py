@@ -76,6 +76,12 @@ METRICS: Final = (
         "histogram",
         "Time from the publication of a state to its acknowledgement by a proxy that was connected",
     ),
+    # Of a cluster alone.
+    Metric("leader", "gauge", "1 when this controller writes statuses into its cluster"),
+    Metric("cluster_relists_total", "counter", "Lists made anew because the API server had forgotten", ("kind",)),
+    Metric("cluster_unreadable", "gauge", "1 while a kind cannot be read from the API server", ("kind",)),
+    Metric("status_writes_total", "counter", "Statuses offered to the API server, by outcome", ("outcome",)),
+    Metric("status_writes_pending", "gauge", "Statuses that are to be written"),
 )
 
 

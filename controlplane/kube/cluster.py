@@ -67,6 +67,24 @@ class ClusterSide:
             found.append(Problem("cluster", 0, "", "", self.leadership.trouble, code="unreadable"))
         return found
 
+    def numbers(self) -> dict[str, dict[tuple[str, ...], float]]:
+        """For the page of metrics, once it is open."""
+        source, writer, leadership = self.source, self.writer, self.leadership
+        if source is None or writer is None or leadership is None:
+            return {}
+        reflectors = source.reflectors.values()
+        return {
+            "leader": {(): leadership.is_leader},
+            "cluster_relists_total": {(each.info.kind,): each.relists for each in reflectors},
+            "cluster_unreadable": {(each.info.kind,): bool(each.trouble) for each in reflectors},
+            "status_writes_total": {
+                ("written",): writer.count,
+                ("conflict",): writer.conflicts,
+                ("failed",): writer.failures,
+            },
+            "status_writes_pending": {(): len(writer)},
+        }
+
     async def close(self) -> None:
         if self._access is not None:
             await self._access.close()

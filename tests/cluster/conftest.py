@@ -43,11 +43,11 @@ def cluster(bare: ApiServer) -> ApiServer:
         name = crd["metadata"]["name"]
         answer = bare.apply(f"{CRDS}/{name}", crd)
         assert answer.status in (200, 201), f"{file.name}: {answer.message}"
-        wait_until(lambda crd=name: _is_established(bare, crd), f"{name} is served")  # type: ignore[misc]
+        wait_until(lambda crd=name: is_established(bare, crd), f"{name} is served")  # type: ignore[misc]
     return bare
 
 
-def _is_established(server: ApiServer, name: str) -> bool:
+def is_established(server: ApiServer, name: str) -> bool:
     crd = server.request("GET", f"{CRDS}/{name}").body
     conditions = {row["type"]: row["status"] for row in (crd.get("status") or {}).get("conditions") or ()}
     return conditions.get("Established") == "True" and conditions.get("NonStructuralSchema") != "True"

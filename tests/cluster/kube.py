@@ -60,6 +60,18 @@ class ApiServer:
             self.stop()
             raise
 
+    def kubeconfig(self, token: str = _TOKEN) -> dict[str, Any]:
+        """What a file says that leads here, as an administrator or with another token."""
+        server = {"server": f"https://127.0.0.1:{self.port}", "insecure-skip-tls-verify": True}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "tests", "cluster": server}],
+            "users": [{"name": "admin", "user": {"token": token}}],
+            "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "admin"}}],
+            "current-context": "tests",
+        }
+
     def _store_command(self) -> list[str]:
         client = f"http://127.0.0.1:{self._store_port}"
         peer = f"http://127.0.0.1:{self._peer_port}"

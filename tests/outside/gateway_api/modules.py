@@ -7,8 +7,10 @@ import json
 import subprocess
 import zipfile
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.conftest import need_tool
 
@@ -30,6 +32,16 @@ def files(module: str) -> Iterator[tuple[str, str]]:
             path = name.removeprefix(f"{module}/")
             if path.startswith(FOLDERS[module]) and path.endswith((".yaml", ".yml")):
                 yield path, content.read(name).decode()
+
+
+def definitions() -> Iterator[dict[str, Any]]:
+    """The CRDs of the standard channel."""
+    with zipfile.ZipFile(archive(EXAMPLES)) as content:
+        for name in sorted(content.namelist()):
+            if name.startswith(f"{EXAMPLES}/config/crd/standard/") and name.endswith(".yaml"):
+                for document in yaml.load_all(content.read(name), yaml.CSafeLoader):
+                    if isinstance(document, dict) and document.get("kind") == "CustomResourceDefinition":
+                        yield document
 
 
 def archive(module: str) -> str:

@@ -45,6 +45,7 @@ class World:
 
     async def put(self, *texts: str) -> None:
         for number, text in enumerate(texts):
+            assert self.app.tree is not None
             *_, staged = self.app.tree.stage(f"{number}.yaml", text)
             assert staged is not None
             await self.app.pipeline.take(self.app.tree.commit(staged))

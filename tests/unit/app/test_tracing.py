@@ -32,6 +32,7 @@ class World:
 
     async def put(self, **files: str) -> None:
         for name, text in files.items():
+            assert self.app.tree is not None
             *_, staged = self.app.tree.stage(f"{name}.yaml", text)
             assert staged is not None
             await self.app.take(self.app.tree.commit(staged))

@@ -20,7 +20,8 @@ UP = {"dir": "examples/quickstart", "quiet": False, "proxies": 2, "port_offset":
 PAGES = ("stats", "readiness")
 FLEET = dict.fromkeys(("xds_tls_cert", "xds_tls_key", "xds_token_file", "xds_client_ca"))
 LOG = {"log_level": "info", "log_format": "text"}
-OPERATION = {**FLEET, "xds_insecure": False, **LOG, **dict.fromkeys(PAGES, "off")}
+CLUSTER = {"kubernetes": False, **dict.fromkeys(("kubeconfig", "context", "namespace"))}
+OPERATION = {**FLEET, **CLUSTER, "xds_insecure": False, **LOG, **dict.fromkeys(PAGES, "off")}
 CEL = {"file": None, "variables": None, "moment": "end", "plan": True, "output": "text"}
 
 

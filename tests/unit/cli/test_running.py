@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import app, settings
-from controlplane.cli import exits, process_log, proxy, running
+from controlplane.cli import exits, parser, process_log, proxy, running
 from controlplane.xds.unix_socket import SocketError
 from tests.harness.waiting import wait_until
 
@@ -50,7 +50,7 @@ def arguments(folder: Path, **others: str | list[str] | None) -> argparse.Namesp
 def test_settings_of_a_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     made = running.from_arguments(arguments(tmp_path))
-    assert (made.directory, made.admin, made.xds) == (tmp_path, ("127.0.0.1", 1), ("::1", 2))
+    assert (made.source, made.admin, made.xds) == (tmp_path, ("127.0.0.1", 1), ("::1", 2))
     assert made.socket == tmp_path / "gatewright" / "xds.sock"
     assert made.security == settings.Security()  # what `up` has no options for stays closed
     assert not made.security.insecure
@@ -131,3 +131,27 @@ async def test_what_keeps_a_controller_from_running(
         async with running.controller(wanted):
             raise AssertionError("it does not run")
     assert (failure.value.code, failure.value.message) == (code, text)
+
+
+def parsed(*line: str) -> argparse.Namespace:
+    return parser.build().parse_args(line)
+
+
+def test_a_cluster_is_read_in_place_of_a_folder() -> None:
+    made = parsed("controller", "--kubernetes", "--kubeconfig", "k", "--context", "c", "--namespace", "n")
+    assert running.from_arguments(made).source == settings.Cluster(Path("k"), "c", "n")
+    assert running.from_arguments(parsed("controller", "--kubernetes")).source == settings.Cluster()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["controller"], "name the folder"),
+        (["controller", "d", "--kubernetes"], "not both"),
+        (["controller", "d", "--context", "c"], "--context is about a cluster"),
+    ],
+)
+def test_folder_and_cluster_are_told_apart(line: list[str], message: str) -> None:
+    with pytest.raises(exits.Failure, match=message) as failure:
+        running.from_arguments(parsed(*line))
+    assert failure.value.code == exits.USAGE

@@ -278,7 +278,7 @@ def test_the_announcement_names_every_address() -> None:
     text = announcement.text(
         announcement.Running(
             version="1.0",
-            directory=Path("gw"),
+            source=Path("gw"),
             admin="127.0.0.1:18001",
             xds="127.0.0.1:18000",
             socket=Path("/run/xds.sock"),

@@ -1,0 +1,310 @@
+"""The controller on a real API server: what is applied is served, told in statuses, and survives what happens to all
+three."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+import yaml
+
+from controlplane.kube.leadership import NAME
+from tests.cluster.conftest import CRDS, is_established
+from tests.cluster.kube import ApiServer
+from tests.conftest import ROOT
+from tests.harness.patience import PATIENCE
+from tests.harness.ports import reserve
+from tests.harness.processes import Program
+from tests.harness.waiting import wait_until
+from tests.outside.gateway_api.modules import definitions
+
+pytestmark = pytest.mark.needs("go")
+
+GATEWAY_API = "/apis/gateway.networking.k8s.io/v1"
+SHOP = f"{GATEWAY_API}/namespaces/shop"
+SYSTEM = "gatewright-system"
+BASE = ROOT / "manifests" / "base"
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def server(cluster: ApiServer) -> ApiServer:
+    """With Gateway API's definitions and a namespace."""
+    for crd in definitions():
+        answer = cluster.apply(f"{CRDS}/{crd['metadata']['name']}", crd)
+        assert answer.status in (200, 201), answer.message
+        wait_until(lambda name=crd["metadata"]["name"]: is_established(cluster, name))  # type: ignore[misc]
+    created(cluster, "/api/v1/namespaces/shop", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    for file in sorted(BASE.glob("*.yaml"), key=lambda each: each.name != "namespace.yaml"):
+        for document in yaml.load_all(file.read_text(), yaml.CSafeLoader):
+            created(cluster, path_of(document), document)
+    return cluster
+
+
+PLURALS = {"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles"}
+PLURALS |= {"RoleBinding": "rolebindings", "Namespace": "namespaces", "ServiceAccount": "serviceaccounts"}
+PLURALS |= {"GatewayClass": "gatewayclasses"}
+
+
+def path_of(document: Json) -> str:
+    group, metadata = document["apiVersion"], document["metadata"]
+    inside = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
+    return f"/{'apis' if '/' in group else 'api'}/{group}{inside}/{PLURALS[document['kind']]}/{metadata['name']}"
+
+
+def created(server: ApiServer, path: str, document: Json) -> None:
+    answer = server.apply(path, document)
+    assert answer.status in (200, 201), answer.message
+
+
+@pytest.fixture(scope="module")
+def token(server: ApiServer) -> str:
+    """Of the controller's own account: it may do what manifests/base says, and nothing else."""
+    path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/gatewright-controller/token"
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    found: str = server.request("POST", path, body).body["status"]["token"]
+    return found
+
+
+def apply(server: ApiServer, path: str, kind: str, spec: Json, version: str = "gateway.networking.k8s.io/v1") -> Json:
+    metadata: Json = {"name": path.rpartition("/")[2]}
+    answer = server.apply(path, {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec})
+    assert answer.status in (200, 201), answer.message
+    return answer.body
+
+
+def gateway(server: ApiServer, name: str, port: int) -> None:
+    listener = {"name": "http", "port": port, "protocol": "HTTP"}
+    apply(server, f"{SHOP}/gateways/{name}", "Gateway", {"gatewayClassName": "gatewright", "listeners": [listener]})
+
+
+def route(server: ApiServer, name: str, parent: str, status: int | str = 200) -> None:
+    """It answers by itself: with a redirect to a host of this name."""
+    redirect = {"type": "RequestRedirect", "requestRedirect": {"hostname": f"{status}.example"}}
+    match = {"path": {"type": "PathPrefix", "value": f"/{name}"}}
+    rule = {"matches": [match], "filters": [redirect]}
+    apply(server, f"{SHOP}/httproutes/{name}", "HTTPRoute", {"parentRefs": [{"name": parent}], "rules": [rule]})
+
+
+def get(server: ApiServer, path: str) -> Json:
+    return server.request("GET", path).body
+
+
+def conditions(status: Json | None) -> dict[str, str]:
+    return {row["type"]: row["status"] for row in (status or {}).get("conditions") or ()}
+
+
+def of_route(server: ApiServer, name: str) -> dict[str, str]:
+    parents = (get(server, f"{SHOP}/httproutes/{name}").get("status") or {}).get("parents") or [{}]
+    return conditions(parents[0])
+
+
+class Controller:
+    """`gatewright controller --kubernetes`, told by a kubeconfig file."""
+
+    def __init__(self, server: ApiServer, token: str, folder: Path, name: str) -> None:
+        self.socket = folder / f"{name}.sock"
+        config = folder / "kubeconfig"
+        config.write_text(yaml.safe_dump(server.kubeconfig(token)))
+        options = ["--kubernetes", "--kubeconfig", str(config), "--namespace", SYSTEM, "--socket", str(self.socket)]
+        command = [sys.executable, "-m", "controlplane.cli", "controller", *options, "--xds", "127.0.0.1:0"]
+        self.process = Program(folder, name, [*command, "--admin", "127.0.0.1:0"])
+
+    def await_ready(self) -> Controller:
+        self.process.await_ready()
+        return self
+
+    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        admin = f"127.0.0.1:{self.process.port('ADMIN')}"
+        command = [sys.executable, "-m", "controlplane.cli", *arguments, "--admin", admin]
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+    @property
+    def leads(self) -> bool:
+        log = self.process.log()
+        return log.count("this controller leads: ") > log.count("leads no more")
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        self.process.signal(number)
+        self.process.wait()
+        self.process.stop()
+
+
+@pytest.fixture
+def controller(server: ApiServer, token: str, tmp_path: Path) -> Iterator[Controller]:
+    made = Controller(server, token, tmp_path, "controller")
+    try:
+        yield made.await_ready()
+    finally:
+        made.process.stop()
+
+
+@pytest.fixture
+def names(server: ApiServer, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A name for the objects of one test, which are gone after it."""
+    name = f"t{abs(hash(request.node.name)) % 10**8}"
+    yield name
+    for plural in ("httproutes", "gateways"):
+        server.request("DELETE", f"{SHOP}/{plural}/{name}")
+
+
+def test_what_is_applied_is_served_and_told(
+    server: ApiServer, controller: Controller, names: str, tmp_path: Path
+) -> None:
+    port = reserve()
+    gateway(server, names, port)
+    route(server, names, names, "first")
+    wait_until(lambda: of_route(server, names) == {"Accepted": "True", "ResolvedRefs": "True"}, controller.process.log)
+    status = wait_until(lambda: attached(server, names), controller.process.log)
+    assert conditions(status) == {"Accepted": "True", "Programmed": "False"}  # no proxy is there yet
+    proxy = [sys.executable, "-m", "dataplane", "--xds", f"unix:{controller.socket}", "--gateway", f"shop/{names}"]
+    pages = ["--admin", "127.0.0.1:0", "--stats", "127.0.0.1:0", "--readiness", "127.0.0.1:0", "--workers", "1"]
+    running = Program(tmp_path, "proxy", [*proxy, *pages])
+    try:
+        running.await_ready()
+        wait_until(lambda: conditions(get(server, f"{SHOP}/gateways/{names}")["status"])["Programmed"] == "True")
+        assert location(port, names) == "http://first.example"
+        route(server, names, names, "second")
+        wait_until(lambda: location(port, names) == "http://second.example")
+        wait_until(lambda: is_told(get(server, f"{SHOP}/httproutes/{names}")), controller.process.log)
+        server.request("DELETE", f"{SHOP}/httproutes/{names}")
+        wait_until(lambda: location(port, names) is None)
+    finally:
+        running.stop()
+
+
+def attached(server: ApiServer, name: str) -> Json | None:
+    """The status of a Gateway whose listener has a route."""
+    status: Json = get(server, f"{SHOP}/gateways/{name}").get("status") or {}
+    return status if any(each["attachedRoutes"] for each in status.get("listeners") or ()) else None
+
+
+def is_told(found: Json) -> bool:
+    """Whether the status of a route is about its newest content."""
+    told = found["status"]["parents"][0]["conditions"]
+    return {each["observedGeneration"] for each in told} == {found["metadata"]["generation"]}
+
+
+def location(port: int, path: str) -> str | None:
+    """Where a request is sent on to, without port and path."""
+    command = ["curl", "-s", "-o", os.devnull, "-w", "%{redirect_url}", f"http://127.0.0.1:{port}/{path}"]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
+    return found.rpartition("/")[0].rsplit(":", 1)[0] or None
+
+
+def test_a_mistake_is_told_at_its_object_and_gone_with_it(
+    server: ApiServer, controller: Controller, names: str
+) -> None:
+    gateway(server, names, reserve())
+    bad: Json = {"parentRefs": [{"name": names, "sectionName": "nowhere"}]}
+    apply(server, f"{SHOP}/httproutes/{names}", "HTTPRoute", bad)
+    wait_until(lambda: of_route(server, names).get("Accepted") == "False", controller.process.log)
+    route(server, names, names)
+    wait_until(lambda: of_route(server, names).get("Accepted") == "True", controller.process.log)
+    told = controller.cli("status", f"httproute/shop/{names}")
+    assert told.returncode == 0, told.stdout + told.stderr
+    with urlopen(f"http://127.0.0.1:{controller.process.port('ADMIN')}/metrics", timeout=PATIENCE) as page:
+        metrics = page.read().decode()
+    assert "gatewright_controller_leader 1.0" in metrics
+    assert 'gatewright_controller_cluster_unreadable{kind="Secret"} 0.0' in metrics
+    assert 'gatewright_controller_status_writes_total{outcome="failed"} 0.0' in metrics
+
+
+def test_what_others_wrote_into_a_status_stays(server: ApiServer, controller: Controller, names: str) -> None:
+    gateway(server, names, reserve())
+    route(server, names, names)
+    wait_until(lambda: of_route(server, names).get("Accepted") == "True", controller.process.log)
+    foreign = {
+        "parentRef": {"name": "other"},
+        "controllerName": "example.com/other",
+        "conditions": [
+            {
+                "type": "Accepted",
+                "status": "False",
+                "reason": "Refused",
+                "message": "by another one",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }
+        ],
+    }
+    patch = [{"op": "add", "path": "/status/parents/0", "value": foreign}]
+    path = f"{SHOP}/httproutes/{names}/status"
+    assert server.request("PATCH", path, patch, "application/json-patch+json").status == 200
+    route(server, names, names, "changed")
+
+    def told() -> bool:
+        found = get(server, f"{SHOP}/httproutes/{names}")
+        theirs, ours = found["status"]["parents"]
+        assert (theirs["controllerName"], theirs["conditions"]) == ("example.com/other", foreign["conditions"])
+        return bool(ours["conditions"][0]["observedGeneration"] == found["metadata"]["generation"])
+
+    wait_until(told, controller.process.log)
+
+
+def test_a_restart_over_objects_that_did_not_change_writes_nothing(
+    server: ApiServer, token: str, names: str, tmp_path: Path
+) -> None:
+    first = Controller(server, token, tmp_path, "first").await_ready()
+    try:
+        gateway(server, names, reserve())
+        route(server, names, names)
+        wait_until(lambda: of_route(server, names).get("Accepted") == "True", first.process.log)
+        wait_until(lambda: conditions(get(server, f"{SHOP}/gateways/{names}").get("status")).get("Accepted") == "True")
+    finally:
+        first.end()
+    paths = [f"{GATEWAY_API}/gatewayclasses/gatewright", f"{SHOP}/gateways/{names}", f"{SHOP}/httproutes/{names}"]
+    before = [get(server, path)["metadata"]["resourceVersion"] for path in paths]
+    second = Controller(server, token, tmp_path, "second").await_ready()
+    try:
+        wait_until(lambda: second.leads, second.process.log)
+        other = f"{names}-other"
+        route(server, other, names)  # its status is written behind all that had to be written at the start
+        wait_until(lambda: of_route(server, other).get("Accepted") == "True", second.process.log)
+        server.request("DELETE", f"{SHOP}/httproutes/{other}")
+        unchanged = [get(server, path)["metadata"]["resourceVersion"] for path in (paths[0], paths[2])]
+        assert unchanged == [before[0], before[2]]  # the Gateway counts one route more
+    finally:
+        second.end()
+
+
+def test_of_two_controllers_one_writes_and_the_other_goes_on_when_it_dies(
+    server: ApiServer, token: str, names: str, tmp_path: Path
+) -> None:
+    one, two = (Controller(server, token, tmp_path, name) for name in ("one", "two"))
+    try:
+        one.await_ready()
+        two.await_ready()
+        wait_until(lambda: one.leads or two.leads)
+        assert one.leads != two.leads
+        leads, follows = (one, two) if one.leads else (two, one)
+        gateway(server, names, reserve())
+        route(server, names, names)
+        wait_until(lambda: of_route(server, names).get("Accepted") == "True", leads.process.log)
+        leads.end()  # it gives the Lease back, so that nobody has to wait for it to run out
+        wait_until(lambda: follows.leads, follows.process.log)
+        holder = get(server, f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/{NAME}")["spec"][
+            "holderIdentity"
+        ]
+        assert holder
+        apply(server, f"{SHOP}/httproutes/{names}", "HTTPRoute", {"parentRefs": [{"name": names, "sectionName": "no"}]})
+        wait_until(lambda: of_route(server, names).get("Accepted") == "False", follows.process.log)
+    finally:
+        for each in (one, two):
+            each.process.stop()
+
+
+def test_without_a_cluster_the_reason_is_told(tmp_path: Path) -> None:
+    missing = tmp_path / "none"
+    command = [sys.executable, "-m", "controlplane.cli", "controller", "--kubernetes", "--kubeconfig", str(missing)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode != 0
+    assert str(missing) in done.stderr
+    assert "--kubeconfig" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,139 @@
+"""An API server in memory for unit tests, as far as reflectors, writers and leases ask one.
+
+Lists in pages, watches with bookmarks and history, versions that conflict. What it is told to refuse it refuses once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any
+
+from controlplane.kube.access import ApiError
+
+Json = dict[str, Any]
+
+
+class ApiServer:
+    """Objects by path of their kind and name. `version` counts all writes, as one store does."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Json]] = {}
+        self.version = 1
+        self.oldest = 0
+        """Watches that want to go on from before are answered 410."""
+        self.asked: list[tuple[str, str]] = []
+        self.refuse: deque[Exception] = deque()
+        self._events: list[tuple[int, str, bytes]] = []
+        self._news = asyncio.Event()
+        self._cut = asyncio.Event()
+
+    def define(self, path: str) -> None:
+        """The kind exists from now on."""
+        self.objects.setdefault(path, {})
+
+    def undefine(self, path: str) -> None:
+        del self.objects[path]
+        self.cut()
+
+    def put(self, path: str, value: Json) -> None:
+        self.version += 1
+        known = self.objects.setdefault(path, {})
+        name = value["metadata"]["name"]
+        kind = "MODIFIED" if name in known else "ADDED"
+        stored = {**value, "metadata": {**value["metadata"], "resourceVersion": str(self.version)}}
+        known[name] = stored
+        self._tell(path, kind, stored)
+
+    def delete(self, path: str, name: str) -> None:
+        self.version += 1
+        value = self.objects[path].pop(name)
+        value["metadata"]["resourceVersion"] = str(self.version)
+        self._tell(path, "DELETED", value)
+
+    def bookmark(self, path: str) -> None:
+        self._tell(path, "BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
+
+    def forget_history(self) -> None:
+        self.oldest = self.version
+
+    def cut(self) -> None:
+        """End all watches."""
+        self._cut.set()
+        self._cut = asyncio.Event()
+
+    def _tell(self, path: str, kind: str, value: Json) -> None:
+        self._events.append((self.version, path, json.dumps({"type": kind, "object": value}).encode()))
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def get(self, path: str, **query: Any) -> Json:
+        return await self.request("GET", path, query=query)
+
+    async def request(self, method: str, path: str, body: Any = None, content: str = "", query: Any = None) -> Json:
+        self.asked.append((method, path))
+        await asyncio.sleep(0)
+        if self.refuse:
+            raise self.refuse.popleft()
+        if path in self.objects and method == "GET":
+            return self._page(path, query or {})
+        kind, _, name = path.removesuffix("/status").rpartition("/")
+        if method == "POST":
+            kind, name = path, body["metadata"]["name"]
+            if name in self.objects.setdefault(kind, {}):
+                raise ApiError(409, "AlreadyExists", name)
+        elif name not in self.objects.get(kind, {}):
+            raise ApiError(404, "NotFound", path)
+        if method == "GET":
+            return self.objects[kind][name]
+        if method == "PATCH":
+            body = self._patched(self.objects[kind][name], body)
+        elif method == "PUT":
+            self._check(self.objects[kind][name], body["metadata"]["resourceVersion"])
+        self.put(kind, body)
+        return self.objects[kind][name]
+
+    def _check(self, known: Json, version: str) -> None:
+        if known["metadata"]["resourceVersion"] != version:
+            raise ApiError(409, "Conflict", "the object has been modified")
+
+    def _patched(self, known: Json, patch: list[Json]) -> Json:
+        precondition, status = patch
+        assert (precondition["op"], precondition["path"]) == ("replace", "/metadata/resourceVersion")
+        assert (status["op"], status["path"]) == ("add", "/status")
+        self._check(known, precondition["value"])
+        return {**known, "status": status["value"]}
+
+    def _page(self, path: str, query: Json) -> Json:
+        items = sorted(self.objects[path].values(), key=lambda each: str(each["metadata"]["name"]))
+        start, limit = int(query.get("continue", 0)), int(query["limit"])
+        more = str(start + limit) if start + limit < len(items) else ""
+        metadata = {"resourceVersion": str(self.version), "continue": more}
+        return {"metadata": metadata, "items": json.loads(json.dumps(items[start : start + limit]))}
+
+    async def lines(self, path: str, **query: Any) -> AsyncIterator[list[bytes]]:
+        self.asked.append(("WATCH", path))
+        if self.refuse:
+            raise self.refuse.popleft()
+        if path not in self.objects:
+            raise ApiError(404, "NotFound", path)
+        seen, cut = int(query["resourceVersion"]), self._cut
+        if seen < self.oldest:
+            yield [json.dumps({"type": "ERROR", "object": {"code": 410}}).encode()]
+            return
+        position = 0
+        while not cut.is_set():
+            lines = [line for version, at, line in self._events[position:] if at == path and version > seen]
+            position = len(self._events)
+            if lines:
+                yield lines
+            if len(self._events) > position:  # while the reader was busy
+                continue
+            waits = {asyncio.create_task(self._news.wait()), asyncio.create_task(cut.wait())}
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in waits:
+                    wait.cancel()

@@ -1,0 +1,108 @@
+"""When statuses are written: after a moment of quiet, one at a time, the latest, with the newest version known."""
+
+from __future__ import annotations
+
+from controlplane.kube.schedule import FIRST_WAIT, LONGEST, LONGEST_WAIT, QUIET, Schedule
+from controlplane.translate.statuses import StatusWrite
+
+KEY = ("Gateway", "shop", "web")
+OTHER = ("HTTPRoute", "shop", "cart")
+
+
+def write(number: int, version: str = "1") -> StatusWrite:
+    return StatusWrite({"number": number}, version)
+
+
+def schedule() -> Schedule:
+    return Schedule(lambda: 0.0)
+
+
+def test_a_write_waits_for_quiet() -> None:
+    made = schedule()
+    made.want(KEY, write(1), 10.0)
+    assert made.take(10.0 + QUIET / 2) is None
+    made.want(KEY, write(2), 10.0 + QUIET / 2)
+    assert made.take(10.0 + QUIET) is None
+    assert made.take(10.0 + 1.5 * QUIET) == (KEY, write(2))
+    assert made.take(20.0) is None
+
+
+def test_a_burst_is_written_every_half_second() -> None:
+    made, now, taken = schedule(), 0.0, 0
+    while now < 2.0:
+        made.want(KEY, write(int(now * 1000)), now)
+        if (due := made.take(now)) is not None:
+            taken += 1
+            made.written(*due, "1", now)
+        now += QUIET / 5
+    assert 3 <= taken <= 2.0 / LONGEST + 1
+
+
+def test_one_write_of_an_object_is_under_way_at_a_time() -> None:
+    made = schedule()
+    made.want(KEY, write(1), 0.0)
+    made.want(OTHER, write(7), 0.0)
+    assert [made.take(1.0), made.take(1.0)] == [(KEY, write(1)), (OTHER, write(7))]
+    made.want(KEY, write(2), 1.0)
+    assert made.take(9.0) is None
+    made.written(KEY, write(1), "2", 9.0)
+    assert made.take(9.0 + QUIET) == (KEY, write(2, "2"))  # of the version that the first write made
+
+
+def test_the_version_of_a_newer_fact_counts_over_that_of_our_own_write() -> None:
+    made = schedule()
+    made.want(KEY, write(1, "1"), 0.0)
+    assert made.take(1.0) == (KEY, write(1, "1"))
+    made.written(KEY, write(1, "1"), "2", 1.0)
+    made.want(KEY, write(2, "5"), 2.0)
+    assert made.take(3.0) == (KEY, write(2, "5"))
+
+
+def test_what_is_written_already_is_not_written() -> None:
+    made = schedule()
+    made.want(KEY, write(1), 0.0)
+    made.want(KEY, None, 0.0)
+    assert made.take(9.0) is None
+    assert len(made) == 0
+
+
+def test_after_a_conflict_the_next_fact_is_waited_for() -> None:
+    made = schedule()
+    made.want(KEY, write(1, "1"), 0.0)
+    made.take(1.0)
+    made.conflicted(KEY, 1.0)
+    assert (made.take(99.0), made.next_due()) == (None, None)
+    made.want(KEY, write(1, "2"), 100.0)
+    assert made.take(100.0 + QUIET) == (KEY, write(1, "2"))
+
+
+def test_what_is_no_more_wanted_while_it_is_written_ends_with_its_write() -> None:
+    made = schedule()
+    made.want(KEY, write(1), 0.0)
+    made.take(1.0)
+    made.want(KEY, None, 1.0)
+    made.written(KEY, write(1), "2", 2.0)
+    assert len(made) == 0
+
+
+def test_failures_wait_longer_each_time() -> None:
+    made, now = schedule(), 0.0
+    made.want(KEY, write(1), now)
+    waits = []
+    for _ in range(12):
+        due = made.next_due()
+        assert due is not None
+        assert made.take(due) == (KEY, write(1))
+        waits.append(made.failed(KEY, due))
+    assert waits[:3] == [FIRST_WAIT, 2 * FIRST_WAIT, 4 * FIRST_WAIT]
+    assert waits[-1] == LONGEST_WAIT
+
+
+def test_what_cannot_be_written_is_left_until_it_changes() -> None:
+    made = schedule()
+    made.want(KEY, write(1), 0.0)
+    made.take(1.0)
+    made.dropped(KEY)
+    assert made.next_due() is None
+    made.want(KEY, write(2), 2.0)
+    assert made.take(3.0) == (KEY, write(2))

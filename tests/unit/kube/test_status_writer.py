@@ -1,0 +1,130 @@
+"""Statuses reach the API server: once, the newest, and never over what others wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from controlplane.derive import Change, Outlet
+from controlplane.kube.access import ApiError
+from controlplane.kube.statuses import StatusWriter
+from controlplane.translate.statuses import StatusKey, StatusWrite
+from tests.fakes.api_server import ApiServer
+from tests.harness.waiting import until
+
+ROUTES = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes"
+KEY: StatusKey = ("HTTPRoute", "shop", "cart")
+
+
+class World:
+    def __init__(self) -> None:
+        self.server = ApiServer()
+        self.server.put(ROUTES, {"metadata": {"name": "cart", "namespace": "shop"}, "spec": {"a": 1}})
+        self.feed: Outlet[StatusKey, StatusWrite] = Outlet()
+        self.writer = StatusWriter(self.server, lambda _: "v1", asyncio.get_running_loop().time, lambda: 0.9)
+
+    @property
+    def version(self) -> str:
+        return str(self.server.objects[ROUTES]["cart"]["metadata"]["resourceVersion"])
+
+    @property
+    def status(self) -> object:
+        return self.server.objects[ROUTES]["cart"].get("status")
+
+    def want(self, number: int, version: str | None = None) -> None:
+        write = StatusWrite({"number": number}, self.version if version is None else version)
+        self.feed.put([Change(KEY, self.feed.present().get(KEY), write)])
+
+    async def holds(self, condition: Callable[[], bool]) -> None:
+        await until(condition, lambda: f"{self.status} {self.server.asked}")
+
+
+@contextlib.asynccontextmanager
+async def writing() -> AsyncIterator[World]:
+    world = World()
+    running = asyncio.create_task(world.writer.run(world.feed))
+    try:
+        yield world
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+async def test_a_status_is_written_and_nothing_else_of_the_object() -> None:
+    async with writing() as world:
+        world.want(1)
+        await world.holds(lambda: world.status == {"number": 1})
+        assert world.server.objects[ROUTES]["cart"]["spec"] == {"a": 1}
+        assert world.server.asked == [("PATCH", f"{ROUTES}/cart/status")]
+
+
+async def test_a_burst_is_one_write_with_the_last_of_it() -> None:
+    async with writing() as world:
+        for number in range(100):
+            world.want(number)
+        await world.holds(lambda: world.status == {"number": 99})
+        assert world.writer.count == 1
+
+
+async def test_what_changes_before_its_own_write_came_back_is_no_conflict() -> None:
+    async with writing() as world:
+        before = world.version
+        world.want(1, before)
+        await world.holds(lambda: world.status == {"number": 1})
+        world.want(2, before)  # the fact that has the first write is still on its way
+        await world.holds(lambda: world.status == {"number": 2})
+        assert world.writer.conflicts == 0
+
+
+async def test_after_a_conflict_others_words_stay_and_the_next_fact_is_waited_for() -> None:
+    async with writing() as world:
+        world.want(1, "0")
+        await world.holds(lambda: world.writer.conflicts == 1)
+        assert world.status is None
+        world.want(2)
+        await world.holds(lambda: world.status == {"number": 2})
+
+
+async def test_who_begins_late_writes_what_is_there() -> None:
+    world = World()
+    world.want(1)
+    running = asyncio.create_task(world.writer.run(world.feed))
+    await world.holds(lambda: world.status == {"number": 1})
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    world.want(2)
+    await asyncio.sleep(0)
+    assert len(world.writer) == 0  # whoever does not lead holds nothing
+
+
+@pytest.mark.parametrize("error", [ApiError(500, "", "no"), ApiError(429, "TooManyRequests", "no"), OSError("reset")])
+async def test_a_write_that_failed_is_made_again(error: Exception) -> None:
+    async with writing() as world:
+        world.server.refuse.append(error)
+        world.want(1)
+        await world.holds(lambda: world.status == {"number": 1})
+        assert (world.writer.failures, world.writer.count) == (1, 1)
+
+
+async def test_what_is_refused_is_told_and_left_until_it_changes(caplog: pytest.LogCaptureFixture) -> None:
+    async with writing() as world:
+        world.server.refuse.append(ApiError(422, "Invalid", "status.number: too small"))
+        world.want(1)
+        await world.holds(lambda: "status.number: too small" in caplog.text)
+        world.want(2)
+        await world.holds(lambda: world.status == {"number": 2})
+        assert world.server.asked.count(("PATCH", f"{ROUTES}/cart/status")) == 2
+
+
+async def test_an_object_that_is_gone_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:
+    async with writing() as world:
+        version = world.version
+        world.server.delete(ROUTES, "cart")
+        world.want(1, version)
+        await world.holds(lambda: len(world.writer) == 0)
+        assert caplog.text == ""
