@@ -29,7 +29,7 @@ SILENCE: Final = 90.0
 """Seconds without a byte after which a watch is begun anew: the API server sends a bookmark about every minute."""
 LONGEST_LINE: Final = 16 * 1024 * 1024
 """Bytes of one event. The store takes objects of 1.5 MiB."""
-LONGEST_ANSWER: Final = 512 * 1024 * 1024
+LONGEST_ANSWER: Final = 256 * 1024 * 1024
 """Bytes of one page of a list."""
 JSON_PATCH: Final = "application/json-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
@@ -75,11 +75,7 @@ class Access:
         async with asyncio.timeout(TIMEOUT):
             answer = await self._send(method, path, body, content, query or {}, aiohttp.ClientTimeout(total=TIMEOUT))
             try:
-                raw = (
-                    await answer.content.read(LONGEST_ANSWER)
-                    if answer.status >= HTTPStatus.BAD_REQUEST
-                    else await answer.read()
-                )
+                raw = await _read(answer)
             finally:
                 answer.release()
         return _checked(answer.status, raw)
@@ -91,7 +87,7 @@ class Access:
         answer = await self._send("GET", path, None, "application/json", query, limits)
         try:
             if answer.status >= HTTPStatus.BAD_REQUEST:
-                _checked(answer.status, await answer.read())
+                _checked(answer.status, await _read(answer))
             rest = b""
             async for chunk in answer.content.iter_any():
                 *whole, rest = (rest + chunk).split(b"\n")
@@ -129,6 +125,18 @@ class Access:
 
     async def close(self) -> None:
         await self._client.close()
+
+
+async def _read(answer: aiohttp.ClientResponse) -> bytes:
+    """All of an answer. Raises ApiError for one that no list of ours has."""
+    pieces, size = [], 0
+    async for chunk in answer.content.iter_any():
+        pieces.append(chunk)
+        size += len(chunk)
+        if size > LONGEST_ANSWER:
+            answer.close()
+            raise ApiError(answer.status, "TooLarge", f"the answer has more than {LONGEST_ANSWER} bytes")
+    return b"".join(pieces)
 
 
 async def opened(cluster: Cluster) -> Access:
