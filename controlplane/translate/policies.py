@@ -26,7 +26,7 @@ from gatewright.api.schema.references import PolicyBackendReference
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
 from gatewright.api.traffic.jwt_authentication import SHARED_SECRET_ENTRY, JWTProvider
-from gatewright.attach.guards import GUARDS
+from gatewright.attach.guards import FRONTEND_GUARDS, GUARDS
 from gatewright.attach.outcome import Claim, Setting, order
 from gatewright.attach.places import Phase, PlaceKey
 from gatewright.wire.v1 import policy_pb2
@@ -88,31 +88,38 @@ def translate(
         return _refused(key, policy, f"not valid: {policy.unread.message}", policy.unread.guards)
     paths = support.unsupported_fields(policy)
     if paths:
-        return _refused(key, policy, support.message(paths), _fields_of_traffic(policy))
+        return _refused(key, policy, support.message(paths), _written(policy))
     return _Translator(context, backends, known, key, policy).translation()
 
 
 def untranslated(key: ObjectKey, policy: GatewayPolicy) -> PolicyTranslation:
     """What stands for a policy on which `translate` raised, which is a bug: what it guards must not stand open."""
-    return _refused(key, policy, UNTRANSLATED, _fields_of_traffic(policy))
+    return _refused(key, policy, UNTRANSLATED, _written(policy))
 
 
-def _fields_of_traffic(policy: GatewayPolicy) -> Collection[str]:
-    traffic = policy.spec.traffic
-    return traffic.model_fields_set if traffic is not None else ()
+def _written(policy: GatewayPolicy) -> Collection[str]:
+    """Attributes of traffic and frontend that are set."""
+    return {
+        name
+        for part in (policy.spec.traffic, policy.spec.frontend)
+        if part is not None
+        for name in part.model_fields_set
+    }
 
 
 def _refused(key: ObjectKey, policy: GatewayPolicy, why: str, written: Collection[str]) -> PolicyTranslation:
     """Nothing of the policy is sent but its guards, of the attributes that are `written`; these refuse what they
     cover, because nobody must pass where the policy stands open. Reason as in GEP-713."""
     envelope, traffic = _Envelope(key, policy), policy.spec.traffic
-    guards = [name for name in GUARDS if name in written]
+    guards = [name for name in (*GUARDS, *FRONTEND_GUARDS) if name in written]
     closed = f"; what {', '.join(map(to_camel, guards))} would guard is refused" if guards else ""
     fields = []
     for name in guards:
         message = policy_pb2.Policy(invalid=why)
         getattr(message, name).SetInParent()
         phase = Phase(("traffic", traffic.phase if traffic is not None else "PostRouting"))
+        if name in FRONTEND_GUARDS:
+            phase = Phase.FRONTEND
         envelope.complete(phase, message)
         fields.append((Setting(phase, name), message.SerializeToString(deterministic=True)))
     return PolicyTranslation(

@@ -228,7 +228,8 @@ class Row:
     reason: str
     plan_field: str = ""
     many: bool = False
-    """A setting of which several hold at once: the field takes a tuple of them. Of others the last written holds."""
+    """A setting, or a frontend policy, of which several hold at once: the field takes a tuple of them. Of others the
+    last written holds."""
     refuses: bool = False
     """A policy of this kind that cannot be built refuses what it covers; others keep their last good version
     (architecture, A bad resource)."""
@@ -240,5 +241,7 @@ class Row:
     """Makes one step of several policies that act together, the least specific first. None: each is its own step."""
     secrets: Callable[[Any], Iterable[str]] = no_secrets
     """Keys of the Secrets that a policy (its message) reads when it is built."""
+    closed: Callable[[str], Any] | None = None
+    """Of a frontend policy that `refuses`: the value in place of one that cannot be built, of the reason."""
     hides: Callable[[Any], EndHook | None] = nobody
     """What keeps credentials out of the log of requests that meet a policy that could not be built."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dataplane.chain import network
 from dataplane.chain.filter import FRONTEND, SETTING, STEP, EndHook, Row
 from dataplane.credentials import locations
 from dataplane.filters import (
@@ -23,11 +24,14 @@ from dataplane.filters import (
     ext_auth,
     ext_proc,
     frontend_http,
+    frontend_tcp,
     frontend_tls,
     header_modifiers,
     host_rewrite,
     jwt_authentication,
     limits,
+    network_authorization,
+    proxy_protocol,
     rate_limit,
     request_mirror,
     request_redirect,
@@ -134,6 +138,24 @@ ROWS: tuple[Row, ...] = (
     Row("host_rewrite", host_rewrite.build, SETTING, "the destination is known with the attempt", "host_rewrite"),
     Row("upgrades", upgrades.build, SETTING, "asked by the proxy, of requests that want one", "upgrades"),
     Row("backend_http", backend_http.build, SETTING, "how backends are spoken to: with the connection", "backend_http"),
+    Row("frontend_tcp", frontend_tcp.build, FRONTEND, "set on sockets, before anything is read; of a Gateway", "tcp"),
+    Row(
+        "proxy_protocol",
+        proxy_protocol.build,
+        FRONTEND,
+        "the first bytes of a connection say who it is, for all that follows",
+        "proxy_protocol",
+    ),
+    Row(
+        "network_authorization",
+        network_authorization.build,
+        FRONTEND,
+        "decided once it is known who connects, before anything of the protocol",
+        "network",
+        many=True,
+        refuses=True,
+        closed=network.closed,
+    ),
     Row("frontend_http", frontend_http.build, FRONTEND, "heads are read by it, before any step", "http"),
     Row("frontend_tls", frontend_tls.build, FRONTEND, "handshakes come before any request", "tls_settings"),
     Row("access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "access_log"),

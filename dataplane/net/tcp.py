@@ -8,6 +8,10 @@ from __future__ import annotations
 import errno
 import socket
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataplane.net.keepalive import Keepalive
 
 ANY_IPV6, ANY_IPV4 = "::", "0.0.0.0"
 
@@ -68,6 +72,17 @@ def _bound(address: str, port: int, shared: bool) -> socket.socket:
         sock.close()
         raise
     return sock
+
+
+_KEEPALIVE = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT")
+
+
+def keep_alive(sock: socket.socket, values: Keepalive) -> None:
+    """Probe silent peers. What a listening socket has, its connections have. Raises OSError."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in zip(_KEEPALIVE, (values.time, values.interval, values.retries), strict=True):
+        if hasattr(socket, name):  # not every system lets one choose all of them
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def host_port(address: str, port: int) -> str:

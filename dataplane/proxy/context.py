@@ -17,6 +17,7 @@ from dataplane.link.loads import Loads
 from dataplane.net.crowd import Crowd
 from dataplane.table.binds import BindPlan, choose
 from dataplane.telemetry.handshakes import HandshakeLog
+from dataplane.telemetry.refusals import Refusals
 from dataplane.telemetry.shortages import Shortages
 from dataplane.tls.handshakes import Handshakes
 
@@ -123,6 +124,7 @@ class Context:
     """Of clients: when their steps are taken,"""
     handshake_log: HandshakeLog = field(init=False)
     """and what is said of them."""
+    refusals: Refusals = field(init=False)
     mirrors: InFlight = field(default_factory=InFlight)
     _has_dropped: bool = False
     room: Room = field(init=False)
@@ -180,6 +182,7 @@ class Context:
         self.shortages = Shortages(self.recorder, self.clock)
         self.handshakes = Handshakes(self.writes.turns)
         self.handshake_log = HandshakeLog(self.recorder, self.clock)
+        self.refusals = Refusals(self.recorder, self.clock)
         self.room = Room(
             self.limits.buffered_bodies,
             self.loads,

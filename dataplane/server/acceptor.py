@@ -7,15 +7,13 @@ import logging
 import socket
 from typing import TYPE_CHECKING
 
+from dataplane.net import keepalive, tcp
 from dataplane.server.protocols import plan_of
 
 if TYPE_CHECKING:
     from dataplane.proxy.context import Context
 
 log = logging.getLogger("dataplane.server")
-
-KEEPALIVE = (("TCP_KEEPIDLE", 180), ("TCP_KEEPINTVL", 180), ("TCP_KEEPCNT", 9))
-"""spec 2, Keepalive. Set on the listening socket: what it accepts inherits them."""
 
 BACKLOG = 4096
 """Connections that may wait to be accepted."""
@@ -33,19 +31,27 @@ class Acceptor:
         self.context = context
         self.loop = loop
         self._servers: dict[str, list[asyncio.Server]] = {}
+        self._sockets: dict[str, list[socket.socket]] = {}
+        """Those of TCP that accept."""
+        context.current.keepalives_changed = self._keep_alive
 
     async def listen(self, bind: str, sock: socket.socket) -> None:
         """Accept on `sock`, which listens already, for the bind with this key; called once per address of the bind."""
         sock.setblocking(False)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for option, value in KEEPALIVE:
-                if hasattr(socket, option):
-                    sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+            self._sockets.setdefault(bind, []).append(sock)
+            self._keep_alive()
         plan = plan_of(self.context, bind)
         backlog = min(BACKLOG, max(SMALL_BACKLOG, self.context.descriptors() // SHARE))
         server = await self.loop.create_server(plan.open, sock=sock, backlog=backlog)
         self._servers.setdefault(bind, []).append(server)
+
+    def _keep_alive(self) -> None:
+        """Set on listening sockets: what they accept inherits it (spec 2, Keepalive)."""
+        keepalives = self.context.current.table.keepalives
+        for bind, sockets in self._sockets.items():
+            for sock in sockets:
+                tcp.keep_alive(sock, keepalives.get(bind, keepalive.DEFAULT))
 
     def listening(self) -> int:
         """How many sockets."""
@@ -57,6 +63,7 @@ class Acceptor:
         if servers is None:
             return
         await asyncio.sleep(SETTLE)
+        self._sockets.pop(bind, None)
         for server in servers:
             server.close()
         for connection in [c for c in self.context.connections if c.bind == bind]:
@@ -81,6 +88,7 @@ class Acceptor:
     def cut(self) -> None:
         """Let go of everything at once. What waits to be accepted goes on waiting for whoever else has the socket."""
         servers, self._servers = self._servers, {}
+        self._sockets.clear()
         for server in [server for of_bind in servers.values() for server in of_bind]:
             server.close()
         for connection in list(self.context.connections):
@@ -91,5 +99,6 @@ class Acceptor:
         servers, self._servers = self._servers, {}
         if servers:
             await asyncio.sleep(SETTLE)
+        self._sockets.clear()
         for server in [server for of_bind in servers.values() for server in of_bind]:
             server.close()

@@ -161,7 +161,8 @@ class Applier:
             rules = old.rules + listeners.reads_otherwise(swap.binds, old.binds, binds)
             limits = listeners.limits_of(binds) if swap.binds else old.limits
             of_requests = limits if limits.are_of_requests else None
-            self.current.offer(Table(old.version + 1, binds, self.backends, rules, limits, of_requests))
+            keepalives = {key: bind.tcp for key, bind in binds.items() if bind.tcp is not None}
+            self.current.offer(Table(old.version + 1, binds, self.backends, rules, limits, of_requests, keepalives))
         self.outcome = Outcome(swap.refused, binds, self._standing(swap), self.waiting.keys())
 
     def _standing(self, swap: Swap) -> Mapping[str, str]:

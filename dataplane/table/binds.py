@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.http import connection_rules
 from dataplane.http.connection_rules import ConnectionRules
-from dataplane.http.rules import DEFAULT, HttpRules
+from dataplane.http.rules import DEFAULT, Hops, HttpRules
 from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
 from dataplane.tls.settings import HANDSHAKE_TIMEOUT, TlsSettings
 
 if TYPE_CHECKING:
+    from dataplane.chain.network import NetworkGate
+    from dataplane.chain.rules import Rule
+    from dataplane.net.keepalive import Keepalive
+    from dataplane.net.proxy_rules import ProxyRules
     from dataplane.table.limits import LimitsPlan
     from dataplane.table.plans import Upper
     from dataplane.table.router import Router
@@ -60,6 +64,12 @@ class ListenerPlan:
     """How much its Gateway's proxy takes on; None: no policy says so."""
     tls_settings: TlsSettings = DEFAULT_TLS
     """How TLS is spoken."""
+    tcp: Keepalive | None = None
+    """Of its connections; None: the default."""
+    proxy_protocol: ProxyRules | None = None
+    """What its connections begin with; None: nothing of it."""
+    network: tuple[Rule, ...] = ()
+    """Who may connect."""
     protocol: str = HTTP
     """Of `listener.proto`: HTTP, HTTPS, TLS, TCP."""
     tls: TlsPlan | None = None
@@ -82,6 +92,12 @@ class BindPlan:
     """How its connections are carried: the strictest of its listeners."""
     phases: Phases | None = None
     """None: its connections begin with a request."""
+    tcp: Keepalive | None = None
+    """This and the next two, which are of Gateways, are asked before a listener is known."""
+    proxy_protocol: ProxyRules | None = None
+    network: NetworkGate | None = None
+    hops: tuple[Hops, ...] = ()
+    """Whom its listeners believe, of those that say so: all of them have to trust who sends a PROXY header."""
 
     def listeners(self) -> Iterator[ListenerPlan]:
         """All of them."""

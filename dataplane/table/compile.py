@@ -10,6 +10,7 @@ from itertools import accumulate
 
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import SETTING, Refused
+from dataplane.chain.network import NetworkGate
 from dataplane.http.connection_rules import strictest
 from dataplane.http.uri import SCHEME_PORTS
 from dataplane.table.binds import BindPlan, ListenerPlan, Phases
@@ -154,9 +155,21 @@ def bind_plan(key: str, message: bind_pb2.Bind, listeners: Iterable[ListenerPlan
             first = plan.exact.setdefault(hostname, listener)
         if first is not listener:
             refused[listener.key] = f"has the hostname of {first.key} on the same bind"
-    plan.connection = strictest(listener.http.connection for listener in plan.listeners())
-    plan.phases = _phases(plan)
+    _before_listeners(plan, tuple(plan.listeners()))
     return plan, refused
+
+
+def _before_listeners(plan: BindPlan, listeners: Sequence[ListenerPlan]) -> None:
+    """What has to be known of connections before their listener is."""
+    plan.connection = strictest(listener.http.connection for listener in listeners)
+    plan.tcp = next((listener.tcp for listener in listeners if listener.tcp is not None), None)
+    headers = [listener.proxy_protocol for listener in listeners if listener.proxy_protocol is not None]
+    plan.proxy_protocol = next((each for each in headers if each.is_strict), headers[0] if headers else None)
+    plan.hops = tuple(dict.fromkeys(listener.http.hops for listener in listeners if listener.http.hops is not None))
+    rules = [rule for listener in listeners for rule in listener.network]
+    if rules:
+        plan.network = NetworkGate(rules, plan.key, listeners[0])
+    plan.phases = _phases(plan)
 
 
 def _phases(bind: BindPlan) -> Phases | None:

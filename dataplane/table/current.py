@@ -20,7 +20,7 @@ def _everything() -> int:
 
 
 def _nobody() -> None:
-    """Nobody remembers heads."""
+    """Nobody remembers heads, or listens."""
 
 
 class Current:
@@ -33,7 +33,7 @@ class Current:
     `committed` answers the newest number that may take effect.
     """
 
-    __slots__ = ("_committed", "heads_changed", "number", "prepared", "table")
+    __slots__ = ("_committed", "heads_changed", "keepalives_changed", "number", "prepared", "table")
 
     def __init__(self, committed: Callable[[], int] = _everything) -> None:
         self._committed = committed
@@ -44,6 +44,8 @@ class Current:
         """Of the state that is being prepared, or was last."""
         self.heads_changed: Callable[[], object] = _nobody
         """Called by a swap after which heads are read in another way."""
+        self.keepalives_changed: Callable[[], object] = _nobody
+        """Called by a swap after which sockets have another keepalive."""
 
     def offer(self, table: Table) -> None:
         """Make this the next table: at once when its number is committed already, else when it is."""
@@ -56,6 +58,8 @@ class Current:
             before, self.table, self.prepared = self.table, self.prepared, None
             if before.rules != self.table.rules:
                 self.heads_changed()
+            if before.keepalives != self.table.keepalives:
+                self.keepalives_changed()
 
     def __repr__(self) -> str:
         waits = "" if self.prepared is None else f", {self.prepared.version} waits for the commit of {self.number}"

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.http.upgrades import WEBSOCKET
+from dataplane.net.keepalive import Keepalive
+from dataplane.net.proxy_rules import ProxyRules
 from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
 from dataplane.tls.settings import TlsSettings
 from gatewright.attach.merge import Attached
 
 if TYPE_CHECKING:
+    from dataplane.chain.rules import Rule
     from dataplane.exchange import Exchange
     from dataplane.upstream.endpoint import Endpoint
 
@@ -122,6 +125,9 @@ class ListenerPolicies(NamedTuple):
     http: HttpRules = DEFAULT
     limits: Any = None
     tls_settings: TlsSettings = DEFAULT_TLS
+    tcp: Keepalive | None = None
+    proxy_protocol: ProxyRules | None = None
+    network: tuple[Rule, ...] = ()
 
 
 NO_LISTENER_POLICIES = ListenerPolicies()

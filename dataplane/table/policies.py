@@ -262,12 +262,18 @@ def position_of(store: Store, message: listener_pb2.Listener) -> ListenerPositio
     return ListenerPosition((namespace, name), message.name, listener_set)
 
 
+def _frontend(row: Row, built: list[Built]) -> Any:  # of the plan's field
+    """The value of a frontend policy, or those of several that hold at once."""
+    values = [row.closed(each.why) if each.refused and row.closed is not None else each.made for each in built]
+    return tuple(values) if row.many else values[-1]
+
+
 def _of_listener(store: Store, interns: Interns, position: ListenerPosition) -> ListenerPolicies:
     if not store.policies_at:
         return NO_LISTENER_POLICIES
     sets = split(_attached(store, position.places()))
     frontend = {
-        interns.rows[name][1].plan_field: found[-1].value.made
+        interns.rows[name][1].plan_field: _frontend(interns.rows[name][1], [each.value for each in found])
         for name, found in merge(sets[Phase.FRONTEND]).effective.items()
     }
     upper = interns.upper(sets[Phase.POST_ROUTING])

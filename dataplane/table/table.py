@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dataplane.net.keepalive import Keepalive
 from dataplane.table.binds import BindPlan
 from dataplane.table.limits import NO_LIMITS, LimitsPlan
 from dataplane.table.plans import BackendPlan
@@ -24,3 +25,5 @@ class Table:
     """What holds for all binds together."""
     request_limits: LimitsPlan | None = None
     """The same, when there is something that holds for requests."""
+    keepalives: Mapping[str, Keepalive] = field(default_factory=dict)
+    """Of sockets, by key of the Bind; those that are otherwise than by default."""

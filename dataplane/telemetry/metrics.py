@@ -113,6 +113,13 @@ METRICS = (
         4,
     ),
     Metric("tls_handshake_failures_total", "counter", "Handshakes of TLS that failed, by reason", ("reason",), 64),
+    Metric(
+        "connections_refused_total",
+        "counter",
+        "Connections of clients refused before anything of their protocol was read, by reason",
+        ("reason",),
+        16,
+    ),
     # Limits (docs/limits.md).
     Metric(
         "limits_exceeded_total",

@@ -103,6 +103,10 @@ class Recorder:
         """Something was turned away by a limit, named as its setting is."""
         self.slots[self.metrics.counter("limits_exceeded_total", limit)] += 1
 
+    def connection_refused(self, reason: str) -> None:
+        """A connection was closed before anything of its protocol was read."""
+        self.slots[self.metrics.counter("connections_refused_total", reason)] += 1
+
     def made_room(self, limit: str) -> None:
         """An idle connection was closed for the sake of another."""
         self.slots[self.metrics.counter("idle_connections_closed_total", limit)] += 1

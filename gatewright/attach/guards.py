@@ -19,3 +19,6 @@ GUARDS: Final = (
     "ext_proc",
 )
 """Fields of `traffic`, and of the wire's Policy."""
+
+FRONTEND_GUARDS: Final = ("network_authorization",)
+"""The same of `frontend`: what cannot be honoured refuses connections."""

@@ -95,6 +95,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "spec.frontend.accessLog",
         "-spec.frontend.accessLog.otlp",  # telemetry
         "spec.frontend.http",
+        "spec.frontend.tcp",
         "spec.frontend.limits",
         "spec.traffic",
         "-spec.traffic.extProc",  # gRPC callouts
@@ -136,6 +137,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "frontendPolicies.accessLog",
         "-frontendPolicies.accessLog.otlp",  # telemetry
         "frontendPolicies.http",
+        "frontendPolicies.tcp",
         "binds[].listeners[].http",
         "frontendPolicies.limits",
     ),

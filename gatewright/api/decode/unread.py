@@ -24,10 +24,12 @@ from gatewright.api.objects.gateway_policy import (
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.api.text.problem import Problem
 from gatewright.api.traffic.traffic import Traffic
-from gatewright.attach.guards import GUARDS
+from gatewright.attach.guards import FRONTEND_GUARDS, GUARDS
 
 MOST_TOLD: Final = 8
 """Mistakes that a status names; the file's own list has all."""
+
+(NETWORK,) = FRONTEND_GUARDS
 
 TargetT = TypeVar("TargetT", TargetReference, TargetSelector)
 
@@ -44,6 +46,8 @@ def unread(document: dict[str, Any], problems: Iterable[Problem]) -> GatewayPoli
     if not isinstance(spec, dict):
         return None
     guards = _guards(spec["traffic"]) if "traffic" in spec else frozenset()
+    if _guards_connections(spec.get("frontend")):
+        guards |= {NETWORK}
     references = _readable(spec.get("targetRefs"), TargetReference)
     selectors = _readable(spec.get("targetSelectors"), TargetSelector)
     if not (references or selectors):
@@ -73,6 +77,11 @@ def _guards(traffic: Any) -> frozenset[str]:
         return frozenset({"authorization"})
     written = {_ATTRIBUTES.get(str(name), "authorization") for name in traffic}
     return frozenset(written.intersection(GUARDS))
+
+
+def _guards_connections(frontend: Any) -> bool:
+    """Whether it is written there, if misspelt: nobody must connect whom it may keep out."""
+    return isinstance(frontend, dict) and any(str(name).lower().startswith("network") for name in frontend)
 
 
 def _readable(targets: Any, model: type[TargetT]) -> tuple[TargetT, ...]:

@@ -260,6 +260,8 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("Limits", "max_held_bytes"): _bytes("max_held_bytes"),
     ("Limits", "max_request_bytes"): _bytes("max_request_bytes"),
     ("Limits", "stream_idle_timeout_ms"): _milliseconds("stream_idle_timeout"),
+    ("Keepalive", "time_ms"): _milliseconds("time"),
+    ("Keepalive", "interval_ms"): _milliseconds("interval"),
     ("ExtAuth", "backend"): _nothing,
     # A default of the model, which says nothing beside a list of items.
     ("ExtAuth", "failure_mode"): lambda auth: None if getattr(auth, CONDITIONAL, None) else auth.failure_mode,

@@ -166,7 +166,14 @@ PHASES: Final = {
 }
 """`traffic.phase` to the wire's."""
 
-_FRONTEND: Final = {"access_log": "access_log", "frontend_http": "http", "limits": "limits"}
+_FRONTEND: Final = {
+    "access_log": "access_log",
+    "frontend_http": "http",
+    "frontend_tcp": "tcp",
+    "network_authorization": "network_authorization",
+    "proxy_protocol": "proxy_protocol",
+    "limits": "limits",
+}
 """Policies about clients' connections: field of the wire to its name in `frontend`."""
 
 _BACKEND: Final = {"backend_http": "http"}

@@ -1,0 +1,49 @@
+"""What a bind asks of the PROXY header of a connection, and what becomes of its first bytes. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from dataplane.net.proxy_header import ABSENT, Header, Malformed, More, Reader
+
+READ_TIMEOUT: Final = 5.0
+"""Seconds in which a PROXY header has to be here."""
+
+MALFORMED: Final = "ProxyHeaderMalformed"
+MISSING: Final = "ProxyHeaderMissing"
+LATE: Final = "ProxyHeaderTimeout"
+UNTRUSTED: Final = "ProxyHeaderUntrusted"
+"""Why a connection was refused, in log and metrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyRules:
+    """`is_strict`: without a header nobody may connect."""
+
+    reader: Reader
+    is_strict: bool = True
+
+    def judge(self, data: bytes) -> Header | str | None:
+        """Of the first bytes of a connection: its header (of size 0 where it has none and needs none), the reason of a
+        refusal, or None while that is not known."""
+        try:
+            found = self.reader.read(data)
+        except Malformed:
+            return MALFORMED
+        if isinstance(found, More):
+            return None
+        if found is ABSENT:
+            return MISSING if self.is_strict else NONE
+        assert isinstance(found, Header)
+        return found
+
+    def late(self, data: bytes) -> Header | str:
+        """The same when no more came in time: who sends nothing, or very slowly, and needs no header, has none."""
+        if not self.is_strict:
+            return NONE
+        return LATE if data else MISSING
+
+
+NONE: Final = Header(0)
+"""There is no header."""
