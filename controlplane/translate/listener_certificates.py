@@ -13,6 +13,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import ObjectKey
@@ -29,6 +30,8 @@ KEY: Final = "tls.key"
 LONGEST_CHAIN: Final = 262_144
 LONGEST_KEY: Final = 16_384
 """Bytes. Whoever may write a Secret must not hold the controller by the reading of it."""
+MAX_RSA: Final = 8192
+"""Bits of an RSA key that proxies sign with."""
 NOT_PERMITTED: Final = "RefNotPermitted"
 INVALID: Final = "InvalidCertificateRef"
 
@@ -55,6 +58,8 @@ def pair_problem(secret: Secret) -> str:
         fits = key.public_key() == chain[0].public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it is encrypted
         return f"has an entry {KEY} that is no private key in PEM form without a password"
+    if isinstance(key, rsa.RSAPrivateKey) and key.key_size > MAX_RSA:
+        return f"has an entry {KEY} with an RSA key of {key.key_size} bits, more than {MAX_RSA}"
     return "" if fits else f"has an entry {KEY} that does not belong to the certificate"
 
 

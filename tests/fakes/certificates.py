@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-RSA, EC, ED25519 = "RSA", "EC", "Ed25519"
+RSA, EC, ED25519, HUGE = "RSA", "EC", "Ed25519", "RSA of 14,112 bits"
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,28 @@ def _rsa(number: int) -> Any:
     return rsa.generate_private_key(65537, 2048)
 
 
+def _huge() -> Any:
+    """Of two primes that everybody knows (Mersenne's), because looking for such large ones takes minutes."""
+    p, q = 2**9689 - 1, 2**4423 - 1
+    d = pow(65537, -1, (p - 1) * (q - 1))
+    numbers = rsa.RSAPrivateNumbers(
+        p=p,
+        q=q,
+        d=d,
+        dmp1=d % (p - 1),
+        dmq1=d % (q - 1),
+        iqmp=pow(q, -1, p),
+        public_numbers=rsa.RSAPublicNumbers(65537, p * q),
+    )
+    return numbers.private_key(unsafe_skip_rsa_key_validation=True)
+
+
 def new_key(kind: str, number: int = 0) -> Any:
     """`number`: which of the RSA keys, which take long to make and are kept."""
     if kind == RSA:
         return _rsa(number)
+    if kind == HUGE:
+        return _huge()
     return ec.generate_private_key(ec.SECP256R1()) if kind == EC else ed25519.Ed25519PrivateKey.generate()
 
 

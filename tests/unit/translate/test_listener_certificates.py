@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.fakes.certificates import HUGE, Authority
 from tests.unit.translate.golden import World, objects
 
 GATEWAY = """
@@ -210,3 +211,10 @@ def test_no_value_of_a_secret_is_told() -> None:
     value = b"-----BEGIN CERTIFICATE-----\nVERYSECRET\n-----END CERTIFICATE-----\n"
     entry = listener("{name: cert}", secret("infra", crt=value, key=value))
     assert "VERYSECRET" not in str(entry)
+
+
+def test_a_key_that_proxies_would_sign_with_for_too_long_is_refused() -> None:
+    issued = Authority().issue("shop.example", kind=HUGE)
+    entry = listener("{name: cert}", secret("infra", crt=issued.chain, key=issued.key))
+    message = "Secret infra/cert has an entry tls.key with an RSA key of 14112 bits, more than 8192"
+    assert resolved(entry) == ("False", "InvalidCertificateRef", message)
