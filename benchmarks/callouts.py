@@ -34,6 +34,7 @@ import uvloop
 from dataplane.backends.registry import ROWS as backends
 from dataplane.chain.filter import Env
 from dataplane.filters.registry import ROWS
+from dataplane.link.evictions import Evictions
 from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context
 from dataplane.proxy.deadlines import Deadlines
@@ -47,6 +48,7 @@ from dataplane.telemetry.requests import Recorder
 from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.guards import Guards
 from dataplane.upstream.lease import Leases
 from gatewright.api.standalone import standalone
 
@@ -143,7 +145,8 @@ class _Proxy:
         recorder, writes = Recorder(Metrics.in_memory()), Writes(loop.call_soon)
         deadlines = Deadlines(time.monotonic, loop.call_at)
         self.connector, resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
-        leases = Leases(backends, self.connector, resolver, random.random)
+        guards = Guards(Evictions.local(), time.monotonic, recorder)
+        leases = Leases(backends, self.connector, resolver, random.random, guards=guards)
         calls = HttpCalls(
             lambda: self.applier.current.table,
             leases,

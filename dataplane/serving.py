@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dataplane.backends.registry import ROWS as backends
@@ -25,6 +26,7 @@ from dataplane.chain.filter import Env, Row
 from dataplane.link import messages
 from dataplane.link.buckets import Buckets
 from dataplane.link.commits import Commits
+from dataplane.link.evictions import Evictions
 from dataplane.link.last_served import LastServed
 from dataplane.link.loads import Loads
 from dataplane.link.messages import Message, Record, WantedBind
@@ -44,9 +46,11 @@ from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.telemetry.watches import Watches
+from dataplane.upstream import health
 from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.guards import Guards
 from dataplane.upstream.lease import Leases
 
 if TYPE_CHECKING:
@@ -102,11 +106,19 @@ class Serving:
         self._first_state_serves = host.first_state_serves
         recorder = Recorder(metrics)
         writes = Writes(loop.call_soon, LastServed.of(region))
+        buckets = Buckets.of(common)
         self._connector, self._resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
         self._context = Context(
             current=self._current,
             deadlines=Deadlines(host.clock, loop.call_at),
-            leases=Leases(backends, self._connector, self._resolver, random.random, recorder.stale_retry),
+            leases=Leases(
+                backends,
+                self._connector,
+                self._resolver,
+                random.random,
+                recorder.stale_retry,
+                guards=Guards(Evictions.of(common, buckets), host.clock, recorder),
+            ),
             access_log=self._access_log,
             recorder=recorder,
             writes=writes,
@@ -120,7 +132,7 @@ class Serving:
         self._acceptor = Acceptor(self._context, loop)
         self._connector.before_opening = partial(admission.spare_descriptor, self._context)
         recorder.held = lambda: self._context.room.used
-        self._applier = Applier(rows, _env(self._context, Buckets.of(common), loop), self._current)
+        self._applier = Applier(rows, _env(self._context, buckets, loop), self._current)
         self._applier.remains.wake = self._tidy_soon
         self._records: deque[Record] = deque()
         self._is_tidying = False
@@ -225,6 +237,10 @@ class Serving:
             "store": repr(self._applier.store),
             "binds": binds,
             "backends": sorted(table.backends),
+            "health": health.summary(
+                chain(*(plan.endpoints for plan in table.backends.values()), self._resolver.known()),
+                self._context.clock(),
+            ),
             "policies": {key: policy.summary() for key, policy in self._applier.store.policies.items()},
             "refused": dict(outcome.standing),
             "waiting": sorted(outcome.waiting),

@@ -55,5 +55,7 @@ def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.ki
         revision = PARENTS
     if (name == "listener" and content.HasField("tls")) or (name == "policy" and _is_of_connections(content)):
         revision = CONNECTIONS
+    if name == "backend" and any(map(_is_of_connections, content.policies)):
+        revision = CONNECTIONS
     message = resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)
     return message.SerializeToString(deterministic=True)

@@ -27,20 +27,25 @@ class Static:
     """An address, or a name that is resolved here."""
 
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
-        if not plan.host:
-            leases.take(holder, plan.endpoints, plan)
-            return
-        number = holder.lease
-
-        def resolved() -> None:
-            if holder.lease == number:  # else nobody waits for it any more
-                self.begin(holder, plan, leases)
-
-        endpoints = leases.resolve(plan.host, plan.port, resolved)
+        endpoints = plan.endpoints if not plan.host else leases.resolved(holder, plan, self)
         if endpoints:
             leases.take(holder, endpoints, plan)
-        elif endpoints is not None:
-            holder.lease_failed("dns", f"{plan.host.decode('latin-1')}:{plan.port} cannot be resolved")
+
+
+class Guarded:
+    """A service or static backend of which policies say something for its sake: health."""
+
+    def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
+        assert plan.rules is not None  # that makes it one of this kind
+        guard = leases.guard(plan, plan.rules)
+        if plan.host:
+            endpoints = leases.resolved(holder, plan, self)
+        else:
+            endpoints = plan.endpoints
+            if not endpoints:
+                holder.lease_failed("endpoints", f"{plan.key}: it has no endpoints")
+        if endpoints:
+            leases.take(holder, guard.usable(endpoints), plan)
 
 
 class Refused:
@@ -56,4 +61,6 @@ ROWS: Final[dict[str, Backend]] = {
     "static": Static(),
     # name: the field that stands above the kind
     "refused": Refused(),
+    # of those that forward, with policies for their sake (`upstream/guards`)
+    "guarded": Guarded(),
 }

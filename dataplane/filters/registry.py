@@ -27,6 +27,7 @@ from dataplane.filters import (
     frontend_tcp,
     frontend_tls,
     header_modifiers,
+    health,
     host_rewrite,
     jwt_authentication,
     limits,
@@ -138,6 +139,7 @@ ROWS: tuple[Row, ...] = (
     Row("host_rewrite", host_rewrite.build, SETTING, "the destination is known with the attempt", "host_rewrite"),
     Row("upgrades", upgrades.build, SETTING, "asked by the proxy, of requests that want one", "upgrades"),
     Row("backend_http", backend_http.build, SETTING, "how backends are spoken to: with the connection", "backend_http"),
+    Row("health", health.build, SETTING, "endpoints are chosen with the attempt", "health"),
     Row("frontend_tcp", frontend_tcp.build, FRONTEND, "set on sockets, before anything is read; of a Gateway", "tcp"),
     Row(
         "proxy_protocol",

@@ -155,6 +155,11 @@ class Buckets:
         return [Entry(self, group, f"{key}|{index}", rate) for index, rate in enumerate(rates)]
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other workers see them."""
+        return self._locks is not None
+
+    @property
     def stripes(self) -> int:
         """How many locks there are."""
         return 1 if self._locks is None else len(self._locks)

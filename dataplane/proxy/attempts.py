@@ -108,6 +108,8 @@ def attempt(x: ActiveExchange, context: Context) -> None:
     version = policies.backend_http or x.plan.http_version
     if version:
         backend = backend.spoken(version)
+    if policies.rules is not None:
+        backend = backend.guarded(policies.rules)
     x.backend_plan = backend
     seconds = policies.timeouts.backend_request
     if seconds is not None and x.plan.kind != GRPC_ROUTE:
@@ -207,6 +209,8 @@ def timed_out(x: ActiveExchange) -> None:
 def _failed(x: ActiveExchange, cause: str, reply: Reply, sent: bool) -> None:
     """An attempt ended without a response head: another try where a policy grants one, else `reply`."""
     x.attempt_deadline = NEVER
+    if cause != "dns":
+        x.context.leases.failed(x.backend_plan, x.endpoint)
     if x.retries is None:
         x.reply(reply)
     else:

@@ -107,6 +107,7 @@ class _Copy:
         "context",
         "ended",
         "endpoint",
+        "is_answered",
         "is_grpc",
         "lease",
         "leased",
@@ -138,7 +139,7 @@ class _Copy:
         self.body = body
         self.size = len(block) + len(body)
         self.left = MAX_ANSWER
-        self.ended = False
+        self.ended = self.is_answered = False
         self.endpoint: Endpoint | None = None
         self.up: Upstream | None = None
         self.leased = False
@@ -153,6 +154,8 @@ class _Copy:
 
     def wake(self, now: float) -> None:
         """The time is over."""
+        if not self.ended and not self.is_answered and self.up is not None:
+            self.context.leases.failed(self.backend, self.endpoint)
         self._end("timeout")
 
     # --- its lease
@@ -163,6 +166,8 @@ class _Copy:
     lease_again = lease_ready
 
     def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
+        if cause == "connect":
+            self.context.leases.failed(self.backend, self.endpoint)
         self._end("connect" if cause == "connect" else "unresolved")
 
     # --- its answer
@@ -171,6 +176,9 @@ class _Copy:
         """Nothing of the response goes on."""
 
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        if self.endpoint is not None:
+            lease.answered(self.backend, self.endpoint, head)
+        self.is_answered = True
         if head.status == SWITCHING:
             self._end("")
         else:
@@ -191,6 +199,8 @@ class _Copy:
 
     def upstream_lost(self, cause: str, stale: bool) -> None:
         if not self.context.leases.lost(self, cause, stale, True):
+            if not self.is_answered:
+                self.context.leases.failed(self.backend, self.endpoint)
             self._end(cause)
 
     def upstream_blocked(self) -> None:

@@ -19,8 +19,12 @@ RETRY_HEADER = b"x-retry-attempt"
 def backend_of(x: ActiveExchange, key: str) -> BackendPlan | None:
     """The backend of this key, as the policies of the route want it spoken to; None: it is not known."""
     backend = x.table.backends.get(key)
-    version = x.policies.backend_http or x.plan.http_version
-    return backend.spoken(version) if version and backend is not None else backend
+    if backend is None:
+        return None
+    version, rules = x.policies.backend_http or x.plan.http_version, x.policies.rules
+    if version:
+        backend = backend.spoken(version)
+    return backend if rules is None else backend.guarded(rules)
 
 
 def authority(x: ActiveExchange, backend: BackendPlan) -> bytes:

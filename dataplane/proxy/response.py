@@ -13,7 +13,7 @@ from dataplane.http.heads import Head
 from dataplane.http.statuses import SWITCHING
 from dataplane.proxy import attempts, delayed_responses, grpc_calls, tunnel
 from dataplane.proxy.deadlines import NEVER
-from dataplane.upstream import balance
+from dataplane.upstream import balance, lease
 
 if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead
@@ -31,8 +31,12 @@ def upstream_head(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool
     endpoint = x.endpoint
     if x.leased:
         x.leased = False
-        endpoint.pending -= 1  # type: ignore[union-attr]  # it was leased
+        assert endpoint is not None  # it was leased
+        endpoint.pending -= 1
         x.attempt_deadline = NEVER
+        backend = x.backend_plan
+        if backend.guard is not None or head.status >= 500 or endpoint.health != 1.0:
+            lease.answered(backend, endpoint, head, x)
     if end:
         x.up = None  # the carrier has given it back
     retries = x.retries

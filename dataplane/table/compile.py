@@ -16,11 +16,12 @@ from dataplane.http.uri import SCHEME_PORTS
 from dataplane.table.binds import BindPlan, ListenerPlan, Phases
 from dataplane.table.built import Built
 from dataplane.table.intern import Interns
-from dataplane.table.plans import GRPC_ROUTE, BackendPlan, ListenerPolicies, RoutePlan, Target
+from dataplane.table.plans import GRPC_ROUTE, GUARDED, BackendPlan, ListenerPolicies, RoutePlan, Target
 from dataplane.table.router import Router
 from dataplane.table.security import TlsPlan
 from dataplane.table.sites import is_owned
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.guards import Rules
 from dataplane.upstream.versions import BY_REQUEST, HTTP2, configured
 from gatewright.attach.merge import Attached
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, route_pb2
@@ -211,9 +212,13 @@ def static_address(message: backend_pb2.Backend) -> tuple[str, int, str] | None:
 
 
 def backend_plan(
-    key: str, message: backend_pb2.Backend, endpoints: Iterable[Endpoint], http_version: int = 0
+    key: str,
+    message: backend_pb2.Backend,
+    endpoints: Iterable[Endpoint],
+    http_version: int = 0,
+    rules: Rules | None = None,
 ) -> BackendPlan:
-    """`http_version`: what the policies of the backend come to."""
+    """`http_version` and `rules`: what the policies of the backend come to."""
     found = tuple(dict.fromkeys(endpoints))
     static = message.static
     named = bool(static.host and not found)
@@ -223,10 +228,11 @@ def backend_plan(
         static.host.lower().encode() if named else b"",
         static.port if named else 0,
         _authority(message),
-        "refused" if message.refused else str(message.WhichOneof("kind")),
+        "refused" if message.refused else GUARDED if rules is not None else str(message.WhichOneof("kind")),
         configured(http_version, message.service.app_protocol),
         http_version != BY_REQUEST,
         message.refused,
+        rules,
     )
 
 

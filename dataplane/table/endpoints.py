@@ -11,6 +11,7 @@ from dataplane.table.parted import grown
 from dataplane.table.plans import BackendPlan
 from dataplane.table.store import BackendRecord, EndpointRecord, decode, decode_endpoint
 from dataplane.table.swap import Swap
+from dataplane.upstream import balance
 from gatewright.wire.v1 import backend_pb2
 
 STEP = 256
@@ -89,7 +90,11 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
             if not len(endpoints) % STEP:
                 yield
     position = compiler.backend_position(key, record.message)
-    new = compiler.backend_plan(key, record.message, endpoints, policies.http_version(store, position, record.inline))
+    version, rules = policies.of_backend(swap.of.interns, store, position, record.inline)
+    new = compiler.backend_plan(key, record.message, endpoints, version, rules)
+    if old is not None and old.endpoints:
+        for endpoint in set(new.endpoints).difference(old.endpoints):
+            balance.warm_up(endpoint)
     if old is None or _said(old) != _said(new):
         backends = swap.changed_backends()
         backends[key] = new
@@ -98,7 +103,7 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
 
 def _said(plan: BackendPlan) -> tuple[object, ...]:
     """What a plan says beside what its key does."""
-    return plan.endpoints, plan.host, plan.port, plan.version, plan.is_versioned, plan.refused
+    return plan.endpoints, plan.host, plan.port, plan.version, plan.is_versioned, plan.refused, plan.rules
 
 
 def _object(key: str, message: backend_pb2.Backend) -> str:

@@ -20,6 +20,7 @@ from dataplane.table.built import Built, build, refusing, steps_of
 from dataplane.table.parted import PartedDict
 from dataplane.table.plans import RoutePolicies, Upper
 from dataplane.table.store import digest
+from dataplane.upstream.guards import Rules
 from gatewright.attach.merge import Attached, merge
 from gatewright.attach.places import Level
 from gatewright.wire.v1 import policy_pb2
@@ -29,7 +30,7 @@ T = TypeVar("T")
 LIMIT = 8192
 """Constant values kept."""
 
-BACKEND_SETTINGS = ("backend_http",)
+BACKEND_SETTINGS = ("backend_http", "health")
 """Policies that a backend has as values (`plans.BackendPlan`)."""
 
 _SAME = "same"
@@ -171,7 +172,15 @@ class Interns:
         own = [Attached(each.row.name, Level.INLINE, "", False, each) for each in inline]
         effective = merge((*above, *attached, *own)).effective
         chain, settings = self.chain(effective)
+        rules = self.rules(effective)
+        if rules is not None:
+            settings["rules"] = rules
         return RoutePolicies(chain, **settings, inline=inline, attached=attached)
+
+    def rules(self, effective: dict[str, list[Attached[Built]]]) -> Rules | None:
+        """What policies say for the sake of backends, one object for equal ones; None: nothing."""
+        found = {field: effective[field][-1].value.made for field in Rules._fields if field in effective}
+        return self.same(Rules(**found)) if found else None
 
     def chain(self, effective: dict[str, list[Attached[Built]]]) -> tuple[Chain, dict[str, Any]]:
         """The steps in order of the registry, and values of plan fields."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from dataplane.chain.rules import Rule
     from dataplane.exchange import Exchange
     from dataplane.upstream.endpoint import Endpoint
+    from dataplane.upstream.guards import Guard, Rules
+    from dataplane.upstream.health import Health
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,9 @@ class RoutePolicies:
     """Protocols that a client may switch to, in lower case."""
     backend_http: int = 0
     """Version of HTTP that backends are spoken to with (`upstream/versions`), where they do not name one."""
+    health: Health | None = None
+    rules: Rules | None = None
+    """`health` for the backends, where they do not have their own; None: there is nothing of it."""
     inline: tuple[Any, ...] = ()
     """Of what it was made: the rule's own filters and fields (`table/built.Built`)."""
     attached: tuple[Attached[Any], ...] = ()
@@ -134,6 +139,10 @@ NO_LISTENER_POLICIES = ListenerPolicies()
 
 
 GRPC_ROUTE = "GRPCRoute"
+GUARDED = "guarded"
+"""Row of `backends/registry` for backends with rules."""
+MANY = 256
+"""Rules of routes for which a backend remembers its plan: those that are gone are not told apart."""
 
 
 @dataclass(slots=True, eq=False)
@@ -184,7 +193,12 @@ class BackendPlan:
     """Its own policies name the version, so that those of routes do not count."""
     refused: str = ""
     """Why nothing may be sent to it; `kind` is then "refused"."""
+    rules: Rules | None = None
+    """What policies say for its sake; `kind` is then "guarded"."""
+    guard: Guard | None = None
+    """Who carries out `rules`, from the first request on (`upstream/lease.Leases.guard`)."""
     _spoken: dict[int, BackendPlan] | None = None
+    _guarded: dict[int, tuple[Rules, BackendPlan]] | None = None
 
     def spoken(self, version: int) -> BackendPlan:
         """The same for routes whose policies name this version; made once."""
@@ -194,5 +208,21 @@ class BackendPlan:
             self._spoken = {}
         made = self._spoken.get(version)
         if made is None:
-            made = self._spoken[version] = replace(self, version=version, _spoken=None)
+            made = self._spoken[version] = replace(self, version=version, guard=None, _spoken=None, _guarded=None)
+        return made
+
+    def guarded(self, rules: Rules) -> BackendPlan:
+        """The same for routes whose policies say this for its sake; made once. Its own rules win."""
+        if self.refused:
+            return self
+        found = None if self._guarded is None else self._guarded.get(id(rules))
+        if found is not None:
+            return found[1]
+        if self._guarded is None or len(self._guarded) >= MANY:
+            self._guarded = {}
+        both = rules if self.rules is None else self.rules.over(rules)
+        made = self
+        if both != self.rules:
+            made = replace(self, kind=GUARDED, rules=both, guard=None, _spoken=None, _guarded=None)
+        self._guarded[id(rules)] = rules, made  # kept: its id is nobody else's meanwhile
         return made

@@ -28,6 +28,7 @@ from dataplane.table.store import (
     too_new,
 )
 from dataplane.table.swap import Swap
+from dataplane.upstream.guards import Rules
 from gatewright.attach.merge import Attached, merge, split
 from gatewright.attach.parents import Owner
 from gatewright.attach.places import Level, ListenerPosition, Phase, PlaceKey, backend_places, key_of, rule_places
@@ -195,17 +196,18 @@ def attached_to_rule(store: Store, kind: str, namespace: str, name: str, rule: s
     return tuple([each for phase, each in found if phase is Phase.POST_ROUTING])
 
 
-def http_version(
-    store: Store, position: tuple[str, str, str, tuple[str, ...]], inline: tuple[Attached[Built], ...]
-) -> int:
-    """The version of HTTP that the policies of a backend name: attached ones, and the object's own (`inline`)."""
+def of_backend(
+    interns: Interns, store: Store, position: tuple[str, str, str, tuple[str, ...]], inline: tuple[Attached[Built], ...]
+) -> tuple[int, Rules | None]:
+    """What the policies of a backend come to, attached ones and the object's own (`inline`): the version of HTTP that
+    they name (0: none does), and what they say for its sake."""
     if not store.policies_at and not inline:
-        return 0
+        return 0, None
     kind, namespace, name, sections = position
     found = [each for _, each in _attached(store, backend_places(kind, namespace, name, *sections))]
-    winner = merge([*found, *inline]).effective.get("backend_http")
-    made: int = winner[-1].value.made if winner else 0
-    return made
+    effective = merge([*found, *inline]).effective
+    winner = effective.get("backend_http")
+    return winner[-1].value.made if winner else 0, interns.rules(effective)
 
 
 def _attached(store: Store, places: Iterable[tuple[Level, PlaceKey]]) -> Iterator[tuple[Phase, Attached[Built]]]:

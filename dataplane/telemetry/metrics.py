@@ -148,6 +148,22 @@ METRICS = (
     Metric("upstream_stale_retries_total", "counter", "Requests sent again after a kept connection had closed"),
     Metric("upstream_retries_total", "counter", "Tries after the first, by what called for them", ("cause",), 8),
     Metric("retried_requests_total", "counter", "Requests that needed another try, by outcome", ("outcome",), 8),
+    # Endpoints: those that fail alone, so that thousands of others make no series.
+    Metric(
+        "endpoint_failures_total",
+        "counter",
+        "Tries that brought no response: connections that failed or broke, timeouts, what was no HTTP",
+        ("backend", "endpoint"),
+        512,
+    ),
+    Metric(
+        "endpoint_unhealthy_total",
+        "counter",
+        "Tries that ended unhealthy, as backend.health has it",
+        ("backend", "endpoint"),
+        512,
+    ),
+    Metric("endpoint_evictions_total", "counter", "Evictions, by backend.health", ("backend", "endpoint"), 512),
     Metric("mirrors_total", "counter", "Copies for mirrors, by outcome", ("outcome",), 16),
     # The process.
     Metric(

@@ -144,6 +144,16 @@ class Recorder:
     def upstream_fault(self, reason: str) -> None:
         self.slots[self.metrics.counter("upstream_http2_faults_total", reason)] += 1
 
+    def endpoint_failed(self, backend: str, endpoint: str) -> None:
+        """A try brought no response."""
+        self.slots[self.metrics.counter("endpoint_failures_total", backend, endpoint)] += 1
+
+    def endpoint_unhealthy(self, backend: str, endpoint: str) -> None:
+        self.slots[self.metrics.counter("endpoint_unhealthy_total", backend, endpoint)] += 1
+
+    def endpoint_evicted(self, backend: str, endpoint: str) -> None:
+        self.slots[self.metrics.counter("endpoint_evictions_total", backend, endpoint)] += 1
+
     def _bind(self, bind: str) -> tuple[int, int]:
         slots = self._binds.get(bind)
         if slots is None:

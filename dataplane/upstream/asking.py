@@ -10,6 +10,7 @@ from dataplane.chain.calls import CallFailed
 from dataplane.http.messages import NO_NAMES
 from dataplane.http.statuses import SWITCHING
 from dataplane.upstream import balance
+from dataplane.upstream.lease import answered
 from dataplane.upstream.versions import is_grpc
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ class Asking(ABC):
 
     def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
         """Another endpoint, where there is one: a name may have an address that nobody listens on."""
+        if cause == "connect":
+            self.calls.leases.failed(self.plan, self.endpoint)
         if cause == "refused":
             self.fail(CallFailed("unresolved", detail))
         elif cause != "connect":
@@ -118,6 +121,7 @@ class Asking(ABC):
             self.up = None
         assert self.endpoint is not None  # it was sent there
         balance.observe(self.endpoint, self.calls.clock() - self.started)
+        answered(self.plan, self.endpoint, head)
         if head.status == SWITCHING:
             self.fail(CallFailed("invalid", f"{self.where()} switched protocols"))
             return
@@ -140,6 +144,8 @@ class Asking(ABC):
     def upstream_lost(self, cause: str, stale: bool) -> None:
         if self.head_of_answer is None and self.calls.leases.lost(self, cause, stale, self.is_repeatable):
             return
+        if self.head_of_answer is None:
+            self.calls.leases.failed(self.plan, self.endpoint)
         if cause in ("closed", "reset", UNSENT, REFUSED):
             self.fail(CallFailed("lost", f"{self.where()}: connection {cause}"))
         else:
@@ -155,6 +161,9 @@ class Asking(ABC):
     def fail(self, error: CallFailed) -> None: ...
 
     def too_late(self) -> CallFailed:
+        """The answer was not there, or not whole, in time."""
+        if self.head_of_answer is None and self.up is not None:
+            self.calls.leases.failed(self.plan, self.endpoint)
         return CallFailed("timeout", f"{self.where()} gave no answer within {self.seconds:g} s")
 
     def where(self) -> str:

@@ -241,6 +241,10 @@ class Resolver:
             name.waiting.append(ready)
         return name.endpoints
 
+    def known(self) -> list[Endpoint]:
+        """All that names resolve to now."""
+        return [endpoint for name in self._names.values() for endpoint in name.endpoints or ()]
+
     def _look_up(self, host: bytes, port: int, name: _Name) -> None:
         task = self.loop.create_task(self._resolve(host, port, name))
         self._tasks.add(task)

@@ -12,10 +12,15 @@ from dataplane.carriers import Upstream
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dataplane.upstream.health import Member
     from dataplane.upstream.shared import SharedConnections
 
 INITIAL_LATENCY = 0.001
 """Seconds: optimistic, so that a new endpoint is tried."""
+
+
+WARM = -1.0
+"""`Endpoint.warming` of one that is not new."""
 
 
 class Pooled(Upstream, Protocol):
@@ -33,7 +38,21 @@ class Pooled(Upstream, Protocol):
 class Endpoint:
     """An IP address and port, or the path of a Unix socket. `idle` is used as a stack: the last used stays warm."""
 
-    __slots__ = ("address", "closed", "idle", "label", "latency", "pending", "port", "shared", "unix_path")
+    __slots__ = (
+        "address",
+        "closed",
+        "health",
+        "idle",
+        "label",
+        "latency",
+        "members",
+        "pending",
+        "port",
+        "share",
+        "shared",
+        "unix_path",
+        "warming",
+    )
 
     def __init__(self, address: str, port: int, unix_path: str = "") -> None:
         self.address = address
@@ -46,6 +65,14 @@ class Endpoint:
         """Connections of HTTP/2; None: none was ever asked for."""
         self.pending = 0
         self.latency = INITIAL_LATENCY
+        self.health = 1.0
+        """Sliding average over responses (`balance`): 1 all were well, 0 none was."""
+        self.warming = WARM
+        """Since when it is warming up; 0: since it will be looked at; WARM: it is warm."""
+        self.share = 1.0
+        """What part of its requests it gets where there is a choice, of 1 (`balance.share`)."""
+        self.members: dict[str, Member] | None = None
+        """By key of a backend whose policies watch health; None: no such backend has it."""
         self.closed = False
 
     def close_idle(self) -> None:

@@ -17,7 +17,10 @@ from dataplane.upstream.versions import HTTP2, HTTP_2, chosen
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
+    from dataplane.exchange import Exchange
+    from dataplane.http.messages import ResponseHead
     from dataplane.upstream.endpoint import Endpoint, Pooled
+    from dataplane.upstream.guards import Guard, Guards, Rules
     from dataplane.upstream.shared import SharedConnections
 
 MAX_RESENT = 2
@@ -85,6 +88,10 @@ class BackendPlan(Protocol):
     """One of `upstream/versions`."""
     refused: str
     """Why nothing may be sent to it."""
+    rules: Rules | None
+    """What policies say for its sake (`upstream/guards`); `kind` is then "guarded"."""
+    guard: Guard | None
+    """Who carries out `rules`; None: there are none, or no request has come yet."""
 
     @property
     def endpoints(self) -> Sequence[Endpoint]: ...
@@ -120,9 +127,9 @@ class Resolves(Protocol):
 
 class Leases:
     """One per worker. `backends`: rows of `backends/registry` by name. `random` draws uniformly from [0, 1).
-    `count_stale()`: a request is sent again."""
+    `count_stale()`: a request is sent again. `guards` makes what carries out policies for the sake of a backend."""
 
-    __slots__ = ("backends", "connector", "count_stale", "random", "resolver")
+    __slots__ = ("backends", "connector", "count_stale", "guards", "random", "resolver")
 
     def __init__(
         self,
@@ -131,8 +138,11 @@ class Leases:
         resolver: Resolves,
         random: Callable[[], float],
         count_stale: Callable[[], None] = lambda: None,
+        *,
+        guards: Guards,
     ) -> None:
         self.backends = backends
+        self.guards = guards
         self.connector = connector
         self.resolver = resolver
         self.random = random
@@ -142,9 +152,42 @@ class Leases:
         """Carry a request to the backend of `plan`, in the way of its kind."""
         self.backends[plan.kind].begin(holder, plan, self)
 
+    def guard(self, plan: BackendPlan, rules: Rules) -> Guard:
+        """Who carries out `rules`, those of `plan`."""
+        guard = plan.guard
+        if guard is None:
+            guard = plan.guard = self.guards.of(plan.key, rules)
+        return guard
+
+    def failed(self, plan: BackendPlan, endpoint: Endpoint | None) -> None:
+        """A try on `endpoint` of `plan` brought no response."""
+        if endpoint is None:
+            return
+        self.guards.events.endpoint_failed(plan.key, endpoint.label)
+        if plan.guard is not None:
+            plan.guard.failed(endpoint)
+        else:
+            balance.judge(endpoint, False)
+
     def resolve(self, host: bytes, port: int, ready: Callable[[], None]) -> Sequence[Endpoint] | None:
         """What a name resolves to, () when it does not. None: not known yet, `ready` will be called."""
         return self.resolver.endpoints(host, port, ready)
+
+    def resolved(self, holder: Lease, plan: BackendPlan, kind: Backend) -> Sequence[Endpoint]:
+        """What the name of `plan` resolves to. (): the holder was told that it does not, or `kind` begins again when
+        there is an answer."""
+        number = holder.lease
+
+        def begin() -> None:
+            if holder.lease == number:  # else nobody waits for it any more
+                kind.begin(holder, plan, self)
+
+        endpoints = self.resolve(plan.host, plan.port, begin)
+        if endpoints is None:
+            return ()
+        if not endpoints:
+            holder.lease_failed("dns", f"{plan.host.decode('latin-1')}:{plan.port} cannot be resolved")
+        return endpoints
 
     def take(self, holder: Lease, endpoints: Sequence[Endpoint], plan: BackendPlan) -> None:
         """Choose one of `endpoints` (not empty) of `plan` and borrow a connection to it, or a stream of one."""
@@ -225,6 +268,15 @@ def not_connected(holder: Lease, cause: str, endpoints: Sequence[Endpoint]) -> N
     settle(holder)
     tried = () if holder.retries is None else holder.retries.tried
     holder.lease_failed("connect", cause, any(each not in tried for each in endpoints))
+
+
+def answered(plan: BackendPlan, endpoint: Endpoint, head: ResponseHead, x: Exchange | None = None) -> None:
+    """`endpoint` of `plan` sent the head of a response: what that says of its health. `x`: the exchange that it is for,
+    if there is one."""
+    if plan.guard is not None:
+        plan.guard.answered(endpoint, head, x)
+    elif head.status >= 500 or endpoint.health != 1.0:
+        balance.judge(endpoint, head.status < 500)
 
 
 def settle(holder: Lease) -> None:

@@ -41,6 +41,7 @@ from dataplane.upstream.lease import Leases
 from dataplane.upstream.shared import SharedConnections
 from dataplane.upstream.versions import BY_REQUEST, HTTP1
 from gatewright.api.standalone import standalone
+from tests.fakes import guards
 from tests.harness import leaks
 
 ROUTES = """
@@ -253,6 +254,7 @@ class MemoryProxy:
             None,  # type: ignore[arg-type]  # tests set `context.resolver`
             lambda: 0.0,
             recorder.stale_retry,
+            guards=guards.local(lambda: self.now, recorder),
         )
         calls = calls or HttpCalls(
             table=lambda: self.applier.current.table,
@@ -298,7 +300,8 @@ class MemoryProxy:
         loaded = standalone.load(text, "config.yaml")
         assert not loaded.problems, [str(problem) for problem in loaded.problems]
         for resource in loaded.resources if self._spoken else ():
-            if resource.HasField("backend") and not resource.backend.policies:
+            own = resource.backend.policies if resource.HasField("backend") else None
+            if own is not None and not any(each.HasField("backend_http") for each in own):
                 resource.backend.policies.add().backend_http.version = self._spoken
         changes = [Change(RESOURCE_TYPE, r.key, r.SerializeToString()) for r in loaded.resources]
         known = {change.name for change in changes}

@@ -38,6 +38,7 @@ from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.lease import Leases
 from gatewright.api.standalone import standalone
+from tests.fakes import guards
 from tests.harness import leaks
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
@@ -55,7 +56,14 @@ class SocketProxy:
         recorder, writes = Recorder(self._metrics), Writes(loop.call_soon)
         self.deadlines = Deadlines(self.clock, lambda at, call: loop.call_at(at - self._skew, call))
         self.connector, self.resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
-        leases = Leases(BACKENDS, self.connector, self.resolver, random.random, recorder.stale_retry)
+        leases = Leases(
+            BACKENDS,
+            self.connector,
+            self.resolver,
+            random.random,
+            recorder.stale_retry,
+            guards=guards.local(time.monotonic, recorder),
+        )
         make_future = partial(StepFuture, loop=loop)
         calls = HttpCalls(
             lambda: self.applier.current.table,

@@ -30,10 +30,10 @@ WAITING = {
     "ListenerSet": 5,
     "HTTPRoute": 28,
     "GRPCRoute": 6,
-    "GatewayPolicy": 491,
+    "GatewayPolicy": 486,
     "GatewayParameters": 37,
-    "GatewayBackend": 889,
-    STANDALONE: 62,  # what remains of `policies` and of the listeners' `traffic`, which were one each
+    "GatewayBackend": 884,
+    STANDALONE: 60,  # what remains of `policies` and of the listeners' `traffic`, which were one each
 }
 UNSERVED = {
     "TLSRoute": 14,

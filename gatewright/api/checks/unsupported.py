@@ -107,15 +107,17 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "-spec.traffic.rateLimit.conditional[].policy.global",  # gRPC callouts
         "-spec.traffic.jwtAuthentication.mcp",  # MCP
         "spec.backend.http.version",
+        "spec.backend.health",
     ),
     "GatewayParameters": (),
-    "GatewayBackend": ("spec.static", "spec.policies.http.version"),
+    "GatewayBackend": ("spec.static", "spec.policies.http.version", "spec.policies.health"),
     STANDALONE: (
         "config",
         "-config.dynamicForwardProxy",  # agent backends
         "backends[].name",
         "backends[].host",
         "backends[].policies.http.version",
+        "backends[].policies.health",
         "binds[].port",
         "binds[].addresses",
         "binds[].listeners[].name",
@@ -131,6 +133,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         *(f"binds[].listeners[].routes[].policies.{name}" for name in (*_FILTERS_IN_THE_FILE, *_TRAFFIC_IN_THE_FILE)),
         *(f"-binds[].listeners[].routes[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
         "binds[].listeners[].routes[].policies.http.version",
+        "binds[].listeners[].routes[].policies.health",
         "binds[].listeners[].policies.phase",
         *(f"binds[].listeners[].policies.{name}" for name in _TRAFFIC_IN_THE_FILE),
         *(f"-binds[].listeners[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),

@@ -272,4 +272,6 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("JwtProvider", "secret"): _nothing,
     ("BasicAuthentication", "secret"): _nothing,
     ("ApiKeyAuthentication", "secrets"): _nothing,
+    ("BackendHttp", "request_timeout_ms"): _milliseconds("request_timeout"),
+    ("Eviction", "duration_ms"): _milliseconds("duration"),
 }

@@ -329,9 +329,9 @@ APISIX = (
         asks=(Ask("GET /?v=2.1", at=AT_NEXT), Ask("GET /?v=1", at=AT)),
     ),
     Row(
-        "APISIX", "upstream checks", "take a server out that fails", "`spec.backend.health`, not yet",
+        "APISIX", "upstream checks", "take a server out that fails", "`spec.backend.health`, by its responses",
         BASE + ALL + policy("    health: {eviction: {consecutiveFailures: 3}}", section="backend"),
-        verdict="not yet: spec.backend.health",
+        asks=(Ask("GET /", at=AT),),
     ),
     Row(
         "APISIX", "plugin csrf", "refuse what another site made a browser send", "`traffic.csrf`",

@@ -239,12 +239,12 @@ HAPROXY = (
         asks=(Ask("POST /", at=NEXT), Ask("GET /", at=SHOP)),
     ),
     Row(
-        "HAProxy", "option httpchk", "probe servers", "`health`, not yet",
+        "HAProxy", "option httpchk", "take a server out that fails", "`health`, by its responses",
         file(f"""
     - policies: {{health: {{eviction: {{consecutiveFailures: 5}}}}}}
       {PLAIN}
 """),
-        verdict="not yet: binds[0].listeners[0].routes[0].policies.health",
+        asks=(Ask("GET /", at=SHOP),),
     ),
     Row(
         "HAProxy", "timeout server, retries", "bounds of time, and another try", "`timeouts`, `retry`",

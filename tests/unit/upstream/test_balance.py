@@ -54,3 +54,57 @@ def test_labels() -> None:
     assert Endpoint("192.0.2.1", 80).label == "192.0.2.1:80"
     assert Endpoint("2001:db8::1", 80).label == "[2001:db8::1]:80"
     assert Endpoint("", 0, "/run/a.sock").label == "unix:/run/a.sock"
+
+
+def test_an_endpoint_that_fails_quickly_does_not_attract_requests(dice: random.Random) -> None:
+    """Of two, the one that fails is the faster one: it keeps some 5 of 100 requests, to be noticed when it recovers."""
+    one, other = endpoints(2)
+    for _ in range(50):
+        balance.observe(one, 0.0001)
+        balance.judge(one, False)
+        balance.observe(other, 0.5)
+    counts = Counter(balance.choose([one, other], dice.random).address for _ in range(4000))
+    assert 80 < counts[one.address] < 400
+    for _ in range(30):
+        balance.judge(one, True)
+    assert one.health == one.share == 1.0
+    assert balance.choose([one, other], dice.random) is one
+
+
+def test_endpoints_that_all_fail_share_alike(dice: random.Random) -> None:
+    many = endpoints(4)
+    for each in many:
+        for _ in range(20):
+            balance.judge(each, False)
+    counts = Counter(balance.choose(many, dice.random).address for _ in range(4000))
+    assert len(counts) == 4 and min(counts.values()) > 700
+
+
+def test_slow_start(dice: random.Random) -> None:
+    """A new endpoint looks best, because nobody has waited for it yet; its part grows with time all the same."""
+    one, other = endpoints(2)
+    balance.observe(other, 5.0)
+    balance.warm_up(one)
+    now = 100.0
+
+    def part() -> float:
+        return sum(balance.choose([one, other], dice.random, lambda: now) is one for _ in range(4000)) / 4000
+
+    parts = []
+    for moment in (100.0, 102.5, 105.0, 107.5):
+        now = moment
+        parts.append(part())
+    for found, meant in zip(parts, (0.05, 0.25, 0.5, 0.75), strict=True):
+        assert abs(found - meant) < 0.05  # seven standard deviations
+    now = 110.0
+    assert part() == 1.0 and one.share == 1.0
+
+
+def test_the_time_of_a_slow_start_begins_with_the_first_look() -> None:
+    (one,) = endpoints(1)
+    balance.warm_up(one)
+    assert balance.share(one, 500.0) == balance.LEAST_SHARE
+    assert balance.share(one, 505.0) == 0.5
+    balance.judge(one, False)
+    assert balance.share(one, 505.0) == 0.35
+    assert balance.share(one, 510.0) == 0.7 == one.share

@@ -21,6 +21,7 @@ from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.lease import Leases
+from tests.fakes import guards
 from tests.fakes.memory_proxy import FakeConnector, FakeUpstream, Pending
 
 TCP, UNIX, SERVICE, NAME = (
@@ -90,7 +91,7 @@ class World:
         }
         self.calls = HttpCalls(
             table=lambda: Table(backends=self.plans),
-            leases=Leases(BACKENDS, self.connector, self.names, lambda: 0.0),
+            leases=Leases(BACKENDS, self.connector, self.names, lambda: 0.0, guards=guards.local()),
             wake_at=self.deadlines.wake_at,
             make_future=Pending,
             clock=lambda: self.now,

@@ -24,6 +24,7 @@ from dataplane.upstream.connector import Connector
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.lease import Leases
 from dataplane.upstream.versions import HTTP1, HTTP2
+from tests.fakes import guards
 from tests.fakes.h2_peer import EchoServer
 from tests.fakes.moved_loop import moved
 
@@ -87,7 +88,13 @@ class Far:
         loop = asyncio.get_running_loop()
         calls = HttpCalls(
             table=lambda: Table(backends={KEY: plan}),
-            leases=Leases(BACKENDS, self.connector, None, lambda: 0.0),  # type: ignore[arg-type]  # no names
+            leases=Leases(
+                BACKENDS,
+                self.connector,
+                None,  # type: ignore[arg-type]  # no names
+                lambda: 0.0,
+                guards=guards.local(),
+            ),
             wake_at=lambda moment, sleeper: None,
             make_future=loop.create_future,
             clock=loop.time,

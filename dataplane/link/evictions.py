@@ -1,0 +1,200 @@
+"""Which endpoints of which backends are evicted, and how often they failed: memory that the workers of a proxy share.
+
+`upstream/health` reads and writes it. What counts once for the proxy is here (evictions, failures in a row); scores and
+requests in flight are each worker's own.
+
+Entries are found by a digest of backend and endpoint, without a word to the agent, so that an eviction counts for all
+workers from the next request on. Reading takes no lock: an entry says whose it is, and a moment is one word. Writers
+hold one lock, for some microseconds, after a failure only (and after the first success that follows one).
+
+Section: a page whose first word counts changes of evictions, so that readers see that there is something to see. Then
+groups of `WAYS` entries of 32 bytes: digest u64, 0 = nobody's · moment of the monotonic clock until which it is
+evicted, a double · evictions in a row u64 · unhealthy responses in a row u64.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from hashlib import blake2b
+from typing import Final, Protocol
+
+from dataplane.link.buckets import Buckets, hold, release
+from dataplane.link.shared import Region
+
+log = logging.getLogger("dataplane.link")
+
+SECTION: Final = "evictions"
+WAYS: Final = 16
+GROUPS: Final = 1024
+"""Entries are for endpoints that failed since they last answered well: 16,384 of them."""
+HEAD: Final = 4096
+_WORDS: Final = 4
+_STRIDE: Final = WAYS * _WORDS
+SIZE: Final = HEAD + GROUPS * _STRIDE * 8
+SECTIONS: Final = {SECTION: SIZE}
+"""Of the region that all workers of a proxy have in common."""
+MOST: Final = 86_400.0
+"""Seconds that an eviction lasts at most, whatever its number."""
+
+_UNTIL, _EVICTIONS, _FAILURES = 1, 2, 3
+
+
+class Rule(Protocol):
+    """When an endpoint is evicted (spec 2, BackendEviction)."""
+
+    @property
+    def duration(self) -> float:
+        """Seconds, for the first one in a row."""
+
+    @property
+    def failures(self) -> int | None:
+        """Unhealthy responses in a row; 0: never by their number."""
+
+    @property
+    def threshold(self) -> int | None:
+        """Percent of health."""
+
+
+class Evictions:
+    """The section, as one worker sees it."""
+
+    def __init__(self, section: memoryview, buckets: Buckets) -> None:
+        self.words, self.moments = section.cast("Q"), section.cast("d")
+        self.lock = buckets.lock(buckets.stripe(SECTION))
+        self._groups = (len(section) - HEAD) // (_STRIDE * 8)
+        self._has_warned = False
+
+    @classmethod
+    def of(cls, region: Region, buckets: Buckets) -> Evictions:
+        """Those of a proxy; local ones where its region has none, or the system no locks between processes."""
+        if not buckets.is_shared:
+            return cls.local()
+        try:
+            return cls(region.section(SECTION), buckets)
+        except KeyError:
+            return cls.local()
+
+    @classmethod
+    def local(cls) -> Evictions:
+        """Those of one worker, shared with nobody."""
+        return cls(memoryview(bytearray(SIZE)), Buckets.local())
+
+    @property
+    def changes(self) -> int:
+        """Grows with each eviction."""
+        return self.words[0]
+
+    def record(self, backend: str, endpoint: str) -> Record:
+        return Record(self, backend, endpoint)
+
+    def claim(self, group: int, digest: int, now: float) -> int:
+        """Word of the entry with this digest; where there is none, that of the endpoint whose eviction is over for
+        longest becomes it. The lock is held."""
+        words, moments = self.words, self.moments
+        start = HEAD // 8 + group % self._groups * _STRIDE
+        oldest = start
+        for at in range(start, start + _STRIDE, _WORDS):
+            if words[at] == digest:
+                return at
+            if (words[at] != 0, moments[at + _UNTIL]) < (words[oldest] != 0, moments[oldest + _UNTIL]):
+                oldest = at
+        if moments[oldest + _UNTIL] > now:
+            self._warn()
+        words[oldest] = 0  # first: nobody reads the moment of another as its own
+        moments[oldest + _UNTIL] = 0.0
+        words[oldest + _EVICTIONS] = words[oldest + _FAILURES] = 0
+        words[oldest] = digest
+        return oldest
+
+    def find(self, group: int, digest: int) -> int:
+        """Word of the entry with this digest, -1: there is none. Takes no lock."""
+        words = self.words
+        start = HEAD // 8 + group % self._groups * _STRIDE
+        return next((at for at in range(start, start + _STRIDE, _WORDS) if words[at] == digest), -1)
+
+    def _warn(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning("more endpoints are evicted than there is room for: the one nearest to its return returns")
+
+
+class Record:
+    """What is known of one endpoint of one backend, wherever it is."""
+
+    __slots__ = ("_at", "_digest", "_evictions", "_group")
+
+    def __init__(self, evictions: Evictions, backend: str, endpoint: str) -> None:
+        digest = blake2b(f"{backend}|{endpoint}".encode(), digest_size=16).digest()
+        self._evictions = evictions
+        self._digest = int.from_bytes(digest[:8], "little") or 1
+        self._group = int.from_bytes(digest[8:], "little")
+        self._at = -1
+
+    def until(self) -> float:
+        """The moment until which it is evicted, or was the last time; 0: it never was."""
+        at = self._found()
+        return self._evictions.moments[at + _UNTIL] if at >= 0 else 0.0
+
+    def evictions(self) -> int:
+        """How many there were since it last answered well."""
+        at = self._found()
+        return self._evictions.words[at + _EVICTIONS] if at >= 0 else 0
+
+    def failures(self) -> int:
+        """Unhealthy responses in a row."""
+        at = self._found()
+        return self._evictions.words[at + _FAILURES] if at >= 0 else 0
+
+    def failed(self, now: float, rule: Rule, health: float) -> float:
+        """Count an unhealthy response, after which the health of this worker's score is `health`. Answers for how many
+        seconds it is evicted for that; 0: it is not, or was already."""
+        evictions = self._evictions
+        hold(evictions.lock, os.getpid())
+        try:
+            words, moments = evictions.words, evictions.moments
+            at = self._at = evictions.claim(self._group, self._digest, now)
+            words[at + _FAILURES] += 1
+            if moments[at + _UNTIL] > now or not _is_due(rule, words[at + _FAILURES], health):
+                return 0.0
+            words[at + _EVICTIONS] += 1
+            seconds = min(rule.duration * words[at + _EVICTIONS], MOST)
+            moments[at + _UNTIL] = now + seconds
+            words[0] += 1
+            return seconds
+        finally:
+            release(evictions.lock)
+
+    def succeeded(self, now: float) -> None:
+        """A healthy response ends a row of failures. It ends a row of evictions as well, unless the endpoint is evicted
+        now: the response may be to a request from before."""
+        at = self._found()
+        if at < 0:
+            return
+        evictions = self._evictions
+        words, moments = evictions.words, evictions.moments
+        if not words[at + _FAILURES] and (not words[at + _EVICTIONS] or moments[at + _UNTIL] > now):
+            return
+        hold(evictions.lock, os.getpid())
+        try:
+            if words[at] == self._digest:
+                words[at + _FAILURES] = 0
+                if moments[at + _UNTIL] <= now:
+                    words[at + _EVICTIONS] = 0
+        finally:
+            release(evictions.lock)
+
+    def _found(self) -> int:
+        at = self._at
+        if at < 0 or self._evictions.words[at] != self._digest:
+            at = self._at = self._evictions.find(self._group, self._digest)
+        return at
+
+
+def _is_due(rule: Rule, failures: int, health: float) -> bool:
+    """Either condition evicts; where neither is set, each unhealthy response does (spec 2, BackendEviction)."""
+    if rule.failures is None and rule.threshold is None:
+        return True
+    if rule.failures and failures >= rule.failures:
+        return True
+    return rule.threshold is not None and health * 100 < rule.threshold

@@ -1,0 +1,200 @@
+"""Passive health of the endpoints of a backend (`backend.health`): who is unhealthy, who is evicted, who returns.
+
+A `Watch` is what a worker has for one backend and the rules that cover a request to it. It is told how each try ended
+and says which endpoints may be chosen. Evictions and failures in a row count once for the proxy (`link/evictions`), the
+score of an endpoint is this worker's own. Nothing here waits or writes to a socket, and a backend without rules has no
+watch: its requests pay nothing.
+
+The list of usable endpoints is made when an eviction changed something, or one is over; between that a choice costs two
+comparisons, however many endpoints there are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from dataplane.exchange import Exchange
+from dataplane.http.heads import Head
+from dataplane.http.statuses import SWITCHING
+from dataplane.upstream import balance
+
+if TYPE_CHECKING:
+    from dataplane.http.messages import ResponseHead
+    from dataplane.link.evictions import Evictions, Record
+    from dataplane.upstream.endpoint import Endpoint
+
+NEVER: Final = float("inf")
+
+log = logging.getLogger("dataplane.upstream")
+
+
+class Eviction(NamedTuple):
+    """When an endpoint is evicted and for how long (spec 2, BackendEviction), as `link/evictions.Rule`."""
+
+    duration: float = 3.0
+    """Seconds; of the second eviction in a row twice as long, and so on."""
+    restore: int | None = None
+    """Percent of health on return; None: as it was."""
+    failures: int | None = None
+    """Unhealthy responses in a row that evict; 0: no number does."""
+    threshold: int | None = None
+    """Percent of health below which an unhealthy response evicts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The rules of one policy."""
+
+    condition: Callable[[Exchange], bool] | None = None
+    """Whether a response is unhealthy; None: any 5xx is. What brings no response is unhealthy in any case."""
+    eviction: Eviction | None = None
+    """None: nobody is evicted."""
+
+
+class Events(Protocol):
+    """Who counts (`telemetry/requests.Recorder`)."""
+
+    def endpoint_failed(self, backend: str, endpoint: str) -> None:
+        """A try brought no response, whatever policies there are."""
+
+    def endpoint_unhealthy(self, backend: str, endpoint: str) -> None:
+        """A try ended unhealthy, as the backend's policy has it."""
+
+    def endpoint_evicted(self, backend: str, endpoint: str) -> None: ...
+
+
+class Member:
+    """What a worker knows of an endpoint as one of a backend's. It lives as long as the endpoint (`Endpoint.members`),
+    so it outlives swaps."""
+
+    __slots__ = ("health", "record", "restored")
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.health = 1.0
+        """Sliding average over responses: 1 all were healthy, 0 none was."""
+        self.restored = 0.0
+        """The end of the eviction after which `health` was set last."""
+
+
+class Watch:
+    """Of one backend and one set of rules."""
+
+    __slots__ = ("_backend", "_changes", "_clock", "_events", "_evictions", "_next", "_of", "_usable", "rules")
+
+    def __init__(
+        self, backend: str, rules: Health, evictions: Evictions, clock: Callable[[], float], events: Events
+    ) -> None:
+        """`backend`: its key. `clock`: monotonic seconds, the same for all workers."""
+        self.rules = rules
+        self._backend, self._evictions, self._clock, self._events = backend, evictions, clock, events
+        self._of: Sequence[Endpoint] | None = None
+        self._usable: Sequence[Endpoint] = ()
+        self._changes = -1
+        self._next = 0.0
+        """When the next eviction is over."""
+
+    def usable(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
+        """Those of `endpoints` that are not evicted; all of them when all are."""
+        if self.rules.eviction is None:
+            return endpoints
+        evictions = self._evictions
+        if endpoints is not self._of or evictions.changes != self._changes or self._clock() >= self._next:
+            self._changes, self._of = evictions.changes, endpoints
+            self._usable = self._sorted_out(endpoints, self._clock())
+        return self._usable
+
+    def _sorted_out(self, endpoints: Sequence[Endpoint], now: float) -> Sequence[Endpoint]:
+        usable, self._next = [], NEVER
+        for endpoint in endpoints:
+            member = self.member(endpoint)
+            until = member.record.until()
+            if until > now:
+                self._next = min(self._next, until)
+            else:
+                if until != member.restored:
+                    self._restore(endpoint, member, until)
+                usable.append(endpoint)
+        return tuple(usable) or endpoints
+
+    def _restore(self, endpoint: Endpoint, member: Member, until: float) -> None:
+        """It has returned."""
+        member.restored = until
+        restore = None if self.rules.eviction is None else self.rules.eviction.restore
+        if restore is not None:
+            member.health = restore / 100
+            balance.set_health(endpoint, member.health)
+
+    def answered(self, endpoint: Endpoint, head: ResponseHead, x: Exchange | None) -> None:
+        """A response began with `head`. `x`: the exchange that it is for, whose values the condition may read; None:
+        of a call or a mirror there is none."""
+        condition = self.rules.condition
+        self._count(endpoint, head.status >= 500 if condition is None else _holds(condition, head, x))
+
+    def failed(self, endpoint: Endpoint) -> None:
+        """A try brought no response: no connection, a lost one, nothing in time, or what is no HTTP."""
+        self._count(endpoint, True)
+
+    def _count(self, endpoint: Endpoint, is_unhealthy: bool) -> None:
+        member = self.member(endpoint)
+        if not is_unhealthy:
+            if member.health < 1.0:
+                member.health = balance.smoothed(member.health, 1.0)
+                balance.set_health(endpoint, member.health)
+            member.record.succeeded(self._clock())
+            return
+        member.health = balance.smoothed(member.health, 0.0)
+        balance.set_health(endpoint, member.health)
+        self._events.endpoint_unhealthy(self._backend, endpoint.label)
+        eviction = self.rules.eviction
+        if eviction is None:
+            return
+        seconds = member.record.failed(self._clock(), eviction, member.health)
+        if seconds:
+            self._events.endpoint_evicted(self._backend, endpoint.label)
+            log.info("%s: endpoint %s is evicted for %g s", self._backend, endpoint.label, seconds)
+
+    def member(self, endpoint: Endpoint) -> Member:
+        members = endpoint.members
+        if members is None:
+            members = endpoint.members = {}
+        found = members.get(self._backend)
+        if found is None:
+            found = members[self._backend] = Member(self._evictions.record(self._backend, endpoint.label))
+        return found
+
+    def __repr__(self) -> str:
+        return f"Watch({self._backend}, {self.rules})"
+
+
+def summary(endpoints: Iterable[Endpoint], now: float) -> dict[str, dict[str, dict[str, float]]]:
+    """What this worker knows, for the page of the operator: by backend, by endpoint. Of endpoints without a policy that
+    watches them there is nothing."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for endpoint in endpoints:
+        for backend, member in (endpoint.members or {}).items():
+            record = member.record
+            found.setdefault(backend, {})[endpoint.label] = {
+                "health": round(member.health * 100),
+                "evicted_for_seconds": round(max(record.until() - now, 0.0), 3),
+                "evictions_in_a_row": record.evictions(),
+                "failures_in_a_row": record.failures(),
+            }
+    return found
+
+
+def _holds(condition: Callable[[Exchange], bool], head: ResponseHead, x: Exchange | None) -> bool:
+    """The condition, of a response that may be let go yet: the exchange is left as it was."""
+    if head.status == SWITCHING:  # nothing judges a tunnel
+        return False
+    if x is None:
+        x = Exchange(None, b"", b"", Head(b"\r\n"), 0.0)
+    status, response = x.status, x.response
+    x.status, x.response = head.status, Head(head.block, head.low)
+    try:
+        return condition(x)
+    finally:
+        x.status, x.response = status, response

@@ -1,0 +1,14 @@
+"""Guards of a worker that shares nothing and counts nothing, for tests of what stands around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dataplane.link.evictions import Evictions
+from dataplane.telemetry.metrics import Metrics
+from dataplane.telemetry.requests import Recorder
+from dataplane.upstream.guards import Guards
+
+
+def local(clock: Callable[[], float] = lambda: 0.0, recorder: Recorder | None = None) -> Guards:
+    return Guards(Evictions.local(), clock, recorder or Recorder(Metrics.in_memory()))
