@@ -8,7 +8,7 @@ change what the user said (`_keeps_defaults`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Final, TypeAlias
 
@@ -183,7 +183,7 @@ def _column(condition: str) -> Node:
 def _part(model: type[BaseModel], within: str, description: str) -> Node:
     if model is ObjectMeta:
         return {"type": "object"}  # Kubernetes' own: an API server takes not even a description of it
-    fields = list(fields_of(model))
+    fields = fields_of(model)
     names = [field.name for field in fields]
     node: Node = {"type": "object", "description": description}
     envelope = _ENVELOPE if issubclass(model, KubeObject) else ()
@@ -196,7 +196,7 @@ def _part(model: type[BaseModel], within: str, description: str) -> Node:
     return node
 
 
-def _properties(model: type[BaseModel], fields: list[Field], within: str) -> Iterator[tuple[str, Node]]:
+def _properties(model: type[BaseModel], fields: Sequence[Field], within: str) -> Iterator[tuple[str, Node]]:
     for field in fields:
         yield field.name, _field(model, field, within, field.description)
         if other := spellings.other_name(within, field.name):

@@ -7,7 +7,7 @@ which knows all rules between fields.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
@@ -67,7 +67,7 @@ class _Writer:
 
     def part(self, model: type[BaseModel], within: str) -> Node:
         """The schema of a part that is the value of field `within`."""
-        fields = list(fields_of(model))
+        fields = fields_of(model)
         names = [field.name for field in fields]
         node: Node = {
             "type": "object",
@@ -84,7 +84,7 @@ class _Writer:
             node["allOf"] = stated
         return node
 
-    def _properties(self, fields: list[Field], within: str) -> Iterator[tuple[str, Node]]:
+    def _properties(self, fields: Sequence[Field], within: str) -> Iterator[tuple[str, Node]]:
         for field in fields:
             node = self._field(field, within)
             yield field.name, node

@@ -115,7 +115,7 @@ def _section(kind: str, section: _Section) -> Iterator[str]:
         yield descriptions.of_class(section.model)
         yield ""
         yield from _places(kind, section.paths)
-    fields = list(fields_of(section.model))
+    fields = fields_of(section.model)
     if fields:
         yield "| Path | Type | Default | Bounds | Meaning |"
         yield "|---|---|---|---|---|"
@@ -140,10 +140,14 @@ def _refused(kind: str, path: str) -> str:
     return next((entry for entry in _waiting(kind) if path == entry or path.startswith((f"{entry}.", f"{entry}["))), "")
 
 
-@cache
 def _waiting(kind: str) -> frozenset[str]:
     """The fields of a kind that are refused for now."""
-    return frozenset(waiting.waiting().get(kind, ()))
+    return _all_waiting().get(kind, frozenset())
+
+
+@cache
+def _all_waiting() -> dict[str, frozenset[str]]:
+    return {kind: frozenset(fields) for kind, fields in waiting.waiting().items()}
 
 
 def _row(kind: str, path: str, within: str, field: Field) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
 
 from annotated_types import Ge, Le, MaxLen, MinLen
@@ -113,10 +114,11 @@ class Field:
     description: str
 
 
-def fields_of(model: type[BaseModel]) -> Iterator[Field]:
-    """The fields of a model in their order."""
-    for attribute, info in model.model_fields.items():
-        yield Field(
+@cache
+def fields_of(model: type[BaseModel]) -> tuple[Field, ...]:
+    """The fields of a model in their order; worked out once, since a model stands in dozens of places."""
+    return tuple(
+        Field(
             name=info.alias or to_camel(attribute),
             attribute=attribute,
             shape=_bounded(_shape(info.annotation), info.metadata),
@@ -124,6 +126,8 @@ def fields_of(model: type[BaseModel]) -> Iterator[Field]:
             default=_default(info),
             description=descriptions.of_field(model, attribute),
         )
+        for attribute, info in model.model_fields.items()
+    )
 
 
 def parts_of(shape: Shape) -> Iterator[type[BaseModel]]:

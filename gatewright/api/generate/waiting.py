@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Final, Union, get_args, get_origin
+
+from pydantic import BaseModel
 
 from gatewright.api.checks.unsupported import (
     DECIDED,
@@ -85,9 +88,15 @@ def settings(path: str, annotation: Any) -> Iterator[str]:
     if model is None or not model.model_fields:
         yield path
         return
-    for attribute, field in model.model_fields.items():
-        name = field.alias or attribute
-        yield from settings(f"{path}[].{name}" if is_list(annotation) else f"{path}.{name}", field.annotation)
+    start = f"{path}[]." if is_list(annotation) else f"{path}."
+    yield from (f"{start}{each}" for each in _inside(model))
+
+
+@cache
+def _inside(model: type[BaseModel]) -> tuple[str, ...]:
+    """Every setting of a model, which may stand in dozens of places."""
+    fields = model.model_fields.items()
+    return tuple(each for attribute, field in fields for each in settings(field.alias or attribute, field.annotation))
 
 
 def is_list(annotation: Any) -> bool:
