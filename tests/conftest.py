@@ -131,6 +131,7 @@ Claims = pytest.StashKey[Any]()
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[Reports] = {}
     config.pluginmanager.register(Skips(config.stash[Reports]), "skips")
+    config.pluginmanager.register(Frozen(), "frozen")
 
 
 def _reason(report: Any) -> str:
@@ -187,13 +188,37 @@ PROCESS_FOLDERS = tuple(str(ROOT / "tests" / name) for name in ("loopback", "fau
 """Everything below them starts servers; elsewhere a test says so with the marker `process`."""
 
 
-def pytest_collection_finish() -> None:
-    """Ten thousand tests and what they import stay for ever: no collection of garbage has to look at them again."""
-    gc.collect()
-    gc.freeze()
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(PROCESS_FOLDERS):
             item.add_marker("process")
+
+
+# Garbage: ten thousand tests and what they import stay for ever, and a collection that looks at them takes a second.
+
+
+class Frozen:
+    """Sets aside what there is when the first test begins; and again behind a test that undid it, as parts of the
+    product do at their end."""
+
+    def __init__(self) -> None:
+        self._unfreeze = gc.unfreeze
+        self._is_undone = False
+
+    def pytest_collection_finish(self) -> None:
+        gc.collect()
+        gc.freeze()
+        gc.unfreeze = self._undo
+
+    def pytest_runtest_logfinish(self) -> None:
+        if self._is_undone:
+            self._is_undone = False
+            gc.collect(1)
+            gc.freeze()
+
+    def pytest_unconfigure(self) -> None:
+        gc.unfreeze = self._unfreeze
+
+    def _undo(self) -> None:
+        self._is_undone = True
+        self._unfreeze()

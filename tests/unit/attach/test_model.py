@@ -140,7 +140,7 @@ def check_outcomes(world: World) -> None:
             } == acting
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.lists(documents(), min_size=1, max_size=14))
 def test_merge_agrees_with_the_naive_one(history: list[Document]) -> None:
     world = World()

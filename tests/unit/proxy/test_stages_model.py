@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dataplane.chain.filter import STEP, Filter, Row
@@ -196,6 +196,7 @@ OTHERS = ["content", "end", "block", "unblock", "leave", "head", "more", "last",
 
 
 @pytest.mark.parametrize("carrier", CARRIERS.values(), ids=list(CARRIERS))
+@settings(max_examples=60)
 @given(deeds=st.lists(st.sampled_from([*OWN, *OTHERS, *["content", "head", "more"] * 2]), max_size=40))
 @example(deeds=["content", "out2.end", "content", "end", "head", "back1.end", "more", "back2.end"])
 @example(deeds=["head", "last", "out2.give", "out2.end"])

@@ -107,7 +107,7 @@ def answers(run: TableRun) -> dict[Any, Any]:
     return {"requests": found, "backends": backends}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(HISTORIES)
 def test_the_way_does_not_matter(history: list[list[Change]]) -> None:
     run, resources = TableRun(), {(each.type_url, each.name): each for each in START}

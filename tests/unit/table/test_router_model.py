@@ -118,7 +118,7 @@ def loaded(rules: list[Rule]) -> TableRun:
     return run
 
 
-@settings(max_examples=180, deadline=None)
+@settings(max_examples=110, deadline=None)
 @given(rules(), st.lists(REQUESTS, min_size=5, max_size=10))
 def test_router_finds_what_a_scan_finds(rules: list[Rule], requests: list[Request]) -> None:
     run = loaded(rules)

@@ -233,7 +233,7 @@ STEP = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(STEP, max_size=14), st.randoms(use_true_random=False))
 def test_any_history_ends_where_a_fresh_start_ends(steps: list[tuple[str, Any]], random: Any) -> None:
     lived = World()
@@ -260,7 +260,7 @@ def test_any_history_ends_where_a_fresh_start_ends(steps: list[tuple[str, Any]],
     assert readers == [row["readers"] for row in fresh.program.dump()], "a reading was not forgotten"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(st.lists(st.lists(st.sampled_from(VARIANTS + REMOVALS[::2]), max_size=8), max_size=8))
 def test_in_slices_resources_come_as_a_whole_then_statuses_and_the_end_is_the_same(batches: list[list[Edit]]) -> None:
     sliced, whole = World(), World()

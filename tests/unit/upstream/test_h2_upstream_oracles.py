@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.h2_libraries import LIBRARIES
@@ -120,6 +120,7 @@ def read(client: FakeTransport) -> tuple[bytes, int]:
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
+@settings(max_examples=60)
 @given(cases=CASES)
 def test_requests_and_answers_arrive_as_they_were(name: str, cases: list[Case]) -> None:
     proxy = MemoryProxy(FILE)

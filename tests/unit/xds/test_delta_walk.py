@@ -112,7 +112,7 @@ STEPS = st.one_of(
 
 @example([("publish", "a", b"1"), ("read", 1), ("unsubscribe", "*"), ("subscribe", "*")])  # nothing was sent again
 @example([("publish", "a", b"1"), ("read", 1), ("connect",), ("unsubscribe", "*"), ("subscribe", "*")])  # nor here
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(STEPS, max_size=25))
 def test_client_ends_with_what_it_subscribed_to(steps: list[tuple[object, ...]]) -> None:
     client = Client(Snapshots())
