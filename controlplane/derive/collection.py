@@ -89,7 +89,10 @@ class Collection(Generic[K, V]):
         self._values: dict[K, V] = {}
         self._indexes: list[Index[Any, K, V]] = []
         self._subscribers: list[Callable[[Sequence[Change[K, V]]], None]] = []
-        self._changes: list[Change[K, V]] = []
+        self.changes: list[Change[K, V]] = []
+        """Of this batch, for the subscribers."""
+        self.pending: dict[Any, Any] = {}
+        """What `settle` has to look at, by key; where it is empty nobody has to call it."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {len(self._values)} values>"
@@ -130,11 +133,10 @@ class Collection(Generic[K, V]):
         raise NotImplementedError
 
     def deliver(self) -> None:
-        """Hand the changes of the batch to the subscribers and forget them."""
-        changes, self._changes = self._changes, []
-        if changes:
-            for callback in self._subscribers:
-                callback(changes)
+        """Hand the changes of the batch, of which there are some, to the subscribers and forget them."""
+        changes, self.changes = self.changes, []
+        for callback in self._subscribers:
+            callback(changes)
 
     def dump(self) -> dict[str, Any]:
         """What the collection holds and who depends on it, for debugging."""
@@ -151,7 +153,7 @@ class Collection(Generic[K, V]):
             else:
                 self._values[key] = new
             if self._subscribers:  # else the old value is freed here, and not all of them at once
-                self._changes.append(Change(key, old, new))
+                self.changes.append(Change(key, old, new))
             self._wake(key, old, new)
 
     def _wake(self, key: K, old: V | None, new: V | None) -> None:
@@ -165,18 +167,14 @@ class Collection(Generic[K, V]):
 class Source(Collection[K, V]):
     """A collection filled from outside. Changes are staged and take effect with the graph's next batch."""
 
-    def __init__(self, name: str, rank: int) -> None:
-        super().__init__(name, rank)
-        self._staged: dict[K, V | None] = {}
-
     def put(self, key: K, value: V) -> None:
-        self._staged[key] = value
+        self.pending[key] = value
 
     def remove(self, key: K) -> None:
-        self._staged[key] = None
+        self.pending[key] = None
 
     def settle(self) -> Generator[None, None, Failures]:
-        staged, self._staged = self._staged, {}
+        staged, self.pending = self.pending, {}
         yield from self._commit(staged)
         return []
 

@@ -78,17 +78,17 @@ class Derived(Collection[K, V], Generic[IK, IV, K, V]):
         self._transform = transform
         self._spare = spare
         self._spared: set[IK] = set()  # whose outputs are those of `spare`
-        self._dirty: dict[IK, None] = dict.fromkeys(over)
+        self.pending = dict.fromkeys(over)
         self._readings: dict[IK, Readings] = {}
         self._outputs: dict[IK, tuple[K, ...]] = {}
         self._owners: dict[K, IK] = {}
         over.inputs_of.append(self)
 
     def mark(self, key: IK) -> None:
-        self._dirty[key] = None
+        self.pending[key] = None
 
     def settle(self) -> Generator[None, None, Failures]:
-        dirty, self._dirty = self._dirty, {}
+        dirty, self.pending = self.pending, {}
         results: dict[IK, Mapping[K, V]] = {}
         errors: Failures = []
         for key in sorted(dirty):
@@ -170,15 +170,15 @@ class Groups(Collection[G, Literal[True]]):
     def __init__(self, name: str, rank: int, indexes: Sequence[Index[G, Any, Any]]) -> None:
         super().__init__(name, rank)
         self._joined = indexes
-        self._dirty: dict[G, None] = dict.fromkeys(group for index in indexes for group in index)
+        self.pending = dict.fromkeys(group for index in indexes for group in index)
         for index in indexes:
             index.presence_of.append(self)
 
     def mark(self, key: G) -> None:
-        self._dirty[key] = None
+        self.pending[key] = None
 
     def settle(self) -> Generator[None, None, Failures]:
-        dirty, self._dirty = self._dirty, {}
+        dirty, self.pending = self.pending, {}
         there = {group for group in dirty if any(index.size(group) for index in self._joined)}
         yield from self._commit({group: True if group in there else None for group in dirty})
         return []

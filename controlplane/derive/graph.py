@@ -130,12 +130,17 @@ class Graph:
 
 
 def _settled(part: list[Collection[Any, Any]]) -> Generator[None, None, list[tuple[str, Any, Exception]]]:
-    """Brings the collections of a part up to date and tells their subscribers; the transforms that failed."""
+    """Brings the collections of a part up to date and tells their subscribers; the transforms that failed.
+
+    An edit concerns a few collections of two hundred: the others cost a look each.
+    """
     failures: list[tuple[str, Any, Exception]] = []
     for collection in part:
-        failures += [(collection.name, key, error) for key, error in (yield from collection.settle())]
+        if collection.pending:
+            failures += [(collection.name, key, error) for key, error in (yield from collection.settle())]
     for collection in part:
-        collection.deliver()
+        if collection.changes:
+            collection.deliver()
     return failures
 
 

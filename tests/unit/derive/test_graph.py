@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.derive import Change, Context, Graph, GraphError, Source, TransformError
+from controlplane.derive import Change, Collection, Context, Graph, GraphError, Source, TransformError
+from controlplane.derive.derived import Derived, Groups
 
 
 class Shop:
@@ -46,6 +48,32 @@ def test_a_change_reaches_only_its_dependents() -> None:
     assert after["report"] - before["report"] == 1
     assert after["sizes"] == before["sizes"]
     assert after["letters"] == before["letters"]
+
+
+def test_what_a_change_does_not_concern_is_not_even_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph has two hundred collections, and an edit should cost what it changes."""
+    shop = Shop()
+    shop.graph.apply([(shop.items, "a", ("tea", 5))])
+    asked: list[str] = []
+    for kind in (Source, Derived, Groups):
+        for deed in (kind.settle, kind.deliver):
+            monkeypatch.setattr(kind, deed.__name__, noting(asked, deed))
+    told: list[Change[str, Any]] = []
+    shop.prices.subscribe(told.extend)
+    shop.graph.apply([(shop.discounts, "tea", 2)])
+    assert asked == ["settle discounts", "settle prices", "settle report", "deliver prices"]
+    assert [change.new for change in told] == [("tea", 3)]
+    asked.clear()
+    shop.graph.apply()
+    assert asked == []
+
+
+def noting(asked: list[str], deed: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def noted(collection: Collection[Any, Any]) -> Any:
+        asked.append(f"{deed.__name__} {collection.name}")
+        return deed(collection)
+
+    return noted
 
 
 def test_equal_outputs_stop_propagation() -> None:
