@@ -293,11 +293,11 @@ class Variables:
 
     @property
     def source_raw_address(self) -> str:
-        return str(self.client.address)
+        return self.client.raw_address or self.client.address
 
     @property
     def source_raw_port(self) -> int:
-        return self.source_port
+        return self.client.raw_port if self.client.raw_address else self.client.port
 
     @property
     def destination_address(self) -> str:

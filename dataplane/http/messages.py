@@ -64,6 +64,9 @@ class Peer:
     """Our own address and port, where it connected to."""
     port: int = 0
     """Its port."""
+    raw_address: str = ""
+    """Of what connects to us, where a PROXY header has named the client; "": `address` and `port` are."""
+    raw_port: int = 0
     tls: TlsInfo | None = None
     """None: plaintext."""
     listener: str = ""

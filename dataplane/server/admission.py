@@ -36,12 +36,12 @@ def for_connections(descriptors: int, listening: int) -> int:
     return descriptors - min(RESERVED, descriptors // SHARE) - listening
 
 
-def admit(connection: Any) -> None:  # a `net.crowd.Guest` with context and peer, of either protocol
-    """Judge a connection that has just been added to its worker's."""
+def admit(connection: Any, of_address: bool = True) -> None:  # a `net.crowd.Guest` with context and peer
+    """Judge a connection that has just been added to its worker's. `of_address`: also by its address."""
     context: Context = connection.context
     crowd = context.connections
     limits = context.current.table.limits
-    most = limits.address_connections
+    most = limits.address_connections if of_address else None
     if most is not None and crowd.of_source(connection) > most:
         _make_room(context, ADDRESS_LIMIT, connection, crowd.oldest_idle_of(connection))
         if connection not in crowd:

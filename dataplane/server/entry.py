@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.http.messages import Peer
+from dataplane.net.proxy_rules import READ_TIMEOUT
 from dataplane.proxy.deadlines import NEVER, STEP
-from dataplane.server import admission, tls_entry
+from dataplane.server import admission, arrival_entry, tls_entry
 from dataplane.server.outcomes import NEXT, OVER
 from dataplane.server.peers import peer_of
 from dataplane.tls.settings import H2
@@ -32,6 +33,8 @@ class Phase:
     name: str
     step: Callable[[Entry], int]
     reason: str
+    late: Callable[[Entry], int] | None = None
+    """Called when the time is over while the connection is here; answers as `step`. None: it is closed."""
 
 
 class Entry:
@@ -45,6 +48,7 @@ class Entry:
         "data",
         "due",
         "idle_since",
+        "is_new",
         "is_over",
         "listener",
         "number",
@@ -75,6 +79,8 @@ class Entry:
         """Chosen by a phase."""
         self.secure: TlsTransport | None = None
         """Whose handshake is under way, or done."""
+        self.is_new = False
+        """It is a socket's, and has not been judged by limits of connections."""
         self.is_over = False
         """It was handed on, or closed."""
         self.idle_since = 0.0
@@ -89,7 +95,9 @@ class Entry:
         transport.set_write_buffer_limits(high=self.context.limits.write_buffer)
         self.take(transport, peer_of(transport))
         self.context.recorder.connected(self.bind)
-        admission.admit(self)
+        if self.phases.proxy is not None:  # it waits for a header, and whose it is only that says
+            admission.admit(self, of_address=False)
+        self.is_new = True
         if not self.is_over:
             self.go_on()
 
@@ -99,9 +107,14 @@ class Entry:
         self.transport, self.peer = transport, peer
         self.number = context.writes.served.enter("client", "connecting", peer.address, self.bind)
         self.idle_since = context.clock()
-        self.due = self.idle_since + self.phases.timeout
-        context.deadlines.wake_at(self.due, self)
+        self.has_time(self.phases.timeout if self.phases.proxy is None else READ_TIMEOUT)
         context.connections.add(self, peer.address)
+
+    def has_time(self, seconds: float) -> None:
+        """From now on, for what comes next."""
+        context = self.context
+        self.due = context.clock() + seconds
+        context.deadlines.wake_at(self.due, self)
 
     def data_received(self, data: bytes) -> None:
         self.context.writes.now[0] = self.number
@@ -132,12 +145,17 @@ class Entry:
         """Take phases while they answer `NEXT`."""
         while not self.is_over:
             outcome = PHASES[self._at].step(self)
-            if outcome != NEXT:
-                if outcome == OVER:
-                    self.is_over = True
+            if not self._goes_on(outcome):
                 return
+
+    def _goes_on(self, outcome: int) -> bool:
+        """Whether the next phase has its turn."""
+        if outcome == NEXT:
             self.wanted = 0
             self._at += 1
+        elif outcome == OVER:
+            self.is_over = True
+        return outcome == NEXT
 
     def hang_up(self) -> int:
         """End the connection without a word."""
@@ -151,10 +169,13 @@ class Entry:
         """The time is over, or what asked for it is."""
         if self.is_over or now + STEP < self.due:
             return
+        late = PHASES[self._at].late
         if self.secure is not None:
             self.secure.fail(tls_entry.TIMED_OUT)
-        else:
+        elif late is None:
             self.hang_up()
+        elif self._goes_on(late(self)):
+            self.go_on()
 
     @property
     def idle_from(self) -> float:
@@ -182,6 +203,14 @@ def _hand_over(entry: Entry) -> int:
 
 
 PHASES: Final = (
+    Phase(
+        "proxy",
+        arrival_entry.read_header,
+        "first: what stands before all that a client sends, and says who that is",
+        arrival_entry.header_is_late,
+    ),
+    Phase("network", arrival_entry.authorize, "who may not connect takes nobody's place, and costs no handshake"),
+    Phase("admission", arrival_entry.admit, "limits count the client's address, which is known now"),
     Phase("tls", tls_entry.step, "the server name chooses the listener"),
     Phase("protocol", _hand_over, "last: all that is known of the client is known"),
 )

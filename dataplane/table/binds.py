@@ -34,7 +34,13 @@ class Phases:
     tls: bool = False
     """It begins with TLS, whose server name chooses the listener."""
     timeout: float = HANDSHAKE_TIMEOUT
-    """Seconds that a client has for all of it."""
+    """Seconds that a client has for all of it, but for the PROXY header."""
+    proxy: ProxyRules | None = None
+    """What stands before everything else; None: nothing of the PROXY protocol."""
+    hops: tuple[Hops, ...] = ()
+    """Whom listeners believe, of those that say so: all of them have to trust who sends a PROXY header."""
+    network: NetworkGate | None = None
+    """Who may connect; None: everybody."""
 
 
 @dataclass(slots=True, eq=False)
@@ -93,11 +99,9 @@ class BindPlan:
     phases: Phases | None = None
     """None: its connections begin with a request."""
     tcp: Keepalive | None = None
-    """This and the next two, which are of Gateways, are asked before a listener is known."""
-    proxy_protocol: ProxyRules | None = None
+    """Keepalive of its connections; None: the default."""
     network: NetworkGate | None = None
-    hops: tuple[Hops, ...] = ()
-    """Whom its listeners believe, of those that say so: all of them have to trust who sends a PROXY header."""
+    """Who may connect, whatever the protocol (of UDP: begin a session); None: everybody."""
 
     def listeners(self) -> Iterator[ListenerPlan]:
         """All of them."""

@@ -13,6 +13,7 @@ from dataplane.chain.filter import SETTING, Refused
 from dataplane.chain.network import NetworkGate
 from dataplane.http.connection_rules import strictest
 from dataplane.http.uri import SCHEME_PORTS
+from dataplane.net.proxy_rules import ProxyRules
 from dataplane.table.binds import BindPlan, ListenerPlan, Phases
 from dataplane.table.built import Built
 from dataplane.table.intern import Interns
@@ -20,6 +21,7 @@ from dataplane.table.plans import GRPC_ROUTE, GUARDED, BackendPlan, ListenerPoli
 from dataplane.table.router import Router
 from dataplane.table.security import TlsPlan
 from dataplane.table.sites import is_owned
+from dataplane.tls.settings import HANDSHAKE_TIMEOUT
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.guards import Rules
 from dataplane.upstream.versions import BY_REQUEST, HTTP2, configured
@@ -164,21 +166,24 @@ def _before_listeners(plan: BindPlan, listeners: Sequence[ListenerPlan]) -> None
     """What has to be known of connections before their listener is."""
     plan.connection = strictest(listener.http.connection for listener in listeners)
     plan.tcp = next((listener.tcp for listener in listeners if listener.tcp is not None), None)
-    headers = [listener.proxy_protocol for listener in listeners if listener.proxy_protocol is not None]
-    plan.proxy_protocol = next((each for each in headers if each.is_strict), headers[0] if headers else None)
-    plan.hops = tuple(dict.fromkeys(listener.http.hops for listener in listeners if listener.http.hops is not None))
     rules = [rule for listener in listeners for rule in listener.network]
     if rules:
         plan.network = NetworkGate(rules, plan.key, listeners[0])
-    plan.phases = _phases(plan)
+    phases = Phases(
+        any(listener.tls is not None for listener in listeners),  # then no connection is plaintext
+        max((listener.tls_settings.handshake_timeout for listener in listeners), default=HANDSHAKE_TIMEOUT),
+        _proxy_rules(listeners),
+        tuple(dict.fromkeys(listener.http.hops for listener in listeners if listener.http.hops is not None)),
+        plan.network,
+    )
+    if phases.tls or phases.proxy is not None or phases.network is not None:
+        plan.phases = phases
 
 
-def _phases(bind: BindPlan) -> Phases | None:
-    """What its connections go through before a request. Where one listener has TLS, no connection is plaintext."""
-    listeners = list(bind.listeners())
-    if not any(listener.tls is not None for listener in listeners):
-        return None
-    return Phases(True, max(listener.tls_settings.handshake_timeout for listener in listeners))
+def _proxy_rules(listeners: Iterable[ListenerPlan]) -> ProxyRules | None:
+    """Of one Gateway, so they are the same; the strict one should they not be."""
+    found = [listener.proxy_protocol for listener in listeners if listener.proxy_protocol is not None]
+    return next((each for each in found if each.is_strict), found[0] if found else None)
 
 
 def check_backend(message: backend_pb2.Backend) -> None:

@@ -30,10 +30,10 @@ WAITING = {
     "ListenerSet": 5,
     "HTTPRoute": 28,
     "GRPCRoute": 6,
-    "GatewayPolicy": 486,
+    "GatewayPolicy": 482,
     "GatewayParameters": 37,
     "GatewayBackend": 884,
-    STANDALONE: 60,  # what remains of `policies` and of the listeners' `traffic`, which were one each
+    STANDALONE: 58,  # what remains of `policies` and of the listeners' `traffic`, which were one each
 }
 UNSERVED = {
     "TLSRoute": 14,

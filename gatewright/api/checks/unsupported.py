@@ -95,6 +95,8 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "spec.frontend.accessLog",
         "-spec.frontend.accessLog.otlp",  # telemetry
         "spec.frontend.http",
+        "spec.frontend.networkAuthorization",
+        "spec.frontend.proxyProtocol",
         "spec.frontend.tcp",
         "spec.frontend.limits",
         "spec.traffic",
@@ -140,6 +142,8 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "frontendPolicies.accessLog",
         "-frontendPolicies.accessLog.otlp",  # telemetry
         "frontendPolicies.http",
+        "frontendPolicies.networkAuthorization",
+        "frontendPolicies.proxyProtocol",
         "frontendPolicies.tcp",
         "binds[].listeners[].http",
         "frontendPolicies.limits",

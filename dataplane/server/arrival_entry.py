@@ -1,0 +1,77 @@
+"""Who connects, as phases of a connection: the PROXY header, network authorization, and whether there is room for it.
+
+They come before everything that costs more than a few bytes. Who is refused is closed without a word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dataplane.chain.network import REFUSED
+from dataplane.net.proxy_rules import UNTRUSTED
+from dataplane.server import admission
+from dataplane.server.outcomes import MORE, NEXT, OVER
+
+if TYPE_CHECKING:
+    from dataplane.net.proxy_header import Header
+    from dataplane.server.entry import Entry
+
+
+def read_header(entry: Entry) -> int:
+    """As `entry.Phase.step`: the PROXY header."""
+    rules = entry.phases.proxy
+    if rules is None:
+        return NEXT
+    found = rules.judge(entry.data)
+    if found is None:
+        return MORE
+    return _judged(entry, found)
+
+
+def header_is_late(entry: Entry) -> int:
+    """As `entry.Phase.late`."""
+    rules = entry.phases.proxy
+    assert rules is not None  # this phase would be over
+    return _judged(entry, rules.late(entry.data))
+
+
+def _judged(entry: Entry, found: Header | str) -> int:
+    if isinstance(found, str):
+        return _refuse(entry, found)
+    if found.size:
+        if not all(hops.trusts(entry.peer.address) for hops in entry.phases.hops):
+            return _refuse(entry, UNTRUSTED)
+        entry.data = entry.data[found.size :]
+    if found.address:
+        _names(entry, found)
+    entry.has_time(entry.phases.timeout)
+    return NEXT
+
+
+def _names(entry: Entry, header: Header) -> None:
+    """The client is who the header says; who connected is kept beside it."""
+    peer, connections = entry.peer, entry.context.connections
+    entry.peer = replace(peer, address=header.address, port=header.port, raw_address=peer.address, raw_port=peer.port)
+    connections.discard(entry)
+    connections.add(entry, header.address)
+
+
+def authorize(entry: Entry) -> int:
+    """As `entry.Phase.step`: `networkAuthorization`."""
+    gate = entry.phases.network
+    why = "" if gate is None else gate.refuses(entry.peer)
+    return _refuse(entry, REFUSED, why) if why else NEXT
+
+
+def admit(entry: Entry) -> int:
+    """As `entry.Phase.step`: limits of connections. After the phases before it, so that who may not connect takes
+    nobody's place, and the address is the one that counts."""
+    if entry.is_new:
+        admission.admit(entry)
+    return OVER if entry.is_over else NEXT
+
+
+def _refuse(entry: Entry, reason: str, detail: str = "") -> int:
+    entry.context.refusals.refused(reason, entry.peer.address, detail)
+    return entry.hang_up()
