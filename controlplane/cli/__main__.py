@@ -40,7 +40,7 @@ def _run(module: str, arguments: object) -> int:
     except ModuleNotFoundError as absent:
         if (absent.name or "").partition(".")[0] in ("controlplane", "gatewright", "dataplane"):
             raise
-        cure = "`pip install 'gatewright[controller]'` brings it"
+        cure = "`pip install gatewright` brings it"
         print(f"gatewright: the package {absent.name!r} is not installed; {cure}", file=sys.stderr)
         return exits.DEPENDENCY
     except KeyboardInterrupt:

@@ -20,6 +20,16 @@ MOMENTS = ("connection", "request", "response", "end")
 LINT_FORMS = ("text", "json", "sarif", "github")
 """As in controlplane.cli.lint."""
 
+TEMPLATES = {
+    "split": "two versions of a service, one of which gets a tenth of the requests",
+    "ratelimit": "ten requests in a minute for each client",
+    "jwt": "only who shows a token is served",
+}
+"""What `init` can write; `controlplane.cli.init` has how."""
+
+MANIFEST_PARTS = ("crds", "base")
+"""Folders of manifests/ that `crds` prints."""
+
 _DURATION = re.compile(r"(?:[0-9]{1,5}(?:h|ms|m|s)){1,4}")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
@@ -29,6 +39,13 @@ def duration(text: str) -> float:
     if not _DURATION.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write 30s, 1m30s or 500ms")
     return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)(h|ms|m|s)", text))
+
+
+def manifest_part(text: str) -> str:
+    """A folder of manifests/."""
+    if text not in MANIFEST_PARTS:
+        raise argparse.ArgumentTypeError(f"there is no part {text!r}; there are {' and '.join(MANIFEST_PARTS)}")
+    return text
 
 
 def count(text: str) -> int:
@@ -79,6 +96,21 @@ def _controller(parser: argparse.ArgumentParser) -> None:
 def _proxy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="...", help="handed to the proxy as they are (see its --help)"
+    )
+
+
+def _init(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("template", choices=tuple(TEMPLATES), help="what to start from")
+    parser.add_argument("dir", nargs="?", metavar="DIR", help="folder to write into (default: named as the template)")
+
+
+def _crds(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        type=manifest_part,
+        help="crds: definitions of our kinds (the default); base: namespace, service account, rights, GatewayClass",
     )
 
 
@@ -224,9 +256,36 @@ examples:
 examples:
   gatewright proxy --xds unix:/run/gw.sock --gateway default/web
   gatewright proxy -f config.yaml
+  gatewright proxy --from :8080 --to 127.0.0.1:3000   everything from here to there, without a file
   gatewright proxy --help                all options of the proxy""",
         "controlplane.cli.proxy",
         _proxy,
+    ),
+    Command(
+        "init",
+        "write a folder to start from",
+        """\
+What there is to start from:
+
+"""
+        + "\n".join(f"  {name:<10} {summary}" for name, summary in TEMPLATES.items())
+        + """
+
+examples:
+  gatewright init jwt                    the folder jwt
+  gatewright init split ./gateways       another folder; nothing is written over files that are there""",
+        "controlplane.cli.init",
+        _init,
+    ),
+    Command(
+        "crds",
+        "print what a cluster needs, for kubectl apply",
+        """\
+examples:
+  gatewright crds | kubectl apply -f -
+  gatewright crds base | kubectl apply -f -""",
+        "controlplane.cli.crds",
+        _crds,
     ),
     Command(
         "lint",

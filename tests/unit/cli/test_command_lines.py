@@ -87,7 +87,7 @@ def test_the_codes_that_scripts_rely_on() -> None:
         (
             ModuleNotFoundError("no", name="grpc.aio"),
             exits.DEPENDENCY,
-            "gatewright: the package 'grpc.aio' is not installed; `pip install 'gatewright[controller]'` brings it\n",
+            "gatewright: the package 'grpc.aio' is not installed; `pip install gatewright` brings it\n",
         ),
         (KeyboardInterrupt(), exits.INTERRUPTED, ""),
     ],

@@ -1,0 +1,99 @@
+"""`gatewright init`: a folder to start from, for `gatewright up`."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from controlplane.cli import exits
+
+BASE: Final = ("gateway.yaml", "shop.yaml", "route.yaml")
+"""Files of every folder, but for those of which a template has its own."""
+TOKEN_SECONDS: Final = 365 * 86_400
+"""How long the token of the template `jwt` is good for."""
+JWKS: Final = "{{JWKS}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """`files`: its own. `fill`: makes what stands for names in braces, and the command to try."""
+
+    files: tuple[str, ...]
+    fill: Callable[[], tuple[Mapping[str, str], str]]
+
+
+def _nothing(command: str) -> Callable[[], tuple[Mapping[str, str], str]]:
+    return lambda: ({}, command)
+
+
+def _issuer() -> tuple[Mapping[str, str], str]:
+    """A key that is nowhere but in the token that it signs."""
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    public = key.public_key().public_numbers()
+    x, y = (_text(number.to_bytes(32)) for number in (public.x, public.y))
+    keys = {"keys": [{"kty": "EC", "crv": "P-256", "alg": "ES256", "kid": "start", "x": x, "y": y}]}
+    now = int(time.time())
+    claims = {"iss": "https://issuer.example", "aud": "shop", "sub": "alice", "iat": now, "exp": now + TOKEN_SECONDS}
+    signed = ".".join(_text(json.dumps(each).encode()) for each in ({"alg": "ES256", "kid": "start"}, claims))
+    r, s = decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
+    token = f"{signed}.{_text(r.to_bytes(32) + s.to_bytes(32))}"
+    return {JWKS: json.dumps(keys)}, f"curl -i http://127.0.0.1:8080/ -H 'Authorization: Bearer {token}'"
+
+
+def _text(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+TEMPLATES: Final[Mapping[str, Template]] = {  # what they are about: `parser.TEMPLATES`
+    "split": Template(
+        ("route.yaml", "shop-next.yaml"),
+        _nothing("for i in $(seq 10); do curl -s http://127.0.0.1:8080/ | grep server; done"),
+    ),
+    "ratelimit": Template(
+        ("limit.yaml",),
+        _nothing("for i in $(seq 11); do curl -s -o /dev/null -w '%{http_code}\\n' http://127.0.0.1:8080/; done"),
+    ),
+    "jwt": Template(("jwt.yaml",), _issuer),
+}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Raises Failure when one of the files is there already; nothing is written then."""
+    template = TEMPLATES[arguments.template]
+    folder = Path(arguments.dir or arguments.template)
+    values, command = template.fill()
+    texts = {name: _filled(_source(arguments.template, name), values) for name in (*BASE, *template.files)}
+    taken = next((name for name in texts if (folder / name).exists()), None)
+    if taken is not None:
+        raise exits.Failure(exits.USAGE, f"{folder / taken} exists; name another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text)
+    except OSError as error:
+        raise exits.Failure(exits.DEPENDENCY, f"{folder} cannot be written: {error.strerror or error}") from error
+    print(f"{folder}: {', '.join(texts)}\n\nRun it, and ask it something:\n\n  gatewright up {folder}\n  {command}")
+    return exits.OK
+
+
+def _source(template: str, name: str) -> str:
+    root = resources.files("controlplane") / "templates"
+    folder = template if name in TEMPLATES[template].files else "base"
+    return (root / folder / name).read_text()
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text

@@ -1,0 +1,144 @@
+"""`init`, `crds`, and a proxy without a file: what they write is valid and does what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controlplane.cli import __main__ as cli
+from controlplane.cli import exits, forward, init, parser
+from gatewright.api.decode import documents
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.names import OUR_KINDS
+
+
+@pytest.fixture
+def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path / "gatewright"
+
+
+@pytest.mark.parametrize("template", parser.TEMPLATES)
+def test_what_is_written_is_valid_and_says_how_to_try_it(
+    template: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "made"
+    assert cli.main(["init", template, str(folder)]) == exits.OK
+    said = capsys.readouterr().out
+    assert f"gatewright up {folder}\n" in said
+    assert "curl" in said
+    assert cli.main(["lint", "--strict", str(folder)]) == exits.OK
+    kinds = [each.key.kind for file in folder.iterdir() for each in documents.decode(file.read_text(), "") if each.key]
+    assert {"GatewayClass", "Gateway", "HTTPRoute", "Service", "EndpointSlice"} <= set(kinds)
+    assert "{{" not in "".join(file.read_text() for file in folder.iterdir())
+
+
+def test_templates_are_those_of_the_command_line() -> None:
+    assert init.TEMPLATES.keys() == parser.TEMPLATES.keys()
+
+
+def test_what_is_there_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "limit.yaml").write_text("mine")
+    assert cli.main(["init", "ratelimit", str(tmp_path)]) == exits.USAGE
+    assert f"{tmp_path}/limit.yaml exists" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["limit.yaml"]
+    assert (tmp_path / "limit.yaml").read_text() == "mine"
+
+
+def test_two_tokens_have_two_keys() -> None:
+    (one, _), (two, _) = init._issuer(), init._issuer()
+    assert one != two
+
+
+def test_definitions_for_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["crds"]) == exits.OK
+    found = [*yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader)]
+    assert {each["spec"]["names"]["kind"] for each in found} == set(OUR_KINDS)
+    assert cli.main(["crds", "base", "crds"]) == exits.OK
+    kinds = [each["kind"] for each in yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader)]
+    assert kinds[0] == "Namespace"
+    assert kinds.count("CustomResourceDefinition") == len(OUR_KINDS)
+
+
+def test_the_rights_are_about_every_kind_that_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["crds", "base"])
+    documents_ = [*yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader)]
+    (role,) = (each for each in documents_ if each["kind"] == "ClusterRole")
+    granted = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    read = {(info.group, info.plural, verb) for info in KINDS.values() for verb in ("list", "watch")}
+    assert {each for each in granted if not each[1].endswith("/status")} == {
+        each for each in read if each[1] != "inferencepools"
+    }
+    assert {verb for _, resource, verb in granted if resource.endswith("/status")} == {"patch"}
+
+
+def test_an_unknown_part_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["crds", "operators"])
+    assert "there are crds and base" in capsys.readouterr().err
+
+
+def listener(made: dict[str, Any]) -> dict[str, Any]:
+    (bind,) = made["binds"]
+    return dict(bind)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "port", "addresses", "host"),
+    [
+        (":8080", "127.0.0.1:3000", 8080, None, "127.0.0.1:3000"),
+        ("127.0.0.1:80", ":3000", 80, ["127.0.0.1"], "127.0.0.1:3000"),
+        ("[::1]:80", "shop.example:443", 80, ["::1"], "shop.example:443"),
+        (":1", "unix:/run/shop.sock", 1, None, "unix:/run/shop.sock"),
+    ],
+)
+def test_from_here_to_there(source: str, target: str, port: int, addresses: list[str] | None, host: str) -> None:
+    made = listener(forward.configuration(source, target))
+    assert (made["port"], made.get("addresses")) == (port, addresses)
+    assert made["listeners"][0]["routes"][0]["backends"] == [{"host": host}]
+
+
+def test_the_file_is_this_users_and_passes_lint(private: Path, tmp_path: Path) -> None:
+    made = forward.with_file(["--from", ":8080", "--workers", "1", "--to=127.0.0.1:3000"], os.environ)
+    assert made == ["--workers", "1", "-f", str(private / "forward-8080.json")]
+    file = private / "forward-8080.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert json.loads(file.read_text()) == forward.configuration(":8080", "127.0.0.1:3000")
+    assert [each.name for each in private.iterdir()] == [file.name]
+    assert cli.main(["lint", str(file)]) == exits.OK
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["--from", ":1"], "belong together"),
+        (["--to", ":1"], "belong together"),
+        (["--from", ":1", "--to", ":2", "-f", "x"], "neither -f nor --xds"),
+        (["--from", ":1", "--to", ":2", "--xds=unix:/x"], "neither -f nor --xds"),
+        (["--from", "8080", "--to", ":2"], "--from '8080' is no address"),
+        (["--from", ":1", "--to", "shop"], "--to 'shop' is no address"),
+        (["--from", ":70000", "--to", ":2"], "--from ':70000' is no address"),
+        (["--from", "a]:1", "--to", ":2"], "is no address"),
+    ],
+)
+def test_what_makes_no_sense(line: list[str], message: str, private: Path) -> None:
+    with pytest.raises(exits.Failure, match=message) as failure:
+        forward.with_file(line, os.environ)
+    assert failure.value.code == exits.USAGE
+
+
+def test_other_command_lines_of_the_proxy_are_handed_on() -> None:
+    assert not forward.wanted(["-f", "x", "--workers", "1"])
+    assert forward.wanted(["--from=:1"])
