@@ -98,8 +98,10 @@ class BackendFacts(Protocol):
 class Variables:
     """Attributes, look-ups and `whole`, as `gatewright.cel.environment` asks of a context."""
 
-    __slots__ = ("attributes", "known_query", "known_request", "known_response", "response_body")
+    __slots__ = ("attributes", "known_headers", "known_query", "known_request", "known_response", "response_body")
 
+    known_headers: tuple[bytes, HeaderMap]
+    """The header block that was read last as a map, and that map; unset until somebody asks."""
     known_query: tuple[bytes, dict[bytes, bytes]]
     """The query that was read last, and its parameters; unset until somebody asks."""
     known_request: json_text.Read
@@ -189,7 +191,11 @@ class Variables:
 
     @property
     def request_headers(self) -> HeaderMap:
-        return header_map(self.request)
+        head = self.request
+        known = getattr(self, "known_headers", None)
+        if known is None or known[0] is not head.block:
+            known = self.known_headers = head.block, header_map(head)
+        return known[1]
 
     def request_header(self, name: str) -> str | None:
         return header(self.request, name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, cycle, repeat
 from typing import Any, Final
 
 from dataplane.http.h2.frames import (
@@ -66,6 +66,20 @@ READS_QUERY: Final = _file(
 )
 READS_HEADERS: Final = _file('authorization: {policy: {matchExpressions: ["request.headers.size() > 9999"]}}')
 READS_COOKIE: Final = _file("transformation: {request: {set: [{name: x-c, value: \"request.headers.cookie('zz')\"}]}}")
+PARTS: Final = 32
+"""Conditions of one policy that each read the same text."""
+
+
+def _parts(condition: str) -> str:
+    conditions = ", ".join(f"\"{condition} != '{number}'\"" for number in range(PARTS))
+    return _file(f"authorization: {{policy: {{matchExpressions: [{conditions}]}}}}")
+
+
+COOKIE_PARTS: Final = _parts("request.headers.cookie('last')")
+FORM_PARTS: Final = _parts("form.decode(request.headers['x-text'])['last']")
+QUERY_PARTS: Final = _parts("request.headers['x-text'].query('last')")
+JSON_PARTS: Final = _parts("string(json(request.headers['x-text'])[0])")
+HEADER_PARTS: Final = _parts("request.headers.raw()['x-text'][0]")
 SLOW_EXPRESSION: Final = _file(
     "authorization: {policy: {matchExpressions: [\"request.path.split('').all(c, c != 'none')\","
     " \"request.method == 'X'\"]}}"
@@ -131,6 +145,17 @@ NOWHERE: Final = b"GET / HTTP/1.1\r\nHost: b\r\n\r\n"
 POST: Final = b"POST / HTTP/1.1\r\nHost: a\r\n"
 CHUNKED: Final = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 MIB: Final = 1 << 20
+
+
+def changing(
+    name: bytes, between: bytes, last: bytes, first: bytes = b"", number: int = 5500, part: bytes = b"p%d=%%41"
+) -> Source:
+    """Requests with one long header; the same one comes again behind five others."""
+    heads = []
+    for turn in range(6):
+        parts = [part % (10_000 + each + turn) for each in range(number)]
+        heads.append(request(lines=b"%b: %b%b\r\n" % (name, first, between.join([*parts, last]))))
+    return lambda: cycle(heads)
 
 
 def again(once: bytes, first: bytes = b"", size: int = MIB) -> Source:
@@ -363,6 +388,29 @@ ROWS: Final = (
         READS_HEADERS,
     ),
     Row("60 KB of cookies for a policy that looks for one", CLIENT, H1, again(request(lines=COOKIES)), READS_COOKIE),
+    Row(
+        "60 KB of cookies for 32 conditions",
+        CLIENT,
+        H1,
+        changing(b"cookie", b"; ", b"last=v", number=5000),
+        COOKIE_PARTS,
+    ),
+    Row("60 KB of form in a header for 32 conditions", CLIENT, H1, changing(b"x-text", b"&", b"last=v"), FORM_PARTS),
+    Row("60 KB of headers for 32 conditions", CLIENT, H1, changing(b"x-text", b"&", b"last=v"), HEADER_PARTS),
+    Row(
+        "a query of 1,000 parameters in a header for 32 conditions",
+        CLIENT,
+        H1,
+        changing(b"x-text", b"&", b"last=v", b"/?", number=990),
+        QUERY_PARTS,
+    ),
+    Row(
+        "JSON of 4,500 keys in a header for 32 conditions",
+        CLIENT,
+        H1,
+        changing(b"x-text", b",", b'"a":1}]', b'["v",{', number=4500, part=b'"%d":1'),
+        JSON_PARTS,
+    ),
     Row(
         "60 KB of x-forwarded-for",
         CLIENT,

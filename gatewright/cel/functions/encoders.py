@@ -5,13 +5,14 @@ from __future__ import annotations
 import binascii
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
-from gatewright.cel.budget import Budget, built
+from gatewright.cel.budget import FREE_PASSES, Budget, built, steps
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions.table import both, function
 from gatewright.cel.functions.text import as_bytes, as_text
+from gatewright.cel.remembered import Remembered
 from gatewright.cel.types import BYTES, DYN, STRING, map_of
 from gatewright.cel.values import type_name
 
@@ -69,14 +70,25 @@ def _word(value: Any) -> bytes:
     raise Fault(f"form.encode: no form value of {type_name(value)}")
 
 
+STEPS_PER_PAIR: Final = 2
+STEPS_PER_ESCAPED_PAIR: Final = 8
+"""Of a form, without escapes and with some: one that takes longer than an expression may is not begun."""
+
+
 def form_decode(budget: Budget, text: str) -> dict[str, Any]:
     """A map; a name that comes several times has a list."""
-    built(budget, len(text))
+    pairs = text.count("&") + 1
+    built(budget, len(text) + 64 * pairs)
+    if pairs > FREE_PASSES:
+        steps(budget, (STEPS_PER_ESCAPED_PAIR if "%" in text or "+" in text else STEPS_PER_PAIR) * pairs)
+    return _FORM(text)
+
+
+def _form(text: str) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for pair in text.split("&"):
         if not pair:
             continue
-        built(budget, 64)
         name, _, value = pair.partition("=")
         key, one = _unplus(name), _unplus(value)
         before = result.get(key)
@@ -89,7 +101,12 @@ def form_decode(budget: Budget, text: str) -> dict[str, Any]:
     return result
 
 
+_FORM = Remembered(_form)
+
+
 def _unplus(text: str) -> str:
+    if "%" not in text and "+" not in text:
+        return text
     return as_text(unquote_to_bytes(as_bytes(text.replace("+", " "))))
 
 

@@ -14,6 +14,7 @@ from gatewright.cel.budget import Budget, built
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions.table import method
 from gatewright.cel.functions.text import as_bytes, as_text
+from gatewright.cel.remembered import Remembered
 from gatewright.cel.types import STRING, list_of, map_of
 from gatewright.cel.values import HeaderMap
 
@@ -60,14 +61,23 @@ def split(budget: Budget, headers: dict[str, Any]) -> dict[str, list[str]]:
 
 def cookie(headers: dict[str, Any], name: str) -> str:
     """The value of a request's cookie; without it there is no value."""
-    for header, value in _lines(headers):
-        if header.lower() != "cookie":
-            continue
-        for pair in value.split(";"):
-            key, separator, found = pair.strip(" \t").partition("=")
-            if separator and key == name:
-                return found[1:-1] if len(found) > 1 and found[0] == found[-1] == '"' else found
-    raise Fault(f"no such cookie: {name}")
+    found = _COOKIES(";".join([value for header, value in _lines(headers) if header.lower() == "cookie"])).get(name)
+    if found is None:
+        raise Fault(f"no such cookie: {name}")
+    return found
+
+
+def _cookies(text: str) -> dict[str, str]:
+    """The first value of each cookie, without the quotation marks that it may stand in (RFC 6265 4.2.1)."""
+    result: dict[str, str] = {}
+    for pair in text.split(";"):
+        name, separator, value = pair.strip(" \t").partition("=")
+        if separator:
+            result.setdefault(name, value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value)
+    return result
+
+
+_COOKIES = Remembered(_cookies)
 
 
 def _parts(uri: str) -> tuple[str, list[str], str]:
@@ -96,7 +106,14 @@ def query(budget: Budget, uri: str, name: str) -> str:
     """The first value of a query parameter, decoded; without it there is no value."""
     text = uri.partition("#")[0].partition("?")[2]
     built(budget, len(text) + 64 * text.count("&"))
-    return parameter(parameters.read(as_bytes(text)), name)
+    return parameter(_PARAMETERS(text), name)
+
+
+def _parameters(text: str) -> dict[bytes, bytes]:
+    return parameters.read(as_bytes(text))
+
+
+_PARAMETERS = Remembered(_parameters)
 
 
 def parameter(found: dict[bytes, bytes], name: str) -> str:

@@ -16,6 +16,7 @@ from gatewright.cel.errors import CelError, Fault, OverBudget, TooMany
 from gatewright.cel.functions import encoders, times
 from gatewright.cel.functions.table import A, both, function
 from gatewright.cel.functions.text import as_text
+from gatewright.cel.remembered import Remembered
 from gatewright.cel.types import BYTES, DYN, STRING, map_of
 from gatewright.cel.values import (
     MAX_INT,
@@ -68,8 +69,15 @@ def parse(budget: Budget, value: str | bytes) -> Any:
     built(budget, COST * len(value))
     if len(value) > LARGE:
         steps(budget, (value.count(b",") if isinstance(value, bytes) else value.count(",")) / VALUES_PER_STEP)
-    limit(value, MAX_KEYS)
-    return _decoded(value)
+    return _VALUES(value) if isinstance(value, str) else _value(value)
+
+
+def _value(text: str | bytes) -> Any:
+    limit(text, MAX_KEYS)
+    return _decoded(text)
+
+
+_VALUES: Final[Remembered[str, Any]] = Remembered(_value)
 
 
 class Read(NamedTuple):
