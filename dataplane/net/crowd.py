@@ -1,24 +1,20 @@
 """Who is connected to a worker, by client address, and whose connection goes when there must be room for another.
 
-A client address is an IPv4 address, or the first 64 bits of an IPv6 one: a network of that size is one customer's, who
-has all of its addresses (RFC 6177). Decides and counts; who closes a connection is the connection itself.
+Client addresses are `net/sources`. Decides and counts; who closes a connection is the connection itself.
 """
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final, Generic, Protocol, TypeVar
 
 from dataplane.link.loads import CONNECTIONS, Loads, Rows
+from dataplane.net.sources import source_of
 
 LOOKS: Final = 256
 """Connections that are looked at for one that is idle, those first that have been there longest: so a connection more
 costs no more where there are many."""
-
-_PREFIX: Final = 8
-"""Bytes of an IPv6 address that say whose it is."""
 
 BUSY: Final = float("inf")
 
@@ -35,16 +31,6 @@ class Guest(Protocol):
 
 
 GuestT = TypeVar("GuestT", bound=Guest)
-
-
-def source_of(address: str) -> str | bytes:
-    """What connections of one client have in common: `address` is as the system writes it, "" of a Unix socket."""
-    if ":" not in address:
-        return address
-    try:
-        return socket.inet_pton(socket.AF_INET6, address.partition("%")[0])[:_PREFIX]
-    except OSError:
-        return address
 
 
 class _Source(Generic[GuestT]):

@@ -5,6 +5,9 @@ turn. Those who ask are served one after the other, for a few milliseconds of co
 many they are, what others sent is looked at in between. A connection that has many things to do at once (requests
 behind requests, streams beside streams) asks after each of them whether those milliseconds are over: how long one takes
 cannot be known before, and how many fit into a turn cannot be a number.
+
+What those who wait make the worker compute while others have something to do is held against what they move: who goes
+on overspending is ended (`net/accounts`).
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
+
+from dataplane.net.accounts import Accounts
 
 log = logging.getLogger("dataplane.net")
 
@@ -33,13 +38,38 @@ class Waiting(Protocol):
 class Turns:
     """One per worker. `call_soon` is the loop's: it runs a function when the present events are handled."""
 
-    __slots__ = ("_call_soon", "_clock", "_end", "_has_begun", "_is_called", "_waiting")
+    __slots__ = (
+        "_accounts",
+        "_begun",
+        "_call_soon",
+        "_clock",
+        "_end",
+        "_has_begun",
+        "_has_others",
+        "_is_called",
+        "_last",
+        "_now",
+        "_waiting",
+    )
 
     def __init__(
-        self, call_soon: Callable[[Callable[[], None]], Any], clock: Callable[[], float] = time.thread_time
+        self,
+        call_soon: Callable[[Callable[[], None]], Any],
+        clock: Callable[[], float] = time.thread_time,
+        accounts: Accounts | None = None,
+        now: memoryview[int] | list[int] | None = None,
     ) -> None:
+        """`now`: its first cell has the number of the connection whose bytes are being looked at (`net/writes`)."""
         self._call_soon = call_soon
         self._clock = clock
+        self._accounts = Accounts() if accounts is None else accounts
+        self._now: memoryview[int] | list[int] = [0] if now is None else now
+        self._last = 0
+        """That number, when the last turn ended."""
+        self._begun = 0.0
+        """When the present piece began."""
+        self._has_others = False
+        """There are others who wait, or got bytes since the last turn."""
         self._waiting: deque[Waiting] = deque()
         self._is_called = False
         self._has_begun = False
@@ -71,20 +101,32 @@ class Turns:
         """How much of `most`, the bound of one connection, it may do at a time while so many wait as do now."""
         return max(1, most // (1 + min(len(self._waiting), CROWD)))
 
+    def overspends(self, address: str, moved: int) -> bool:
+        """A connection of a client says at the end of its `next_turn` what pays for that (`net/accounts`), in bytes.
+        Whether its address owes too much, so that it has to end. Nobody owes anything who is alone on this worker, or
+        has no address (a Unix socket)."""
+        if not self._has_others or not address:
+            return False
+        return self._accounts.charge(address, self._clock() - self._begun, moved)
+
     def _is_over(self) -> None:
         self._has_begun = False
 
     def _run(self) -> None:
         waiting = self._waiting
-        self._has_begun, self._end = True, self._clock() + SHARE
+        self._begun = self._clock()
+        self._has_begun, self._end = True, self._begun + SHARE
+        self._has_others = len(waiting) > 1 or self._now[0] != self._last
         for _ in range(len(waiting)):  # who asks again meanwhile comes in the turn after
             one = waiting.popleft()
             try:
                 one.next_turn()
             except Exception as error:  # a bug with one connection must not keep the others waiting
                 log.error("%r could not go on", one, exc_info=error)
-            if self._clock() >= self._end:
+            self._begun = self._clock()
+            if self._begun >= self._end:
                 break
+        self._last = self._now[0]
         self._is_called = self._has_begun = bool(waiting)
         if waiting:
             self._call_soon(self._run)

@@ -33,12 +33,12 @@ class Writes:
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], Any], served: LastServed | None = None) -> None:
         self._call_soon = call_soon
-        self.turns = Turns(call_soon)
-        """For connections that have more to read than one turn is for."""
         self.served = served or LastServed.unseen()
         """Where a connection enters its name once,"""
         self.now = self.served.now
         """and says that its bytes are being looked at."""
+        self.turns = Turns(call_soon, now=self.now)
+        """For connections that have more to read than one turn is for."""
         self._writers: list[Writer] = []
 
     def add(self, writer: Writer) -> None:

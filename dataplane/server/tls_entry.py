@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from dataplane.net.crowd import source_of
+from dataplane.net.sources import source_of
 from dataplane.server.outcomes import MORE, NEXT
 from dataplane.table.binds import choose
 from dataplane.tls.client_hello import NotTls, read

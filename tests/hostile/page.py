@@ -16,6 +16,13 @@ one connection, all others wait for. The law is that **no input of one peer keep
 of the worker's CPU time**. What a connection has beyond the share of a turn (`net/turns`) waits for the next turn,
 unread.
 
+A client that goes on is cut. Of each piece of work that waited for its turn while others had something to do, the CPU
+time is held against what it moved (`net/accounts`): 1 MB of content pay for a second, a request for 5 ms. Chunks of 16
+bytes move five times as much. What is not paid for is owed by the client's address (the first 64 bits of an IPv6 one)
+and goes down by 0.1 s in each second. Above 1 s, which is 200 shares of a turn, the connection that owes is ended: 429
+and close, or GOAWAY with `ENHANCE_YOUR_CALM`, reason `Overspent`. Who is alone on a worker, or pays for what it does,
+is not, whatever its neighbours behind the same address owe. `tests/hostile/test_overspending.py` has both kinds.
+
 Each row is a peer that does what costs the worker most. A test drives it through a whole worker in memory, as fast as
 it is read, beside a polite client that asks for something again as soon as it has it, and holds it to the law.
 **Longest wait** is the worker's CPU time between two turns in which the polite client could have run, in

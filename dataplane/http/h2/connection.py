@@ -35,7 +35,8 @@ We never push, and refuse to be pushed to (8.4).
 from __future__ import annotations
 
 from dataplane.http.h2 import frames
-from dataplane.http.h2.errors import NO_ERROR
+from dataplane.http.h2.errors import ENHANCE_YOUR_CALM, NO_ERROR, ConnectionFailure
+from dataplane.http.h2.events import Event
 from dataplane.http.h2.frames import MAX_STREAM
 from dataplane.http.h2.receiving import Receiving
 
@@ -77,6 +78,14 @@ class Connection(Receiving):
         self.going_away = True
         self._last_taken = min(self._last_taken, self.last_stream)  # 6.8: it never grows
         self._out.append(frames.goaway(self._last_taken, code, debug))
+
+    def cut(self, reason: str) -> list[Event]:
+        """End the connection: ENHANCE_YOUR_CALM, and nothing after it. `Failed`; nothing when it has failed before."""
+        if self.failed:
+            return []
+        self._fail(ConnectionFailure(ENHANCE_YOUR_CALM, reason))
+        events, self._events = self._events, []
+        return events
 
     def __repr__(self) -> str:
         role = "server" if self._server else "client"

@@ -8,6 +8,7 @@ chunks are read is in `http/h1`, how long the connection waits for whom in `watc
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, Peer
 from dataplane.http.methods import METHODS
 from dataplane.http.rules import HttpRules
+from dataplane.net.accounts import REQUEST
 from dataplane.net.crowd import BUSY
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.exchange import ActiveExchange
@@ -31,6 +33,8 @@ from dataplane.server.peers import peer_of
 
 if TYPE_CHECKING:
     from dataplane.server.plan import ConnectionPlan
+
+log = logging.getLogger("dataplane.server")
 
 _BARE_LF = re.compile(rb"(?<!\r)\n").search
 
@@ -261,12 +265,12 @@ class Connection(Responding):
             self.arm(self.idle_since + limits.header_timeout)
         self.buffer = data
 
-    def take_next(self) -> None:
-        """Requests that were pipelined behind the one that just ended. A loop: answers may be immediate."""
+    def take_next(self) -> int:
+        """Requests that were pipelined behind the one that just ended. A loop: answers may be immediate. How many."""
         if self.busy:
-            return
+            return 0
         self.busy = True
-        left, turns = REQUESTS, self.writes.turns
+        left, turns, begun = REQUESTS, self.writes.turns, 0
         while self.state == READ_HEAD and self.buffer and not self.is_blocked:
             data, self.buffer = self.buffer, b""
             end = data.find(b"\r\n\r\n")
@@ -279,6 +283,7 @@ class Connection(Responding):
                 self.state = WAIT
                 break
             left -= 1
+            begun += 1
             self._request(data, end)
         self.busy = False
         if not left and self.state == WAIT and self.exchange is None:
@@ -288,6 +293,7 @@ class Connection(Responding):
         if self.half_closed and self.state == READ_HEAD and not self.is_blocked:
             self.flush()
             self.transport.close()
+        return begun
 
     def _wait(self) -> None:
         """Give way to others; go on in the next turn."""
@@ -300,9 +306,22 @@ class Connection(Responding):
         self.resume_reading(TURN)
         if self.state == WAIT and self.exchange is None:
             self.state = READ_HEAD
-            self.take_next()
+            moved = self.take_next() * REQUEST
         elif self.state == READ_BODY and self.reader is not None and self.reader.rest:
-            self._receive(self.reader.rest)
+            moved = self._receive(self.reader.rest)
+        else:
+            return
+        if self.writes.turns.overspends(self.peer.address, moved) and self.state != CLOSED:
+            self._overspent()
+
+    def _overspent(self) -> None:
+        log.warning("http1 connection of %s is cut: Overspent", self.peer.address)
+        if self.exchange is None:
+            self.refuse("Overspent", self.buffer)
+        else:
+            self.context.recorder.refused("Overspent")
+            self.keep = False
+            self.exchange.give_up("Overspent")
 
     def _request(self, data: bytes, end: int) -> None:
         """Read the head that ends at `end`, and begin its exchange."""
@@ -436,8 +455,8 @@ class Connection(Responding):
         x.expect(UNKNOWN if framing.chunked else framing.length)
         x.expects = framing.expects
 
-    def _receive(self, data: bytes) -> None:
-        """Request body bytes, and what may follow them."""
+    def _receive(self, data: bytes) -> int:
+        """Request body bytes, and what may follow them. How many were content."""
         x: Any = self.exchange
         reader, extra, trailers = self.reader, b"", b""
         if reader is not None:
@@ -445,7 +464,7 @@ class Connection(Responding):
                 out, used = reader.feed(data, self.writes.turns.share(CHUNKS))
             except BadChunk as error:  # the endpoint must not see the request end
                 x.give_up("HeadersTooLarge" if error.too_large else "BadRequest", str(error))
-                return
+                return 0
             done = used >= 0
             if done:
                 extra, trailers = data[used:], reader.trailers
@@ -470,6 +489,7 @@ class Connection(Responding):
             x.downstream_content(out, done)
         if reader is not None and reader.rest and self.state == READ_BODY:
             self._wait()
+        return len(out)
 
     def _refuse_head(self, reason: str, data: bytes, end: int) -> None:
         """Refuse a whole head as its first half would have been, had it come alone: a bare line feed goes first."""

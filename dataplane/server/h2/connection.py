@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from dataplane.http.connection_rules import DEFAULT
 from dataplane.http.h2.connection import Connection as Codec
 from dataplane.http.h2.errors import NO_ERROR
-from dataplane.http.h2.events import Trailers
+from dataplane.http.h2.events import Content, Trailers
 from dataplane.http.messages import Peer
+from dataplane.net.accounts import REQUEST
 from dataplane.net.crowd import BUSY
 from dataplane.net.writes import AT_ONCE
 from dataplane.proxy.deadlines import NEVER
@@ -341,8 +342,8 @@ class Connection:
             return
         self._receive(data)
 
-    def _receive(self, data: bytes) -> None:
-        """Read frames as far as this turn's budget goes (law 8), act on them, begin requests."""
+    def _receive(self, data: bytes) -> list[Event]:
+        """Read frames as far as this turn's budget goes (law 8), act on them, begin requests. What was read."""
         codec = self.codec
         limit = min(self.frames_left, self.context.writes.turns.share(FRAMES))
         found = codec.receive(data, limit)
@@ -353,6 +354,7 @@ class Connection:
         if codec.has_more:
             self._wait()
         self.write_soon()
+        return found
 
     def _wait(self) -> None:
         """Give way to others; go on in the next turn."""
@@ -367,18 +369,27 @@ class Connection:
         self.frames_left, self.requests_left = FRAMES, REQUESTS
         if self.state != OPEN:
             return
+        moved = self._go_on() + (REQUESTS - self.requests_left) * REQUEST
+        if self.context.writes.turns.overspends(self.peer.address, moved) and self.state == OPEN:
+            self._handle(self.codec.cut("Overspent"))
+            self.write_soon()
+
+    def _go_on(self) -> int:
+        """With what waited. How many bytes of content were read."""
         unhandled, self.unhandled = self.unhandled, []
         self._handle_some(unhandled)
         self._start()
         if self.waits:  # these alone were more than a turn's
             self.write_soon()
-            return
+            return 0
+        found: list[Event] = []
         data, self.unread = self.unread, b""
         if data or self.codec.has_more:
-            self._receive(data)
+            found = self._receive(data)
         if self.is_stopped and not self.waits and self.state == OPEN:
             self.is_stopped = False
             self.transport.resume_reading()
+        return sum(len(event.data) for event in found if type(event) is Content)
 
     def _start(self) -> None:
         """Begin requests that are here; none while the client does not read what is answered to others, for heads of

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dataplane.net.accounts import MOST, Accounts
 from dataplane.net.turns import CROWD, SHARE, Turns
 
 
@@ -15,7 +16,9 @@ class Loop:
     def __init__(self) -> None:
         self.calls: list[Callable[[], None]] = []
         self.now = 0.0
-        self.turns = Turns(self.calls.append, lambda: self.now)
+        self.number = [0]
+        self.accounts = Accounts(lambda: 0.0)
+        self.turns = Turns(self.calls.append, lambda: self.now, self.accounts, self.number)
 
     def turn(self) -> None:
         calls, self.calls[:] = self.calls[:], []
@@ -26,16 +29,20 @@ class Loop:
 class Peer:
     """Has some pieces of work, each of which takes a while."""
 
-    def __init__(self, loop: Loop, name: str, pieces: int, seconds: float, done: list[str]) -> None:
+    def __init__(self, loop: Loop, name: str, pieces: int, seconds: float, done: list[str], pays: str = "") -> None:
         self.loop, self.name, self.pieces, self.seconds, self.done = loop, name, pieces, seconds, done
+        self.pays = pays
+        self.is_cut = False
         loop.turns.add(self)
 
     def next_turn(self) -> None:
+        self.loop.number[0] = hash(self.name)
         self.loop.now += self.seconds
         self.done.append(self.name)
         self.pieces -= 1
         if self.pieces:
             self.loop.turns.add(self)
+        self.is_cut = self.loop.turns.overspends(self.pays, 0) or self.is_cut
 
 
 def test_nothing_runs_before_the_next_turn() -> None:
@@ -111,3 +118,46 @@ class TestSharesOfATurn:
         for number in range(1000):
             Peer(loop, str(number), 1, 0.0, [])
         assert loop.turns.share(256) == 256 // (CROWD + 1) and loop.turns.share(1) == 1
+
+
+class TestWhatIsOwed:
+    TURNS = int(MOST / SHARE) + 2
+
+    def turns(self, loop: Loop, number: int) -> None:
+        for _ in range(number):
+            loop.turn()
+
+    def test_who_uses_up_its_share_while_others_wait_is_cut(self) -> None:
+        loop = Loop()
+        hostile = Peer(loop, "hostile", 10_000, SHARE, [], "198.51.100.1")
+        other = Peer(loop, "other", 10_000, 0.0, [], "192.0.2.1")
+        self.turns(loop, self.TURNS * 2)
+        assert hostile.is_cut and not other.is_cut
+
+    def test_it_is_cut_where_another_one_got_bytes_meanwhile(self) -> None:
+        loop = Loop()
+        hostile = Peer(loop, "hostile", 10_000, SHARE, [], "198.51.100.1")
+        for _ in range(self.TURNS):
+            loop.turn()
+            loop.number[0] = 7
+        assert hostile.is_cut
+
+    def test_alone_it_may_go_on(self) -> None:
+        loop = Loop()
+        alone = Peer(loop, "alone", 10_000, SHARE, [], "198.51.100.1")
+        self.turns(loop, self.TURNS * 2)
+        assert not alone.is_cut and len(loop.accounts) == 0
+
+    def test_who_has_no_address_owes_nothing(self) -> None:
+        loop = Loop()
+        local = Peer(loop, "local", 10_000, SHARE, [])
+        Peer(loop, "other", 10_000, 0.0, [], "192.0.2.1")
+        self.turns(loop, self.TURNS * 2)
+        assert not local.is_cut and len(loop.accounts) == 0
+
+    def test_a_piece_is_charged_to_the_one_that_did_it(self) -> None:
+        loop = Loop()
+        hostile = Peer(loop, "hostile", 10_000, SHARE / 2, [], "198.51.100.1")
+        cheap = Peer(loop, "cheap", 10_000, 0.0, [], "192.0.2.1")
+        self.turns(loop, 3 * self.TURNS)
+        assert hostile.is_cut and not cheap.is_cut and len(loop.accounts) == 1

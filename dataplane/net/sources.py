@@ -1,0 +1,23 @@
+"""What connections of one client have in common.
+
+A client address is an IPv4 address, or the first 64 bits of an IPv6 one: a network of that size is one customer's, who
+has all of its addresses (RFC 6177).
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv6Address
+from typing import Final
+
+_PREFIX: Final = 8
+"""Bytes of an IPv6 address that say whose it is."""
+
+
+def source_of(address: str) -> str | bytes:
+    """The client address of `address`, which is as the system writes it, "" of a Unix socket."""
+    if ":" not in address:
+        return address
+    try:
+        return IPv6Address(address.partition("%")[0]).packed[:_PREFIX]
+    except ValueError:
+        return address
