@@ -33,7 +33,8 @@ MAX_FILES = 1_048_576
 
 STDERR = 2
 
-WORKER = (sys.executable, "-m", "dataplane.worker")
+WORKER = (sys.executable, "-P", "-m", "dataplane.worker")
+"""-P: the current folder is a user's, and may hold what looks like a module."""
 
 
 def main(argv: Sequence[str] | None = None, worker_command: Sequence[str] = WORKER) -> int:

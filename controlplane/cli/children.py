@@ -175,5 +175,6 @@ async def stop(children: Sequence[Child], grace: float) -> None:
 
 
 def python(module: str, *arguments: str) -> list[str]:
-    """The command line that runs one of our modules with this interpreter."""
-    return [sys.executable, "-m", module, *arguments]
+    """The command line that runs one of our modules with this interpreter. -P: the current folder is a user's, and may
+    hold what looks like a module."""
+    return [sys.executable, "-P", "-m", module, *arguments]

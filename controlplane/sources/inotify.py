@@ -29,6 +29,9 @@ _UNFINISHED = _CREATE | _MODIFY
 _HEAD = struct.Struct("iIII")
 _READ_BYTES = 64 * 1024
 _SHORTEST_POLL = 0.001
+_PASSED_OVER = frozenset((errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG))
+"""A folder that is gone meanwhile, or not ours to look at, or deeper than a path can be long; `scan` leaves it out
+too."""
 
 
 class Event(NamedTuple):
@@ -51,7 +54,7 @@ class Inotify:
         self._poll.register(self._fd, select.POLLIN)
         self._poll.register(self._waker, select.POLLIN)
         try:
-            self._add(root, set())
+            self._add(root)
         except OSError:
             self.close()
             raise
@@ -97,28 +100,34 @@ class Inotify:
 
     def _add_new(self, path: str) -> None:
         try:
-            self._add(path, set())
+            self._add(path)
         except FileNotFoundError:
             pass  # gone again
         except OSError as error:
             log.warning("cannot watch %s (%s); it is looked at now and then", path, error.strerror)
 
-    def _add(self, folder: str, visited: set[tuple[int, int]]) -> None:
-        """Watch a folder and those below it, each once."""
+    def _add(self, root: str) -> None:
+        """Watch a folder and those below it, each once. No recursion: whoever makes folders says how deep they are."""
+        visited: set[tuple[int, int]] = set()
+        left = self._watch(root, visited)
+        while left:
+            try:
+                left += self._watch(left.pop(), visited)
+            except OSError as error:
+                if error.errno not in _PASSED_OVER:
+                    raise
+
+    def _watch(self, folder: str, visited: set[tuple[int, int]]) -> list[str]:
+        """Watch one folder. The folders in it, the first one last; none of a folder that was visited before."""
         status = os.stat(folder)
         if (status.st_dev, status.st_ino) in visited:
-            return
+            return []
         visited.add((status.st_dev, status.st_ino))
         mask = _OF_INTEREST | _ONLY_FOLDERS
         watch = self._check(self._calls.inotify_add_watch(self._fd, os.fsencode(folder), mask))
         self._name(watch, folder, status)
         with os.scandir(folder) as entries:
-            below = sorted((entry.path for entry in entries if _is_folder(entry)), key=_turn)
-        for path in below:
-            try:
-                self._add(path, visited)
-            except (FileNotFoundError, NotADirectoryError, PermissionError):
-                continue  # gone meanwhile, or not ours to look at; `scan` leaves it out too
+            return sorted((entry.path for entry in entries if _is_folder(entry)), key=_turn, reverse=True)
 
     def _name(self, watch: int, folder: str, status: os.stat_result) -> None:
         """A folder that is reached by several links has one watch, and goes by the path that `scan` gives it: the

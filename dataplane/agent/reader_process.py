@@ -18,7 +18,8 @@ from typing import Any, Final
 from dataplane.agent.file_reading import MEMORY, Place, ReaderLost, Reading
 from gatewright.aside import OUT_OF_MEMORY, ended_after
 
-COMMAND: Final = (sys.executable, "-m", "dataplane.agent.reader")
+COMMAND: Final = (sys.executable, "-P", "-m", "dataplane.agent.reader")
+"""-P: the current folder is a user's, and may hold what looks like a module."""
 
 DEADLINE: Final = 60.0
 """Seconds for one answer: a file of 10,000 routes takes about ten. Then the reader is ended, and the file counts as one

@@ -1,5 +1,6 @@
 """The command line from outside: codes, texts, and what is (not) loaded."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -87,5 +88,16 @@ def test_the_proxy_gets_its_own_command_line(tmp_path: Path) -> None:
     (tmp_path / "dataplane" / "__init__.py").touch()
     (tmp_path / "dataplane" / "__main__.py").write_text("import sys; print(sys.argv[1:]); sys.exit(7)")
     command = [sys.executable, "-m", "controlplane.cli", "proxy", "-f", "config.yaml", "--help"]
+    paths = os.pathsep.join((str(tmp_path), *sys.path))
+    seen = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, "PYTHONPATH": paths}, check=False
+    )
+    assert (seen.stdout.strip(), seen.returncode) == ("['-f', 'config.yaml', '--help']", 7)
+
+
+def test_what_looks_like_a_module_in_the_current_folder_is_not_run(tmp_path: Path) -> None:
+    for name in ("dataplane", "yaml", "json"):
+        (tmp_path / f"{name}.py").write_text("import sys; sys.exit(7)")
+    command = [sys.executable, "-P", "-m", "controlplane.cli", "proxy", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=False)
-    assert (done.stdout.strip(), done.returncode) == ("['-f', 'config.yaml', '--help']", 7)
+    assert done.returncode == 0 and "usage" in done.stdout.lower()

@@ -103,7 +103,7 @@ def test_the_process_becomes_the_proxy(words: list[str], handed_on: list[str], m
     became: list[tuple[str, list[str]]] = []
     monkeypatch.setattr(os, "execv", lambda program, command: became.append((program, command)))
     proxy.run(words)
-    assert became == [(sys.executable, [sys.executable, "-m", "dataplane", *handed_on])]
+    assert became == [(sys.executable, [sys.executable, "-P", "-m", "dataplane", *handed_on])]
 
 
 @pytest.mark.parametrize(

@@ -244,7 +244,7 @@ def test_the_command_line_of_a_proxy() -> None:
     (proxy,) = fleet.wanted([gateway()], plan, {})
     command = fleet.command(proxy, plan, {"A": "b"}, 9)
     assert " ".join(command.arguments[1:]) == (
-        "-m dataplane --xds unix:/run/xds.sock --gateway default/web --instance proxy-1 --port-offset 7000"
+        "-P -m dataplane --xds unix:/run/xds.sock --gateway default/web --instance proxy-1 --port-offset 7000"
         " --parent-fd 9 --admin 127.0.0.1:22000 --stats 127.0.0.1:22020 --readiness 127.0.0.1:22021 --workers 3"
     )
     assert (command.pass_fds, command.environment) == ((9,), {"A": "b"})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import queue
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,3 +160,27 @@ def test_a_link_in_a_circle_is_left_out_and_the_rest_is_watched(tmp_path: Path) 
     (tmp_path / "below" / "a.yaml").write_text("a")
     assert str(tmp_path / "below" / "a.yaml") in {event.path for event in made.read(PATIENCE)}
     made.close()
+
+
+def test_folders_that_are_deeper_than_the_stack_are_watched(tmp_path: Path) -> None:
+    """As deep as a path can name. What is below that is left out."""
+    levels = sys.getrecursionlimit()
+    descriptor = os.open(tmp_path, os.O_PATH)
+    for _ in range(2 * levels):
+        os.mkdir("deep", dir_fd=descriptor)
+        above, descriptor = descriptor, os.open("deep", os.O_PATH, dir_fd=descriptor)
+        os.close(above)
+    os.close(descriptor)
+    (tmp_path / "beside").mkdir()
+    try:
+        watching = inotify.Inotify(str(tmp_path))
+        try:
+            (tmp_path / "beside" / "a.yaml").write_text("")
+            assert str(tmp_path / "beside" / "a.yaml") in [event.path for event in watching.read(PATIENCE)]
+            folder = str(tmp_path) + "/deep" * (levels - 300)
+            Path(folder, "a.yaml").write_text("")
+            assert folder + "/a.yaml" in [event.path for event in watching.read(PATIENCE)]
+        finally:
+            watching.close()
+    finally:
+        subprocess.run(["rm", "-r", tmp_path / "deep"], check=True)  # pytest cannot
