@@ -71,8 +71,9 @@ def _word(value: Any) -> bytes:
 
 
 STEPS_PER_PAIR: Final = 2
+"""Of a form: one that takes longer than an expression may is not begun."""
 STEPS_PER_ESCAPED_PAIR: Final = 8
-"""Of a form, without escapes and with some: one that takes longer than an expression may is not begun."""
+"""The same of a form with escapes in it."""
 
 
 def form_decode(budget: Budget, text: str) -> dict[str, Any]:
