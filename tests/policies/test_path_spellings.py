@@ -22,6 +22,7 @@ _SPELLINGS = """
 /admin; /admin;a=1 /admin;a=1/x /;a/admin /x/..;/admin /x/..;a=1/admin /x/%2e%2e;/admin
 /x;/../admin /x/..;%2Fadmin /x%2F..;a%5Cadmin /x;a//..;/;b/admin
 /%00/admin /admin%00 /admin% /admin%zz /%u0061dmin /%252Fadmin /x/%252e%252e/admin /ADMIN /Admin/x /admin#x /admin?x
+/admin. /admin./x /admin%2E /admin%20 /admin%09 /%25%36%31dmin /x/%252e%252e%252fadmin
 http://a.test/admin http://a.test//admin http://a.test/x/..;/admin
 """
 SPELLINGS = _SPELLINGS.split()

@@ -26,6 +26,30 @@ def test_a_tunnel_is_not_buffered() -> None:
     assert client.received.endswith(b"\r\n\r\n0123456789")
 
 
+def test_a_tunnel_goes_on_while_either_side_says_something() -> None:
+    """A websocket is open for hours, and ends when both sides have been silent for `streamIdleTimeout`."""
+    proxy = MemoryProxy(f"frontendPolicies: {{limits: {{streamIdleTimeout: 8s}}}}\n{served('')}")
+    client = proxy.connect()
+    client.send(UPGRADE)
+    upstream = proxy.upstream
+    upstream.answer(SWITCHED)
+    for _ in range(3):
+        upstream.answer(b"down")
+        _wait(proxy, 7)
+        client.send(b"up")
+        _wait(proxy, 7)
+    assert client.received.count(b"down") == 3 and client.open and upstream.open
+    _wait(proxy, 5)
+    assert not client.open and not upstream.open
+    assert "streamIdleTimeout: no byte for 8 s" in proxy.log_lines()[-1]
+    assert proxy.left() == []
+
+
+def _wait(proxy: MemoryProxy, seconds: int) -> None:
+    for _ in range(2 * seconds):
+        proxy.advance(0.5)
+
+
 def test_an_upgrade_is_not_mirrored() -> None:
     proxy = MemoryProxy(MIRRORED)
     proxy.connect().send(UPGRADE)
