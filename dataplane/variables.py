@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataplane.http import rules
 from dataplane.http.heads import plain_name
+from dataplane.tls.names import names_of
 from gatewright.cel import parameters
 from gatewright.cel.errors import Fault, TooMany
 from gatewright.cel.values import HeaderMap, Timestamp
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from dataplane.http.heads import Head
     from dataplane.http.messages import Peer
     from dataplane.http.rules import HttpRules
+    from dataplane.tls.names import Names
     from gatewright.cel.functions import json_text
 
 NANOSECONDS: Final = 1_000_000_000
@@ -304,6 +306,65 @@ class Variables:
     @property
     def source_raw_port(self) -> int:
         return self.client.raw_port if self.client.raw_address else self.client.port
+
+    @property
+    def _client_names(self) -> Names | None:
+        """Of a certificate that was verified: one that was not proves nothing, so nothing of it is to be read."""
+        tls = self.client.tls
+        return names_of(tls.certificate) if tls is not None and tls.is_proven else None
+
+    @property
+    def source_identity(self) -> dict[str, Any] | None:
+        return None if self._workload(0) is None else self.whole("source.identity")
+
+    @property
+    def source_identity_trust_domain(self) -> str | None:
+        return self._workload(0)
+
+    @property
+    def source_identity_namespace(self) -> str | None:
+        return self._workload(1)
+
+    @property
+    def source_identity_service_account(self) -> str | None:
+        return self._workload(2)
+
+    def _workload(self, part: int) -> str | None:
+        names = self._client_names
+        workload = None if names is None else names.workload
+        return None if workload is None else workload[part]
+
+    @property
+    def source_spiffe_id(self) -> str | None:
+        names = self._client_names
+        return None if names is None else names.spiffe_id
+
+    @property
+    def source_subject_alt_names(self) -> list[str] | None:
+        names = self._client_names
+        return None if names is None else list(names.alternatives)
+
+    @property
+    def source_issuer(self) -> str | None:
+        return self._client_names.issuer if self._client_names is not None else None
+
+    @property
+    def source_subject(self) -> str | None:
+        return self._client_names.subject if self._client_names is not None else None
+
+    @property
+    def source_subject_cn(self) -> str | None:
+        return (self._client_names.common_name or None) if self._client_names is not None else None
+
+    @property
+    def source_certificate(self) -> str | None:
+        return self._client_names.pem if self._client_names is not None else None
+
+    @property
+    def destination_hostname(self) -> str | None:
+        """The server name of TLS."""
+        tls = self.client.tls
+        return (tls.sni.decode() or None) if tls is not None else None
 
     @property
     def destination_address(self) -> str:

@@ -7,6 +7,7 @@ makes a plan without a context: handshakes of the listener fail, and nothing is 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from dataplane.table.store import Store
     from dataplane.tls.contexts import Loaded
+
+log = logging.getLogger("dataplane.table")
 
 RENEWED: Final = 12 * 3600.0
 """Seconds after which a context is made anew: the keys that seal tickets of sessions are not older."""
@@ -117,6 +120,9 @@ def plan_of(
         plan.prepare(settings, identities, _verification(tls))
     except BadSettings as error:
         wrong.append(str(error))
+    except Exception as error:  # a bug must cost the proxy one listener; the error's text may repeat a secret
+        log.exception("TLS of listener %s cannot be made", message.name)
+        wrong.append(f"internal error: {type(error).__name__}; the proxy's log says more")
     plan.refused = "; ".join(wrong)
     return plan
 

@@ -194,13 +194,10 @@ def _verify(context: SSL.Context, verification: Verification) -> None:
         context.set_default_verify_paths()
     store = context.get_cert_store()
     assert store is not None  # a context that was just made has one
-    names = []
     for text in verification.authorities or ():
         for certificate in _authorities(text):
             store.add_cert(crypto.X509.from_cryptography(certificate))
-            names.append(crypto.X509.from_cryptography(certificate).get_subject())
-    if verification.authorities:
-        context.set_client_ca_list(names)
+            context.add_client_ca(certificate)  # its name is what a client is asked for
     for text in verification.revocations:
         try:
             store.add_crl(x509.load_pem_x509_crl(text.encode()))

@@ -183,7 +183,7 @@ def test_a_rule_without_a_name_is_none() -> None:
 
 
 def test_parts_of_what_policies_leave_whole() -> None:
-    x = Moment(attributes={"source.identity": {"trustDomain": "a.example", "namespace": "shop"}})
-    assert (x.source_identity_trust_domain, x.source_identity_namespace) == ("a.example", "shop")
-    assert (x.source_identity_service_account, x.source_unverified_workload_name) == (None, None)
-    assert Moment().source_identity_trust_domain is None
+    x = Moment(attributes={"source.unverifiedWorkload": {"name": "cart", "namespace": "shop"}})
+    assert (x.source_unverified_workload_name, x.source_unverified_workload_namespace) == ("cart", "shop")
+    assert x.source_unverified_workload_service_account is None
+    assert Moment().source_unverified_workload_name is None

@@ -1,0 +1,74 @@
+"""Who a verified certificate says its holder is, as expressions read it. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+MOST: Final = 256
+"""Certificates whose names are remembered: requests of one connection ask for the same."""
+
+_SPIFFE: Final = re.compile(r"spiffe://[a-z0-9._-]{1,255}(/[A-Za-z0-9._/-]*)?").fullmatch
+_WORKLOAD: Final = re.compile(r"spiffe://([^/]+)/ns/([^/]+)/sa/([^/]+)").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Texts as RFC 4514 writes names; "" and () for what there is none of."""
+
+    subject: str = ""
+    common_name: str = ""
+    issuer: str = ""
+    alternatives: tuple[str, ...] = ()
+    """DNS names, addresses, mail addresses, URIs, in this order."""
+    pem: str = ""
+
+    @property
+    def spiffe_id(self) -> str | None:
+        """The one URI that is a SPIFFE id (X.509-SVID 2: there is exactly one URI)."""
+        uris = [name for name in self.alternatives if "://" in name]
+        return uris[0] if len(uris) == 1 and _SPIFFE(uris[0]) else None
+
+    @property
+    def workload(self) -> tuple[str, str, str] | None:
+        """Trust domain, namespace and service account of a workload of Kubernetes."""
+        match = _WORKLOAD(self.spiffe_id or "")
+        return None if match is None else (match[1], match[2], match[3])
+
+
+@lru_cache(maxsize=MOST)
+def names_of(certificate: bytes) -> Names:
+    """Names of a certificate (DER). Of one that cannot be read there are none."""
+    from cryptography import x509  # here: most workers do without
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    try:
+        read = x509.load_der_x509_certificate(certificate)
+        subject, issuer = read.subject, read.issuer
+        common = subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+        found = _alternatives(read)
+        pem = read.public_bytes(Encoding.PEM).decode()
+        name = str(common[-1].value) if common else ""
+        return Names(subject.rfc4514_string(), name, issuer.rfc4514_string(), found, pem)
+    except ValueError:  # OpenSSL is less strict than the library
+        return Names()
+
+
+def _alternatives(certificate: object) -> tuple[str, ...]:
+    """Raises ValueError."""
+    from cryptography import x509
+
+    assert isinstance(certificate, x509.Certificate)
+    try:
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return ()
+    addresses = map(str, extension.get_values_for_type(x509.IPAddress))
+    return (
+        *extension.get_values_for_type(x509.DNSName),
+        *addresses,
+        *extension.get_values_for_type(x509.RFC822Name),
+        *extension.get_values_for_type(x509.UniformResourceIdentifier),
+    )
