@@ -35,6 +35,7 @@ from dataplane.backends.registry import ROWS as backends
 from dataplane.chain.filter import Env
 from dataplane.filters.registry import ROWS
 from dataplane.link.evictions import Evictions
+from dataplane.link.loads import Loads
 from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context
 from dataplane.proxy.deadlines import Deadlines
@@ -145,7 +146,7 @@ class _Proxy:
         recorder, writes = Recorder(Metrics.in_memory()), Writes(loop.call_soon)
         deadlines = Deadlines(time.monotonic, loop.call_at)
         self.connector, resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
-        guards = Guards(Evictions.local(), time.monotonic, recorder)
+        guards = Guards(Evictions.local(), Loads.local(), time.monotonic, recorder)
         leases = Leases(backends, self.connector, resolver, random.random, guards=guards)
         calls = HttpCalls(
             lambda: self.applier.current.table,

@@ -69,6 +69,7 @@ class Exchange(Variables):
         "claimed",
         "client",
         "context",
+        "counted",
         "deadline",
         "delayed_response",
         "detail",
@@ -218,6 +219,8 @@ class Exchange(Variables):
     leased: bool
     lease: int
     """Its lease (`upstream/lease.Lease`)."""
+    counted: object
+    """By whom it is counted among the requests to its backend (`upstream/limits.Tally`); None: nothing limits these."""
     attempt: int
     """Number of this try upstream, from 0."""
     deadline: float
@@ -277,7 +280,7 @@ class Exchange(Variables):
         self.table = self.listener = self.plan = self.policies = self.target_plan = self.waiting = None
         self.grpc = self.backend_plan = self.endpoint = self.up = self.retries = self.body_copy = self.resendable = None
         self.buffer = self.body = self.response = self.response_body = self.attributes = self.delayed_response = None
-        self.bounds = None
+        self.bounds = self.counted = None
         self.has_body = self.host_set = self.leased = self.replied = self.ended = False
         self.response_body_changed = self.response_body_too_large = self.takes_trailers = False
         self.request_done = True

@@ -106,7 +106,7 @@ class Serving:
         self._first_state_serves = host.first_state_serves
         recorder = Recorder(metrics)
         writes = Writes(loop.call_soon, LastServed.of(region))
-        buckets = Buckets.of(common)
+        buckets, loads = Buckets.of(common), Loads.of(common, hello.index)
         self._connector, self._resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
         self._context = Context(
             current=self._current,
@@ -117,7 +117,7 @@ class Serving:
                 self._resolver,
                 random.random,
                 recorder.stale_retry,
-                guards=Guards(Evictions.of(common, buckets), host.clock, recorder),
+                guards=Guards(Evictions.of(common, buckets), loads, host.clock, recorder),
             ),
             access_log=self._access_log,
             recorder=recorder,
@@ -126,7 +126,7 @@ class Serving:
             make_future=partial(StepFuture, loop=loop),
             call_soon=loop.call_soon,
             clock=host.clock,
-            loads=Loads.of(common, hello.index),
+            loads=loads,
             descriptors=lambda: admission.for_connections(host.descriptors(), self._acceptor.listening()),
         )
         self._acceptor = Acceptor(self._context, loop)

@@ -33,11 +33,13 @@ class Static:
 
 
 class Guarded:
-    """A service or static backend of which policies say something for its sake: health."""
+    """A service or static backend of which policies say something for its sake: health, limits."""
 
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
         assert plan.rules is not None  # that makes it one of this kind
         guard = leases.guard(plan, plan.rules)
+        if not leases.admits(holder, plan, guard):
+            return
         if plan.host:
             endpoints = leases.resolved(holder, plan, self)
         else:

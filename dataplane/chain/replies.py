@@ -63,6 +63,7 @@ REPLIES = _table(
     ("BackendRefused", 500, "backend cannot be used", False),  # Gateway API: BackendTLSPolicy that cannot be honoured
     ("PolicyUnusable", 503, "policy cannot be applied", False),  # architecture, A bad resource
     ("NoEndpoints", 503, "no healthy backends", False),  # Gateway API: Service without ready endpoints
+    ("BackendBusy", 503, "too many requests to the backend at once", False),  # backend.limits.maxRequests
     ("DnsFailed", 503, "backend name cannot be resolved", False),
     ("ConnectFailed", 503, "upstream connection failed", False),
     ("UpstreamFailed", 502, "upstream closed the connection before it answered", False),

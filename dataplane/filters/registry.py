@@ -16,6 +16,7 @@ from dataplane.filters import (
     api_key_authentication,
     authorization,
     backend_http,
+    backend_limits,
     basic_authentication,
     buffer,
     cors,
@@ -139,6 +140,7 @@ ROWS: tuple[Row, ...] = (
     Row("host_rewrite", host_rewrite.build, SETTING, "the destination is known with the attempt", "host_rewrite"),
     Row("upgrades", upgrades.build, SETTING, "asked by the proxy, of requests that want one", "upgrades"),
     Row("backend_http", backend_http.build, SETTING, "how backends are spoken to: with the connection", "backend_http"),
+    Row("backend_limits", backend_limits.build, SETTING, "asked with the attempt, before a choice", "backend_limits"),
     Row("health", health.build, SETTING, "endpoints are chosen with the attempt", "health"),
     Row("frontend_tcp", frontend_tcp.build, FRONTEND, "set on sockets, before anything is read; of a Gateway", "tcp"),
     Row(

@@ -6,9 +6,9 @@ room for one more: a limit is overstepped by at most one for each further worker
 Laws
 - Each cell has one writer: the worker of that index, while it lives; then the agent, which clears what it left, before
   the successor begins (`forget`).
-- Connections of an address are counted in two rows that a keyed digest chooses; the smaller sum counts. Never too few;
-  too many only where another busy address has both rows (one in 67 million for each pair of addresses). Nobody outside
-  knows the key.
+- What is counted by name (connections of an address, requests to a backend) is so in two rows that a keyed digest
+  chooses; the smaller sum counts. Never too few; too many only where another busy name has both rows (one in 67 million
+  for each pair of names). Nobody outside knows the key.
 
 Section "loads": 16 random bytes, the key; from byte 64 on a line of 64 bytes for each worker, with a u64 for each kind.
 Section "addresses": `ROWS` u32 for each worker; the first half for one digit of the digest, the second for the other.
@@ -94,19 +94,19 @@ class Loads:
         cells = self._cells
         return sum([cells[line + kind] for line in self._all])
 
-    def rows(self, address: bytes) -> Rows:
-        """Where an address is counted."""
-        digest = int.from_bytes(blake2b(address, digest_size=8, key=self._key).digest())
+    def rows(self, name: bytes) -> Rows:
+        """Where a name is counted: an address, or what is counted of a backend."""
+        digest = int.from_bytes(blake2b(name, digest_size=8, key=self._key).digest())
         half = ROWS // 2
         return digest % half, half + (digest >> 32) % half
 
     def count(self, rows: Rows, by: int) -> None:
-        """So many connections more of an address that is counted in `rows`."""
+        """So many more of what is counted in `rows`."""
         for row in rows:
             self._addresses[self._own_rows + row] += by
 
-    def of_address(self, rows: Rows) -> int:
-        """Connections of an address at all workers."""
+    def counted(self, rows: Rows) -> int:
+        """What is counted in `rows` at all workers."""
         counts = self._addresses
         return min(sum(counts[each] for each in range(row, len(counts), ROWS)) for row in rows)
 

@@ -94,7 +94,7 @@ class Crowd(Generic[GuestT]):
 
     def of_source(self, guest: GuestT) -> int:
         """Connections of its address, at all workers."""
-        return self.loads.of_address(self._sources[self._guests[guest]].rows)
+        return self.loads.counted(self._sources[self._guests[guest]].rows)
 
     def here(self, guest: GuestT) -> int:
         """Connections of its address at this worker."""

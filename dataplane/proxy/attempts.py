@@ -171,6 +171,8 @@ def lease_failed(x: ActiveExchange, cause: str, detail: str, others: bool = Fals
         x.reply(made("NoEndpoints"))
     elif cause == "refused":
         x.reply(made("BackendRefused", detail))
+    elif cause == "limit":
+        x.reply(made("BackendBusy", detail, b"retry-after: 1\r\n"))
     elif cause == "dns":
         _failed(x, "dns", made("DnsFailed", detail), sent=False)
     else:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dataplane.table.plans import BackendPlan, RoutePlan, RoutePolicies, Target
     from dataplane.table.table import Table
     from dataplane.upstream.endpoint import Endpoint
+    from dataplane.upstream.limits import Tally
 
 log = logging.getLogger("dataplane.proxy")
 
@@ -61,6 +62,7 @@ class ActiveExchange(Exchange):
     backend_plan: BackendPlan
     endpoint: Endpoint | None
     up: Upstream | None
+    counted: Tally | None
     retries: Retries | None
     body_copy: BodyCopy | None
     mirroring: Mirroring | None

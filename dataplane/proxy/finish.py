@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from dataplane.proxy import admission, retries
+from dataplane.upstream import lease
 
 if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
@@ -20,6 +21,8 @@ def finish(x: ActiveExchange, context: Context) -> float:
     x.ended = True
     if x.retries is not None:
         retries.ended(x, context)
+    if x.counted is not None:
+        lease.uncount(x, x.retries is not None and x.retries.is_counted)
     if x.bounds is not None:
         admission.ended(x.bounds, context)
     target, policies, listener = x.target_plan, x.policies, x.listener

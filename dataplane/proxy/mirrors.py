@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dataplane.proxy.exchange import ActiveExchange
     from dataplane.table.plans import BackendPlan
     from dataplane.upstream.endpoint import Endpoint
+    from dataplane.upstream.limits import Tally
 
 MAX_IN_FLIGHT = 256
 """Copies of one worker that are under way at once; what comes on top is not mirrored."""
@@ -105,6 +106,7 @@ class _Copy:
         "block",
         "body",
         "context",
+        "counted",
         "ended",
         "endpoint",
         "is_answered",
@@ -143,6 +145,7 @@ class _Copy:
         self.endpoint: Endpoint | None = None
         self.up: Upstream | None = None
         self.leased = False
+        self.counted: Tally | None = None
         self.lease = self.attempt = 0
 
     def start(self) -> None:
@@ -168,7 +171,7 @@ class _Copy:
     def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
         if cause == "connect":
             self.context.leases.failed(self.backend, self.endpoint)
-        self._end("connect" if cause == "connect" else "unresolved")
+        self._end(cause if cause in _OUTCOMES else "unresolved")
 
     # --- its answer
 
@@ -215,6 +218,7 @@ class _Copy:
             return
         self.ended = True
         lease.release(self)
+        lease.uncount(self)
         flight = self.context.mirrors
         flight.count -= 1
         flight.bytes -= self.size
@@ -222,5 +226,5 @@ class _Copy:
         self.context.recorder.mirrored(_OUTCOMES.get(cause, "lost"))
 
 
-_OUTCOMES = {"": "sent", "unresolved": "unresolved", "connect": "connect", "timeout": "timeout"}
+_OUTCOMES = {"": "sent", "unresolved": "unresolved", "connect": "connect", "timeout": "timeout", "limit": "busy"}
 """By cause; any other is a connection that broke or an answer that was none."""

@@ -46,7 +46,7 @@ Attempt = Callable[["ActiveExchange", "Context"], None]
 class Retries:
     """What one exchange has of its policy. `tries`: those after the first so far."""
 
-    __slots__ = ("decided", "given_up", "policy", "tried", "tries")
+    __slots__ = ("decided", "given_up", "is_counted", "policy", "tried", "tries")
 
     def __init__(self, policy: Retry) -> None:
         self.policy = policy
@@ -56,7 +56,10 @@ class Retries:
         self.decided = False
         """A response was accepted: whatever becomes of it, there is no other try."""
         self.given_up = ""
-        """Why a try that was called for was not made: `exhausted`, `too_large`, `deadline`; for metric and log."""
+        """Why a try that was called for was not made: `exhausted`, `too_large`, `deadline`, `budget`; for metric and
+        log."""
+        self.is_counted = False
+        """Among the requests to its backend that are tried again (`upstream/limits`)."""
 
     def wait(self, random: Callable[[], float]) -> float:
         """Seconds before the next try: the backoff, doubled with each one, and up to half of it on top."""
@@ -192,7 +195,14 @@ def _obstacle(x: ActiveExchange, retries: Retries, moment: float) -> str:
         return EXHAUSTED
     if x.body_copy is not None and x.body_copy.too_large:
         return "too_large"
-    return "deadline" if moment >= x.deadline else ""
+    if moment >= x.deadline:
+        return "deadline"
+    if x.counted is not None and not retries.is_counted:
+        retries.is_counted = x.counted.retry()
+        if not retries.is_counted:
+            x.context.recorder.backend_limited(x.backend_plan.key, "retryBudget")
+            return "budget"
+    return ""
 
 
 async def read_body(x: ActiveExchange, limit: int) -> None:

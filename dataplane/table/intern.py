@@ -30,7 +30,7 @@ T = TypeVar("T")
 LIMIT = 8192
 """Constant values kept."""
 
-BACKEND_SETTINGS = ("backend_http", "health")
+BACKEND_SETTINGS = ("backend_http", "backend_limits", "health")
 """Policies that a backend has as values (`plans.BackendPlan`)."""
 
 _SAME = "same"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dataplane.upstream.endpoint import Endpoint
     from dataplane.upstream.guards import Guard, Rules
     from dataplane.upstream.health import Health
+    from dataplane.upstream.limits import Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,9 @@ class RoutePolicies:
     backend_http: int = 0
     """Version of HTTP that backends are spoken to with (`upstream/versions`), where they do not name one."""
     health: Health | None = None
+    backend_limits: Limits | None = None
     rules: Rules | None = None
-    """`health` for the backends, where they do not have their own; None: there is nothing of it."""
+    """`health` and `backend_limits` for the backends, where they do not have their own; None: neither is set."""
     inline: tuple[Any, ...] = ()
     """Of what it was made: the rule's own filters and fields (`table/built.Built`)."""
     attached: tuple[Attached[Any], ...] = ()

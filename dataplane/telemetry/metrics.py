@@ -164,6 +164,13 @@ METRICS = (
         512,
     ),
     Metric("endpoint_evictions_total", "counter", "Evictions, by backend.health", ("backend", "endpoint"), 512),
+    Metric(
+        "backend_limits_exceeded_total",
+        "counter",
+        "Requests refused, and tries not made, by a limit of backend.limits",
+        ("backend", "limit"),
+        256,
+    ),
     Metric("mirrors_total", "counter", "Copies for mirrors, by outcome", ("outcome",), 16),
     # The process.
     Metric(

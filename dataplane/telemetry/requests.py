@@ -151,6 +151,9 @@ class Recorder:
     def endpoint_unhealthy(self, backend: str, endpoint: str) -> None:
         self.slots[self.metrics.counter("endpoint_unhealthy_total", backend, endpoint)] += 1
 
+    def backend_limited(self, backend: str, limit: str) -> None:
+        self.slots[self.metrics.counter("backend_limits_exceeded_total", backend, limit)] += 1
+
     def endpoint_evicted(self, backend: str, endpoint: str) -> None:
         self.slots[self.metrics.counter("endpoint_evictions_total", backend, endpoint)] += 1
 

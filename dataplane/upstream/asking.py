@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead
     from dataplane.upstream.calls import HttpCalls
     from dataplane.upstream.endpoint import Endpoint
+    from dataplane.upstream.limits import Tally
 
 BODILESS: Final = frozenset((b"GET", b"HEAD", b"DELETE", b"OPTIONS", b"TRACE"))
 """Methods whose empty body need not be announced (RFC 9110 8.6)."""
@@ -33,6 +34,7 @@ class Asking(ABC):
         "__weakref__",
         "attempt",
         "calls",
+        "counted",
         "endpoint",
         "head_of_answer",
         "is_repeatable",
@@ -69,6 +71,7 @@ class Asking(ABC):
         self.endpoint: Endpoint | None = None
         self.up: Upstream | None = None
         self.leased = False
+        self.counted: Tally | None = None
         self.lease = self.attempt = 0
         self.tried: list[Endpoint] = []
         """Endpoints that could not be connected to, or are asked now."""
@@ -105,6 +108,8 @@ class Asking(ABC):
             self.calls.leases.failed(self.plan, self.endpoint)
         if cause == "refused":
             self.fail(CallFailed("unresolved", detail))
+        elif cause == "limit":
+            self.fail(CallFailed("connect", detail))
         elif cause != "connect":
             what = "its name cannot be resolved" if cause == "dns" else "it has no endpoints"
             self.fail(CallFailed("unresolved", f"{self.key}: {what}"))

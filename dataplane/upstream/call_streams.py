@@ -154,6 +154,7 @@ class StreamedCall(Asking):
         self.error = error
         self._parts.clear()
         lease.release(self)
+        lease.uncount(self)
         _wake(self._reader)
         _wake(self._writer)
 
@@ -161,6 +162,7 @@ class StreamedCall(Asking):
         self.up = None
         self._is_over = True
         lease.release(self)
+        lease.uncount(self)
         _wake(self._writer)
 
     def __repr__(self) -> str:

@@ -134,6 +134,7 @@ class _Call(Asking):
         """The call is over: nothing of it stays behind."""
         self.outcome = outcome
         lease.release(self)
+        lease.uncount(self)
         future = self.future
         if future is not None and not future.done():
             future.set_result(None)

@@ -1,4 +1,5 @@
-"""What policies ask of a worker for the sake of a backend: to watch the health of its endpoints (`health`).
+"""What policies ask of a worker for the sake of a backend: to watch the health of its endpoints (`health`), and to send
+no more than so much at a time (`limits`).
 
 A `Guard` is made for a plan with such rules when the first request comes to it, and lives with that plan. What has to
 outlive swaps is elsewhere: with the endpoints, and in the memory that workers share.
@@ -10,11 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.upstream.health import Events, Health, Watch
+from dataplane.upstream.limits import Limits, Tally
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
     from dataplane.http.messages import ResponseHead
     from dataplane.link.evictions import Evictions
+    from dataplane.link.loads import Loads
     from dataplane.upstream.endpoint import Endpoint
 
 
@@ -22,19 +25,24 @@ class Rules(NamedTuple):
     """What policies say for the sake of a backend; None: nothing."""
 
     health: Health | None = None
+    backend_limits: Limits | None = None
 
     def over(self, less: Rules | None) -> Rules:
         """These, and those of `less` where these say nothing."""
-        return self if less is None else Rules(self.health or less.health)
+        if less is None:
+            return self
+        return Rules(self.health or less.health, self.backend_limits or less.backend_limits)
 
 
 class Guard:
     """Of one plan of a backend."""
 
-    __slots__ = ("_watch",)
+    __slots__ = ("_watch", "tally")
 
-    def __init__(self, watch: Watch | None) -> None:
+    def __init__(self, watch: Watch | None, tally: Tally | None) -> None:
         self._watch = watch
+        self.tally = tally
+        """Counts what is under way; None: nothing limits it."""
 
     def usable(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
         """Those that may be chosen."""
@@ -51,18 +59,22 @@ class Guard:
             self._watch.failed(endpoint)
 
     def __repr__(self) -> str:
-        return f"Guard({self._watch})"
+        return f"Guard({self._watch}, {self.tally})"
 
 
 class Guards:
     """Makes them; one for each worker."""
 
-    __slots__ = ("_clock", "_evictions", "events")
+    __slots__ = ("_clock", "_evictions", "_loads", "events")
 
-    def __init__(self, evictions: Evictions, clock: Callable[[], float], events: Events) -> None:
-        self._evictions, self._clock, self.events = evictions, clock, events
+    def __init__(self, evictions: Evictions, loads: Loads, clock: Callable[[], float], events: Events) -> None:
+        self._evictions, self._loads, self._clock, self.events = evictions, loads, clock, events
 
     def of(self, backend: str, rules: Rules) -> Guard:
         """`backend`: its key."""
-        health = rules.health
-        return Guard(None if health is None else Watch(backend, health, self._evictions, self._clock, self.events))
+        watch = tally = None
+        if rules.health is not None:
+            watch = Watch(backend, rules.health, self._evictions, self._clock, self.events)
+        if rules.backend_limits is not None:
+            tally = Tally(backend, rules.backend_limits, self._loads)
+        return Guard(watch, tally)

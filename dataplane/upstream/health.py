@@ -63,6 +63,9 @@ class Events(Protocol):
     def endpoint_unhealthy(self, backend: str, endpoint: str) -> None:
         """A try ended unhealthy, as the backend's policy has it."""
 
+    def backend_limited(self, backend: str, limit: str) -> None:
+        """A request, or another try of one, was not made because of this limit of the backend's."""
+
     def endpoint_evicted(self, backend: str, endpoint: str) -> None: ...
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead
     from dataplane.upstream.endpoint import Endpoint, Pooled
     from dataplane.upstream.guards import Guard, Guards, Rules
+    from dataplane.upstream.limits import Tally
     from dataplane.upstream.shared import SharedConnections
 
 MAX_RESENT = 2
@@ -46,6 +47,8 @@ class Lease(Consumer, Protocol):
     - `leased`: the endpoint counts this request as pending.
     - `lease`: number of this lease: a connection that opens for an older one is kept for others.
     - `attempt`: how often it was sent again.
+    - `counted`: by whom it is counted among the requests to its backend; None: by nobody. Whoever ends the holder calls
+      `uncount`, or what it stands for.
     - `retries`: knows the endpoints of earlier tries, of which others are chosen where there are. None: none count.
     """
 
@@ -54,6 +57,7 @@ class Lease(Consumer, Protocol):
     leased: bool
     lease: int
     attempt: int
+    counted: Tally | None
     version: bytes
     scheme: bytes
     """Of the client; what is sent by ourselves has b"HTTP/1.1" and b"http"."""
@@ -73,7 +77,7 @@ class Lease(Consumer, Protocol):
 
     def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
         """There is no carrier. `cause`: "dns" (the name has no address), "endpoints" (there are none), "refused"
-        (nothing may be sent to this backend), "connect".
+        (nothing may be sent to this backend), "limit" (no more at this time), "connect".
         `others`: there are endpoints that were not tried."""
 
 
@@ -168,6 +172,19 @@ class Leases:
             plan.guard.failed(endpoint)
         else:
             balance.judge(endpoint, False)
+
+    def admits(self, holder: Lease, plan: BackendPlan, guard: Guard) -> bool:
+        """Whether `holder` may be sent to `plan`: the limits that `guard` keeps allow for it, and count it from now on.
+        Otherwise it was told."""
+        tally = guard.tally
+        if tally is None or holder.counted is not None:
+            return True
+        if tally.admit():
+            holder.counted = tally
+            return True
+        self.guards.events.backend_limited(plan.key, "maxRequests")
+        holder.lease_failed("limit", f"{plan.key}: limits.maxRequests")
+        return False
 
     def resolve(self, host: bytes, port: int, ready: Callable[[], None]) -> Sequence[Endpoint] | None:
         """What a name resolves to, () when it does not. None: not known yet, `ready` will be called."""
@@ -277,6 +294,13 @@ def answered(plan: BackendPlan, endpoint: Endpoint, head: ResponseHead, x: Excha
         plan.guard.answered(endpoint, head, x)
     elif head.status >= 500 or endpoint.health != 1.0:
         balance.judge(endpoint, head.status < 500)
+
+
+def uncount(holder: Lease, was_retried: bool = False) -> None:
+    """The holder is over: it is none of the requests to its backend any more. `was_retried`: as `Tally.ended`."""
+    tally, holder.counted = holder.counted, None
+    if tally is not None:
+        tally.ended(was_retried)
 
 
 def settle(holder: Lease) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dataplane.link.evictions import Evictions
+from dataplane.link.loads import Loads
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.upstream.guards import Guards
 
 
 def local(clock: Callable[[], float] = lambda: 0.0, recorder: Recorder | None = None) -> Guards:
-    return Guards(Evictions.local(), clock, recorder or Recorder(Metrics.in_memory()))
+    return Guards(Evictions.local(), Loads.local(), clock, recorder or Recorder(Metrics.in_memory()))

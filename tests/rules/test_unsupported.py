@@ -32,7 +32,7 @@ WAITING = {
     "GRPCRoute": 6,
     "GatewayPolicy": 482,
     "GatewayParameters": 37,
-    "GatewayBackend": 884,
+    "GatewayBackend": 886,
     STANDALONE: 58,  # what remains of `policies` and of the listeners' `traffic`, which were one each
 }
 UNSERVED = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gatewright.api.backend.ai import BackendAI
 from gatewright.api.backend.health import Health
+from gatewright.api.backend.limits import BackendLimits
 from gatewright.api.backend.mcp import BackendMCP
 from gatewright.api.backend.simple import BackendSimple
 from gatewright.api.traffic.ext_auth import ExtAuth
@@ -19,6 +20,8 @@ class BackendWithAI(BackendSimple):
     """Headers, body and metadata computed by expressions."""
     health: Health | None = None
     """Which endpoints get no requests for a while."""
+    limits: BackendLimits | None = None
+    """How much is asked of the backend at a time. Gatewright extension."""
 
 
 class BackendFull(BackendWithAI):

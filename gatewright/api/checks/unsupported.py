@@ -110,9 +110,10 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "-spec.traffic.jwtAuthentication.mcp",  # MCP
         "spec.backend.http.version",
         "spec.backend.health",
+        "spec.backend.limits",
     ),
     "GatewayParameters": (),
-    "GatewayBackend": ("spec.static", "spec.policies.http.version", "spec.policies.health"),
+    "GatewayBackend": ("spec.static", "spec.policies.http.version", "spec.policies.health", "spec.policies.limits"),
     STANDALONE: (
         "config",
         "-config.dynamicForwardProxy",  # agent backends
@@ -120,6 +121,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "backends[].host",
         "backends[].policies.http.version",
         "backends[].policies.health",
+        "backends[].policies.limits",
         "binds[].port",
         "binds[].addresses",
         "binds[].listeners[].name",
@@ -136,6 +138,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         *(f"-binds[].listeners[].routes[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
         "binds[].listeners[].routes[].policies.http.version",
         "binds[].listeners[].routes[].policies.health",
+        "binds[].listeners[].routes[].policies.limits",
         "binds[].listeners[].policies.phase",
         *(f"binds[].listeners[].policies.{name}" for name in _TRAFFIC_IN_THE_FILE),
         *(f"-binds[].listeners[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),

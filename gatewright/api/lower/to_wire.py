@@ -176,7 +176,7 @@ _FRONTEND: Final = {
 }
 """Policies about clients' connections: field of the wire to its name in `frontend`."""
 
-_BACKEND: Final = {"backend_http": "http", "health": "health"}
+_BACKEND: Final = {"backend_http": "http", "health": "health", "backend_limits": "limits"}
 """Policies for connecting to backends: field of the wire to its name in `backend`."""
 
 _FIELDS: Final = tuple(

@@ -14,6 +14,7 @@ from gatewright.api.backend.ai import BackendAI
 from gatewright.api.backend.auth import BackendAuth
 from gatewright.api.backend.health import Health
 from gatewright.api.backend.http import BackendHTTP
+from gatewright.api.backend.limits import BackendLimits
 from gatewright.api.backend.mcp import BackendMCP
 from gatewright.api.backend.tcp import BackendTCP
 from gatewright.api.backend.tls import BackendTLS
@@ -118,4 +119,5 @@ class RoutePolicies(RuledModel):
     mcp: BackendMCP | None = None
     """What happens with MCP calls."""
     health: Health | None = None
+    limits: BackendLimits | None = None
     """Which endpoints get no requests for a while."""

@@ -86,17 +86,9 @@ class Health(_message.Message):
     def __init__(self, unhealthy_condition: _Optional[str] = ..., eviction: _Optional[_Union[Eviction, _Mapping]] = ...) -> None: ...
 
 class BackendLimits(_message.Message):
-    __slots__ = ("max_connections", "max_pending", "max_requests", "retry_budget", "idle_timeout_ms", "max_age_ms")
-    MAX_CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
-    MAX_PENDING_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("max_requests", "retry_budget")
     MAX_REQUESTS_FIELD_NUMBER: _ClassVar[int]
     RETRY_BUDGET_FIELD_NUMBER: _ClassVar[int]
-    IDLE_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
-    MAX_AGE_MS_FIELD_NUMBER: _ClassVar[int]
-    max_connections: int
-    max_pending: int
     max_requests: int
     retry_budget: int
-    idle_timeout_ms: int
-    max_age_ms: int
-    def __init__(self, max_connections: _Optional[int] = ..., max_pending: _Optional[int] = ..., max_requests: _Optional[int] = ..., retry_budget: _Optional[int] = ..., idle_timeout_ms: _Optional[int] = ..., max_age_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, max_requests: _Optional[int] = ..., retry_budget: _Optional[int] = ...) -> None: ...

@@ -12,6 +12,7 @@ from tests.rules.verdicts.common import (
     D,
     K,
     P,
+    X,
     short_string,
 )
 from tests.rules.verdicts.external import EXT_AUTH
@@ -178,6 +179,16 @@ HEALTH = shape(
     ),
 )
 
+# Limits, an extension.
+
+_LIMITS = X + "how much a backend is asked"
+LIMITS_OF_BACKENDS = shape(
+    {},
+    integer("maxRequests", 1, 2**32 - 1, _LIMITS),
+    integer("retryBudget", 0, 100, _LIMITS),
+    valid("", {"maxRequests": 1, "retryBudget": 0}, _LIMITS),
+)
+
 # The smallest of the three subsets; the others are in `subsets`.
 
 _SUBSETS = P + "`BackendSimple` (`tcp`, `tls`, `http`, `tunnel`, `auth` only)"
@@ -191,7 +202,7 @@ SIMPLE_FIELDS = (
 SIMPLE = shape(
     {},
     *SIMPLE_FIELDS,
-    *(unknown(name, {}, _SUBSETS) for name in ("ai", "mcp", "transformation", "health")),
+    *(unknown(name, {}, _SUBSETS) for name in ("ai", "mcp", "transformation", "health", "limits")),
     unknown("extAuth", EXT_AUTH.least, _SUBSETS),
 )
 """BackendSimple."""

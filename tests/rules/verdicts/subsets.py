@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.rules.verdicts.ai_policies import AI
-from tests.rules.verdicts.backend_policies import HEALTH, SIMPLE, SIMPLE_FIELDS
-from tests.rules.verdicts.common import P
+from tests.rules.verdicts.backend_policies import HEALTH, LIMITS_OF_BACKENDS, SIMPLE, SIMPLE_FIELDS
+from tests.rules.verdicts.common import P, X
 from tests.rules.verdicts.external import EXT_AUTH
 from tests.rules.verdicts.mcp_policies import MCP
 from tests.rules.verdicts.table import shape
@@ -19,6 +19,7 @@ _WITHOUT = P + "`BackendWithAI` (without `mcp`, `extAuth`)"
 _FURTHER = (
     nested("transformation", TRANSFORMATION, P + "| transformation | Transformation | request and response mutation |"),
     nested("health", HEALTH, P + "| health | Health | passive and active health checking |"),
+    nested("limits", LIMITS_OF_BACKENDS, X + "how much a backend is asked"),
 )
 _AI = nested("ai", AI, P + "| ai | BackendAI | only for backends of type `ai` |")
 _MCP = nested("mcp", MCP, P + "| mcp | BackendMCP | only for backends of type `mcp` |")

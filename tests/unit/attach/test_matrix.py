@@ -245,7 +245,8 @@ def test_traffic(row: Row) -> None:
 @pytest.mark.parametrize("row", rows(BACKENDS), ids=lambda row: row.policies)
 def test_backend(row: Row) -> None:
     lost = expected_pairs(row.expected["conflicted"]), expected_pairs(row.expected["overridden"])
-    for field in ("tcp", "tls", "http", "tunnel", "auth", "ai", "mcp", "transformation", "health", "ext_auth"):
+    fields = ("tcp", "tls", "http", "tunnel", "auth", "ai", "mcp", "transformation", "health", "limits", "ext_auth")
+    for field in fields:
         check(row, Phase.BACKEND, field, row.expected["one"], lost)
 
 

@@ -36,7 +36,7 @@ def test_connections_of_an_address_are_counted_at_all_workers() -> None:
     other.count(rows, 1)
     other.count(rows, 1)
     other.count(rows, -1)
-    assert one.of_address(rows) == other.of_address(rows) == 2
+    assert one.counted(rows) == other.counted(rows) == 2
     shared.close()
 
 
@@ -45,7 +45,7 @@ def test_addresses_do_not_count_for_each_other() -> None:
     addresses = [b"192.0.2.%d" % number for number in range(256)]
     for address in addresses:
         own.count(own.rows(address), 1)
-    assert [own.of_address(own.rows(address)) for address in addresses] == [1] * 256
+    assert [own.counted(own.rows(address)) for address in addresses] == [1] * 256
 
 
 def test_where_an_address_is_counted_is_a_secret_of_the_proxy() -> None:
@@ -67,7 +67,7 @@ def test_what_a_dead_worker_carried_counts_no_more(by: str) -> None:
         loads.forget(shared, 0)
     else:
         Loads.of(shared, 0)
-    assert alive.total(REQUESTS) == 5 and alive.of_address(rows) == 1
+    assert alive.total(REQUESTS) == 5 and alive.counted(rows) == 1
     shared.close()
 
 

@@ -142,6 +142,7 @@ MOST_SERIES = {
     "endpoint_failures_total": 512,
     "endpoint_unhealthy_total": 512,
     "endpoint_evictions_total": 512,
+    "backend_limits_exceeded_total": 256,
     "mirrors_total": 16,
     "build_info": 1,
     "workers_restarted_total": 8,
