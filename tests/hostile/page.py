@@ -29,8 +29,8 @@ it is read, beside a polite client that asks for something again as soon as it h
 milliseconds. Bytes are there at once, up to 32 reads of 256,000 bytes in one turn as the loop reads them. The
 kernel's part (system calls) is not in the figures, nor is the collector of garbage, of which a worker's heap of
 frozen objects leaves little to do. Checks of passwords run in a thread beside the loop. **Ends** is what became of
-the hostile connection before the test had enough: `closed` by the worker, or `open`: it is slowed down, and nothing
-else.
+the hostile connection before the test had enough: `closed` by the worker, or `open`: it was slowed down until
+then, and owes less than would end it.
 
 The figures are of one run on one machine with two cores; the test compares names only. It writes this page:
 `HOSTILE=write scripts/test tests/hostile`.

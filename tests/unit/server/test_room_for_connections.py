@@ -62,6 +62,24 @@ def test_who_opens_more_and_more_closes_its_own() -> None:
     assert all(are_open(*others)) and sum(are_open(*hogs)) == 5 and all(are_open(*hogs[-5:]))
 
 
+def test_nine_hundred_idle_connections_of_one_client_cost_others_nothing() -> None:
+    """With the 256 descriptors that some systems give a process."""
+    made = MemoryProxy(ROUTES)
+    most = for_connections(256, 1)
+    made.context.descriptors = lambda: most
+    others = [made.connect((f"198.51.100.{number}", 40000)) for number in range(20)]
+    assert all(ask(made, client).startswith(b"HTTP/1.1 200") for client in others)
+    hogs = []
+    for number in range(900):
+        made.advance(0.01)
+        hogs.append(made.connect(HOG))
+        if number % 100 == 99:
+            assert ask(made, made.connect((f"203.0.113.{number // 100}", 40000))).startswith(b"HTTP/1.1 200")
+    assert all(are_open(*others)) and sum(are_open(*hogs)) < most
+    assert all(ask(made, client).startswith(b"HTTP/1.1 200") for client in others)
+    assert counted(made, "limits_exceeded_total") == {}
+
+
 def test_a_connection_with_a_request_stays() -> None:
     made = proxy("{maxConnections: 2}")
     busy = [made.connect(HOG), made.connect(HOG)]
