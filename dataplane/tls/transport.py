@@ -41,6 +41,13 @@ READ: Final = 16_384
 RECORDS: Final = 128
 """Records that one connection may have decrypted in a turn; more wait for the next one."""
 
+FEED: Final = 16_384
+"""Bytes that OpenSSL is given at a time. It handles all that it has before it answers, and a record of 27 bytes that
+changes keys (RFC 8446 4.6.3) costs as much as one that is full."""
+
+BARREN: Final = 65_536
+"""Bytes of records without content after which a connection is closed: nobody changes keys 2,400 times in a row."""
+
 _OUT: Final = 65_536
 """Bytes that are taken at a time of what OpenSSL has written."""
 
@@ -69,7 +76,9 @@ class TlsTransport:
     __slots__ = (
         "__weakref__",
         "_above",
+        "_barren",
         "_below",
+        "_came",
         "_has_more",
         "_is_paused",
         "_is_read",
@@ -104,6 +113,10 @@ class TlsTransport:
         """The inner protocol wants no bytes."""
         self._is_read = True
         """The transport below is read."""
+        self._came = b""
+        """Bytes that OpenSSL was not given yet,"""
+        self._barren = 0
+        """and how many it was given since the last content."""
         self._has_more = False
         """Bytes came that are not decrypted yet, for all we know."""
         self._peer_ended = False
@@ -124,8 +137,7 @@ class TlsTransport:
         """Begin, on a transport below of which `data` was read already. The side is that of the context."""
         self._below = below
         below.set_protocol(self)
-        if data:
-            self._tls.bio_write(data)
+        self._came = data
         self._queue_step()
 
     def _queue_step(self) -> None:
@@ -140,7 +152,7 @@ class TlsTransport:
         if self._state != HANDSHAKE:
             return
         try:
-            self._tls.do_handshake()
+            self._shake_hands()
         except SSL.WantReadError:
             self._flush()
             self._read_below(True)
@@ -151,6 +163,25 @@ class TlsTransport:
         else:
             self._flush()
             self._open()
+
+    def _shake_hands(self) -> None:
+        """Raises as OpenSSL does; WantReadError when all that came is used up."""
+        while True:
+            self._feed()
+            try:
+                self._tls.do_handshake()
+            except SSL.WantReadError:
+                if not self._came:
+                    raise
+            else:
+                return
+
+    def _feed(self) -> None:
+        """Give OpenSSL the next piece of what came."""
+        piece, self._came = self._came[:FEED], self._came[FEED:]
+        if piece:
+            self._tls.bio_write(piece)
+            self._barren += len(piece)
 
     def _open(self) -> None:
         self._state = OPEN
@@ -198,7 +229,7 @@ class TlsTransport:
     def data_received(self, data: bytes) -> None:
         if self._state == CLOSED:
             return
-        self._tls.bio_write(data)
+        self._came += data
         self._has_more = True
         if self._waits:  # the loop may read one ready socket many times in a turn
             self._read_below(False)
@@ -254,11 +285,13 @@ class TlsTransport:
     def _receive(self) -> None:
         """Decrypt what is here and hand it on, unless it is not wanted; the rest of what is much waits for a turn."""
         left = RECORDS
+        if len(self._came) > FEED:
+            self._turns.begin()
         while self._has_more and not self._is_paused and self._state in (OPEN, ENDED) and not self._below.is_closing():
             pieces, left = self._decrypt(left)
             if pieces and self._above is not None:
                 self._above.data_received(b"".join(pieces))
-            if left <= 0 and self._has_more:
+            if self._has_more and (left <= 0 or (self._came and self._turns.is_spent())):
                 self._waits = True
                 self._read_below(False)
                 self._turns.add(self)
@@ -272,6 +305,8 @@ class TlsTransport:
     def _decrypt(self, left: int) -> tuple[list[bytes], int]:
         """Records that are here, as many as fit into a part that the inner protocol gets at a time."""
         pieces, size, tls = [], 0, self._tls
+        if self._came:
+            self._feed()
         try:
             while left > 0 and size < 4 * READ:
                 piece = tls.recv(READ)
@@ -279,7 +314,7 @@ class TlsTransport:
                 size += len(piece)
                 left -= 1
         except SSL.WantReadError:
-            self._has_more = False
+            self._has_more = bool(self._came)
         except SSL.ZeroReturnError:
             self._has_more = False
             self._peer_ended = self._owes_end = True
@@ -288,6 +323,12 @@ class TlsTransport:
             self._flush()  # the alert that says so
             self._is_truncated = True
             self._below.close()
+        if pieces:
+            self._barren = 0
+        elif self._barren > BARREN:
+            self._has_more = False
+            self._is_truncated = True
+            self._below.abort()
         return pieces, left
 
     def _end(self) -> None:
