@@ -51,6 +51,7 @@ async def connected(proxy: MemoryProxy, sock: socket.socket) -> list[int]:
     return found
 
 
+@pytest.mark.claims("limits: TCP keepalive")
 @pytest.mark.parametrize(
     ("tcp", "options"),
     [

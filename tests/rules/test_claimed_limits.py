@@ -152,12 +152,8 @@ LIMITS = [
     ),
     pytest.param(
         [
-            Default(f"{FRONTEND}.http.maxBufferSize", "2mb"),
+            # What the defaults do: tests/policies/test_frontend_knobs.py.
             Bound(f"{FRONTEND}.http.http1MaxHeaders", 1, 4_096),
-            Default(f"{FRONTEND}.http.http1MaxHeaders", 100),
-            Default(f"{FRONTEND}.http.http1IdleTimeout", "10m"),
-            Default(f"{FRONTEND}.http.http2FrameSize", "16kb"),
-            Default(f"{FRONTEND}.http.http2MaxHeaderSize", "16Ki"),
         ],
         marks=pytest.mark.claims("limits: Frontend HTTP defaults"),
     ),
@@ -166,9 +162,8 @@ LIMITS = [
     ),
     pytest.param(
         [
+            # What the defaults do: tests/policies/test_frontend_tcp.py.
             Bound(f"{FRONTEND}.tcp.keepalive.retries", 1, 64),
-            Default(f"{FRONTEND}.tcp.keepalive.retries", 9),
-            *(Default(f"{FRONTEND}.tcp.keepalive.{name}", "180s") for name in ("time", "interval")),
         ],
         marks=pytest.mark.claims("limits: TCP keepalive"),
     ),
