@@ -7,6 +7,7 @@ client.send(b"GET / HTTP/1.1\\r\\nHost: shop.example\\r\\n\\r\\n")
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,25 +59,7 @@ class SecureProxy(MemoryProxy):
     def load(self, text: str) -> None:
         loaded = standalone.load(text, "config.yaml")
         assert not loaded.problems, [str(problem) for problem in loaded.problems]
-        resources = list(loaded.resources)
-        gateway = ""
-        for resource in list(resources):
-            if resource.HasField("listener"):
-                wanted = self.listeners.get(resource.listener.name)
-                if wanted is not None:
-                    resources += _secure(resource.listener, wanted)
-            elif resource.HasField("bind"):
-                gateway = resource.bind.gateway
-        if self.frontend is not None:
-            _, namespace, name = gateway.split("/")
-            policy = resource_pb2.Resource(key=f"policy/{namespace}/edge/frontend_tls")
-            policy.policy.source.kind, policy.policy.source.namespace = "GatewayPolicy", namespace
-            policy.policy.source.name = "edge"
-            place = policy.policy.places.add()
-            place.object.kind, place.object.namespace, place.object.name = "Gateway", namespace, name
-            policy.policy.frontend_tls.CopyFrom(self.frontend)
-            resources.append(policy)
-        self.apply(resources)
+        self.apply(secured(loaded.resources, self.listeners, self.frontend))
         if not self.allow_refused:
             assert not self.applier.outcome.refused, self.applier.outcome.refused
 
@@ -88,6 +71,30 @@ class SecureProxy(MemoryProxy):
         self.keys = known
         for _ in self.applier.apply(changes):
             pass
+
+
+def secured(
+    resources: Iterable[resource_pb2.Resource],
+    listeners: Mapping[str, Secure],
+    frontend: connection_pb2.FrontendTls | None = None,
+) -> list[resource_pb2.Resource]:
+    """These resources, in which listeners have TLS, by their names; `frontend`: `frontend.tls` of their Gateway."""
+    found, gateway = list(resources), ""
+    for resource in list(found):
+        if resource.HasField("listener") and resource.listener.name in listeners:
+            found += _secure(resource.listener, listeners[resource.listener.name])
+        elif resource.HasField("bind"):
+            gateway = resource.bind.gateway
+    if frontend is not None:
+        _, namespace, name = gateway.split("/")
+        policy = resource_pb2.Resource(key=f"policy/{namespace}/edge/frontend_tls")
+        source = policy.policy.source
+        source.kind, source.namespace, source.name = "GatewayPolicy", namespace, "edge"
+        place = policy.policy.places.add()
+        place.object.kind, place.object.namespace, place.object.name = "Gateway", namespace, name
+        policy.policy.frontend_tls.CopyFrom(frontend)
+        found.append(policy)
+    return found
 
 
 def _secure(listener: listener_pb2.Listener, wanted: Secure) -> list[resource_pb2.Resource]:

@@ -14,7 +14,7 @@ import asyncio
 import random
 import socket
 import time
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -38,16 +38,20 @@ from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.lease import Leases
 from gatewright.api.standalone import standalone
+from gatewright.wire.v1 import resource_pb2
 from tests.fakes import guards
 from tests.harness import leaks
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
 
+Prepare = Callable[[Sequence[resource_pb2.Resource]], Sequence[resource_pb2.Resource]]
+
 
 class SocketProxy:
     """Made by `serving`."""
 
-    def __init__(self, rows: Sequence[Row] = ROWS) -> None:
+    def __init__(self, rows: Sequence[Row] = ROWS, prepare: Prepare = list) -> None:
+        self.prepare = prepare
         loop = self._loop = asyncio.get_running_loop()
         self._skew = 0.0
         self.tasks: set[asyncio.Task[None]] = set()
@@ -110,7 +114,9 @@ class SocketProxy:
         """Make a standalone file with one bind the configuration; it is served on a free port."""
         loaded = standalone.load(text, "config.yaml")
         assert not loaded.problems, [str(problem) for problem in loaded.problems]
-        for _ in self.applier.apply([Change(RESOURCE_TYPE, r.key, r.SerializeToString()) for r in loaded.resources]):
+        for _ in self.applier.apply(
+            [Change(RESOURCE_TYPE, r.key, r.SerializeToString()) for r in self.prepare(loaded.resources)]
+        ):
             continue
         assert not self.applier.outcome.refused, self.applier.outcome.refused
         (bind,) = self.applier.current.table.binds
@@ -183,9 +189,9 @@ class SocketProxy:
 
 
 @asynccontextmanager
-async def serving(text: str, rows: Sequence[Row] = ROWS) -> AsyncIterator[SocketProxy]:
-    """A proxy with this standalone file, until the block ends."""
-    proxy = SocketProxy(rows)
+async def serving(text: str, rows: Sequence[Row] = ROWS, prepare: Prepare = list) -> AsyncIterator[SocketProxy]:
+    """A proxy with this standalone file, until the block ends; `prepare`: what becomes of its resources first."""
+    proxy = SocketProxy(rows, prepare)
     await proxy.load(text)
     try:
         yield proxy

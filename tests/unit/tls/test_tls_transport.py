@@ -1,0 +1,313 @@
+"""A connection of TLS as transport and protocol: laws of its two sides, with a client side of the same class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from OpenSSL import SSL
+
+from dataplane.net.turns import Turns
+from dataplane.tls.contexts import accepting, client_context, connecting, load, server_context
+from dataplane.tls.handshakes import Handshakes
+from dataplane.tls.settings import DEFAULT, NOT_ASKED, Asks, Identity, TlsSettings, Verification
+from dataplane.tls.transport import LEFT, RECORDS, TRUNCATED, TlsTransport
+from tests.fakes.certificates import Authority
+
+AUTHORITY = Authority()
+ISSUED = AUTHORITY.issue("shop.example")
+IDENTITY = load(Identity(ISSUED.chain, ISSUED.key))
+SERVER = server_context(DEFAULT, [IDENTITY])
+CLIENT = client_context(DEFAULT, Verification(Asks.VALID, (AUTHORITY.pem.decode(),)))
+
+
+class Socket:
+    """A transport of bytes whose far end is another one; what is written waits for `Pair.run`."""
+
+    def __init__(self) -> None:
+        self.protocol: Any = None
+        self.sent: list[bytes] = []
+        self.reading = True
+        self.closing = self.ended = self.aborted = False
+        self.high = 0
+
+    def set_protocol(self, protocol: Any) -> None:
+        self.protocol = protocol
+
+    def write(self, data: bytes) -> None:
+        assert data and not self.closing and not self.ended
+        self.sent.append(data)
+
+    def close(self) -> None:
+        self.closing = True
+
+    def abort(self) -> None:
+        self.closing = self.aborted = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.ended = True
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        self.high = high
+
+    def get_write_buffer_size(self) -> int:
+        return sum(map(len, self.sent))
+
+    def get_extra_info(self, name: str) -> Any:
+        return "peer" if name == "peername" else None
+
+
+class Inner:
+    """A protocol that notes what it hears; also the owner."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+        self.data = b""
+        self.keeps = False
+        self.on_data: Callable[[], None] = lambda: None
+
+    def secured(self, transport: TlsTransport) -> None:
+        self.heard.append("secured")
+        transport.set_protocol(self)
+
+    def failed(self, transport: TlsTransport, reason: str) -> None:
+        self.heard.append(reason)
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data
+        self.on_data()
+
+    def eof_received(self) -> bool:
+        self.heard.append("eof")
+        return self.keeps
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.heard.append(error if error is None else str(error))
+
+    def pause_writing(self) -> None:
+        self.heard.append("pause")
+
+    def resume_writing(self) -> None:
+        self.heard.append("resume")
+
+
+class Pair:
+    """Server and client, whose bytes pass when `run` is called."""
+
+    def __init__(self, server: SSL.Context = SERVER, client: SSL.Context = CLIENT) -> None:
+        self.calls: list[Callable[[], None]] = []
+        turns = Turns(self.calls.append, lambda: 0.0)
+        self.sockets = Socket(), Socket()
+        self.inners = Inner(), Inner()
+        self.sides = tuple(
+            TlsTransport(tls, inner, Handshakes(turns), turns)
+            for tls, inner in zip((accepting(server), connecting(client, "shop.example")), self.inners, strict=True)
+        )
+        for side, below in zip(self.sides, self.sockets, strict=True):
+            side.start(below)
+
+    def run(self, piece: int = 0) -> None:
+        """Let bytes pass and turns go by until nothing happens."""
+        while self.step(piece):
+            pass
+
+    def step(self, piece: int = 0) -> bool:
+        moved = False
+        for here, there in (self.sockets, self.sockets[::-1]):
+            if here.sent and there.reading and not there.closing:
+                data, here.sent = b"".join(here.sent), []
+                step = piece or len(data)
+                for at in range(0, len(data), step):
+                    there.protocol.data_received(data[at : at + step])
+                moved = True
+        calls = list(self.calls)
+        self.calls.clear()
+        for call in calls:
+            call()
+        return moved or bool(calls)
+
+
+def secured(**contexts: SSL.Context) -> Pair:
+    pair = Pair(**contexts)
+    pair.run()
+    assert [inner.heard for inner in pair.inners] == [["secured"], ["secured"]]
+    return pair
+
+
+@pytest.mark.parametrize("piece", [0, 1, 100])
+def test_both_sides_are_secured_and_know_how(piece: int) -> None:
+    pair = Pair()
+    pair.run(piece)
+    server, client = (side.info for side in pair.sides)
+    assert server is not None and client is not None
+    assert (server.version, server.cipher, server.group) == (client.version, client.cipher, client.group)
+    assert (server.version, server.group) == ("TLSv1.3", "X25519MLKEM768")
+    assert server.alpn == client.alpn == b"h2"
+    assert (server.certificate, server.is_proven, client.is_proven) == (b"", False, True) and client.certificate
+    assert pair.sides[0].get_extra_info("tls") is server and pair.sides[0].get_extra_info("peername") == "peer"
+
+
+def test_what_is_written_arrives_on_both_sides() -> None:
+    pair = secured()
+    data = bytes(range(256)) * 1000
+    for side in pair.sides:
+        side.write(data)
+        side.writelines([b"a", b"b"])
+    pair.run()
+    assert all(inner.data == data + b"ab" for inner in pair.inners)
+
+
+def test_a_paused_side_gets_nothing_until_it_resumes() -> None:
+    pair = secured()
+    server, client = pair.sides
+    server.pause_reading()
+    client.write(b"hello")
+    pair.run()
+    assert pair.inners[0].data == b"" and not server.is_reading()
+    server.resume_reading()
+    pair.run()
+    assert pair.inners[0].data == b"hello" and server.is_reading()
+
+
+def test_a_side_that_pauses_while_it_is_given_data_gets_the_rest_later() -> None:
+    pair = secured()
+    server, client = pair.sides
+    pair.inners[0].on_data = server.pause_reading
+    client.write(bytes(300_000))
+    pair.run()
+    assert 0 < len(pair.inners[0].data) < 300_000
+    pair.inners[0].on_data = lambda: None
+    server.resume_reading()
+    pair.run()
+    assert len(pair.inners[0].data) == 300_000
+
+
+def test_many_small_records_take_several_turns_in_which_the_socket_is_not_read() -> None:
+    pair = secured()
+    server, client = pair.sides
+    for _ in range(3 * RECORDS):
+        client.write(b"x")
+    data, pair.sockets[1].sent = b"".join(pair.sockets[1].sent), []
+    pair.sockets[0].protocol.data_received(data)
+    assert len(pair.inners[0].data) == RECORDS and not pair.sockets[0].reading
+    pair.run()
+    assert len(pair.inners[0].data) == 3 * RECORDS and pair.sockets[0].reading and server.is_reading()
+
+
+def test_a_side_that_is_closed_in_the_middle_gets_no_more() -> None:
+    pair = secured()
+    server, client = pair.sides
+    pair.inners[0].on_data = server.close
+    client.write(bytes(300_000))
+    pair.run()
+    assert len(pair.inners[0].data) < 300_000 and pair.sockets[0].closing
+    pair.sockets[0].protocol.connection_lost(None)
+    assert pair.inners[0].heard == ["secured", None]
+
+
+def test_close_says_close_notify_and_the_peer_hears_an_end() -> None:
+    pair = secured()
+    server, client = pair.sides
+    server.write(b"bye")
+    server.close()
+    assert server.is_closing()
+    pair.run()
+    assert pair.inners[1].data == b"bye" and pair.inners[1].heard == ["secured", "eof"]
+    assert client.is_closing()
+
+
+def test_a_side_that_has_ended_still_hears() -> None:
+    pair = secured()
+    server, client = pair.sides
+    pair.inners[0].keeps = True
+    client.write_eof()
+    client.write(b"too late")
+    pair.run()
+    assert pair.inners[0].heard == ["secured", "eof"] and pair.sockets[1].ended
+    server.write(b"answer")
+    pair.run()
+    assert pair.inners[1].data == b"answer" and pair.inners[0].data == b""
+
+
+def test_an_end_without_close_notify_is_an_error() -> None:
+    pair = secured()
+    assert pair.sockets[0].protocol.eof_received() is False
+    pair.sockets[0].protocol.connection_lost(None)
+    assert pair.inners[0].heard == ["secured", TRUNCATED]
+
+
+def test_after_close_notify_the_end_of_the_socket_is_none() -> None:
+    pair = secured()
+    pair.inners[0].keeps = True
+    pair.sides[1].write_eof()
+    pair.run()
+    assert pair.sockets[0].protocol.eof_received() is True
+    pair.sockets[0].protocol.connection_lost(None)
+    assert pair.inners[0].heard == ["secured", "eof", None]
+
+
+def test_bytes_that_somebody_has_changed_end_the_connection() -> None:
+    pair = secured()
+    pair.sides[1].write(b"hello")
+    (data,) = pair.sockets[1].sent
+    pair.sockets[0].protocol.data_received(data[:-1] + bytes([data[-1] ^ 1]))
+    assert pair.inners[0].data == b"" and pair.sockets[0].closing
+    pair.sockets[0].protocol.connection_lost(None)
+    assert pair.inners[0].heard == ["secured", TRUNCATED]
+
+
+@pytest.mark.parametrize("how", ["eof", "reset"])
+def test_a_peer_that_leaves_in_the_handshake_is_told_once(how: str) -> None:
+    pair = Pair()
+    if how == "eof":
+        assert pair.sockets[0].protocol.eof_received() is False
+    pair.sockets[0].protocol.connection_lost(None)
+    assert pair.inners[0].heard == [LEFT]
+
+
+def test_a_certificate_that_is_not_believed_fails_on_both_sides_with_a_reason() -> None:
+    foreign = client_context(DEFAULT, Verification(Asks.VALID, (Authority("x").pem.decode(),)))
+    pair = Pair(client=foreign)
+    pair.run()
+    assert pair.inners[1].heard == ["certificate verify failed"]
+    assert pair.inners[0].heard == ["tlsv1 alert unknown ca"] or pair.inners[0].heard[0] == "secured"
+
+
+def test_sides_without_a_version_in_common_fail_with_a_reason() -> None:
+    new, old = TlsSettings(minimum=0x0304), TlsSettings(maximum=0x0303)
+    pair = Pair(server_context(new, [IDENTITY]), client_context(old, NOT_ASKED))
+    pair.run()
+    assert pair.inners[0].heard == ["unsupported protocol"] and pair.sockets[0].closing
+    assert pair.inners[1].heard == ["tlsv1 alert protocol version"]
+
+
+def test_limits_of_the_buffer_are_those_of_the_transport_below() -> None:
+    pair = secured()
+    server = pair.sides[0]
+    server.set_write_buffer_limits(high=7)
+    server.write(b"x")
+    assert pair.sockets[0].high == 7 and server.get_write_buffer_size() > 1
+    pair.sockets[0].protocol.pause_writing()
+    pair.sockets[0].protocol.resume_writing()
+    assert pair.inners[0].heard == ["secured", "pause", "resume"]
+
+
+def test_what_a_connection_is_shows_nothing_of_it() -> None:
+    assert repr(IDENTITY) == repr(load(Identity(ISSUED.chain, ISSUED.key))) and "PRIVATE" not in repr(IDENTITY)
+    assert repr(Identity(b"a", b"b")) == "Identity(...)"
+    assert repr(secured().sides[0]).startswith("TlsTransport(open, ")
