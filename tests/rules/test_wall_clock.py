@@ -21,6 +21,7 @@ ALLOWED = {
     ("controlplane/app.py", 1): "when the controller was started, shown to people",
     ("controlplane/snapshot/snapshots.py", 1): "when a state was published, shown to people",
     ("controlplane/pipeline.py", 3): "when an object was read, and a proxy acknowledged or refused; lastTransitionTime",
+    ("controlplane/cli/init.py", 1): "the token of a folder to start from is dated",
     ("controlplane/kube/leadership.py", 1): "times of a Lease, read by people and other programs; never by us",
     ("controlplane/tracing.py", 1): "when a state was published, shown to people",
 }
