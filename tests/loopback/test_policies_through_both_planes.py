@@ -409,3 +409,75 @@ async def test_a_rotated_secret_acts_and_is_not_seen(both: Planes) -> None:
     told = await both.told()
     assert "secret/default/second" in told
     assert not [text for text in ("old-key", "new-key", "more-key") if text in told]
+
+
+FRONTEND = """
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {{name: edge}}
+spec:
+  targetRefs: [{target}]
+  frontend: {frontend}
+"""
+
+
+def frontend(settings: str) -> str:
+    return FRONTEND.format(target=GATEWAY, frontend=settings)
+
+
+async def raw(both: Planes, target: str = "/", *lines: str) -> tuple[int, str]:
+    """Status and body of a request that is written as it stands; 0: closed without an answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", both._port)
+    try:
+        writer.write("\r\n".join([f"GET {target} HTTP/1.1", "host: shop.example", *lines, "", ""]).encode())
+        async with asyncio.timeout(PATIENCE):
+            status, got = parsed(await reader.readuntil(b"\r\n\r\n"))
+            return status, (await reader.readexactly(int(got["content-length"]))).decode()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return 0, ""
+    finally:
+        writer.close()
+
+
+async def gives(both: Planes, wanted: int, target: str = "/", *lines: str) -> bool:
+    return (await raw(both, target, *lines))[0] == wanted
+
+
+async def test_settings_of_a_gateway_arrive_and_go(both: Planes) -> None:
+    """`frontend` from a file of the controller's folder to both workers, in one state each."""
+    http = "{headerUnderscores: Keep, path: {escapedSlashes: Decode, repeatedSlashes: Merge}, http1MaxHeaders: 20}"
+    both.write(frontend(f"{{http: {http}, limits: {{maxRequestBytes: 1Ki}}}}"))
+    many = [f"x{n}: 1" for n in range(20)]
+    await until(lambda: gives(both, 431, "/", *many), "fewer headers")
+    status, body = await raw(both, "/a%2Fb//c", "x_under: kept")
+    assert status == 200 and body.startswith("GET /a/b/c HTTP/1.1") and "x_under: kept" in body
+    assert (await raw(both, "/", "content-length: 2000"))[0] == 413
+
+    deny = "{action: Deny, policy: {matchExpressions: ['source.address == \"127.0.0.1\"']}}"
+    both.write(frontend(f"{{networkAuthorization: {deny}}}"))
+    await until(lambda: gives(both, 0), "nobody from here may connect")
+    assert (await both.conditions("edge"))["Accepted"][0] == "True"
+    assert "edge networkAuthorization" in await both.proxy.logged("NetworkAuthorizationDenied")
+
+    both.write(frontend("{proxyProtocol: {version: V1}}"))
+    await until(lambda: proxied(both, "PROXY TCP4 198.51.100.7 10.0.0.1 4711 80", "198.51.100.7"), "the header")
+    assert await gives(both, 0)
+
+    both.write()
+    await until(lambda: gives(both, 200, "/", *many), "the end of all of it")
+    status, body = await raw(both, "/a%2Fb", "x_under: dropped")
+    assert status == 200 and "x_under" not in body and body.startswith("GET /a%2Fb ")
+
+
+async def proxied(both: Planes, header: str, client: str) -> bool:
+    """Whether a request behind this header is that client's."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", both._port)
+    try:
+        writer.write(f"{header}\r\nGET / HTTP/1.1\r\nhost: shop.example\r\nconnection: close\r\n\r\n".encode())
+        async with asyncio.timeout(PATIENCE):
+            return f"x-forwarded-for: {client}\r\n" in (await reader.read()).decode()
+    except ConnectionError:
+        return False
+    finally:
+        writer.close()
