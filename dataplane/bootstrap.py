@@ -124,6 +124,8 @@ class Settings:
     xds_access: XdsAccess = LOCAL
     notify_socket: str = ""
     """Where the service manager wants to hear of readiness; empty: nowhere."""
+    zone: str = ""
+    """Where the proxy runs, as hints of EndpointSlices name it; empty: nobody has said, and no hint counts."""
     warnings: tuple[str, ...] = ()
     """What the operator should know, logged once."""
 
@@ -155,6 +157,7 @@ class WorkerSettings:
     log_modules: dict[str, str]
     drain: Drain
     session_key: SessionKey
+    zone: str = ""
 
     def to_link(self) -> dict[str, Any]:
         """For `link.messages.Hello`."""
@@ -224,6 +227,7 @@ def _settings(options: argparse.Namespace, environment: Mapping[str, str], defau
         drain=_drain(environment),
         session_key=session_key,
         notify_socket=environment.get("NOTIFY_SOCKET", ""),
+        zone=environment.get("GATEWRIGHT_ZONE", ""),
         warnings=warnings,
     )
 
@@ -423,6 +427,7 @@ environment:
   GATEWRIGHT_XDS, GATEWRIGHT_GATEWAY       as --xds and --gateway; the flags win
   GATEWRIGHT_XDS_CA_FILE, _TOKEN_FILE, _CERT_FILE, _KEY_FILE, _SERVER_NAME
                                            as the flags of these names
+  GATEWRIGHT_ZONE                          zone of this proxy: endpoints with a hint for it are preferred
   SESSION_KEY                              64 hex digits that seal sessions; the same for all replicas
   CONNECTION_MIN_TERMINATION_DEADLINE      how long connections are accepted after SIGTERM (default: 10s)
   TERMINATION_GRACE_PERIOD_SECONDS         when what is still open after SIGTERM is cut (default: 60)

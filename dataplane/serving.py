@@ -132,7 +132,7 @@ class Serving:
         self._acceptor = Acceptor(self._context, loop)
         self._connector.before_opening = partial(admission.spare_descriptor, self._context)
         recorder.held = lambda: self._context.room.used
-        self._applier = Applier(rows, _env(self._context, buckets, loop), self._current)
+        self._applier = Applier(rows, _env(self._context, buckets, loop), self._current, settings.zone)
         self._applier.remains.wake = self._tidy_soon
         self._records: deque[Record] = deque()
         self._is_tidying = False

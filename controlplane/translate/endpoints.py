@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from controlplane.translate.backends import PortView
 from controlplane.translate.keys import BackendKey, ObjectKey, endpoint_resource
@@ -19,6 +20,8 @@ class EndpointView:
     ready: bool
     serving: bool
     terminating: bool
+    zones: tuple[str, ...] = ()
+    """Those whose proxies should prefer it; (): there is no hint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,18 @@ def slice_view(key: ObjectKey, endpoint_slice: EndpointSlice) -> SliceView | Non
         state = endpoint.conditions
         # Unknown means ready; serving defaults to ready, terminating to false (EndpointConditions).
         serving = endpoint.ready if state.serving is None else state.serving
-        endpoints.append(EndpointView(endpoint.addresses, endpoint.ready, serving, state.terminating is True))
+        zones = () if endpoint.hints is None else tuple(sorted({zone.name for zone in endpoint.hints.for_zones}))
+        endpoints.append(EndpointView(endpoint.addresses, endpoint.ready, serving, state.terminating is True, zones))
     ports = tuple((port.protocol, port.name, port.port) for port in endpoint_slice.ports)
     return SliceView(ObjectKey(key.namespace, service), tuple(endpoints), ports)
 
 
-Address = tuple[str, int]
+class Address(NamedTuple):
+    host: str
+    port: int
+    zones: tuple[str, ...] = ()
+    """As `EndpointView.zones`."""
+
 
 # Who gets requests: ready endpoints; if there is none, those that are going away but still serve (as kube-proxy does,
 # KEP-1669), so that a rollout that ends all at once does not answer 503.
@@ -60,9 +69,11 @@ def addresses(slices: Iterable[SliceView], port: PortView) -> tuple[Address, ...
     """The addresses to use for a port of the Service, each once, in order."""
     everything = list(slices)
     for wanted in PREFERENCE:
-        found = {address for each in everything for address in _addresses(each, port, wanted)}
+        found: dict[tuple[str, int], Address] = {}
+        for address in sorted(address for each in everything for address in _addresses(each, port, wanted)):
+            found[address.host, address.port] = address  # of hints that disagree those of the last in order
         if found:
-            return tuple(sorted(found))
+            return tuple(found.values())
     return ()
 
 
@@ -73,7 +84,7 @@ def _addresses(view: SliceView, port: PortView, wanted: Callable[[EndpointView],
         # All addresses of one endpoint lead to the same thing; the first is the one to use (Endpoint.addresses).
         for address in endpoint.addresses[:1]:
             for number in numbers:
-                yield address, number
+                yield Address(address, number, endpoint.zones)
 
 
 def endpoint_resources(key: BackendKey, found: Iterable[Address]) -> tuple[tuple[str, bytes], ...]:
@@ -82,10 +93,10 @@ def endpoint_resources(key: BackendKey, found: Iterable[Address]) -> tuple[tuple
 
 
 def _name(key: BackendKey, address: Address) -> str:
-    return endpoint_resource(key, *address)
+    return endpoint_resource(key, address.host, address.port)
 
 
 def _serialised(name: str, key: BackendKey, address: Address) -> bytes:
-    host, port = address
-    message = backend_pb2.Endpoint(key=name, backend=key.resource, address=host, port=port)
+    host, port, zones = address
+    message = backend_pb2.Endpoint(key=name, backend=key.resource, address=host, port=port, zones=zones)
     return message.SerializeToString(deterministic=True)

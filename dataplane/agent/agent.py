@@ -197,4 +197,5 @@ def _for_workers(settings: Settings, levels: LogLevels) -> WorkerSettings:
         log_modules=dict(levels.modules),
         drain=settings.drain,
         session_key=settings.session_key,
+        zone=settings.zone,
     )

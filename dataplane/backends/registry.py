@@ -47,7 +47,7 @@ class Guarded:
             if not endpoints:
                 holder.lease_failed("endpoints", f"{plan.key}: it has no endpoints")
         if endpoints:
-            leases.take(holder, guard.usable(endpoints), plan)
+            leases.take(holder, guard.usable(endpoints, plan.far), plan)
 
 
 class Refused:

@@ -44,8 +44,10 @@ ENDPOINT, UNKNOWN = "/endpoint", "/unknown"
 class Applier:
     """One per worker. `rows`: the registry of policies, in order. `env.carryover` is replaced by the table's own."""
 
-    def __init__(self, rows: Iterable[Row], env: Env, current: Current | None = None) -> None:
+    def __init__(self, rows: Iterable[Row], env: Env, current: Current | None = None, zone: str = "") -> None:
+        """`zone`: where this proxy runs; "": nobody has said."""
         self.current = Current() if current is None else current
+        self.zone = zone
         self.carryover = Carryover()
         self.store = Store()
         self.outcome = Outcome()

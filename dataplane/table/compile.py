@@ -222,8 +222,9 @@ def backend_plan(
     endpoints: Iterable[Endpoint],
     http_version: int = 0,
     rules: Rules | None = None,
+    far: Iterable[Endpoint] = (),
 ) -> BackendPlan:
-    """`http_version` and `rules`: what the policies of the backend come to."""
+    """`http_version` and `rules`: what the policies of the backend come to. `far`: endpoints of other zones."""
     found = tuple(dict.fromkeys(endpoints))
     static = message.static
     named = bool(static.host and not found)
@@ -238,6 +239,7 @@ def backend_plan(
         http_version != BY_REQUEST,
         message.refused,
         rules,
+        far=tuple(dict.fromkeys(far)),
     )
 
 

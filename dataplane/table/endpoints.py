@@ -12,6 +12,7 @@ from dataplane.table.plans import BackendPlan
 from dataplane.table.store import BackendRecord, EndpointRecord, decode, decode_endpoint
 from dataplane.table.swap import Swap
 from dataplane.upstream import balance
+from dataplane.upstream.endpoint import Endpoint
 from gatewright.wire.v1 import backend_pb2
 
 STEP = 256
@@ -26,7 +27,8 @@ def change_endpoint(swap: Swap, name: str, value: bytes | None) -> None:
     if value is not None:
         message = decode_endpoint(name, value)
         compiler.check_endpoint(message)
-        new = EndpointRecord(message.backend, swap.of.carryover.take(message.address, message.port))
+        there = swap.of.carryover.take(message.address, message.port)
+        new = EndpointRecord(message.backend, there, tuple(message.zones))
         store.endpoints[name] = new
         store.endpoints_of.add(new.backend, name)
         swap.dirty_backends[new.backend] = None
@@ -82,16 +84,17 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
             del swap.changed_backends()[key]
         return
     if record.static is not None:
-        endpoints = [record.static]
+        found = [EndpointRecord(key, record.static)]
     else:
-        endpoints = []
+        found = []
         for name in store.endpoints_of.of(key):
-            endpoints.append(store.endpoints[name].endpoint)
-            if not len(endpoints) % STEP:
+            found.append(store.endpoints[name])
+            if not len(found) % STEP:
                 yield
+    near, far = by_zone(found, swap.of.zone)
     position = compiler.backend_position(key, record.message)
     version, rules = policies.of_backend(swap.of.interns, store, position, record.inline)
-    new = compiler.backend_plan(key, record.message, endpoints, version, rules)
+    new = compiler.backend_plan(key, record.message, near, version, rules, far)
     if old is not None and old.endpoints:
         for endpoint in set(new.endpoints).difference(old.endpoints):
             balance.warm_up(endpoint)
@@ -103,7 +106,17 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
 
 def _said(plan: BackendPlan) -> tuple[object, ...]:
     """What a plan says beside what its key does."""
-    return plan.endpoints, plan.host, plan.port, plan.version, plan.is_versioned, plan.refused, plan.rules
+    return plan.endpoints, plan.far, plan.host, plan.port, plan.version, plan.is_versioned, plan.refused, plan.rules
+
+
+def by_zone(found: list[EndpointRecord], zone: str) -> tuple[list[Endpoint], list[Endpoint]]:
+    """The endpoints to choose from, and those that are for when all of these are evicted. As kube-proxy has it
+    (topology aware routing): hints count when each endpoint has one and some are for our zone."""
+    if zone and all(each.zones for each in found):
+        near = [each.endpoint for each in found if zone in each.zones]
+        if near:
+            return near, [each.endpoint for each in found if zone not in each.zones]
+    return [each.endpoint for each in found], []
 
 
 def _object(key: str, message: backend_pb2.Backend) -> str:

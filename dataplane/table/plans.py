@@ -199,6 +199,8 @@ class BackendPlan:
     """What policies say for its sake; `kind` is then "guarded"."""
     guard: Guard | None = None
     """Who carries out `rules`, from the first request on (`upstream/lease.Leases.guard`)."""
+    far: tuple[Endpoint, ...] = ()
+    """Endpoints that are for proxies of other zones: for when all of `endpoints` are evicted."""
     _spoken: dict[int, BackendPlan] | None = None
     _guarded: dict[int, tuple[Rules, BackendPlan]] | None = None
 

@@ -111,6 +111,8 @@ class BackendRecord(NamedTuple):
 class EndpointRecord(NamedTuple):
     backend: str
     endpoint: Endpoint
+    zones: tuple[str, ...] = ()
+    """Those whose proxies should prefer it; (): there is no hint."""
 
 
 class SecretRecord(NamedTuple):

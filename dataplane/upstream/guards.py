@@ -44,9 +44,9 @@ class Guard:
         self.tally = tally
         """Counts what is under way; None: nothing limits it."""
 
-    def usable(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
-        """Those that may be chosen."""
-        return endpoints if self._watch is None else self._watch.usable(endpoints)
+    def usable(self, endpoints: Sequence[Endpoint], far: Sequence[Endpoint] = ()) -> Sequence[Endpoint]:
+        """Those that may be chosen. As `health.Watch.usable`."""
+        return endpoints if self._watch is None else self._watch.usable(endpoints, far)
 
     def answered(self, endpoint: Endpoint, head: ResponseHead, x: Exchange | None = None) -> None:
         """As `health.Watch.answered`."""

@@ -100,18 +100,20 @@ class Watch:
         self._next = 0.0
         """When the next eviction is over."""
 
-    def usable(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
-        """Those of `endpoints` that are not evicted; all of them when all are."""
+    def usable(self, endpoints: Sequence[Endpoint], far: Sequence[Endpoint] = ()) -> Sequence[Endpoint]:
+        """Those of `endpoints` that are not evicted; when all are, those of `far` (which are always the same beside
+        these); else all of `endpoints`."""
         if self.rules.eviction is None:
             return endpoints
         evictions = self._evictions
         if endpoints is not self._of or evictions.changes != self._changes or self._clock() >= self._next:
             self._changes, self._of = evictions.changes, endpoints
-            self._usable = self._sorted_out(endpoints, self._clock())
+            now, self._next = self._clock(), NEVER
+            self._usable = self._sorted_out(endpoints, now) or self._sorted_out(far, now) or endpoints
         return self._usable
 
     def _sorted_out(self, endpoints: Sequence[Endpoint], now: float) -> Sequence[Endpoint]:
-        usable, self._next = [], NEVER
+        usable = []
         for endpoint in endpoints:
             member = self.member(endpoint)
             until = member.record.until()
@@ -121,7 +123,7 @@ class Watch:
                 if until != member.restored:
                     self._restore(endpoint, member, until)
                 usable.append(endpoint)
-        return tuple(usable) or endpoints
+        return tuple(usable)
 
     def _restore(self, endpoint: Endpoint, member: Member, until: float) -> None:
         """It has returned."""

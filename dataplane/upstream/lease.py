@@ -100,6 +100,10 @@ class BackendPlan(Protocol):
     @property
     def endpoints(self) -> Sequence[Endpoint]: ...
 
+    @property
+    def far(self) -> Sequence[Endpoint]:
+        """For when all of `endpoints` are evicted."""
+
 
 class Backend(Protocol):
     """A kind of backend (`backends/registry`): what becomes of a request that was routed to one. The same for requests

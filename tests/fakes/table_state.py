@@ -83,9 +83,9 @@ def static(key: str, host: str = "", port: int = 0, unix_path: str = "") -> Chan
     return change(resource)
 
 
-def endpoint(address: str = "10.0.0.1", port: int = 8080, backend: str = SERVICE) -> Change:
+def endpoint(address: str = "10.0.0.1", port: int = 8080, backend: str = SERVICE, zones: Iterable[str] = ()) -> Change:
     name = endpoint_name(address, port, backend)
-    message = backend_pb2.Endpoint(key=name, backend=backend, address=address, port=port)
+    message = backend_pb2.Endpoint(key=name, backend=backend, address=address, port=port, zones=zones)
     return Change(ENDPOINT_TYPE, name, message.SerializeToString())
 
 
@@ -186,10 +186,10 @@ def exchange(
 class TableRun:
     """An applier with a clock that ticks at each look."""
 
-    def __init__(self, rows: Sequence[Row] = ROWS, tick: float = 0.0) -> None:
+    def __init__(self, rows: Sequence[Row] = ROWS, tick: float = 0.0, zone: str = "") -> None:
         self.now = 0.0
         self.tick = tick
-        self.applier = Applier(rows, Env(clock=self._clock, random=lambda: 0.0, buckets=Buckets.local()))
+        self.applier = Applier(rows, Env(clock=self._clock, random=lambda: 0.0, buckets=Buckets.local()), zone=zone)
 
     def _clock(self) -> float:
         self.now += self.tick

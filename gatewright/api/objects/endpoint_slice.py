@@ -24,6 +24,19 @@ class EndpointConditions(Model):
     terminating: Boolean | None = None
 
 
+class ForZone(Model):
+    """discovery/v1 ForZone."""
+
+    name: str
+
+
+class EndpointHints(Model):
+    """discovery/v1 EndpointHints: who should prefer an endpoint."""
+
+    for_zones: tuple[ForZone, ...] = ()
+    for_nodes: Json = None
+
+
 class SliceEndpoint(Model):
     """discovery/v1 Endpoint: the addresses of one instance."""
 
@@ -33,7 +46,7 @@ class SliceEndpoint(Model):
     node_name: str | None = None
     zone: str | None = None
     target_ref: Json = None
-    hints: Json = None
+    hints: EndpointHints | None = None
     deprecated_topology: Json = None
 
     @property

@@ -48,13 +48,15 @@ class StaticBackend(_message.Message):
     def __init__(self, host: _Optional[str] = ..., port: _Optional[int] = ..., unix_path: _Optional[str] = ...) -> None: ...
 
 class Endpoint(_message.Message):
-    __slots__ = ("key", "backend", "address", "port")
+    __slots__ = ("key", "backend", "address", "port", "zones")
     KEY_FIELD_NUMBER: _ClassVar[int]
     BACKEND_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
+    ZONES_FIELD_NUMBER: _ClassVar[int]
     key: str
     backend: str
     address: str
     port: int
-    def __init__(self, key: _Optional[str] = ..., backend: _Optional[str] = ..., address: _Optional[str] = ..., port: _Optional[int] = ...) -> None: ...
+    zones: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, key: _Optional[str] = ..., backend: _Optional[str] = ..., address: _Optional[str] = ..., port: _Optional[int] = ..., zones: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -158,9 +158,14 @@ def test_no_repr_shows_the_session_key() -> None:
         assert KEY not in text and repr(settings.session_key.value) not in text
 
 
+def test_the_zone_comes_from_the_environment() -> None:
+    assert bootstrap.parse(["-f", "x"], {"GATEWRIGHT_ZONE": "zone-a"}, Defaults()).zone == "zone-a"
+    assert parse().zone == ""
+
+
 def test_a_worker_is_told_its_share() -> None:
     settings = parse()
-    told = WorkerSettings("a/b", "i", 2, "json", "info", {"xds": "off"}, settings.drain, settings.session_key)
+    told = WorkerSettings("a/b", "i", 2, "json", "info", {"xds": "off"}, settings.drain, settings.session_key, "zone-a")
     assert WorkerSettings.from_link(told.to_link()) == told
 
 
