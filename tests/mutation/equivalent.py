@@ -44,6 +44,11 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "elif out and (used < 1 or reader.trailers):",
     ): "octets that come out of a piece were in it, so that some of it were used",
     (
+        "dataplane/http/h1/request_head.py",
+        "dropped: int = 0",
+        "dropped: int = 1",
+    ): "of heads that stand for none; one that was read has its own number",
+    (
         "dataplane/http/h1/response_head.py",
         "return -1, 0",
         "return -2, 0",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.carriers import Carrier, Headers, Request, Response
+from tests.carriers import CARRIERS, Carrier, Headers, Request, Response
 from tests.fakes.policy_run import served
 
 SPELLINGS = ("x-user", "x_user", "x.user", "x~user")
@@ -45,6 +45,18 @@ def test_unusual_names_are_dropped_unless_something_else_is_set(carrier: Carrier
         run = carrier.proxy(served("") + setting)
         for _ in range(3):  # what a connection remembers of a head is the same
             assert run.carry(Request(headers=sent)).received.passed == Headers(passed)
+
+
+@pytest.mark.parametrize("version", ["http1", "http2"])  # the carriers of clients count, and the toy is none
+def test_what_is_dropped_is_counted_and_logged_once(version: str, caplog: pytest.LogCaptureFixture) -> None:
+    run = CARRIERS[version].proxy(served(""))
+    counts = []
+    for names in (["x-a"], ["x_a", "x.b", "x-c"], ["x_a", "x.b", "x-c"], ["accept"], ["_"]):
+        run.carry(Request(headers=[(name, "1") for name in names]))
+        series = run.memory.metrics.series()
+        counts.append(sum(values[0] for each, values in series if each.metric.name == "request_headers_dropped_total"))
+    assert counts == [0, 2, 4, 4, 5]
+    assert len([each for each in caplog.messages if "headerUnderscores" in each]) == 1
 
 
 def test_a_request_with_an_unusual_name_is_refused_where_it_is_set(carrier: Carrier) -> None:
