@@ -18,6 +18,7 @@ from controlplane.derive import Change, TransformError
 from controlplane.facts import Fact
 from controlplane.numbers import Numbers
 from controlplane.snapshot import Coalescer, Snapshot, Snapshots, shown
+from controlplane.translate.conditions import HOUR
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.keys import ResourceKey
 from controlplane.translate.program import Message, Program
@@ -61,6 +62,7 @@ class Pipeline:
         self.numbers = Numbers()
         self._coalescer = Coalescer(time.monotonic)
         self._timer: asyncio.TimerHandle | None = None
+        self._hourly: asyncio.TimerHandle | None = None
         self._incoming: dict[ObjectKey, Fact] = {}
         self._incoming_since = 0.0
         self._unpublished_since: float | None = None  # when the oldest change was reported that no state holds yet
@@ -80,6 +82,8 @@ class Pipeline:
             self._timer.cancel()
         if self._news_due:
             self._news_due.cancel()
+        if self._hourly:
+            self._hourly.cancel()
         self.turns.close()
 
     # Objects in: the pipeline is the sink of a source
@@ -104,8 +108,17 @@ class Pipeline:
             # No proxy is let in before `ready`.
             await self.turns.start(self._publish(early=True))
             self.ready.set()
+            self._await_the_hour()
         if changes:
             self.changed()
+
+    def _await_the_hour(self) -> None:
+        self._hourly = asyncio.get_running_loop().call_later(HOUR, self._see_the_hour)
+
+    def _see_the_hour(self) -> None:
+        """Statuses speak of certificates that expire soon, also while no object changes."""
+        self.turns.start(self._translate({}, time.monotonic()))
+        self._await_the_hour()
 
     def _translate(self, changes: Mapping[ObjectKey, Fact], since: float) -> Job:
         """One batch of objects, reported from `since` on, as a whole for whoever looks."""

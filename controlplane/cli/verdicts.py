@@ -13,7 +13,11 @@ Json = dict[str, Any]  # Any: JSON
 
 # Conditions whose "True" is bad news; of every other one it is good news (Gateway API, and our GatewayPolicy).
 OVERRIDDEN = "Overridden"
-NEGATIVE = frozenset(("Conflicted", "PartiallyInvalid", "PartiallyValid", "OverlappingTLSConfig", OVERRIDDEN))
+INSECURE = "InsecureFrontendValidationMode"
+EXPIRING = "CertificateExpiring"
+NEGATIVE = frozenset(
+    ("Conflicted", "PartiallyInvalid", "PartiallyValid", "OverlappingTLSConfig", OVERRIDDEN, INSECURE, EXPIRING)
+)
 
 # Lists of entries with conditions of their own: the word for one, and where its name stands.
 ENTRIES = (("listeners", "listener"), ("parents", "parent"), ("ancestors", "ancestor"))
@@ -56,8 +60,9 @@ class Condition:
 
     @property
     def is_intended(self) -> bool:
-        """Not "well", but as somebody with `strategy: Override` above wants it: nothing is wrong with this object."""
-        return self.type == OVERRIDDEN and not self.is_well and self.is_current
+        """Not "well", but as somebody wants it, who wrote `strategy: Override` above or `mode: AllowInsecureFallback`:
+        nothing is wrong with this object."""
+        return self.type in (OVERRIDDEN, INSECURE) and not self.is_well and self.is_current
 
     @property
     def is_pending(self) -> bool:

@@ -61,8 +61,7 @@ def _listeners(world: World, key: ObjectKey, plan: GatewayPlan) -> Iterator[Foun
         # What is not supported has been said by who decoded it.
         if listener.refused is not None and listener.refused.reason not in ("UnsupportedProtocol", "UnsupportedValue"):
             yield "bad-condition", key, Advice(("spec", "listeners", index), listener.refused.message, "error")
-        kinds = gateway_status.resolved(listener, None)
-        if not kinds.status:
+        for kinds in gateway_status.unfit_kinds(listener):
             path = ("spec", "listeners", index, "allowedRoutes", "kinds")
             yield "bad-condition", key, Advice(path, kinds.message, "error")
     yield from _certificates(world, key)

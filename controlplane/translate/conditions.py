@@ -19,6 +19,9 @@ ENTRY_IDENTITIES = {"listeners": "name", "parents": "parentRef", "ancestors": "a
 MOST_NAMED = 8
 """Losses that one message names: a policy on all routes of a folder can lose everywhere."""
 
+HOUR = 3_600
+"""Seconds."""
+
 UNTRANSLATED = "a bug in the controller, which its log tells, keeps this object from being translated"
 """Of objects that have no good version to go on with."""
 

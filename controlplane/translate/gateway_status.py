@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from controlplane.translate import listener_certificates, listener_tls
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.features import supported_features
 from controlplane.translate.fleet import FleetView, programmed, rejected
 from controlplane.translate.gateways import ClassView
-from controlplane.translate.keys import ObjectKey, bind_resource, listener_resource
+from controlplane.translate.keys import ObjectKey, bind_resource, certificate_resource, listener_resource
 from controlplane.translate.listeners import GatewayPlan, ListenerPlan
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.attach.parents import Owner
@@ -18,6 +19,7 @@ from gatewright.attach.parents import Owner
 ACCEPTED = Condition("Accepted", True, "Accepted", "")
 RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")
 INVALID = Condition("Programmed", False, "Invalid", "not accepted")
+NO_CERTIFICATE = Condition("Programmed", False, "Invalid", "no certificate can be used, so every handshake fails")
 GATEWAY_INVALID = Condition("Programmed", False, "Invalid", "the Gateway is not accepted")
 
 # Refused resources of these kinds are told where they come from: on routes, GatewayBackends and policies.
@@ -41,8 +43,8 @@ class News(NamedTuple):
     """What these refuse, by resource name."""
     attached: Mapping[str, int]
     """How many routes a listener takes, by its name; none is 0."""
-    certificates: Mapping[str, Condition]
-    """`ResolvedRefs` of listeners whose certificates cannot be used, by name."""
+    expiring: Callable[[ObjectKey], Condition | None] = lambda _: None
+    """What is said of a Secret whose certificate expires soon."""
 
     @property
     def own_refusals(self) -> dict[str, str]:
@@ -72,23 +74,35 @@ class ListenerEntries:
         return [
             listener.refused or ACCEPTED,
             self._programmed(listener),
-            resolved(listener, self._news.certificates.get(listener.name)),
+            resolved(listener),
             _conflicted(listener),
+            self._expiring(listener),
         ]
+
+    def _expiring(self, listener: ListenerPlan) -> Condition | None:
+        """Present only when True."""
+        found = map(self._news.expiring, listener.tls.certificates if listener.tls is not None else ())
+        return listener_certificates.all_expiring([each for each in found if each is not None])
 
     def _programmed(self, listener: ListenerPlan) -> Condition:
         if self._unserved is not None:
             return self._unserved
         if not listener.served:
             return INVALID
-        refused = self._news.own_refusals
-        names = self.resources(listener)
-        texts = [refused[name] for name in names if name in refused]
+        if listener.tls is not None and listener.tls.unusable:
+            return NO_CERTIFICATE
+        refused = self._news.refusals
+        texts = [refused[name] for name in self.resources(listener) if name in refused]
         return rejected(texts) if texts else programmed(self._news.fleet)
 
-    def resources(self, listener: ListenerPlan) -> tuple[str, str]:
+    def resources(self, listener: ListenerPlan) -> tuple[str, ...]:
         """What travels because of a listener."""
-        return listener_resource(self._owner, listener.name), bind_resource(self._gateway, listener.port)
+        certificates = listener.tls.certificates if listener.tls is not None else ()
+        return (
+            listener_resource(self._owner, listener.name),
+            bind_resource(self._gateway, listener.port),
+            *map(certificate_resource, certificates),
+        )
 
 
 def listeners_valid(listeners: Sequence[ListenerPlan]) -> Condition:
@@ -111,7 +125,7 @@ class GatewayReport:
     def status(self, generation: int) -> StatusBody:
         """The status; no addresses, because nothing provisions any yet."""
         body: StatusBody = {
-            "conditions": rendered([self._accepted(), self._programmed()], generation),
+            "conditions": rendered([self._accepted(), self._programmed(), self._plan.insecure], generation),
             "listeners": [self._entries.entry(listener, generation) for listener in self._plan.listeners],
         }
         if self._plan.sets or self._plan.allows_sets:
@@ -141,12 +155,18 @@ class GatewayReport:
         return found | {bind_resource(self._plan.key, each.port) for _, each in listeners if each.port not in own}
 
 
-def resolved(listener: ListenerPlan, certificates: Condition | None) -> Condition:
-    """The `ResolvedRefs` of a listener; `certificates`: what is wrong with those that it names."""
-    if not listener.bad_kinds:
-        return certificates or RESOLVED
-    message = f"a listener of protocol {listener.protocol} cannot carry {', '.join(listener.bad_kinds)} (or not yet)"
-    return Condition("ResolvedRefs", False, "InvalidRouteKinds", message)
+def resolved(listener: ListenerPlan) -> Condition:
+    """The `ResolvedRefs` of a listener: the reason of the first problem, the messages of all."""
+    found = [*unfit_kinds(listener), *listener_tls.problems(listener.tls)]
+    return replace(found[0], message="; ".join(each.message for each in found)) if found else RESOLVED
+
+
+def unfit_kinds(listener: ListenerPlan) -> Iterator[Condition]:
+    """What is wrong with the kinds of routes that it asks for."""
+    if listener.bad_kinds:
+        kinds = ", ".join(listener.bad_kinds)
+        why = f"a listener of protocol {listener.protocol} cannot carry {kinds} (or not yet)"
+        yield Condition("ResolvedRefs", False, "InvalidRouteKinds", why)
 
 
 def _conflicted(listener: ListenerPlan) -> Condition | None:

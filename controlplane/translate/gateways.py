@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from controlplane.translate import listeners, namespaces, support, wire
+from controlplane.translate import listener_tls, listeners, namespaces, support, wire
 from controlplane.translate.attachment import Listening, ParentPlan
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import (
     RESOURCE_TYPE,
     ObjectKey,
     ResourceKey,
+    SecretUse,
     bind_resource,
     gateway_resource,
     listener_resource,
 )
+from controlplane.translate.listener_tls import Lookups, TlsPlan
 from controlplane.translate.listeners import GatewayPlan, ListenerPlan, SetPlan
-from gatewright.api.objects.gateway import AllowedListeners, Gateway
+from gatewright.api.objects.gateway import AllowedListeners, Gateway, GatewayFrontendTLS
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.objects.listener_set import ListenerSet
 from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_API_GROUP, GROUP
@@ -47,7 +49,7 @@ def class_view(gateway_class: GatewayClass) -> ClassView:
     return ClassView(refused=Condition("Accepted", False, "InvalidParameters", support.message(paths)))
 
 
-def set_plan(key: ObjectKey, item: ListenerSet, unread: Condition | None) -> SetPlan | None:
+def set_plan(key: ObjectKey, item: ListenerSet, unread: Condition | None, lookups: Lookups) -> SetPlan | None:
     """A ListenerSet by itself; None for one that is meant for something else than a Gateway. `unread`: why it cannot be
     read, beyond whose it is."""
     parent = item.spec.parent_ref
@@ -57,7 +59,9 @@ def set_plan(key: ObjectKey, item: ListenerSet, unread: Condition | None) -> Set
         key,
         ObjectKey(parent.namespace or key.namespace, parent.name),
         order(item.metadata.creation_timestamp, *key),
-        () if unread else listeners.plan(key.namespace, item.spec.listeners, support.unsupported_fields(item)),
+        ()
+        if unread
+        else listeners.plan(Owner("ListenerSet", *key), item.spec.listeners, support.unsupported_fields(item), lookups),
         unread,
     )
 
@@ -68,24 +72,39 @@ def unread_plan(key: ObjectKey, unread: Condition, sets: Iterable[SetPlan]) -> G
 
 
 def plan(
-    key: ObjectKey, gateway: Gateway, gateway_class: ClassView, sets: Iterable[SetPlan], known: namespaces.Known
+    key: ObjectKey,
+    gateway: Gateway,
+    gateway_class: ClassView,
+    sets: Iterable[SetPlan],
+    known: namespaces.Known,
+    lookups: Lookups,
 ) -> GatewayPlan:
     """The verdicts over a Gateway, its listeners and the sets that name it."""
     paths = support.unsupported_fields(gateway)
     of_listeners = [path for path in paths if path[:2] == ("spec", "listeners")]
     of_gateway = [path for path in paths if path[:2] not in _APART]
-    own = listeners.plan(key.namespace, gateway.spec.listeners, of_listeners)
+    frontend = gateway.spec.tls.frontend if gateway.spec.tls is not None else None
+    validation = listener_tls.validations(key, frontend, lookups)
+    found = listeners.plan(Owner("Gateway", *key), gateway.spec.listeners, of_listeners, lookups)
+    own = listeners.verifying(found, validation)
     allowed = (gateway.spec.allowed_listeners or AllowedListeners()).namespaces
     admitted = namespaces.rule(key.namespace, allowed).resolved(known)
+    joined = listeners.with_sets(key, own, sets, lambda namespace: admitted is None or namespace in admitted)
     return GatewayPlan(
         key,
         own,
         refused=_class_refused(gateway, gateway_class) or _refused(gateway, of_gateway),
-        sets=listeners.with_sets(key, own, sets, lambda namespace: admitted is None or namespace in admitted),
+        sets=tuple(replace(each, listeners=listeners.verifying(each.listeners, validation)) for each in joined),
         allows_sets=gateway.spec.allowed_listeners is not None,
         note=_note(gateway),
         unusable=_unusable(gateway),
+        insecure=listener_tls.insecure(list(map(validation, _ports(frontend)))),
     )
+
+
+def _ports(frontend: GatewayFrontendTLS | None) -> list[int]:
+    """One for each setting of clients' certificates; none has the number 0."""
+    return [0, *(each.port for each in frontend.per_port)] if frontend is not None else []
 
 
 _APART = (("spec", "listeners"), ("spec", "infrastructure"), ("spec", "addresses"))
@@ -205,10 +224,32 @@ def _listening(owner: Owner, listener: ListenerPlan, cause: str, known: namespac
     return Listening(site, listener.protocol, cause, listener.admission.reach)
 
 
-def listener_resources(plan: ParentPlan) -> dict[ResourceKey, bytes]:
+TlsPlans = tuple[tuple[str, TlsPlan], ...]
+"""Those of the listeners of one object, by section."""
+
+
+def tls_plans(plan: GatewayPlan) -> dict[Owner, TlsPlans]:
+    """Those of a Gateway and of its sets."""
+    owners = {Owner("Gateway", *plan.key): plan.listeners}
+    owners |= {Owner("ListenerSet", *each.key): each.listeners for each in plan.sets}
+    found = {
+        owner: tuple((each.name, each.tls) for each in plans if each.tls is not None) for owner, plans in owners.items()
+    }
+    return {owner: plans for owner, plans in found.items() if plans}
+
+
+def certificates(plan: GatewayPlan) -> Iterator[SecretUse]:
+    """The certificates of listeners that proxies have."""
+    for listener in plan.served:
+        if listener.tls is not None:
+            yield from (SecretUse(plan.key, secret) for secret in listener.tls.certificates)
+
+
+def listener_resources(plan: ParentPlan, tls: TlsPlans) -> dict[ResourceKey, bytes]:
     """The listeners that are served, with what they admit."""
+    plans = dict(tls)
     messages = {
-        listener_resource(plan.owner, each.site.section): _listener(plan, each)
+        listener_resource(plan.owner, each.site.section): _listener(plan, each, plans.get(each.site.section))
         for each in plan.listeners
         if each.served
     }
@@ -218,7 +259,7 @@ def listener_resources(plan: ParentPlan) -> dict[ResourceKey, bytes]:
     }
 
 
-def _listener(plan: ParentPlan, listening: Listening) -> listener_pb2.Listener:
+def _listener(plan: ParentPlan, listening: Listening, tls: TlsPlan | None) -> listener_pb2.Listener:
     site, owner = listening.site, plan.owner
     admitted = site.admits.namespaces
     return listener_pb2.Listener(
@@ -232,4 +273,5 @@ def _listener(plan: ParentPlan, listening: Listening) -> listener_pb2.Listener:
             all_namespaces=admitted is None,
             namespaces=sorted(admitted or ()),
         ),
+        tls=listener_tls.message(tls) if tls is not None else None,
     )

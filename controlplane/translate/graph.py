@@ -39,23 +39,23 @@ class Collections:
         # Objects as decoded, and what is known of the proxies.
         inputs = self.inputs = Inputs(graph)
         # What is served, and what routes and policies refer to, each without what changes nothing for its readers.
-        gateways = self.gateways = Gateways(graph, inputs)
         views = self.views = Views(graph, inputs)
+        gateways = self.gateways = Gateways(graph, inputs, views)
         # Where routes and policies attach, what they say, and which policies win.
         routes = self.routes = Routes(graph, inputs, gateways, views)
         policies = self.policies = Policies(graph, inputs, gateways, views, routes)
         outcomes = self.outcomes = Outcomes(graph, policies, routes.classes)
         # Which backends want TLS.
         backend_tls = BackendTLS(graph, inputs, views)
-        # Only what routes and policies use.
+        # Only what listeners, routes and policies use.
         backends = UsedBackends(graph, views, routes, policies, backend_tls)
-        secrets = UsedSecrets(graph, inputs, policies)
+        secrets = UsedSecrets(graph, inputs, gateways, policies)
 
         self.resources: tuple[Collection[ResourceKey, bytes], ...] = (
             *gateways.resources,
             *routes.resources,
             policies.resources,
-            secrets.resources,
+            *secrets.resources,
             backends.resources,
             backends.endpoint_resources,
         )

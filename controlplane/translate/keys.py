@@ -64,7 +64,7 @@ class BackendUse(NamedTuple):
 
 
 class SecretUse(NamedTuple):
-    """A Gateway has a policy that reads a Secret, so its proxies need it."""
+    """A Gateway has a policy that reads a Secret, or a listener that does, so its proxies need it."""
 
     gateway: ObjectKey
     secret: ObjectKey
@@ -105,6 +105,11 @@ def secret_resource(secret: ObjectKey) -> str:
     return f"secret/{secret}"
 
 
+def certificate_resource(secret: ObjectKey) -> str:
+    """Of a Secret's certificate and key, for listeners: without its other entries, which policies may read."""
+    return f"secret/{secret}/tls"
+
+
 def written_secret_resource(policy: ObjectKey, field: str) -> str:
     """Of values that a policy holds itself."""
     return f"secret/{policy}/{field}"
@@ -124,7 +129,7 @@ _NAMES = {
     "GatewayPolicy": ("policy/{}/", "secret/{}/"),
     "GatewayBackend": ("backend/gatewaybackend/{}",),
     "Service": ("backend/service/{}/",),
-    "Secret": ("secret/{}",),
+    "Secret": ("secret/{}", "secret/{}/tls"),
 }
 
 

@@ -7,16 +7,14 @@ in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Final
-
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import ObjectKey
+from gatewright.api.checks import certificates
+from gatewright.api.checks.certificates import CERTIFICATE, KEY
 from gatewright.api.objects import grants
 from gatewright.api.objects.gateway import Listener
 from gatewright.api.objects.grants import Permission
@@ -25,14 +23,8 @@ from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.api.schema.references import SecretObjectReference
 from gatewright.attach.parents import Owner
 
-CERTIFICATE: Final = "tls.crt"
-KEY: Final = "tls.key"
-LONGEST_CHAIN: Final = 262_144
-LONGEST_KEY: Final = 16_384
-"""Bytes. Whoever may write a Secret must not hold the controller by the reading of it."""
-MAX_RSA: Final = 8192
-"""Bits of an RSA key that proxies sign with."""
 NOT_PERMITTED: Final = "RefNotPermitted"
+EXPIRING: Final = "CertificateExpiring"
 INVALID: Final = "InvalidCertificateRef"
 
 Pair = Callable[[ObjectKey], str | None]
@@ -46,38 +38,59 @@ def pair_problem(secret: Secret) -> str:
     missing = [entry for entry in (CERTIFICATE, KEY) if not values.get(entry)]
     if missing:
         return f"has no entry {' and '.join(missing)}"
-    if len(values[CERTIFICATE]) > LONGEST_CHAIN or len(values[KEY]) > LONGEST_KEY:
-        return f"has an entry {CERTIFICATE} over {LONGEST_CHAIN} bytes, or {KEY} over {LONGEST_KEY}"
-    try:
-        chain = x509.load_pem_x509_certificates(values[CERTIFICATE])
-    except ValueError:
-        return f"has an entry {CERTIFICATE} that is no certificate in PEM form"
-    try:
-        key = serialization.load_pem_private_key(values[KEY], None, unsafe_skip_rsa_key_validation=True)
-        # Whether an RSA key is sound is asked where it is used: of a large one the answer takes seconds.
-        fits = key.public_key() == chain[0].public_key()
-    except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it is encrypted
-        return f"has an entry {KEY} that is no private key in PEM form without a password"
-    if isinstance(key, rsa.RSAPrivateKey) and key.key_size > MAX_RSA:
-        return f"has an entry {KEY} with an RSA key of {key.key_size} bits, more than {MAX_RSA}"
-    return "" if fits else f"has an entry {KEY} that does not belong to the certificate"
+    problem = certificates.pair_problem(values[CERTIFICATE], values[KEY])
+    return f"has an entry {problem.entry} that {problem.text}" if problem is not None else ""
 
 
-def unresolved(owner: Owner, listener: Listener, pair: Pair, granted: Granted) -> Condition | None:
-    """The `ResolvedRefs` of a listener whose certificates cannot all be used; the reason is that of the first one that
-    is not permitted, otherwise of the first one that is wrong."""
-    if listener.tls is None or listener.tls.mode != "Terminate":
+def expiry(secret: Secret) -> datetime | None:
+    """When the certificate of a Secret is not valid any more; None where there is none that can be read."""
+    chain = secret.values().get(CERTIFICATE)
+    return certificates.expiry(chain) if chain is not None and len(chain) <= certificates.LONGEST_CHAIN else None
+
+
+def expiring(key: ObjectKey, expires: datetime, now: float) -> Condition | None:
+    """What a listener with the certificate says when it expires soon, or has expired. `now`: seconds since the
+    epoch."""
+    warning = certificates.expiry_warning(expires, now)
+    if not warning:
         return None
-    found = [_problem(owner, reference, pair, granted) for reference in listener.tls.certificate_refs]
-    problems = [each for each in found if each is not None]
+    reason = "ExpiresSoon" if expires.timestamp() > now else "Expired"
+    return Condition(EXPIRING, True, reason, f"the certificate of Secret {key} {warning}")
+
+
+def all_expiring(found: Sequence[Condition]) -> Condition | None:
+    """One condition of a listener with several such certificates; the reason is the worst."""
+    if not found:
+        return None
+    reason = min(each.reason for each in found)  # Expired before ExpiresSoon
+    return Condition(EXPIRING, True, reason, "; ".join(each.message for each in found))
+
+
+def resolved(
+    owner: Owner, listener: Listener, pair: Pair, granted: Granted
+) -> tuple[tuple[ObjectKey, ...], Condition | None]:
+    """The Secrets of a listener that ends TLS which can be used, each once, and the `ResolvedRefs` that says what is
+    wrong with the others."""
+    references = listener.tls.certificate_refs if listener.tls is not None else ()
+    found = [_certificate(owner, reference, pair, granted) for reference in references]
+    usable = dict.fromkeys(each for each in found if isinstance(each, ObjectKey))
+    return tuple(usable), summary([each for each in found if not isinstance(each, ObjectKey)])
+
+
+def summary(problems: Sequence[tuple[str, str]]) -> Condition | None:
+    """One `ResolvedRefs` for all bad references, each with reason and message; the reason is that of the first one that
+    is not permitted, otherwise of the first one that is wrong."""
     if not problems:
         return None
-    reason = NOT_PERMITTED if any(reason == NOT_PERMITTED for reason, _ in problems) else INVALID
-    return Condition("ResolvedRefs", False, reason, "; ".join(message for _, message in problems))
+    reasons = [reason for reason, _ in problems]
+    reason = NOT_PERMITTED if NOT_PERMITTED in reasons else reasons[0]
+    return Condition("ResolvedRefs", False, reason, "; ".join(dict.fromkeys(message for _, message in problems)))
 
 
-def _problem(owner: Owner, reference: SecretObjectReference, pair: Pair, granted: Granted) -> tuple[str, str] | None:
-    """Reason and message."""
+def _certificate(
+    owner: Owner, reference: SecretObjectReference, pair: Pair, granted: Granted
+) -> ObjectKey | tuple[str, str]:
+    """The Secret, or reason and message."""
     if (reference.group, reference.kind) != ("", "Secret"):
         return INVALID, f"{reference.kind} {reference.name}: certificates are in Secrets"
     key = ObjectKey(reference.namespace or owner.namespace, reference.name)
@@ -87,4 +100,4 @@ def _problem(owner: Owner, reference: SecretObjectReference, pair: Pair, granted
     problem = pair(key)
     if problem is None:
         return INVALID, f"Secret {key} does not exist"
-    return (INVALID, f"Secret {key} {problem}") if problem else None
+    return (INVALID, f"Secret {key} {problem}") if problem else key

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from controlplane.translate import namespaces, support
+from controlplane.translate import listener_tls, namespaces, support
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import ObjectKey
+from controlplane.translate.listener_tls import Lookups, TlsPlan, Validation
 from gatewright.api.objects.gateway import Listener, RouteGroupKind
 from gatewright.api.schema.names import GATEWAY_API_GROUP
+from gatewright.attach.parents import Owner
 
 # Admin, metrics and readiness of the proxy process itself.
 RESERVED_PORTS = {15000: "its admin page", 15020: "its metrics", 15021: "its readiness check"}
@@ -50,6 +52,7 @@ class ListenerPlan:
     conflicted: bool = False
     bad_kinds: tuple[str, ...] = ()
     """Kinds that allowedRoutes asks for in vain: `ResolvedRefs` False."""
+    tls: TlsPlan | None = None
 
     @property
     def served(self) -> bool:
@@ -57,20 +60,24 @@ class ListenerPlan:
 
 
 def plan(
-    namespace: str, listeners: Sequence[Listener], unsupported: Sequence[support.Path]
+    owner: Owner, listeners: Sequence[Listener], unsupported: Sequence[support.Path], lookups: Lookups
 ) -> tuple[ListenerPlan, ...]:
-    """Every listener of a Gateway with its verdict, in the order written.
+    """Every listener of a Gateway or ListenerSet with its verdict, in the order written.
 
     `unsupported` are paths of fields within listeners that cannot be honoured yet.
     """
     return tuple(
-        _plan(namespace, listener, listeners, [path for path in unsupported if path[2] == position])
+        _plan(owner, listener, listeners, [path for path in unsupported if path[2] == position], lookups)
         for position, listener in enumerate(listeners)
     )
 
 
 def _plan(
-    namespace: str, listener: Listener, all_listeners: Sequence[Listener], unsupported: Sequence[support.Path]
+    owner: Owner,
+    listener: Listener,
+    all_listeners: Sequence[Listener],
+    unsupported: Sequence[support.Path],
+    lookups: Lookups,
 ) -> ListenerPlan:
     conflict = _conflict(listener, all_listeners)
     kinds, bad_kinds = _kinds(listener)
@@ -80,10 +87,15 @@ def _plan(
         protocol=listener.protocol,
         hostname=_hostname(listener),
         kinds=kinds,
-        admission=namespaces.rule(namespace, listener.allowed_routes.namespaces),
-        refused=conflict or _protocol(listener) or _reserved(listener) or _fields(unsupported),
+        admission=namespaces.rule(owner.namespace, listener.allowed_routes.namespaces),
+        refused=conflict
+        or _protocol(listener)
+        or _reserved(listener)
+        or _fields(unsupported)
+        or _without_certificate(listener),
         conflicted=conflict is not None,
         bad_kinds=bad_kinds,
+        tls=listener_tls.plan(owner, listener, lookups),
     )
 
 
@@ -100,6 +112,13 @@ def _protocol(listener: Listener) -> Condition | None:
         "UnsupportedProtocol",
         f"protocol {listener.protocol} is not supported yet: port {listener.port} is not opened",
     )
+
+
+def _without_certificate(listener: Listener) -> Condition | None:
+    """The definition of Gateway leaves this open for HTTPS (Gateway API 1.6)."""
+    if listener.protocol != "HTTPS" or (listener.tls is not None and listener.tls.certificate_refs):
+        return None
+    return Condition("Accepted", False, "UnsupportedValue", "protocol HTTPS needs tls.certificateRefs")
 
 
 def _reserved(listener: Listener) -> Condition | None:
@@ -191,6 +210,8 @@ class GatewayPlan:
     """What is not acted upon although it is accepted: how proxies are deployed, which changes nothing they serve."""
     unusable: Condition | None = None
     """`Programmed` False because of its addresses, whatever proxies serve."""
+    insecure: Condition | None = None
+    """Present only when it serves clients whose certificates are not valid."""
 
     def serves(self, listener: ListenerPlan) -> bool:
         return self.refused is None and listener.served
@@ -201,6 +222,19 @@ class GatewayPlan:
         if self.refused is None:
             yield from (each for each in self.listeners if each.served)
             yield from (each for of in self.sets if of.refused is None for each in of.listeners if each.served)
+
+
+def verifying(
+    plans: Iterable[ListenerPlan], validation: Callable[[int], Validation | None]
+) -> tuple[ListenerPlan, ...]:
+    """The listeners with what their Gateway says of clients' certificates, by port."""
+    return tuple(_verifying(each, validation(each.port)) for each in plans)
+
+
+def _verifying(plan: ListenerPlan, validation: Validation | None) -> ListenerPlan:
+    if plan.tls is None or plan.tls.passthrough or validation is None:
+        return plan
+    return replace(plan, refused=plan.refused or validation.refused, tls=replace(plan.tls, validation=validation))
 
 
 def with_sets(

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from controlplane.derive import AnyChange, Change, Feed, Outlet, TransformError
 from controlplane.facts import Fact
-from controlplane.translate.conditions import StatusBody, timestamp
+from controlplane.translate.conditions import HOUR, StatusBody, timestamp
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.graph import Collections
 from controlplane.translate.keys import ObjectKey, ResourceKey
@@ -40,6 +41,8 @@ class Program:
     known changes nothing. A transform that raises is a bug: the rest of the batch takes effect and is handed out, then
     `controlplane.derive.TransformError` is raised.
 
+    What is said of times to come is that of the last batch of facts, which may be empty: every `HOUR` is often enough.
+
     `steps` is `apply` for batches of any size: a generator that yields often, so that its caller can let others run. A
     batch must have ended before the next one begins; until then every status is that of the state before.
 
@@ -47,7 +50,7 @@ class Program:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds since the epoch, for `lastTransitionTime`."""
+        """`clock` gives seconds since the epoch, for `lastTransitionTime` and what is said of times to come."""
         self._clock = clock
         self._collections = Collections()
         self.resources: Outlet[ResourceKey, Message] = Outlet()
@@ -62,12 +65,16 @@ class Program:
         self._collections.wanted.subscribe(self.wanted.put)
 
     def apply(self, facts: Iterable[Fact]) -> None:
-        """Take a batch of facts. Kinds that nothing reads yet (ConfigMap) are passed over."""
+        """Take a batch of facts. Kinds that nothing reads are passed over."""
         _finish(self.steps(facts))
 
     def steps(self, facts: Iterable[Fact]) -> Iterator[None]:
         """`apply`, a piece at a time."""
-        return self._steps(self._collections.inputs.changes(map(self._noted, facts)))
+        inputs = self._collections.inputs
+        return self._steps(chain([(inputs.hours, "", self._hour())], inputs.changes(map(self._noted, facts))))
+
+    def _hour(self) -> int:
+        return int(self._clock() // HOUR)
 
     def _noted(self, fact: Fact) -> Fact:
         self._statuses.take(fact)

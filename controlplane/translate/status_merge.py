@@ -23,7 +23,9 @@ OWN_TYPES: Final = frozenset(
     {
         "Accepted",
         "Attached",
+        "CertificateExpiring",
         "Conflicted",
+        "InsecureFrontendValidationMode",
         "Overridden",
         "PartiallyInvalid",
         "Programmed",

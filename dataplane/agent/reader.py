@@ -11,6 +11,7 @@ import os
 import pickle
 import signal
 import sys
+import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,7 +32,7 @@ class LocalReader:
     def interpret(self, text: str, file: Path, log_modules: Collection[str]) -> Reading:
         """See `Reader`."""
         contents = Contents(file.parent)
-        found = standalone.load(text, str(file), log_modules, contents.read)
+        found = standalone.load(text, str(file), log_modules, contents.read, time.time())
         if found.errors:
             return Reading(None, tuple(map(str, found.errors)), contents.stamps)
         records = tuple(Record(RESOURCE, each.key, _serialised(each)) for each in found.resources)

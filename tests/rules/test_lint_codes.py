@@ -99,8 +99,9 @@ FOLDERS: dict[str, tuple[tuple[str, ...], str]] = {
 }
 """Code to the files of a folder that bring it out, and how severe it is."""
 
-ELSEWHERE = {"unreadable", "selects-nothing", "dropped-guard"}
-"""Shown by tests of their own: test_lint_folders.py and test_lint_policies.py in tests/unit/lint, and below."""
+ELSEWHERE = {"unreadable", "selects-nothing", "dropped-guard", "expiring"}
+"""Shown by tests of their own: test_lint_folders.py, test_lint_policies.py and test_lint_expiring.py in
+tests/unit/lint, and below."""
 
 
 def codes(folder: Path, texts: tuple[str, ...]) -> dict[str, str]:

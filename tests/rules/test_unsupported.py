@@ -26,8 +26,8 @@ from gatewright.api.standalone.standalone import load
 # spec.
 WAITING = {
     "GatewayClass": 4,
-    "Gateway": 28,
-    "ListenerSet": 5,
+    "Gateway": 12,
+    "ListenerSet": 0,
     "HTTPRoute": 28,
     "GRPCRoute": 6,
     "GatewayPolicy": 482,
@@ -60,7 +60,7 @@ def test_what_is_refused_by_decision_waits_for_nothing() -> None:
         "spec.useDefaultGateways": ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"],
         "spec.defaultScope": ["Gateway"],
         "spec.listeners[].filters": ["Gateway", "ListenerSet"],
-        "spec.listeners[].tls.options": ["Gateway", "ListenerSet"],
+        "listeners[].tls.options": ["Gateway", "ListenerSet", STANDALONE],
         "spec.options": ["BackendTLSPolicy"],
     }
     told = page().partition("## Refused by decision")

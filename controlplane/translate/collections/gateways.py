@@ -6,8 +6,10 @@ from controlplane.derive import Context, Graph, Index
 from controlplane.translate import gateways
 from controlplane.translate.attachment import ParentPlan
 from controlplane.translate.collections.inputs import Inputs
+from controlplane.translate.collections.views import Views
 from controlplane.translate.gateways import ClassView
-from controlplane.translate.keys import ObjectKey
+from controlplane.translate.keys import ObjectKey, ResourceKey
+from controlplane.translate.listener_tls import Lookups
 from controlplane.translate.listeners import GatewayPlan, SetPlan
 from controlplane.translate.namespaces import Labels
 from gatewright.api.objects.gateway import Gateway
@@ -20,8 +22,9 @@ from gatewright.attach.parents import Owner
 class Gateways:
     """Classes, Gateways and the ListenerSets that add listeners to these."""
 
-    def __init__(self, graph: Graph, inputs: Inputs) -> None:
+    def __init__(self, graph: Graph, inputs: Inputs, views: Views) -> None:
         self._inputs = inputs
+        self._views = views
         self._namespaces = self._known_namespaces(graph, inputs)
         self.classes = graph.map("classes", inputs.gateway_classes, self._class_view)
         sets = graph.map("listener sets", inputs.listener_sets, self._set_plan)
@@ -31,9 +34,13 @@ class Gateways:
         """Those of our Gateways."""
         self.parents = graph.derive("parents", self.plans, self._parents)
         """As routes see them."""
+        self._tls = graph.derive("TLS of listeners", self.plans, lambda _, __, plan: gateways.tls_plans(plan))
         self.resources = (
             graph.derive("gateway resources", self.plans, lambda _, __, plan: gateways.resources(plan)),
-            graph.derive("listener resources", self.parents, lambda _, __, plan: gateways.listener_resources(plan)),
+            graph.derive("listener resources", self.parents, self._listener_resources),
+        )
+        self.certificate_uses = graph.groups(
+            "certificate uses", self.plans.index("certificates", lambda _, plan: gateways.certificates(plan))
         )
 
     def _known_namespaces(self, graph: Graph, inputs: Inputs) -> Index[str, str, Labels]:
@@ -55,6 +62,17 @@ class Gateways:
     def _parents(self, context: Context, _: ObjectKey, plan: GatewayPlan) -> dict[Owner, ParentPlan]:
         return gateways.parents(plan, lambda: context.fetch_index(self._namespaces, ""))
 
+    def _listener_resources(self, context: Context, owner: Owner, plan: ParentPlan) -> dict[ResourceKey, bytes]:
+        return gateways.listener_resources(plan, context.fetch(self._tls, owner) or ())
+
+    def _lookups(self, context: Context) -> Lookups:
+        views = self._views
+        return Lookups(
+            lambda secret: context.fetch(views.pairs, secret),
+            lambda wanted: context.fetch(views.granted, wanted) is not None,
+            lambda config_map: context.fetch(views.certificates, config_map),
+        )
+
     def _plan(self, context: Context, key: ObjectKey, gateway: Gateway) -> GatewayPlan | None:
         view = context.fetch(self.classes, ObjectKey("", gateway.spec.gateway_class_name))
         if view is None:
@@ -63,10 +81,12 @@ class Gateways:
         refused = self._inputs.refused(context, "Gateway", key)
         if refused is not None:
             return gateways.unread_plan(key, refused, sets)
-        return gateways.plan(key, gateway, view, sets, lambda: context.fetch_index(self._namespaces, ""))
+        known = lambda: context.fetch_index(self._namespaces, "")  # noqa: E731
+        return gateways.plan(key, gateway, view, sets, known, self._lookups(context))
 
     def _set_plan(self, context: Context, key: ObjectKey, item: ListenerSet) -> SetPlan | None:
-        return gateways.set_plan(key, item, self._inputs.refused(context, "ListenerSet", key))
+        refused = self._inputs.refused(context, "ListenerSet", key)
+        return gateways.set_plan(key, item, refused, self._lookups(context))
 
     def _class_view(self, context: Context, key: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:
         if not gateways.is_ours(gateway_class):

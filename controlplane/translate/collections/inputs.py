@@ -56,6 +56,8 @@ class Inputs:
         self.invalid: Source[api.ObjectKey, Invalid] = graph.source("invalid")
         """Objects that cannot be read, also those that something acts for."""
 
+        self.hours: Source[str, int] = graph.source("hours")
+        """Under "": whole hours since the epoch, for what is said of times to come."""
         self.fleet: Source[ObjectKey, FleetView] = graph.source("fleet")
         self.refusals: Source[RefusalKey, str] = graph.source("refusals")
         self.refusals_by_gateway = self.refusals.index("gateway", lambda key, _: [key.gateway])

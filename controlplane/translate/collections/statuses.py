@@ -6,7 +6,7 @@ They depend on the whole object, not on a view, because each carries its `genera
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from controlplane.derive import Context, Graph
 from controlplane.translate import (
@@ -15,7 +15,6 @@ from controlplane.translate import (
     backend_tls,
     backend_tls_status,
     gateway_status,
-    listener_certificates,
     own_kinds,
     policy_targets,
 )
@@ -30,7 +29,7 @@ from controlplane.translate.collections.outcomes import Outcomes
 from controlplane.translate.collections.policies import Policies
 from controlplane.translate.collections.routes import KindOfRoutes, Routes
 from controlplane.translate.collections.views import Views
-from controlplane.translate.conditions import Condition, StatusBody
+from controlplane.translate.conditions import StatusBody
 from controlplane.translate.fleet import RefusalKey
 from controlplane.translate.gateway_status import News
 from controlplane.translate.gateways import ClassView, JoinedSet
@@ -41,7 +40,6 @@ from controlplane.translate.policy_status import PolicyReport
 from controlplane.translate.policy_targets import Attachment
 from controlplane.translate.route_status import RouteReport
 from controlplane.translate.routes import PlacedRoute
-from gatewright.api.objects.gateway import Listener
 from gatewright.attach.parents import Owner
 
 
@@ -70,7 +68,7 @@ class GatewayStatuses:
         item = context.fetch(self._inputs.gateways, key)
         if item is None:
             return None
-        news = self._news(context, Owner("Gateway", *key), key, item.spec.listeners)
+        news = self._news(context, Owner("Gateway", *key), key)
         report = gateway_status.GatewayReport(plan, news)
         return report.status(item.metadata.generation)
 
@@ -78,30 +76,17 @@ class GatewayStatuses:
         item = context.fetch(self._inputs.listener_sets, key)
         if item is None:
             return None
-        news = self._news(context, Owner("ListenerSet", *key), joined.plan.gateway, item.spec.listeners)
+        news = self._news(context, Owner("ListenerSet", *key), joined.plan.gateway)
         return ListenerSetReport(joined, news).status(item.metadata.generation)
 
-    def _news(self, context: Context, owner: Owner, gateway: ObjectKey, listeners: Sequence[Listener]) -> News:
+    def _news(self, context: Context, owner: Owner, gateway: ObjectKey) -> News:
         refused = context.fetch_index(self._inputs.refusals_by_gateway, gateway)
         return News(
             context.fetch(self._inputs.fleet, gateway),
             {name.resource: text for name, text in refused},
             self._attached(context, owner),
-            self._certificates(context, owner, listeners),
+            lambda secret: context.fetch(self._views.expiring, secret),
         )
-
-    def _certificates(self, context: Context, owner: Owner, listeners: Sequence[Listener]) -> Mapping[str, Condition]:
-        """`ResolvedRefs` of the listeners whose certificates cannot be used, by their names."""
-        found = {
-            each.name: listener_certificates.unresolved(
-                owner,
-                each,
-                lambda secret: context.fetch(self._views.pairs, secret),
-                lambda wanted: context.fetch(self._views.granted, wanted) is not None,
-            )
-            for each in listeners
-        }
-        return {name: condition for name, condition in found.items() if condition is not None}
 
     def _count(self, context: Context, key: RouteClass, listeners: ClassListeners) -> Mapping[str, int]:
         counting = self._routes.by_kind[key.kind].counting(context)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from controlplane.derive import Graph
+from datetime import datetime
+
+from controlplane.derive import Context, Graph
 from controlplane.translate import (
     api_versions,
     backends,
@@ -15,6 +17,8 @@ from controlplane.translate import (
 )
 from controlplane.translate.backends import Backends
 from controlplane.translate.collections.inputs import Inputs
+from controlplane.translate.conditions import HOUR, Condition
+from controlplane.translate.keys import ObjectKey
 from controlplane.translate.secrets import Secrets
 
 
@@ -41,4 +45,14 @@ class Views:
             "certificate pairs", inputs.secrets, lambda _, __, secret: listener_certificates.pair_problem(secret)
         )
         """What is wrong with the certificate and key of a Secret; "" when nothing is."""
+        self._hours = inputs.hours
+        self._expiries = graph.map(
+            "certificate expiries", inputs.secrets, lambda _, __, secret: listener_certificates.expiry(secret)
+        )
+        self.expiring = graph.map("expiring certificates", self._expiries, self._expiring)
+        """What is said of Secrets whose certificate expires soon, or has expired."""
         self.secrets = Secrets(self.secret_views, self.secret_views.index("labels", secrets.labels))
+
+    def _expiring(self, context: Context, key: ObjectKey, expires: datetime) -> Condition | None:
+        hour = context.fetch(self._hours, "")
+        return listener_certificates.expiring(key, expires, hour * HOUR) if hour is not None else None

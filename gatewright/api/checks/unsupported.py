@@ -63,14 +63,14 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "spec",
         "-spec.addresses",  # provisioning
         "-spec.infrastructure",  # provisioning
-        "-spec.tls",  # TLS
+        "-spec.tls.backend",  # TLS to backends
         "-spec.defaultScope",  # default Gateways (experimental)
-        "-spec.listeners[].tls",  # TLS; concerns that listener alone
+        "-spec.listeners[].tls.options",  # of implementations; concerns that listener alone
         "-spec.listeners[].filters",  # experimental
     ),
     "ListenerSet": (
         "spec",
-        "-spec.listeners[].tls",  # TLS; concerns that listener alone
+        "-spec.listeners[].tls.options",  # of implementations; concerns that listener alone
         "-spec.listeners[].filters",  # experimental
     ),
     "HTTPRoute": (
@@ -127,6 +127,8 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "binds[].listeners[].name",
         "binds[].listeners[].protocol",
         "binds[].listeners[].hostname",
+        "binds[].listeners[].tls",
+        "-binds[].listeners[].tls.options",  # of implementations
         "binds[].listeners[].routes[].name",
         "binds[].listeners[].routes[].hostnames",
         "binds[].listeners[].routes[].matches",
@@ -160,7 +162,7 @@ DECIDED: Final[dict[str, str]] = {
     "spec.useDefaultGateways": "experimental; routes name their Gateways, so that nobody is served by accident",
     "spec.defaultScope": "experimental, the other half of `useDefaultGateways`",
     "spec.listeners[].filters": "experimental; a GatewayPolicy with `phase: PreRouting` acts before routing",
-    "spec.listeners[].tls.options": "its keys mean nothing in Gateway API; `frontend.tls` of policies has settings",
+    "listeners[].tls.options": "its keys mean nothing in Gateway API; `frontend.tls` of policies has settings",
     "spec.options": "its keys mean nothing in Gateway API; `backend.tls` of policies has settings",
 }
 """Settings that are refused by decision, by the end of their paths, with the reason: nobody need wait for them."""

@@ -35,9 +35,9 @@ class FrontendTLS(RuledModel):
     alpn_protocols: AlpnProtocols = ("h2", "http/1.1")
     """Protocols offered by ALPN, the preferred one first."""
     min_protocol_version: TLSVersion | None = None
-    """The oldest version of TLS."""
+    """The oldest version of TLS; 1.3 where all cipherSuites are of TLS 1.3."""
     max_protocol_version: TLSVersion | None = None
-    """The newest version of TLS."""
+    """The newest version of TLS; 1.2 where all cipherSuites are of TLS 1.2."""
     cipher_suites: tuple[CipherSuite, ...] | None = None
     """Cipher suites, the preferred one first."""
     key_exchange_groups: KeyExchangeGroups | None = None
@@ -47,3 +47,21 @@ class FrontendTLS(RuledModel):
         low, high = self.min_protocol_version, self.max_protocol_version
         if low is not None and high is not None and low > high:
             yield Broken(("minProtocolVersion",), f"must not be newer than maxProtocolVersion ({high})")
+        elif low == "1.3" and self._only_suites_of("1.2"):
+            yield Broken(("minProtocolVersion",), "must be 1.2 where all cipherSuites are of TLS 1.2")
+        elif high == "1.2" and self._only_suites_of("1.3"):
+            yield Broken(("maxProtocolVersion",), "must be 1.3 where all cipherSuites are of TLS 1.3")
+
+    @property
+    def oldest(self) -> TLSVersion | None:
+        """The oldest version that can be spoken: suites of TLS 1.3 alone exclude 1.2."""
+        return "1.3" if self._only_suites_of("1.3") else self.min_protocol_version
+
+    @property
+    def newest(self) -> TLSVersion | None:
+        """The newest version that can be spoken: suites of TLS 1.2 alone exclude 1.3."""
+        return "1.2" if self._only_suites_of("1.2") else self.max_protocol_version
+
+    def _only_suites_of(self, version: TLSVersion) -> bool:
+        suites = self.cipher_suites or ()
+        return bool(suites) and all(each.startswith("TLS13_") == (version == "1.3") for each in suites)

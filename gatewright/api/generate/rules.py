@@ -328,6 +328,16 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
             "self.minProtocolVersion <= self.maxProtocolVersion",
             "minProtocolVersion must not be newer than maxProtocolVersion",
         ),
+        Rule(
+            "!has(self.minProtocolVersion) || self.minProtocolVersion != '1.3' || !has(self.cipherSuites) || "
+            "self.cipherSuites.size() == 0 || self.cipherSuites.exists(s, s.startsWith('TLS13_'))",
+            "minProtocolVersion must be 1.2 where all cipherSuites are of TLS 1.2",
+        ),
+        Rule(
+            "!has(self.maxProtocolVersion) || self.maxProtocolVersion != '1.2' || !has(self.cipherSuites) || "
+            "self.cipherSuites.size() == 0 || self.cipherSuites.exists(s, !s.startsWith('TLS13_'))",
+            "maxProtocolVersion must be 1.3 where all cipherSuites are of TLS 1.3",
+        ),
     ),
     upgrades.Upgrades: (
         Rule(
@@ -392,6 +402,7 @@ LEFT_OUT: Final[dict[type[BaseModel], str]] = {
 
 BOUNDS: Final[dict[tuple[type[BaseModel], str], int]] = {
     (http_filters.HTTPHeaderFilter, "remove"): 256,
+    (frontend_tls.FrontendTLS, "cipher_suites"): 64,
 }
 """Bounds that a model lacks and a rule needs so as not to cost too much: most characters of a text or of each text of a
 list, most items of other lists. The API server refuses what is longer (here as for names of headers to set)."""

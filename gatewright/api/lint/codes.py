@@ -29,6 +29,7 @@ CODES: Final[dict[str, str]] = {
     "left-out": "an entry of a Secret that proxies leave out",
     "not-attached": "a route that no listener admits or serves",
     "bad-condition": "an object that status would show with a problem",
+    "expiring": "a certificate that expires within 14 days, or has expired",
     "open-forward": "a forward proxy to anywhere that nobody guards",
     "hardly-meant": "a valid setting that does something else than it seems to",
 }

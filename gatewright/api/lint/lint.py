@@ -7,6 +7,7 @@ control plane has no answer for. What the control plane would say of them as a w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from gatewright.api.advice.advice import refusals, warnings
 from gatewright.api.decode.documents import Decoded, decode_document, split_documents
 from gatewright.api.lint import links, ports, reach
 from gatewright.api.lint.dropped_guards import dropped_guards
+from gatewright.api.lint.expiring import expiring
 from gatewright.api.lint.left_out import left_out, refused_secrets
 from gatewright.api.lint.report import Report
 from gatewright.api.lint.sections import without_sections
@@ -184,6 +186,7 @@ def _between(folder: Folder) -> Iterator[Found]:
         ("left-out", left_out(items)),
         ("refused", refused_secrets(items)),
         ("no-section", without_sections(items)),
+        ("expiring", expiring(items, time.time())),
     ]
     if folder.whole:
         found += [
@@ -198,7 +201,7 @@ def _advised(subject: Subject, found: Iterable[Advice], code: str) -> Iterator[P
 
 
 def _standalone(document: Document, log_modules: Collection[str] | None) -> Iterator[Problem]:
-    loaded = standalone.load(document.text, document.file, log_modules)
+    loaded = standalone.load(document.text, document.file, log_modules, now=time.time())
     yield from loaded.problems
     if loaded.content is not None:
         ((line, text),) = split_documents(document.text)

@@ -57,7 +57,8 @@ def _reader(descriptor: Descriptor, field: FieldDescriptor) -> _Read:
 
 def _assignment(field: FieldDescriptor) -> _Assign:
     if field.enum_type is not None:
-        return _assign_enum(_constants(field.enum_type))
+        constants = _constants(field.enum_type)
+        return _assign_enums(constants) if field.is_repeated else _assign_enum(constants)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         return _assign_map
     return _ASSIGN[field.is_repeated, field.message_type is not None]
@@ -70,11 +71,15 @@ def _constants(enum: EnumDescriptor) -> dict[str, int]:
 
 
 def _snake(camel: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", camel).upper()
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[.-]", "_", camel).upper()
 
 
 def _assign_enum(constants: dict[str, int]) -> _Assign:
     return lambda message, name, value: setattr(message, name, constants[_snake(value)])
+
+
+def _assign_enums(constants: dict[str, int]) -> _Assign:
+    return lambda message, name, values: getattr(message, name).extend(constants[_snake(each)] for each in values)
 
 
 def _assign_map(message: Any, name: str, value: Any) -> None:
@@ -260,6 +265,10 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("Limits", "max_held_bytes"): _bytes("max_held_bytes"),
     ("Limits", "max_request_bytes"): _bytes("max_request_bytes"),
     ("Limits", "stream_idle_timeout_ms"): _milliseconds("stream_idle_timeout"),
+    ("BackendHttp", "request_timeout_ms"): _milliseconds("request_timeout"),
+    ("FrontendTls", "handshake_timeout_ms"): _milliseconds("handshake_timeout"),
+    ("FrontendTls", "min_protocol_version"): attrgetter("oldest"),
+    ("FrontendTls", "max_protocol_version"): attrgetter("newest"),
     ("Keepalive", "time_ms"): _milliseconds("time"),
     ("Keepalive", "interval_ms"): _milliseconds("interval"),
     ("ExtAuth", "backend"): _nothing,

@@ -173,6 +173,7 @@ _FRONTEND: Final = {
     "network_authorization": "network_authorization",
     "proxy_protocol": "proxy_protocol",
     "limits": "limits",
+    "frontend_tls": "tls",
 }
 """Policies about clients' connections: field of the wire to its name in `frontend`."""
 

@@ -73,7 +73,7 @@ class ListenerTLS(RuledModel):
     """Whether TLS ends here, or is passed on to the backend."""
     certificate_refs: Annotated[tuple[SecretObjectReference, ...], Field(max_length=64)] = ()
     """The certificates."""
-    options: Annotated[dict[str, AnnotationValue], Field(max_length=16)] = Field(default_factory=dict)
+    options: Annotated[dict[str, AnnotationValue], Field(max_length=16)] | None = None
     """Further settings that an implementation knows."""
 
     def broken_rules(self) -> Iterator[Broken]:

@@ -137,12 +137,20 @@ class FileListener(RuledModel):
         for name, routes in (("routes", self.routes), ("tcpRoutes", self.tcp_routes)):
             if routes and self.protocol not in _CARRIED[name]:
                 yield Broken((name,), f"must be absent for protocol {self.protocol}")
-        if self.tls is not None and self.protocol not in ("HTTPS", "TLS"):
-            yield Broken(("tls",), f"must be absent for protocol {self.protocol}")
+        if (self.tls is not None) != (self.protocol in ("HTTPS", "TLS")):
+            yield Broken(
+                ("tls",), f"{'is required' if self.tls is None else 'must be absent'} for protocol {self.protocol}"
+            )
+        if self.protocol == "HTTPS" and self.tls is not None and self.tls.mode != "Terminate":
+            yield Broken(("tls", "mode"), "must be Terminate for protocol HTTPS")
         for index, route in enumerate(self.routes):
             if meeting(self.hostname or "", route.hostnames) is None:
                 message = f'none meets the listener\'s hostname "{self.hostname}"; no request would come here'
                 yield Broken(("routes", index, "hostnames"), message)
+
+
+_CARRIERS: Final = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP", "UDP": "UDP"}
+"""Protocols of listeners to what a port carries: those with the same can share one."""
 
 
 @file_form
@@ -163,6 +171,10 @@ class Bind(RuledModel):
     def broken_rules(self) -> Iterator[Broken]:
         if self.port in RESERVED_PORTS:
             yield Broken(("port",), f"must not be one of the proxy's own ports: {', '.join(map(str, RESERVED_PORTS))}")
+        first = self.listeners[0].protocol
+        for index, listener in enumerate(self.listeners):
+            if _CARRIERS[listener.protocol] != _CARRIERS[first]:
+                yield Broken(("listeners", index, "protocol"), f"cannot share a port with {first}, which comes first")
 
 
 @file_form

@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
+from gatewright.api.checks import certificates
+from gatewright.api.checks.certificates import CERTIFICATE, KEY
 from gatewright.api.frontend.http import FrontendHTTP
 from gatewright.api.lower import to_wire
+from gatewright.api.objects.gateway import ListenerTLS
 from gatewright.api.schema.targets import target
 from gatewright.api.standalone.backends import FileBackend
+from gatewright.api.standalone.contents import CONTENTS
 from gatewright.api.standalone.file import PlacedListener, PlacedRoute, StandaloneFile
 from gatewright.api.standalone.secrets import Content, Unreadable
 from gatewright.api.text.places import Path
-from gatewright.api.traffic.basic_authentication import USERS_ENTRY
-from gatewright.api.traffic.jwt_authentication import SHARED_SECRET_ENTRY
 from gatewright.wire.v1 import (
     backend_pb2,
     bind_pb2,
@@ -28,6 +30,7 @@ from gatewright.wire.v1 import (
     resource_pb2,
     route_pb2,
     secret_pb2,
+    tls_pb2,
 )
 
 NAMESPACE: Final = "default"
@@ -56,6 +59,8 @@ class Resources:
         self._content, self._resolve = content, resolve
         self._backends: dict[str, backend_pb2.Backend] = {}
         self._secrets: dict[str, secret_pb2.Secret] = {}
+        self.certificates: dict[Path, bytes] = {}
+        """Those of listeners, with those that signed them, by path."""
 
     def made(self) -> list[resource_pb2.Resource]:
         """All of them, parents first, what others name before these."""
@@ -84,7 +89,10 @@ class Resources:
             yield _resource(_bind_key(bind.port), bind=message)
         for placed in self._content.listeners():
             self.places[_listener_key(placed)] = placed.path
-            yield _resource(_listener_key(placed), listener=_listener(placed))
+            listener = _listener(placed)
+            if placed.listener.tls is not None:
+                listener.tls.CopyFrom(self._tls(placed, placed.listener.tls))
+            yield _resource(_listener_key(placed), listener=listener)
 
     def _route(self, place: PlacedRoute, order: str) -> route_pb2.Route:
         route = place.route
@@ -142,6 +150,28 @@ class Resources:
         self.places[key] = path
         return _resource(key, policy=policy)
 
+    def _tls(self, placed: PlacedListener, tls: ListenerTLS) -> tls_pb2.ListenerTls:
+        """What a listener does with TLS; its certificates are among the Secrets."""
+        if tls.mode == "Passthrough":
+            return tls_pb2.ListenerTls(mode=tls_pb2.TLS_MODE_PASSTHROUGH)
+        return tls_pb2.ListenerTls(
+            mode=tls_pb2.TLS_MODE_TERMINATE,
+            certificates=[self._certificate(placed, index, tls) for index in range(len(tls.certificate_refs))],
+        )
+
+    def _certificate(self, placed: PlacedListener, index: int, tls: ListenerTLS) -> str:
+        """The key of the Secret with a certificate. A pair that cannot be used is noted as a problem."""
+        (key,) = self._secret(f"listener/{placed.name}", placed.path, f"tls/{index}", tls)
+        secret = self._secrets.get(key)
+        if secret is not None:
+            path = self.places[key]
+            problem = certificates.pair_problem(secret.data[CERTIFICATE], secret.data[KEY])
+            if problem is not None:
+                self.problems.append(((*path, problem.entry), problem.text))
+            else:
+                self.certificates[path] = secret.data[CERTIFICATE]
+        return key
+
     def _references(self, owner: str, path: Path) -> to_wire.References:
         return to_wire.References(self._backend, partial(self._secret, owner, path))
 
@@ -160,7 +190,7 @@ class Resources:
     def _secret(self, owner: str, path: Path, field: str, model: Any) -> tuple[str, ...]:  # Any: as field says
         """The key of the Secret with the contents of one policy. What cannot be read is noted as a problem."""
         policy, _, index = field.partition("/")
-        below, contents = _CONTENTS[policy](model, index)
+        below, contents = CONTENTS[policy](model, index)
         entries: dict[str, bytes] = {}
         for place, name, content in contents:
             try:
@@ -186,36 +216,6 @@ class Resources:
         return self._resolve(content) if self._resolve is not None else None
 
 
-_Contents = tuple[Path, list[tuple[Path, str, Content | str]]]
-"""Path of the field below `policies`; of each entry the path below it, its name in the Secret, and its text."""
-
-
-def _users(model: Any, _: str) -> _Contents:  # Any: the file's form of BasicAuthentication
-    if model.secret_ref is None:
-        return ("basicAuthentication", "users"), [((), USERS_ENTRY, "\n".join(model.users))]
-    return ("basicAuthentication", "secretRef"), [((), USERS_ENTRY, model.secret_ref)]
-
-
-def _shared_secret(model: Any, index: str) -> _Contents:  # Any: the file's form of JWTProvider
-    path = ("jwtAuthentication", "providers", int(index), "sharedSecretRef")
-    return path, [((), SHARED_SECRET_ENTRY, model.shared_secret_ref)]
-
-
-def _keys(model: Any, _: str) -> _Contents:  # Any: the file's form of APIKeyAuthentication
-    contents: list[tuple[Path, str, Content | str]] = [
-        ((name,), name, content) for name, content in model.secret_ref.items()
-    ]
-    return ("apiKeyAuthentication", "secretRef"), contents
-
-
-_CONTENTS: Final[dict[str, Callable[[Any, str], _Contents]]] = {
-    "jwt_authentication": _shared_secret,
-    "basic_authentication": _users,
-    "api_key_authentication": _keys,
-}
-"""Policy on the wire to the secrets that its model holds; the text is the index of a part, where it has several."""
-
-
 def _resource(key: str, **kind: Any) -> resource_pb2.Resource:  # Any: one message of Resource.kind, by field name
     return resource_pb2.Resource(key=key, revision=REVISION, min_revision=REVISION, **kind)
 
@@ -239,7 +239,7 @@ def _listener(placed: PlacedListener) -> listener_pb2.Listener:
     return listener_pb2.Listener(
         bind=_bind_key(placed.bind.port),
         name=placed.name,
-        protocol=listener_pb2.PROTOCOL_HTTP,
+        protocol=f"PROTOCOL_{placed.listener.protocol}",
         hostname=placed.listener.hostname or "",
         source=_GATEWAY_REF,
         admits=listener_pb2.Admission(kinds=_KINDS, namespaces=[NAMESPACE]),

@@ -7,11 +7,12 @@ no resources at all: its reader keeps the last good ones.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pydantic import ValidationError
 
+from gatewright.api.checks import certificates
 from gatewright.api.checks.errors import findings
 from gatewright.api.checks.expressions import broken_expressions
 from gatewright.api.checks.unsupported import LISTENER_PROTOCOLS, STANDALONE, unsupported_fields, without_what_lacks
@@ -44,6 +45,8 @@ class Standalone:
     """The file's own values, when they are valid."""
     places: Mapping[str, Path] = field(default_factory=dict, repr=False)
     """Where the resources stand in the file, by their keys."""
+    certificates: Mapping[Path, bytes] = field(default_factory=dict, repr=False)
+    """Those of listeners, with those that signed them, by path."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -57,11 +60,15 @@ def is_standalone(value: Any) -> bool:
 
 
 def load(
-    text: str, file: str, log_modules: Collection[str] | None = None, resolve: Resolve | None = None
+    text: str,
+    file: str,
+    log_modules: Collection[str] | None = None,
+    resolve: Resolve | None = None,
+    now: float | None = None,
 ) -> Standalone:
     """Read a file. `log_modules` are the names that `config.logging.level` may use; None: any. `resolve` reads the
     secrets that are in other files or in variables; None: nobody looks, and such a secret is missing among the
-    resources."""
+    resources. `now`, seconds since the epoch: certificates that expire soon are warned of; None: nobody asks."""
     documents = split_documents(text)
     if len(documents) != 1:
         message = f"must be one document; {_FOR_A_CONTROLLER}"
@@ -80,7 +87,8 @@ def load(
         return Standalone(Config(), (), (subject.problem((), f"must be an object with {', '.join(_TOP_LEVEL)}"),))
     if {"apiVersion", "kind"} <= set(value):
         return Standalone(Config(), (), (subject.problem((), _FOR_A_CONTROLLER),))
-    return _read(value, subject, log_modules, resolve)
+    read = _read(value, subject, log_modules, resolve)
+    return read if now is None else replace(read, problems=(*read.problems, *_expiring(read, subject, now)))
 
 
 def refusal(text: str, file: str, path: Path, reason: str) -> Problem:
@@ -124,7 +132,14 @@ def _read(
     if resources.problems:
         problems = [subject.problem(path, message) for path, message in resources.problems]
         return Standalone(Config(), (), _sorted(problems, subject), content)
-    return Standalone(content.config, made, (), content, resources.places)
+    return Standalone(content.config, made, (), content, resources.places, resources.certificates)
+
+
+def _expiring(read: Standalone, subject: Subject, now: float) -> Iterator[Problem]:
+    for path, chain in read.certificates.items():
+        warning = certificates.expiry_warning(certificates.expiry(chain), now)
+        if warning:
+            yield subject.problem((*path, certificates.CERTIFICATE), warning, "warning", code="expiring")
 
 
 def _unsupported(content: StandaloneFile) -> Iterator[tuple[Path, str]]:

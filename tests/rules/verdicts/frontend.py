@@ -44,6 +44,7 @@ from tests.rules.verdicts.words import (
 _TCP = P + "| tcp | FrontendTCP | `keepalive` (Keepalive) |"
 
 _TLS = P + "FrontendTLS: `handshakeTimeout` (Duration, default 15s); `alpnProtocols` (array of TinyString, 1 to 16"
+_LISTS = D + "**Cipher lists**: a list with only TLS 1.2 suites caps the version at 1.2, with only 1.3 suites raises"
 _SUITES = P + "CipherSuite values: `TLS13_AES_256_GCM_SHA384`, `TLS13_AES_128_GCM_SHA256`"
 _EXCHANGES = P + "KeyExchangeGroup values: `X25519`, `P-256`, `P-384`, `X25519_MLKEM768`"
 SUITES: Final = (
@@ -66,6 +67,13 @@ def _versions() -> Rows:
     for low, high in (("1.2", "1.2"), ("1.2", "1.3"), ("1.3", "1.3")):
         yield valid("", {"minProtocolVersion": low, "maxProtocolVersion": high}, _TLS)
     yield invalid("", {"minProtocolVersion": "1.3", "maxProtocolVersion": "1.2"}, D + "`min <= max`")
+    old, new = SUITES[3], SUITES[0]
+    for suites, low, high in (((old,), "1.2", "1.2"), ((new,), "1.3", "1.3"), ((old, new), "1.3", "1.3")):
+        versions = {"minProtocolVersion": low, "maxProtocolVersion": high}
+        yield valid("", {"cipherSuites": [*suites], **versions}, _LISTS)
+    yield valid("", {"cipherSuites": [old, new], "maxProtocolVersion": "1.2"}, _LISTS)
+    yield invalid("", {"cipherSuites": [old, SUITES[6]], "minProtocolVersion": "1.3"}, _LISTS)
+    yield invalid("", {"cipherSuites": [new, SUITES[1]], "maxProtocolVersion": "1.2"}, _LISTS)
 
 
 TLS = shape(

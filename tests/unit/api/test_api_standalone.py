@@ -299,7 +299,6 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
             "protocol: HTTPS\n        tls: {certificateRefs: [{tls.crt: {file: a}, tls.key: {env: B}}]}\n",
             [
                 "gw.yaml:10: binds[0].listeners[0].protocol: not supported yet: HTTPS",
-                "gw.yaml:11: binds[0].listeners[0].tls: not supported yet: remove tls to have the rest accepted",
             ],
         ),
         (

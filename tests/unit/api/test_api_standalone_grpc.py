@@ -85,7 +85,8 @@ def test_matches_mean_the_same_as_in_a_grpc_route(drawn: list[tuple[dict[str, st
     one, other = of_file(in_the_file), of_object(in_the_route)
     assert list(one.route.matches) == list(other.route.matches)
     assert one.key == other.key == "route/grpcroute/default/calls/0"
-    assert (one.route.source.kind, one.min_revision) == (other.route.source.kind, other.min_revision)
+    assert one.route.source.kind == other.route.source.kind
+    assert one.min_revision >= other.min_revision  # those of a file have the newest that any of them needs
 
 
 def test_each_part_of_a_match() -> None:

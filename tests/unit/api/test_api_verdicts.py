@@ -61,6 +61,7 @@ PREFIX = {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}
 MIRROR = {"backendRef": {"name": "m", "port": 1}}
 REQUEST_HEADERS = "RequestHeaderModifier"
 LISTENER = "spec.listeners[0]"
+CA = {"group": "", "kind": "ConfigMap", "name": "ca"}
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH")
 NO_TOKEN = ' :"(),/;<=>?@[\\]{}ä\n'
@@ -362,7 +363,12 @@ GATEWAY: list[tuple[str, Any, str | None]] = [
     (
         LISTENER,
         {"name": "l", "port": 1, "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": "c"}]}},
-        "not supported yet: ",
+        None,
+    ),
+    (
+        LISTENER,
+        {"name": "l", "port": 1, "protocol": "HTTPS", "tls": {"options": {"a.example/b": "c"}}},
+        "not supported: ",
     ),
     (f"{LISTENER}.allowedRoutes", {}, None),
     (f"{LISTENER}.allowedRoutes", {"namespaces": {"from": "All"}, "kinds": [{"kind": "HTTPRoute"}]}, None),
@@ -389,7 +395,13 @@ GATEWAY: list[tuple[str, Any, str | None]] = [
     ("spec.infrastructure", {"parametersRef": {"group": "gatewright.dev", "kind": "GatewayParameters"}}, "remove"),
     ("spec.allowedListeners", {"namespaces": {"from": "Same"}}, None),
     ("spec.tls", {"backend": {"clientCertificateRef": {"name": "c"}}}, "not supported yet: "),
-    ("spec.tls", {"frontend": {}}, "remove"),
+    ("spec.tls", {"frontend": {}}, "is required"),
+    ("spec.tls", {"frontend": {"default": {"validation": {"caCertificateRefs": [CA]}}}}, None),
+    ("spec.tls", {"frontend": {"default": {}, "perPort": [{"port": 443, "tls": {}}]}}, None),
+    ("spec.tls", {"frontend": {"default": {}, "perPort": [{"port": 443, "tls": {}}] * 2}}, "must be unique"),
+    ("spec.tls", {"frontend": {"default": {"validation": {"caCertificateRefs": []}}}}, "must have 1 to 16 items"),
+    ("spec.tls", {"frontend": {"default": {"validation": {"caCertificateRefs": [CA] * 17}}}}, "must have 1 to 16"),
+    ("spec.tls", {"frontend": {"default": {"validation": {"caCertificateRefs": [CA], "mode": "None"}}}}, "must be "),
     ("spec.defaultScope", "All", "not supported: experimental, "),
     (f"{LISTENER}.filters", {"requests": []}, "not supported: experimental; "),
 ]  # fmt: skip

@@ -144,9 +144,12 @@ NOT_PERMITTED = "no ReferenceGrant in namespace other permits Gateways of namesp
                 "{name: cert}",
                 [secret("infra", crt=chain, key=text)],
                 "InvalidCertificateRef",
-                "Secret infra/cert has an entry tls.crt over 262144 bytes, or tls.key over 16384",
+                f"Secret infra/cert has an entry {entry} that is longer than {longest} bytes",
             )
-            for chain, text in ((CRT, KEY + b"\n" * 16_384), (CRT + b"\n" * 262_144, KEY))
+            for chain, text, entry, longest in (
+                (CRT, KEY + b"\n" * 16_384, "tls.key", 16_384),
+                (CRT + b"\n" * 262_144, KEY, "tls.crt", 262_144),
+            )
         ),
         *(
             (
@@ -216,5 +219,5 @@ def test_no_value_of_a_secret_is_told() -> None:
 def test_a_key_that_proxies_would_sign_with_for_too_long_is_refused() -> None:
     issued = Authority().issue("shop.example", kind=HUGE)
     entry = listener("{name: cert}", secret("infra", crt=issued.chain, key=issued.key))
-    message = "Secret infra/cert has an entry tls.key with an RSA key of 14112 bits, more than 8192"
+    message = "Secret infra/cert has an entry tls.key that is an RSA key of 14112 bits; 2048 to 8192 are taken"
     assert resolved(entry) == ("False", "InvalidCertificateRef", message)
