@@ -29,10 +29,18 @@ class Listening(NamedTuple):
     """Why no proxy has it; "" for one that is served."""
     reach: frozenset[str] | None
     """Namespaces whose routes it may come to admit, whatever their labels; None: all."""
+    failing: str = ""
+    """Why no request comes through it although proxies have it."""
 
     @property
     def served(self) -> bool:
+        """Whether proxies have it."""
         return not self.cause
+
+    @property
+    def serves(self) -> bool:
+        """Whether requests come through it."""
+        return not self.cause and not self.failing
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +158,7 @@ def marks(key: RouteClass, listeners: ClassListeners) -> Iterator[Mark]:
     """What routes have to look for to meet one of these listeners."""
     for number, found in enumerate(listeners.by_parent):
         for served in (True, False):
-            for hostname in {each.site.hostname for each in found if each.served or not served}:
+            for hostname in {each.site.hostname for each in found if each.serves or not served}:
                 for mark in listener_marks(hostname):
                     yield Mark(key, number, served, mark)
 
@@ -202,7 +210,7 @@ def _refused(key: RouteClass, parent: Named, plan: ParentPlan) -> Condition | No
 
 def _causes(listeners: Iterable[Listening]) -> str:
     """What is wrong with each of the listeners that cannot be served, or else with their Gateway."""
-    return joined([*dict.fromkeys(each.cause for each in listeners if each.cause)])
+    return joined([*dict.fromkeys(why for each in listeners if (why := each.cause or each.failing))])
 
 
 def _no_parent(parent: Named) -> Condition:

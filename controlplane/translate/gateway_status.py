@@ -19,7 +19,7 @@ from gatewright.attach.parents import Owner
 ACCEPTED = Condition("Accepted", True, "Accepted", "")
 RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")
 INVALID = Condition("Programmed", False, "Invalid", "not accepted")
-NO_CERTIFICATE = Condition("Programmed", False, "Invalid", "no certificate can be used, so every handshake fails")
+NO_CERTIFICATE = Condition("Programmed", False, "Invalid", listener_tls.NO_CERTIFICATE)
 GATEWAY_INVALID = Condition("Programmed", False, "Invalid", "the Gateway is not accepted")
 
 # Refused resources of these kinds are told where they come from: on routes, GatewayBackends and policies.

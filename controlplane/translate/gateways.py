@@ -221,7 +221,9 @@ def _listening(owner: Owner, listener: ListenerPlan, cause: str, known: namespac
     site = Site(owner, listener.name, listener.port, listener.hostname, admits)
     if listener.refused is not None:
         cause = cause or f"listener {listener.name}: {listener.refused.message}"
-    return Listening(site, listener.protocol, cause, listener.admission.reach)
+    unusable = listener.tls is not None and listener.tls.unusable
+    failing = f"listener {listener.name}: {listener_tls.NO_CERTIFICATE}" if unusable else ""
+    return Listening(site, listener.protocol, cause, listener.admission.reach, failing)
 
 
 TlsPlans = tuple[tuple[str, TlsPlan], ...]

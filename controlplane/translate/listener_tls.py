@@ -27,6 +27,8 @@ from gatewright.wire.v1 import tls_pb2
 INVALID_KIND: Final = "InvalidCACertificateKind"
 INVALID_REFERENCE: Final = "InvalidCACertificateRef"
 
+NO_CERTIFICATE: Final = "no certificate can be used, so every handshake fails"
+
 MODES: Final = {
     "AllowValidOnly": tls_pb2.CLIENT_VALIDATION_MODE_ALLOW_VALID_ONLY,
     "AllowInsecureFallback": tls_pb2.CLIENT_VALIDATION_MODE_ALLOW_INSECURE_FALLBACK,

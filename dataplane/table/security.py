@@ -113,7 +113,7 @@ def plan_of(
     if old is not None and old.made_of == made_of:
         return old
     plan = TlsPlan(made_of, tls.mode == tls_pb2.TLS_MODE_PASSTHROUGH, clock)
-    if plan.is_passthrough:
+    if plan.is_passthrough or not tls.certificates:  # none: its controller says why, and its handshakes fail
         return plan
     identities, wrong = _identities(message, store)
     try:

@@ -98,6 +98,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "spec.frontend.networkAuthorization",
         "spec.frontend.proxyProtocol",
         "spec.frontend.tcp",
+        "spec.frontend.tls",
         "spec.frontend.limits",
         "spec.traffic",
         "-spec.traffic.extProc",  # gRPC callouts
@@ -150,6 +151,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "frontendPolicies.networkAuthorization",
         "frontendPolicies.proxyProtocol",
         "frontendPolicies.tcp",
+        "frontendPolicies.tls",
         "binds[].listeners[].http",
         "frontendPolicies.limits",
     ),
@@ -167,7 +169,7 @@ DECIDED: Final[dict[str, str]] = {
 }
 """Settings that are refused by decision, by the end of their paths, with the reason: nobody need wait for them."""
 
-LISTENER_PROTOCOLS: Final = ("HTTPS", "TLS", "TCP", "UDP")
+LISTENER_PROTOCOLS: Final = ("TLS", "TCP", "UDP")
 """What a listener protocol waits for; such a listener opens no port, the Gateway's other listeners work."""
 
 ENVELOPE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})

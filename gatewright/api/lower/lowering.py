@@ -265,7 +265,6 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("Limits", "max_held_bytes"): _bytes("max_held_bytes"),
     ("Limits", "max_request_bytes"): _bytes("max_request_bytes"),
     ("Limits", "stream_idle_timeout_ms"): _milliseconds("stream_idle_timeout"),
-    ("BackendHttp", "request_timeout_ms"): _milliseconds("request_timeout"),
     ("FrontendTls", "handshake_timeout_ms"): _milliseconds("handshake_timeout"),
     ("FrontendTls", "min_protocol_version"): attrgetter("oldest"),
     ("FrontendTls", "max_protocol_version"): attrgetter("newest"),

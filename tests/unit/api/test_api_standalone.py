@@ -296,9 +296,10 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         ),
         (
             "protocol: HTTP\n",
-            "protocol: HTTPS\n        tls: {certificateRefs: [{tls.crt: {file: a}, tls.key: {env: B}}]}\n",
+            "protocol: HTTPS\n        tls: {options: {a: b}}\n",
             [
-                "gw.yaml:10: binds[0].listeners[0].protocol: not supported yet: HTTPS",
+                "gw.yaml:11: binds[0].listeners[0].tls.options: not supported: its keys mean nothing in Gateway API;"
+                " `frontend.tls` of policies has settings; remove options to have the rest accepted",
             ],
         ),
         (
@@ -316,8 +317,8 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         ),
         (
             "config:\n",
-            "frontendPolicies: {accessLog: {}, tcp: {}}\nconfig:\n",
-            ["gw.yaml:1: frontendPolicies.tcp: not supported yet: remove tcp to have the rest accepted"],
+            "frontendPolicies: {accessLog: {}, tracing: {host: a:1}}\nconfig:\n",
+            ["gw.yaml:1: frontendPolicies.tracing: not supported yet: remove tracing to have the rest accepted"],
         ),
         (
             "requestRedirect: {scheme: https}",

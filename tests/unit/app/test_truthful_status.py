@@ -64,14 +64,14 @@ async def below(folder: Path, capsys: pytest.CaptureFixture[str], listeners: str
         return gateway, capsys.readouterr().out
 
 
-async def test_a_route_below_an_unsupported_listener_names_the_cause(
+async def test_a_route_below_a_listener_without_a_certificate_names_the_cause(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gateway, found = await below(
         tmp_path, capsys, "{name: s, port: 8443, protocol: HTTPS, tls: {certificateRefs: [{name: c}]}}"
     )
-    cause = "protocol HTTPS is not supported yet: port 8443 is not opened"
-    assert f"listener s: Accepted=False UnsupportedProtocol: {cause}" in gateway
+    cause = "no certificate can be used, so every handshake fails"
+    assert f"listener s: Programmed=False Invalid: {cause}" in gateway
     assert f"parent web: Programmed=False Invalid: no listener serves it: listener s: {cause}\n" in found
     assert "admits" not in found
 

@@ -59,7 +59,7 @@ def test_what_can_be_served_has_no_problem(tmp_path: Path) -> None:
         (
             (A, "name: s, port: 8443, protocol: HTTPS, tls: {certificateRefs: [{name: c}]}"),
             route("name: web, sectionName: s"),
-            "no listener serves it: listener s: protocol HTTPS is not supported yet: port 8443 is not opened",
+            "no listener serves it: listener s: no certificate can be used, so every handshake fails",
         ),
         (
             (f"{A}, allowedRoutes: {{kinds: [{{kind: GRPCRoute}}]}}",),
