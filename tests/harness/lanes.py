@@ -51,7 +51,7 @@ class Lane:
     budget: float
 
 
-MEMORY = Lane("memory", "not process and not slow", 1, 560)
+MEMORY = Lane("memory", "not process and not slow", 1, 380)
 PROCESS = Lane("process", "process and not slow", 2, 700)
 """Real processes: mostly waiting, so more workers than cores."""
 SLOW = Lane("slow", "slow", 1, 400)
