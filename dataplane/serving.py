@@ -43,6 +43,7 @@ from dataplane.table.current import Current
 from dataplane.table.store import Change
 from dataplane.telemetry import lines, process_log
 from dataplane.telemetry.access_log import AccessLog
+from dataplane.telemetry.certificates import Expiries
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.telemetry.watches import Watches
@@ -95,6 +96,7 @@ class Serving:
         host.set_levels(settings.log_default, settings.log_modules)
         self.metrics = metrics = Metrics(region.section("slots"), region.section("directory"))
         metrics.reset_gauges()
+        self._expiries = Expiries(metrics)
         self._tell = tell
         self._commits = Commits(common)
         self._current = Current(self._commits.read)
@@ -261,9 +263,18 @@ class Serving:
     def _swapped(self, longest: float) -> None:
         metrics = self.metrics
         metrics.slots[metrics.counter("swaps_total")] += 1
+        self._expiries.publish(self._certificates())
         worst = metrics.gauge("swap_stall_max_us")
         metrics.slots[worst] = max(metrics.slots[worst], int(longest * 1e6))
         log.debug("state applied, longest hold of the loop %.2f ms", longest * 1e3)
+
+    def _certificates(self) -> Iterator[tuple[str, str, float]]:
+        """As `telemetry.certificates.Expiries.publish` takes them."""
+        for key in self._applier.security:
+            plan = self._applier.listener_plans.get(key)
+            expires = None if plan is None or plan.tls is None else plan.tls.expires
+            if plan is not None and expires is not None:
+                yield plan.gateway, plan.name, expires
 
     def _dropped(self, lines: int) -> None:
         self.metrics.slots[self.metrics.counter("access_log_dropped_total")] += lines

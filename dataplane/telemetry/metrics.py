@@ -120,6 +120,14 @@ METRICS = (
         ("reason",),
         16,
     ),
+    Metric(
+        "tls_certificate_expiry_timestamp_seconds",
+        "gauge",
+        "When the first certificate of a listener expires, in seconds since the epoch; 0: it has none any more",
+        ("gateway", "listener"),
+        128,
+        "max",
+    ),
     # Limits (docs/limits.md).
     Metric(
         "limits_exceeded_total",

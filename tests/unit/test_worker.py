@@ -26,10 +26,12 @@ from dataplane.telemetry import metrics
 from dataplane.telemetry.access_log import INTERVAL
 from dataplane.telemetry.metrics import SECTIONS
 from gatewright.api.standalone import standalone
+from tests.fakes.certificates import Authority
 from tests.fakes.memory_agent import ask, config, descriptors
 from tests.fakes.memory_workers import MemoryWorker
 from tests.fakes.moved_loop import moved
 from tests.fakes.proxy_process import origin
+from tests.fakes.secure_proxy import secure, secured
 
 BIND = "bind/default/standalone/8080"
 SETTINGS = WorkerSettings("", "test", 1, "text", "info", {}, Drain(2.0, 5.0), SessionKey(bytes(32)))
@@ -346,3 +348,20 @@ async def test_a_failed_task_of_an_exchange_is_logged_and_nothing_else(caplog: p
     assert "a task failed" in caplog.text and "a bug" in caplog.text
     await tasks.end()
     assert lasting.cancelled() and len(caplog.records) == 1
+
+
+@moved
+async def test_when_the_certificate_of_a_listener_expires_is_a_metric() -> None:
+    issued = Authority().issue("shop.example")
+    async with linked() as (agent, _):
+        agent.greet()
+        loaded = standalone.load(config(8080, 1), "config.yaml").resources
+        resources = secured(loaded, {"http": secure(issued)})
+        records = tuple(Record(RESOURCE, each.key, each.SerializeToString()) for each in resources)
+        agent.channel.send(messages.Changes(records))
+        agent.channel.send(messages.StateEnd(1))
+        await agent.hears(messages.Prepared)
+        agent.commit(1)
+        await asyncio.sleep(1)
+        expires = int(issued.certificate.not_valid_after_utc.timestamp())
+        assert agent.counted("tls_certificate_expiry_timestamp_seconds") == expires

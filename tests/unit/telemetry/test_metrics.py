@@ -132,6 +132,7 @@ MOST_SERIES = {
     "downstream_connections_active": 256,
     "tls_handshakes_total": 4,
     "tls_handshake_failures_total": 64,
+    "tls_certificate_expiry_timestamp_seconds": 128,
     "limits_exceeded_total": 16,
     "idle_connections_closed_total": 8,
     "upstream_connections_total": 16,

@@ -438,3 +438,10 @@ def test_the_identity_of_a_session_is_taken_up_with_it() -> None:
     again.send(b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n")
     assert any(b"x-who: cart\r\n" in upstream.received for upstream in run.connector.upstreams)
     assert run.counted("tls_handshakes_total") == {"full": 1, "resumed": 1}
+
+
+def test_a_listener_knows_when_the_first_of_its_certificates_expires() -> None:
+    soon, late = AUTHORITY.issue("shop.example", days=3), AUTHORITY.issue("shop.example", kind=RSA, days=90)
+    run = SecureProxy(ROUTES, {"http": secure(late, soon)})
+    (plan,) = run.applier.security.values()
+    assert plan.expires == soon.certificate.not_valid_after_utc.timestamp()
