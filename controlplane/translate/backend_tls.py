@@ -1,7 +1,8 @@
 """BackendTLSPolicies (Gateway API 1.7): what each asks for, which of them counts for a backend, and what becomes of it.
 
-No proxy speaks TLS to a backend yet. A backend under such a policy is therefore refused as a whole: whoever sends to
-it, a request, a mirror or a policy's call, gets an error, and never plaintext in place of TLS.
+The one that counts travels with the backend, like a `backend_tls` of the backend itself. It wins over GatewayPolicies,
+and `policies.tls` of a GatewayBackend wins over it. One that cannot be honoured refuses the backend as a whole: whoever
+sends to it, a request, a mirror or a policy's call, gets an error, and never plaintext in place of TLS.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from controlplane.derive import Collection, Context, Index
+from controlplane.translate import support
 from controlplane.translate.backends import GatewayBackendView, ServiceView
 from controlplane.translate.certificates import CaView
 from controlplane.translate.conditions import UNTRANSLATED, Condition
@@ -18,8 +20,8 @@ from controlplane.translate.keys import BackendKey, BackendUse, ObjectKey
 from gatewright.api.objects.backend_tls_policy import BackendTLSPolicy
 from gatewright.api.schema.names import GROUP
 from gatewright.api.schema.references import LocalObjectReference
-from gatewright.api.text.problem import UNSUPPORTED
 from gatewright.attach.outcome import order
+from gatewright.wire.v1 import backend_policy_pb2, policy_pb2
 
 KIND: Final = "BackendTLSPolicy"
 
@@ -46,9 +48,11 @@ class TLSVerdict:
     order: str
     """The smaller text counts where two name one place."""
     places: tuple[Place, ...]
-    refused: Condition
-    """`Accepted` False: no policy can be honoured yet."""
+    refused: Condition | None
+    """`Accepted` False: nothing is sent to what it names."""
     unresolved: Condition | None
+    message: bytes = b""
+    """Its `backend_tls`, a Policy of the wire; b"" where it is refused."""
 
 
 def verdict(
@@ -57,14 +61,26 @@ def verdict(
     """The policy by itself, with the CA certificates that it names."""
     if policy.unread:
         return _closed(key, policy, f"not valid: {policy.unread}")
-    problems = list(_bad_references(context, certificates, key.namespace, policy))
-    named = policy.spec.validation.ca_certificate_refs or ()
+    found = _authorities(context, certificates, key.namespace, policy)
+    problems = [each for each in found if isinstance(each, Condition)]
+    refused = _refused(policy, problems if len(problems) == len(found) else ())
     return TLSVerdict(
         order=order(policy.metadata.creation_timestamp, key.namespace, key.name),
         places=tuple(_places(key.namespace, policy)),
-        refused=_refused(policy, problems if len(problems) == len(named) else ()),
+        refused=refused,
         unresolved=_unresolved(problems),
+        message=b"" if refused is not None else _message(policy, [each for each in found if isinstance(each, str)]),
     )
+
+
+def _message(policy: BackendTLSPolicy, authorities: Sequence[str]) -> bytes:
+    """`hostname` is sent, and verified unless there are others (Gateway API, BackendTLSPolicyValidation)."""
+    validation = policy.spec.validation
+    names = [name for each in validation.subject_alt_names if (name := each.hostname or each.uri)]
+    made = backend_policy_pb2.BackendTls(
+        authorities=authorities, sni=validation.hostname, verify_subject_alt_names=names
+    )
+    return policy_pb2.Policy(backend_tls=made).SerializeToString(deterministic=True)
 
 
 def _places(namespace: str, policy: BackendTLSPolicy) -> Iterator[Place]:
@@ -74,18 +90,17 @@ def _places(namespace: str, policy: BackendTLSPolicy) -> Iterator[Place]:
             yield Place(kind, ObjectKey(namespace, target.name), target.section_name or "")
 
 
-def _bad_references(
+def _authorities(
     context: Context, certificates: Collection[ObjectKey, CaView], namespace: str, policy: BackendTLSPolicy
-) -> Iterator[Condition]:
-    for reference in policy.spec.validation.ca_certificate_refs or ():
-        problem = _bad_reference(context, certificates, namespace, reference)
-        if problem is not None:
-            yield problem
+) -> list[str | Condition]:
+    """Of each reference the certificates in PEM form, or what is wrong with it."""
+    references = policy.spec.validation.ca_certificate_refs or ()
+    return [_authority(context, certificates, namespace, reference) for reference in references]
 
 
-def _bad_reference(
+def _authority(
     context: Context, certificates: Collection[ObjectKey, CaView], namespace: str, reference: LocalObjectReference
-) -> Condition | None:
+) -> str | Condition:
     if (reference.group, reference.kind) != ("", "ConfigMap"):
         shown = f"{reference.group}/{reference.kind}" if reference.group else reference.kind
         return _bad("InvalidKind", f"{shown} {reference.name}: CA certificates are in ConfigMaps")
@@ -93,7 +108,7 @@ def _bad_reference(
     view = context.fetch(certificates, key)
     if view is None:
         return _bad("InvalidCACertificateRef", f"ConfigMap {key} does not exist")
-    return _bad("InvalidCACertificateRef", f"ConfigMap {key} {view.problem}") if view.problem else None
+    return _bad("InvalidCACertificateRef", f"ConfigMap {key} {view.problem}") if view.problem else view.authorities
 
 
 def _bad(reason: str, message: str) -> Condition:
@@ -111,7 +126,7 @@ CLOSED: Final = "requests to its targets are answered with 500"
 """What becomes of backends, as conditions of policies say it."""
 
 
-def _refused(policy: BackendTLSPolicy, of_all_references: Sequence[Condition]) -> Condition:
+def _refused(policy: BackendTLSPolicy, of_all_references: Sequence[Condition]) -> Condition | None:
     """`of_all_references`: what is wrong with each, where none is good."""
     well_known = policy.spec.validation.well_known_ca_certificates
     if of_all_references:
@@ -120,7 +135,8 @@ def _refused(policy: BackendTLSPolicy, of_all_references: Sequence[Condition]) -
     if well_known is not None and well_known not in WELL_KNOWN:
         why = f"wellKnownCACertificates {well_known} is not known; known: {', '.join(WELL_KNOWN)}"
         return Condition("Accepted", False, "Invalid", f"{why}; {CLOSED}")
-    return Condition("Accepted", False, "Invalid", f"{UNSUPPORTED}TLS to backends; {CLOSED}")
+    paths = support.unsupported_fields(policy)
+    return Condition("Accepted", False, "Invalid", f"{support.message(paths)}; {CLOSED}") if paths else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +145,30 @@ class TLSPolicies:
 
     services: Collection[ObjectKey, ServiceView]
     gateway_backends: Collection[ObjectKey, GatewayBackendView]
+    verdicts: Collection[ObjectKey, TLSVerdict]
     by_target: Index[tuple[str, ObjectKey], ObjectKey, TLSVerdict]
     """Policies by what they name, without sections."""
 
 
-def refusal(context: Context, policies: TLSPolicies, key: BackendKey) -> str:
-    """Why nothing may be sent to a backend: the policy that counts for it. "" where there is none."""
+class Outcome(NamedTuple):
+    """What BackendTLSPolicies come to for a backend."""
+
+    message: bytes = b""
+    """A Policy of the wire; b"": none."""
+    refused: str = ""
+    """Why nothing may be sent to it."""
+
+
+def outcome(context: Context, policies: TLSPolicies, key: BackendKey) -> Outcome:
+    """What becomes of a backend, by the policy that counts for it."""
     found = winner(context, policies, key)
-    return f"{UNSUPPORTED}TLS to backends, which {KIND} {found} asks for" if found is not None else ""
+    policy = context.fetch(policies.verdicts, found) if found is not None else None
+    if policy is None:
+        return Outcome()
+    if policy.refused is not None:
+        why = policy.refused.message.removesuffix(f"; {CLOSED}")
+        return Outcome(refused=f"{KIND} {found} is not accepted: {why}")
+    return Outcome(policy.message)
 
 
 def winner(context: Context, policies: TLSPolicies, key: BackendKey) -> ObjectKey | None:

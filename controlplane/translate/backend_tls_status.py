@@ -35,6 +35,8 @@ def _accepted(verdict: TLSVerdict, found: Sequence[Standing]) -> Condition:
     if len(missing) + len(lost) == len(found):
         return Condition("Accepted", False, "Conflicted", texts)
     refused = verdict.refused
+    if refused is None:
+        return Condition("Accepted", True, "Accepted", texts)
     message = f"{refused.message}; {texts}" if texts else refused.message
     return Condition("Accepted", refused.status, refused.reason, message)
 

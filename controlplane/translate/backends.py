@@ -6,8 +6,9 @@ computed once, however many Gateways use them; the program sends them only to Ga
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from controlplane.derive import Collection, Context, Groups
 from controlplane.translate import wire
@@ -25,9 +26,9 @@ from gatewright.wire.v1 import backend_pb2, policy_pb2
 BACKEND_NOT_FOUND: Final = "BackendNotFound"
 """The reason of Gateway API for a backend that is not there."""
 
-# Application protocols that the proxy speaks upstream: HTTP/1.1 in plain text, upgrades from it, HTTP/2 in plain text,
+# Application protocols that the proxy speaks upstream: HTTP/1.1, upgrades from it, both over TLS, HTTP/2 in plain text,
 # which is what gRPC without TLS is.
-APP_PROTOCOLS = frozenset({"", "http", "kubernetes.io/ws", "kubernetes.io/h2c", "grpc"})
+APP_PROTOCOLS = frozenset({"", "http", "https", "kubernetes.io/ws", "kubernetes.io/wss", "kubernetes.io/h2c", "grpc"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,10 @@ class GatewayBackendView:
     unix_path: str = ""
     policies: tuple[bytes, ...] = ()
     """Its own policies, as messages of the wire."""
+    secrets: tuple[ObjectKey, ...] = ()
+    """Those that these read."""
+    unresolved: Condition | None = None
+    """`ResolvedRefs` False: what is wrong with what these name. Nothing is sent to it then."""
     refused: Condition | None = None
 
 
@@ -191,8 +196,20 @@ RESOLVERS = {
 }
 
 
-def service_resource(key: BackendKey, port: PortView, *, empty: bool, refused: str = "") -> bytes:
-    """The Backend of a Service port. `empty`: proxies need not wait for endpoints; `refused`: why they send nothing."""
+class Secured(Protocol):
+    """What BackendTLSPolicies come to for a backend (`backend_tls.Outcome`)."""
+
+    @property
+    def message(self) -> bytes:
+        """A Policy of the wire; b"": none."""
+
+    @property
+    def refused(self) -> str:
+        """Why proxies send nothing to it."""
+
+
+def service_resource(key: BackendKey, port: PortView, tls: Secured, *, empty: bool) -> bytes:
+    """The Backend of a Service port. `empty`: proxies need not wait for endpoints."""
     service = backend_pb2.ServiceBackend(
         namespace=key.namespace,
         name=key.name,
@@ -202,11 +219,20 @@ def service_resource(key: BackendKey, port: PortView, *, empty: bool, refused: s
         port_name=port.name,
         udp=port.protocol == "UDP",
     )
-    return wire.resource(key.resource, backend=backend_pb2.Backend(service=service, refused=refused))
+    message = backend_pb2.Backend(service=service, policies=_policies((), tls), refused=tls.refused)
+    return wire.resource(key.resource, backend=message)
 
 
-def static_resource(key: BackendKey, view: GatewayBackendView, *, refused: str = "") -> bytes:
-    """The Backend of a GatewayBackend with a fixed address; `refused` as for a Service."""
+def static_resource(key: BackendKey, view: GatewayBackendView, tls: Secured) -> bytes:
+    """The Backend of a GatewayBackend with a fixed address."""
     static = backend_pb2.StaticBackend(host=view.host, port=view.port, unix_path=view.unix_path)
-    policies = [policy_pb2.Policy.FromString(policy) for policy in view.policies]
-    return wire.resource(key.resource, backend=backend_pb2.Backend(static=static, policies=policies, refused=refused))
+    message = backend_pb2.Backend(static=static, policies=_policies(view.policies, tls), refused=tls.refused)
+    return wire.resource(key.resource, backend=message)
+
+
+def _policies(own: Iterable[bytes], tls: Secured) -> list[policy_pb2.Policy]:
+    """Those that travel with a backend: its own, and TLS of a BackendTLSPolicy where it has none of its own."""
+    policies = [policy_pb2.Policy.FromString(policy) for policy in own]
+    if tls.message and not any(policy.HasField("backend_tls") for policy in policies):
+        policies.append(policy_pb2.Policy.FromString(tls.message))
+    return policies

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 FEATURES = frozenset(
     {
+        "BackendTLSPolicy",
+        "BackendTLSPolicySANValidation",
         "GRPCRoute",
         "GRPCRouteNamedRouteRule",
         "GRPCRouteRequestHeaderModifier",

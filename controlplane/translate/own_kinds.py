@@ -1,18 +1,21 @@
 """Views and statuses of two of our own kinds: GatewayBackend and GatewayParameters (spec 1). Policies have rooms of
 their own (`policies`, `policy_status`).
 
-Of GatewayBackend, `static` and the version of HTTP work. What the other settings hold is not read yet: such an object
-is refused by name.
+Of GatewayBackend, `static` and the policies `http`, `tcp` and `tls` work. What the other settings hold is not read yet:
+such an object is refused by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from controlplane.derive import Context
 from controlplane.translate import support
 from controlplane.translate.backends import GatewayBackendView
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.fleet import FleetView, programmed, rejected
+from controlplane.translate.keys import ObjectKey
+from controlplane.translate.tls_references import Known, OfBackend
 from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.schema.metadata import KubeObject
@@ -21,8 +24,6 @@ ACCEPTED = Condition("Accepted", True, "Accepted", "")
 RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")
 NOT_EXAMINED = Condition("ResolvedRefs", None, "Pending", "not examined, because the object is not accepted")
 NOT_PROGRAMMED = Condition("Programmed", False, "Invalid", "not accepted")
-PLAINTEXT_PORT = 80
-"""Of a host without a port (decisions; with TLS it will be 443)."""
 UNUSED = Condition("Programmed", False, "Pending", "no route or policy of a Gateway leads here")
 
 
@@ -32,18 +33,22 @@ def refused(item: KubeObject) -> Condition | None:
     return Condition("Accepted", False, "Invalid", support.message(paths)) if paths else None
 
 
-def backend_view(backend: GatewayBackend) -> GatewayBackendView:
-    """What routes see of a GatewayBackend."""
+def backend_view(context: Context, known: Known, key: ObjectKey, backend: GatewayBackend) -> GatewayBackendView:
+    """What routes see of a GatewayBackend. A host without a port is sent so: what its port is depends on all policies
+    for connecting to it (decisions: 80, with TLS 443)."""
     condition = refused(backend)
     static = backend.spec.static
     if condition is not None or static is None:
         return GatewayBackendView(refused=condition)
-    policies = to_wire.backend_policies(backend.spec.policies)
+    found = OfBackend(context, known, key.namespace)
+    policies = to_wire.backend_policies(backend.spec.policies, found.references())
     return GatewayBackendView(
         host=static.host or "",
-        port=static.port or (PLAINTEXT_PORT if static.host else 0),
+        port=static.port or 0,
         unix_path=static.unix_path or "",
         policies=tuple(policy.SerializeToString(deterministic=True) for policy in policies),
+        secrets=tuple(sorted(found.read)),
+        unresolved=found.unresolved[0] if found.unresolved else None,
     )
 
 
@@ -57,7 +62,8 @@ def backend_status(
     if view.refused is not None:
         return {"conditions": rendered([view.refused, NOT_EXAMINED, NOT_PROGRAMMED], generation)}
     texts = list(refusals)
-    return {"conditions": rendered([ACCEPTED, RESOLVED, rejected(texts) if texts else _everywhere(fleets)], generation)}
+    resolved = view.unresolved or RESOLVED
+    return {"conditions": rendered([ACCEPTED, resolved, rejected(texts) if texts else _everywhere(fleets)], generation)}
 
 
 def _everywhere(fleets: Sequence[FleetView | None]) -> Condition:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from controlplane.derive import Context
-from controlplane.translate import secrets, support, wire
+from controlplane.translate import secrets, support, tls_references, wire
 from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, policy_resource, secret_resource, written_secret_resource
 from controlplane.translate.policy_targets import Attachment
-from controlplane.translate.secrets import Secrets
+from controlplane.translate.tls_references import AUTHORITIES_NOT_FOUND, Known
+from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.api.schema.model import to_camel
@@ -31,9 +32,9 @@ from gatewright.attach.outcome import Claim, Setting, order
 from gatewright.attach.places import Phase, PlaceKey
 from gatewright.wire.v1 import policy_pb2
 
-_NOT_THERE = frozenset({BACKEND_NOT_FOUND, secrets.NOT_FOUND})
+_NOT_THERE = frozenset({BACKEND_NOT_FOUND, secrets.NOT_FOUND, AUTHORITIES_NOT_FOUND})
 
-Credentials = BasicAuthentication | APIKeyAuthentication | JWTProvider
+Credentials = BasicAuthentication | APIKeyAuthentication | JWTProvider | BackendTLS
 
 KIND = "GatewayPolicy"
 
@@ -81,7 +82,7 @@ class PlacedPolicy:
 
 
 def translate(
-    context: Context, backends: Backends, known: Secrets, key: ObjectKey, policy: GatewayPolicy
+    context: Context, backends: Backends, known: Known, key: ObjectKey, policy: GatewayPolicy
 ) -> PolicyTranslation:
     """The fields of a policy, and the verdicts over them."""
     if policy.unread is not None:
@@ -98,13 +99,15 @@ def untranslated(key: ObjectKey, policy: GatewayPolicy) -> PolicyTranslation:
 
 
 def _written(policy: GatewayPolicy) -> Collection[str]:
-    """Attributes of traffic and frontend that are set."""
-    return {
+    """Fields that are set, as the wire calls them."""
+    written = {
         name
         for part in (policy.spec.traffic, policy.spec.frontend)
         if part is not None
         for name in part.model_fields_set
     }
+    backend = policy.spec.backend
+    return written | ({f"backend_{name}" for name in backend.model_fields_set} if backend is not None else set())
 
 
 def _refused(key: ObjectKey, policy: GatewayPolicy, why: str, written: Collection[str]) -> PolicyTranslation:
@@ -112,7 +115,8 @@ def _refused(key: ObjectKey, policy: GatewayPolicy, why: str, written: Collectio
     cover, because nobody must pass where the policy stands open. Reason as in GEP-713."""
     envelope, traffic = _Envelope(key, policy), policy.spec.traffic
     guards = [name for name in (*GUARDS, *FRONTEND_GUARDS) if name in written]
-    closed = f"; what {', '.join(map(to_camel, guards))} would guard is refused" if guards else ""
+    names = ", ".join(to_wire.backend_name(name) or to_camel(name) for name in guards)
+    closed = f"; what {names} would guard is refused" if guards else ""
     fields = []
     for name in guards:
         message = policy_pb2.Policy(invalid=why)
@@ -120,6 +124,8 @@ def _refused(key: ObjectKey, policy: GatewayPolicy, why: str, written: Collectio
         phase = Phase(("traffic", traffic.phase if traffic is not None else "PostRouting"))
         if name in FRONTEND_GUARDS:
             phase = Phase.FRONTEND
+        if to_wire.backend_name(name) is not None:
+            phase = Phase.BACKEND
         envelope.complete(phase, message)
         fields.append((Setting(phase, name), message.SerializeToString(deterministic=True)))
     return PolicyTranslation(
@@ -210,7 +216,7 @@ class _Translator:
     """One run over one policy."""
 
     def __init__(
-        self, context: Context, backends: Backends, known: Secrets, key: ObjectKey, policy: GatewayPolicy
+        self, context: Context, backends: Backends, known: Known, key: ObjectKey, policy: GatewayPolicy
     ) -> None:
         self._policy = policy
         self._envelope = _Envelope(key, policy)
@@ -244,11 +250,10 @@ class _Translator:
             for message in to_wire.frontend_policies(frontend):
                 yield Phase.FRONTEND, message
         if traffic is not None:
-            references = to_wire.References(self._references.backend, self._references.secrets)
-            for message in to_wire.policies(traffic, references):
+            for message in to_wire.policies(traffic, self._references.all()):
                 yield Phase(("traffic", traffic.phase)), message
         if self._policy.spec.backend is not None:
-            for message in to_wire.backend_policies(self._policy.spec.backend):
+            for message in to_wire.backend_policies(self._policy.spec.backend, self._references.all()):
                 yield Phase.BACKEND, message
 
 
@@ -256,7 +261,7 @@ def _partially_valid(invalid: Mapping[str, str]) -> Condition | None:
     """`invalid`: fields with what is wrong with them."""
     if not invalid:
         return None
-    texts = "; ".join(f"{to_camel(field)}: {text}" for field, text in invalid.items())
+    texts = "; ".join(f"{to_wire.backend_name(field) or to_camel(field)}: {text}" for field, text in invalid.items())
     return Condition("Accepted", True, "PartiallyValid", f"what these cover is refused: {texts}")
 
 
@@ -271,7 +276,7 @@ def _summary(unresolved: Sequence[Condition]) -> Condition | None:
 class _References:
     """The references of one policy: what they lead to, and what is wrong with them."""
 
-    def __init__(self, context: Context, backends: Backends, known: Secrets, key: ObjectKey) -> None:
+    def __init__(self, context: Context, backends: Backends, known: Known, key: ObjectKey) -> None:
         self._context = context
         self._backends = backends
         self._known = known
@@ -297,13 +302,23 @@ class _References:
         self.read.update(found)
         return tuple(map(secret_resource, found))
 
+    def authorities(self, tls: BackendTLS) -> tuple[str, ...] | to_wire.Unresolved:
+        found = tls_references.authorities(self._context, self._known, self._key.namespace, tls)
+        return self._refuse(found) if isinstance(found, Condition) else found
+
+    def all(self) -> to_wire.References:
+        return to_wire.References(self.backend, self.secrets, self.authorities)
+
     def _secrets(self, model: Credentials) -> tuple[ObjectKey, ...] | Condition:
         namespace = self._key.namespace
+        if isinstance(model, BackendTLS):
+            found = tls_references.certificate(self._context, self._known, namespace, model)
+            return found if isinstance(found, Condition) else (found,)
         if isinstance(model, APIKeyAuthentication) and model.secret_selector is not None:
-            return secrets.selected(self._context, self._known, namespace, model.secret_selector.match_labels)
+            return secrets.selected(self._context, self._known.secrets, namespace, model.secret_selector.match_labels)
         reference = model.shared_secret_ref if isinstance(model, JWTProvider) else model.secret_ref
         assert reference is not None  # a rule of the model: one of them is set
-        return secrets.named(self._context, self._known, namespace, reference, _ENTRIES.get(type(model), ""))
+        return secrets.named(self._context, self._known.secrets, namespace, reference, _ENTRIES.get(type(model), ""))
 
     def _write(self, field: str, users: Sequence[str]) -> str:
         """What the policy holds itself travels as a Secret as well, the only message that is redacted."""

@@ -6,7 +6,8 @@ worker that fetch them from one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain.calls import CallFailed, CallRequest
@@ -15,6 +16,8 @@ from dataplane.credentials.key_sources import InlineKeys, RemoteKeys, Unavailabl
 from gatewright.wire.v1 import authentication_pb2
 
 if TYPE_CHECKING:
+    from dataplane.chain.calls import Calls
+    from dataplane.credentials.discovery import Place
     from dataplane.credentials.jwks import KeySet
 
 FETCH_SECONDS: Final = 10.0
@@ -31,7 +34,7 @@ Source = InlineKeys | RemoteKeys
 def source(provider: authentication_pb2.JwtProvider, where: str, env: Env) -> Source:
     """What a provider's tokens are checked with. `where`: its path in the policy. Raises `Refused`."""
     if not provider.secret:
-        return _public(provider.jwks, f"{where}.jwks", env)
+        return _public(provider.jwks, provider.issuer, f"{where}.jwks", env)
     if provider.HasField("jwks"):
         raise Refused(f"{where}: jwks and a secret")
     return _shared(provider.secret, f"{where}.secret", env)
@@ -49,7 +52,7 @@ def _shared(key: str, where: str, env: Env) -> Source:
         raise Refused(f"{where}: {key}: {error}") from None
 
 
-def _public(config: authentication_pb2.Jwks, where: str, env: Env) -> Source:
+def _public(config: authentication_pb2.Jwks, issuer: str, where: str, env: Env) -> Source:
     from dataplane.credentials import jwks  # with `cryptography`: not before a policy asks for it
 
     kind = config.WhichOneof("kind")
@@ -59,16 +62,33 @@ def _public(config: authentication_pb2.Jwks, where: str, env: Env) -> Source:
         except jwks.Unusable as error:
             raise Refused(f"{where}.inline: {error}") from None
     if kind is None:
-        raise Refused(f"{where}: neither remote nor inline")
+        raise Refused(f"{where}: neither remote nor inline nor discovery")
     if env.calls is None:
-        raise Refused(f"{where}.remote: there is no way to fetch keys here")
-    remote = config.remote
-    seconds = (remote.cache_duration_ms or DEFAULT_CACHE_MS) / 1000
-    path = "/" + remote.jwks_path.lstrip("/")
+        raise Refused(f"{where}.{kind}: there is no way to fetch keys here")
+    if kind == "discovery":
+        return _discovered(config.discovery, issuer, where, env)
+    path = "/" + config.remote.jwks_path.lstrip("/")
     if not _is_path(path):
-        raise Refused(f"{where}.remote.jwksPath: {remote.jwks_path!r} is not a path")
-    fetch = _fetch(env, remote.backend, path)
-    name = f"{remote.backend} {path}"
+        raise Refused(f"{where}.remote.jwksPath: {config.remote.jwks_path!r} is not a path")
+    fetch = partial(_fetch, env.calls, config.remote.backend, b"", path)
+    return _remote(env, f"{config.remote.backend} {path}", config.remote.cache_duration_ms, fetch)
+
+
+def _discovered(config: authentication_pb2.DiscoveredJwks, issuer: str, where: str, env: Env) -> RemoteKeys:
+    """As `_public`, of an issuer whose metadata says where its keys are."""
+    from dataplane.credentials import discovery
+
+    assert env.calls is not None  # the caller has looked
+    try:
+        place = discovery.place_of(issuer)
+    except discovery.Unusable as error:
+        raise Refused(f"{where}.discovery: issuer {issuer!r} {error}") from None
+    fetch = partial(_discover, env.calls, config.backend, issuer, place)
+    return _remote(env, f"{config.backend} {issuer} {discovery.PATH}", config.cache_duration_ms, fetch)
+
+
+def _remote(env: Env, name: str, cache_ms: int, fetch: Callable[[], Coroutine[Any, Any, KeySet]]) -> RemoteKeys:
+    seconds = (cache_ms or DEFAULT_CACHE_MS) / 1000
 
     def make() -> RemoteKeys:
         sign = None if env.buckets is None else env.buckets.sign(f"keys lost {name}")
@@ -82,23 +102,35 @@ def _is_path(path: str) -> bool:
     return path.isascii() and path.isprintable() and " " not in path and "#" not in path
 
 
-def _fetch(env: Env, backend: str, path: str) -> Callable[[], Any]:
-    """What fetches a key set."""
+async def _discover(calls: Calls, backend: str, issuer: str, place: Place) -> KeySet:
+    """The issuer's metadata, then the keys that it names. Raises `Unavailable`."""
+    from dataplane.credentials import discovery
+
+    body = await _get(calls, backend, place.authority, place.path)
+    try:
+        path = discovery.keys_path(body, issuer, place)
+    except discovery.Unusable as error:
+        raise Unavailable(f"{place.path}: {error}") from None
+    return await _fetch(calls, backend, place.authority, path)
+
+
+async def _fetch(calls: Calls, backend: str, authority: bytes, path: str) -> KeySet:
+    """A key set. `authority` b"": the backend's own. Raises `Unavailable`."""
     from dataplane.credentials import jwks
 
-    request = CallRequest(b"GET", path.encode(), headers=b"accept: application/json\r\n")
-    calls = env.calls
-    assert calls is not None  # the caller has looked
+    body = await _get(calls, backend, authority, path)
+    try:
+        return jwks.read(body)
+    except jwks.Unusable as error:
+        raise Unavailable(str(error)) from None
 
-    async def fetch() -> KeySet:
-        try:
-            answer = await calls.http(backend, request, FETCH_SECONDS, MAX_KEY_SET)
-            if answer.status != 200:
-                raise Unavailable(f"the server answered {answer.status}")
-            return jwks.read(answer.body)
-        except CallFailed as error:
-            raise Unavailable(str(error), unresolved=error.cause == "unresolved") from None
-        except jwks.Unusable as error:
-            raise Unavailable(str(error)) from None
 
-    return fetch
+async def _get(calls: Calls, backend: str, authority: bytes, path: str) -> bytes:
+    request = CallRequest(b"GET", path.encode(), authority=authority, headers=b"accept: application/json\r\n")
+    try:
+        answer = await calls.http(backend, request, FETCH_SECONDS, MAX_KEY_SET)
+    except CallFailed as error:
+        raise Unavailable(str(error), unresolved=error.cause == "unresolved") from None
+    if answer.status != 200:
+        raise Unavailable(f"the server answered {answer.status}")
+    return answer.body

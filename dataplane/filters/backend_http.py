@@ -1,11 +1,13 @@
-"""HTTP toward a backend (spec 2, BackendHTTP): the version that it is spoken to with.
+"""HTTP toward a backend (spec 2, BackendHTTP): the version that it is spoken to with, and how long a try may take.
 
-Of a route it is a value of its plan, of a backend one of the backend's (`table/endpoints`); leases act on it.
+Of a route it is a value of its plan, of a backend one of the backend's (`table/endpoints`); leases and attempts act on
+it.
 """
 
 from __future__ import annotations
 
 from dataplane.chain.filter import Env, Refused
+from dataplane.upstream.settings import Http
 from dataplane.upstream.versions import BY_REQUEST, HTTP1, HTTP2
 from gatewright.wire.v1 import backend_policy_pb2
 
@@ -16,9 +18,9 @@ _VERSIONS = {
 }
 
 
-def build(config: backend_policy_pb2.BackendHttp, env: Env) -> int:
-    """One of `upstream/versions`. Raises `Refused` for a version that this proxy does not know."""
+def build(config: backend_policy_pb2.BackendHttp, env: Env) -> Http:
+    """Raises `Refused` for a version that this proxy does not know."""
     version = _VERSIONS.get(config.version)
     if version is None:
         raise Refused("version must be HTTP1 or HTTP2")
-    return version
+    return Http(version, config.request_timeout_ms / 1000 if config.request_timeout_ms else None)

@@ -20,6 +20,7 @@ from dataplane.proxy.waiting import Steps, interrupted
 from dataplane.proxy.web_calls import WebCall
 from dataplane.table.plans import GRPC_ROUTE
 from dataplane.upstream import lease
+from dataplane.upstream.settings import NO_SETTINGS
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
@@ -105,15 +106,13 @@ def attempt(x: ActiveExchange, context: Context) -> None:
         x.reply(made("InvalidBackend", x.target_plan.backend))
         return
     policies = x.policies
-    version = policies.backend_http or x.plan.http_version
-    if version:
-        backend = backend.spoken(version)
+    if policies.backend is not NO_SETTINGS or x.plan.http_version:
+        backend = backend.under(policies.backend, x.plan.http_version)
     if policies.rules is not None:
         backend = backend.guarded(policies.rules)
     x.backend_plan = backend
-    seconds = policies.timeouts.backend_request
-    if seconds is not None and x.plan.kind != GRPC_ROUTE:
-        _limit(x, context, seconds)
+    if policies.timeouts.backend_request is not None or backend.request_timeout is not None:
+        _limit(x, context)
     leases = context.leases
     leases.backends[backend.kind].begin(x, backend, leases)  # as `leases.begin`
 
@@ -186,10 +185,9 @@ def lost(x: ActiveExchange, cause: str, stale: bool) -> None:
     context = x.context
     x.attempt_deadline = NEVER
     tries = 0 if x.retries is None else x.retries.tries
-    if context.leases.lost(x, cause, stale, x.resendable is not None, tries):
-        seconds = x.policies.timeouts.backend_request
-        if seconds is not None and x.plan.kind != GRPC_ROUTE:
-            _limit(x, context, seconds)
+    if context.leases.lost(x, x.backend_plan, cause, stale, x.resendable is not None, tries):
+        if x.policies.timeouts.backend_request is not None or x.backend_plan.request_timeout is not None:
+            _limit(x, context)
     elif cause in ("reset", "closed", UNSENT, REFUSED):
         reply = made("UpstreamFailed", f"{_label(x)}: connection {cause}")
         _failed(x, "reset", reply, sent=cause not in (UNSENT, REFUSED))
@@ -229,7 +227,15 @@ def refuses_body(x: ActiveExchange) -> bool:
     return retries.refuses_body(x, x.context, attempt)
 
 
-def _limit(x: ActiveExchange, context: Context, seconds: float) -> None:
-    """Give the attempt that begins now its deadline."""
+def _limit(x: ActiveExchange, context: Context) -> None:
+    """Give the attempt that begins now its deadline: the backend's `http.requestTimeout`, or the rule's
+    `backendRequest`, which is a HTTPRoute's (spec 2, Timeouts), whichever is shorter."""
+    seconds, own = x.policies.timeouts.backend_request, x.backend_plan.request_timeout
+    if seconds is None or x.plan.kind == GRPC_ROUTE:
+        seconds = own
+    elif own is not None:
+        seconds = min(seconds, own)
+    if seconds is None:
+        return
     x.attempt_deadline = context.clock() + seconds
     x.down.arm(x.attempt_deadline)

@@ -152,7 +152,8 @@ class _Copy:
         flight = self.context.mirrors
         flight.count += 1
         flight.bytes += self.size
-        self.context.deadlines.wake_at(self.context.clock() + SECONDS, self)
+        limit = self.backend.request_timeout
+        self.context.deadlines.wake_at(self.context.clock() + (SECONDS if limit is None else limit), self)
         self.context.leases.begin(self, self.backend)
 
     def wake(self, now: float) -> None:
@@ -201,7 +202,7 @@ class _Copy:
         self.upstream_content(b"", True)
 
     def upstream_lost(self, cause: str, stale: bool) -> None:
-        if not self.context.leases.lost(self, cause, stale, True):
+        if not self.context.leases.lost(self, self.backend, cause, stale, True):
             if not self.is_answered:
                 self.context.leases.failed(self.backend, self.endpoint)
             self._end(cause)

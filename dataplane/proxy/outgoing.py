@@ -21,9 +21,8 @@ def backend_of(x: ActiveExchange, key: str) -> BackendPlan | None:
     backend = x.table.backends.get(key)
     if backend is None:
         return None
-    version, rules = x.policies.backend_http or x.plan.http_version, x.policies.rules
-    if version:
-        backend = backend.spoken(version)
+    rules = x.policies.rules
+    backend = backend.under(x.policies.backend, x.plan.http_version)
     return backend if rules is None else backend.guarded(rules)
 
 

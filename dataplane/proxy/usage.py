@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.upstream.endpoint import Endpoint
+
 if TYPE_CHECKING:
     from dataplane.proxy.context import Context
 
@@ -27,7 +29,7 @@ def usage(context: Context) -> dict[str, int]:
         "upstream_idle": idle,
         "upstream_streams": sum(each.streams for each in shared),
         "upstream_waiting": sum(each.waiting for each in shared),
-        "pending": sum(endpoint.pending for endpoint in endpoints),
+        "pending": sum(each.pending for each in endpoints if isinstance(each, Endpoint)),
         "buffered_bytes": context.room.used,
         "mirrors": context.mirrors.count,
         "mirrored_bytes": context.mirrors.bytes,

@@ -120,6 +120,9 @@ class Applier:
         for key, value in policies.rebuild(swap):
             _judge(swap, policies.change_policy, key, value)
             yield
+        for key, value in endpoints.rebuild(swap):
+            _judge(swap, endpoints.change_backend, key, value)
+            yield
         yield from endpoints.make_plans(swap)
         yield from _handle(swap, groups, "gateway", "bind", "listener")
         yield from policies.merge_listeners(swap)

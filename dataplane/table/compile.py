@@ -17,14 +17,15 @@ from dataplane.net.proxy_rules import ProxyRules
 from dataplane.table.binds import BindPlan, ListenerPlan, Phases
 from dataplane.table.built import Built
 from dataplane.table.intern import Interns
-from dataplane.table.plans import GRPC_ROUTE, GUARDED, BackendPlan, ListenerPolicies, RoutePlan, Target
+from dataplane.table.plans import GRPC_ROUTE, BackendPlan, Destination, ListenerPolicies, RoutePlan, Target, planned
 from dataplane.table.router import Router
 from dataplane.table.security import TlsPlan
 from dataplane.table.sites import is_owned
 from dataplane.tls.settings import HANDSHAKE_TIMEOUT
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.guards import Rules
-from dataplane.upstream.versions import BY_REQUEST, HTTP2, configured
+from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls
+from dataplane.upstream.versions import BY_REQUEST, HTTP2, configured, speaks_tls
 from gatewright.attach.merge import Attached
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, route_pb2
 
@@ -195,7 +196,7 @@ def check_backend(message: backend_pb2.Backend) -> None:
         static = message.static
         if bool(static.host) == bool(static.unix_path):
             raise Refused("a static backend needs a host or the path of a Unix socket")
-        if static.host and not 0 < static.port < 65536:
+        if static.port > 65535:
             raise Refused(f"port {static.port} is not between 1 and 65535")
 
 
@@ -207,40 +208,41 @@ def check_endpoint(message: backend_pb2.Endpoint) -> None:
         raise Refused(f"port {message.port} is not between 1 and 65535")
 
 
-def static_address(message: backend_pb2.Backend) -> tuple[str, int, str] | None:
-    """Address, port and socket path of a static backend that needs no resolving; None for all others."""
+def static_address(message: backend_pb2.Backend, is_tls: bool = False) -> tuple[str, int, str] | None:
+    """Address, port and socket path of a static backend that needs no resolving; None for all others. `is_tls`: which
+    port is meant where it has none."""
     static = message.static
     if static.unix_path:
         return "", 0, static.unix_path
     host = static.host.removeprefix("[").removesuffix("]")
-    return (host, static.port, "") if _is_ip(host) else None
+    return (host, static.port or SCHEME_PORTS[b"https" if is_tls else b"http"], "") if _is_ip(host) else None
 
 
 def backend_plan(
     key: str,
     message: backend_pb2.Backend,
     endpoints: Iterable[Endpoint],
-    http_version: int = 0,
+    own: Settings = NO_SETTINGS,
+    system_tls: Tls | None = None,
+    other: Endpoint | None = None,
     rules: Rules | None = None,
     far: Iterable[Endpoint] = (),
 ) -> BackendPlan:
-    """`http_version` and `rules`: what the policies of the backend come to. `far`: endpoints of other zones."""
+    """`own`: what the policies of the backend come to; `system_tls`: TLS where nobody says how; `other`: the endpoint
+    with TLS of an address without a port; `rules`: what is said for its sake; `far`: endpoints of other zones."""
     found = tuple(dict.fromkeys(endpoints))
     static = message.static
-    named = bool(static.host and not found)
-    return BackendPlan(
-        key,
-        found,
-        static.host.lower().encode() if named else b"",
-        static.port if named else 0,
-        _authority(message),
-        "refused" if message.refused else GUARDED if rules is not None else str(message.WhichOneof("kind")),
-        configured(http_version, message.service.app_protocol),
-        http_version != BY_REQUEST,
+    where = Destination(
+        str(message.WhichOneof("kind")),
+        _host(message),
+        message.service.port or static.port,
+        configured(BY_REQUEST, message.service.app_protocol),
+        system_tls if speaks_tls(message.service.app_protocol) else None,
+        other,
         message.refused,
-        rules,
-        far=tuple(dict.fromkeys(far)),
     )
+    named = static.host.lower().encode() if static.host and not found else b""
+    return planned(BackendPlan(key, found, named, rules=rules, far=tuple(dict.fromkeys(far)), own=own, where=where))
 
 
 def backend_position(key: str, message: backend_pb2.Backend) -> tuple[str, str, str, tuple[str, ...]]:
@@ -252,21 +254,12 @@ def backend_position(key: str, message: backend_pb2.Backend) -> tuple[str, str, 
     return "GatewayBackend", namespace, name, ()
 
 
-def _authority(message: backend_pb2.Backend) -> bytes:
-    """The Host header of a backend that is asked under its own name; b"" for a Unix socket, which has none.
-
-    A Service's name is that of the cluster's DNS.
-    """
+def _host(message: backend_pb2.Backend) -> str:
+    """The host of a backend, as certificates have it; "" for a Unix socket. A Service's is that of the cluster's
+    DNS."""
     if message.WhichOneof("kind") == "service":
-        service = message.service
-        host, port = f"{service.name}.{service.namespace}.svc.cluster.local", service.port
-    else:
-        host, port = message.static.host.lower(), message.static.port
-        if ":" in host and not host.startswith("["):
-            host = f"[{host}]"
-    if not host:
-        return b""
-    return host.encode() if port == SCHEME_PORTS[b"http"] else f"{host}:{port}".encode()
+        return f"{message.service.name}.{message.service.namespace}.svc.cluster.local"
+    return message.static.host.lower().removeprefix("[").removesuffix("]")
 
 
 def _is_ip(text: str) -> bool:

@@ -46,24 +46,36 @@ def change_backend(swap: Swap, key: str, value: bytes | None) -> None:
     store = swap.of.store
     old = store.backends.get(key)
     if value is not None:
-        if old is not None and old.raw == value:
+        if old is not None and old.raw == value and key not in swap.rebuilt_backends:
             return
         message = decode(key, value).backend
         compiler.check_backend(message)
         if old is not None and _object(key, old.message) != _object(key, message):
             raise Refused("a backend keeps the object that it stands for")
-        address = compiler.static_address(message)
+        address, other = compiler.static_address(message), compiler.static_address(message, True)
         static = None if address is None else swap.of.carryover.take(*address)
+        secure = None if other is None or other == address else swap.of.carryover.take(*other)
         waits = message.WhichOneof("kind") == "service" and not message.service.empty
+        store.secret_users.set(key, swap.of.interns.secrets(message.policies))
         inline = swap.of.interns.of_backend(message.policies, key)
-        store.backends[key] = BackendRecord(message, value, static, waits, inline)
+        store.backends[key] = BackendRecord(message, value, static, waits, inline, secure)
         store.backends_of.add(_object(key, message), key)
     elif old is not None:
         del store.backends[key]
+        store.secret_users.set(key, ())
         store.backends_of.remove(_object(key, old.message), key)
-    if old is not None and old.static is not None:
-        swap.released.append(old.static)
+    for endpoint in (old.static, old.secure) if old is not None else ():
+        if endpoint is not None:
+            swap.released.append(endpoint)
     swap.dirty_backends[key] = None
+
+
+def rebuild(swap: Swap) -> Iterator[tuple[str, bytes]]:
+    """Backends whose own policies read a Secret that changed, as changes."""
+    for key in swap.rebuilt_backends:
+        record = swap.of.store.backends.get(key)
+        if record is not None:
+            yield key, record.raw
 
 
 def make_plans(swap: Swap) -> Iterator[None]:
@@ -93,8 +105,8 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
                 yield
     near, far = by_zone(found, swap.of.zone)
     position = compiler.backend_position(key, record.message)
-    version, rules = policies.of_backend(swap.of.interns, store, position, record.inline)
-    new = compiler.backend_plan(key, record.message, near, version, rules, far)
+    own, rules = policies.of_backend(swap.of.interns, store, position, record.inline)
+    new = compiler.backend_plan(key, record.message, near, own, swap.of.interns.system_tls, record.secure, rules, far)
     if old is not None and old.endpoints:
         for endpoint in set(new.endpoints).difference(old.endpoints):
             balance.warm_up(endpoint)
@@ -106,7 +118,7 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
 
 def _said(plan: BackendPlan) -> tuple[object, ...]:
     """What a plan says beside what its key does."""
-    return plan.endpoints, plan.far, plan.host, plan.port, plan.version, plan.is_versioned, plan.refused, plan.rules
+    return plan.endpoints, plan.far, plan.host, plan.own, plan.where, plan.rules
 
 
 def by_zone(found: list[EndpointRecord], zone: str) -> tuple[list[Endpoint], list[Endpoint]]:

@@ -20,7 +20,9 @@ from dataplane.table.built import Built, build, refusing, steps_of
 from dataplane.table.parted import PartedDict
 from dataplane.table.plans import RoutePolicies, Upper
 from dataplane.table.store import digest
+from dataplane.tls.client import security
 from dataplane.upstream.guards import Rules
+from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls
 from gatewright.attach.merge import Attached, merge
 from gatewright.attach.places import Level
 from gatewright.wire.v1 import policy_pb2
@@ -30,7 +32,10 @@ T = TypeVar("T")
 LIMIT = 8192
 """Constant values kept."""
 
-BACKEND_SETTINGS = ("backend_http", "backend_limits", "health")
+CONNECTING = {"backend_http": "http", "backend_tcp": "tcp", "backend_tls": "tls"}
+"""Policies about connections to a backend, and their fields of `upstream/settings.Settings`."""
+
+BACKEND_SETTINGS = (*CONNECTING, "backend_limits", "health")
 """Policies that a backend has as values (`plans.BackendPlan`)."""
 
 _SAME = "same"
@@ -59,7 +64,15 @@ class Interns:
         self._values: dict[object, object] = {}
         self._uppers: WeakValueDictionary[tuple[Attached[Built], ...], Upper] = WeakValueDictionary()
         self._numbers = count()
+        self._system_tls: Tls | None = None
         self._forgotten = self._forget  # one bound method for all, instead of one for each
+
+    @property
+    def system_tls(self) -> Tls:
+        """TLS to a backend of which a Service port says nothing more than that."""
+        if self._system_tls is None:
+            self._system_tls = Tls(security(self.env.kept))
+        return self._system_tls
 
     def row(self, policy: policy_pb2.Policy) -> tuple[int, Row]:
         """Place and row of a policy. Raises `Refused` when this proxy does not know it."""
@@ -127,7 +140,7 @@ class Interns:
 
     def _inline(self, index: int, row: Row, raw: bytes, policy: policy_pb2.Policy, owner: str) -> Built:
         config = getattr(policy, row.name)
-        if row.kind == SETTING:
+        if row.kind == SETTING and row.secrets is no_secrets:
             value = self.kept((index, raw))
             return Built(index, row, self.keep((index, raw), build(row, config, self.env)) if value is None else value)
         target = owner if row.per_target else ""
@@ -175,7 +188,8 @@ class Interns:
         rules = self.rules(effective)
         if rules is not None:
             settings["rules"] = rules
-        return RoutePolicies(chain, **settings, inline=inline, attached=attached)
+        backend = self.same(settings_of(effective))
+        return RoutePolicies(chain, **settings, backend=backend, inline=inline, attached=attached)
 
     def rules(self, effective: dict[str, list[Attached[Built]]]) -> Rules | None:
         """What policies say for the sake of backends, one object for equal ones; None: nothing."""
@@ -190,6 +204,8 @@ class Interns:
             built = [each.value for each in found]
             index, row = built[0].index, built[0].row
             refused = next((each for each in built if each.refused), None)
+            if row.name in CONNECTING:
+                continue
             if refused is not None:
                 steps.append((index, refusing(row.name, refused.why, refused.hides)))
             elif row.kind == SETTING:
@@ -234,6 +250,8 @@ class Interns:
 
     def same(self, value: T) -> T:
         """A value equal to this one, the first that was seen. It must be hashable and constant."""
+        if value is NO_SETTINGS:
+            return value
         known: T | None = self.kept((_SAME, value))
         return self.keep((_SAME, value), value) if known is None else known
 
@@ -243,6 +261,18 @@ class Interns:
 
     def __repr__(self) -> str:
         return f"Interns({len(self._known)} sets of policies, {len(self._values)} values)"
+
+
+def settings_of(effective: dict[str, list[Attached[Built]]]) -> Settings:
+    """What merged policies say of how backends are connected to. One that cannot be built counts as written: it must
+    not leave what it covers in plain text."""
+    values: dict[str, Any] = {}  # Any: the type of the field
+    for name, field in CONNECTING.items():
+        found = effective.get(name)
+        if found:
+            built = found[-1].value
+            values[field] = Tls(refused=built.refused) if built.refused else built.made
+    return Settings(**values) if values else NO_SETTINGS
 
 
 def _no_digest(key: str) -> bytes:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.http.upgrades import WEBSOCKET
+from dataplane.http.uri import SCHEME_PORTS
 from dataplane.net.keepalive import Keepalive
 from dataplane.net.proxy_rules import ProxyRules
 from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
 from dataplane.tls.settings import TlsSettings
+from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls, Transport, finished
 from gatewright.attach.merge import Attached
 
 if TYPE_CHECKING:
@@ -91,8 +93,8 @@ class RoutePolicies:
     """Whether the Host header becomes the backend's; None: as the kind of backend has it (spec 2, hostRewrite)."""
     upgrades: frozenset[bytes] = UPGRADES
     """Protocols that a client may switch to, in lower case."""
-    backend_http: int = 0
-    """Version of HTTP that backends are spoken to with (`upstream/versions`), where they do not name one."""
+    backend: Settings = NO_SETTINGS
+    """How backends are connected to, where they do not say."""
     health: Health | None = None
     backend_limits: Limits | None = None
     rules: Rules | None = None
@@ -176,6 +178,37 @@ class RoutePlan:
     """One of its matches names the method TRACE, which is refused otherwise."""
 
 
+class Destination(NamedTuple):
+    """What of a backend does not depend on policies."""
+
+    kind: str = "service"
+    """Its row of `backends/registry`."""
+    name: str = ""
+    """Its host, in lower case: a Service's is that of the cluster's DNS; "" for a Unix socket."""
+    port: int = 0
+    """0: that of the scheme (decisions: `static.host` without a port)."""
+    version: int = 0
+    """What the Service port says of the version of HTTP."""
+    speaks_tls: Tls | None = None
+    """The Service port says that it speaks TLS: how, where no policy says it."""
+    other: Endpoint | None = None
+    """Of an address without a port: the endpoint with TLS."""
+    refused: str = ""
+    """Why nothing may be sent to it, whatever policies say."""
+
+    def port_of(self, is_tls: bool) -> int:
+        return self.port or SCHEME_PORTS[b"https" if is_tls else b"http"]
+
+    def authority(self, is_tls: bool) -> bytes:
+        """The Host header of a request that is sent under its own name (RFC 9110 7.2)."""
+        name, port = f"[{self.name}]" if ":" in self.name else self.name, self.port_of(is_tls)
+        is_usual = not name or port == SCHEME_PORTS[b"https" if is_tls else b"http"]
+        return name.encode() if is_usual else f"{name}:{port}".encode()
+
+
+NOWHERE = Destination()
+
+
 @dataclass(slots=True, eq=False)
 class BackendPlan:
     """One backend with the endpoints that can be chosen now."""
@@ -191,8 +224,10 @@ class BackendPlan:
     """Its row of `backends/registry`."""
     version: int = 0
     """Of HTTP (`upstream/versions`)."""
-    is_versioned: bool = False
-    """Its own policies name the version, so that those of routes do not count."""
+    transport: Transport | None = None
+    """How connections to it are made; None: the plain way."""
+    request_timeout: float | None = None
+    """Seconds for one try, to the head of its response."""
     refused: str = ""
     """Why nothing may be sent to it; `kind` is then "refused"."""
     rules: Rules | None = None
@@ -201,18 +236,22 @@ class BackendPlan:
     """Who carries out `rules`, from the first request on (`upstream/lease.Leases.guard`)."""
     far: tuple[Endpoint, ...] = ()
     """Endpoints that are for proxies of other zones: for when all of `endpoints` are evicted."""
-    _spoken: dict[int, BackendPlan] | None = None
+    own: Settings = NO_SETTINGS
+    """Those of its own policies: these of routes count where it does not say."""
+    where: Destination = NOWHERE
+    _under: dict[tuple[Settings, int], BackendPlan] | None = None
     _guarded: dict[int, tuple[Rules, BackendPlan]] | None = None
 
-    def spoken(self, version: int) -> BackendPlan:
-        """The same for routes whose policies name this version; made once."""
-        if self.is_versioned:
-            return self
-        if self._spoken is None:
-            self._spoken = {}
-        made = self._spoken.get(version)
+    def under(self, settings: Settings, version: int) -> BackendPlan:
+        """The same for routes with these settings. `version`: what holds where no policy names one, of a GRPCRoute.
+        Made once for each."""
+        if self._under is None:
+            self._under = {}
+        made = self._under.get((settings, version))
         if made is None:
-            made = self._spoken[version] = replace(self, version=version, guard=None, _spoken=None, _guarded=None)
+            made = self._under[settings, version] = planned(
+                replace(self, guard=None, _under=None, _guarded=None), settings, version
+            )
         return made
 
     def guarded(self, rules: Rules) -> BackendPlan:
@@ -227,6 +266,25 @@ class BackendPlan:
         both = rules if self.rules is None else self.rules.over(rules)
         made = self
         if both != self.rules:
-            made = replace(self, kind=GUARDED, rules=both, guard=None, _spoken=None, _guarded=None)
+            made = replace(self, kind=GUARDED, rules=both, guard=None, _under=None, _guarded=None)
         self._guarded[id(rules)] = rules, made  # kept: its id is nobody else's meanwhile
         return made
+
+
+def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 0) -> BackendPlan:
+    """The plan below settings of a route, finished. It is this plan's to keep: nobody has it yet."""
+    where = plan.where
+    all_settings = plan.own.over(settings)
+    if all_settings.tls is None and where.speaks_tls is not None:
+        all_settings = replace(all_settings, tls=where.speaks_tls)
+    made = finished(all_settings, version or where.version, where.name)
+    is_tls = made.transport is not None and made.transport.tls is not None
+    plan.version, plan.request_timeout, plan.transport = made.version, made.request_timeout, made.transport
+    plan.refused = where.refused or made.refused
+    plan.kind = "refused" if plan.refused else where.kind if plan.rules is None else GUARDED
+    plan.authority = where.authority(is_tls)
+    if plan.host:
+        plan.port = where.port_of(is_tls)
+    elif where.other is not None:
+        plan.endpoints = (where.other,) if is_tls else plan.endpoints
+    return plan

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import FRONTEND, STEP, Origin, Refused, Row
 from dataplane.table.built import Built
-from dataplane.table.intern import Interns
+from dataplane.table.intern import Interns, settings_of
 from dataplane.table.plans import NO_LISTENER_POLICIES, ListenerPolicies
 from dataplane.table.store import (
     WIRE_REVISION,
@@ -29,6 +29,7 @@ from dataplane.table.store import (
 )
 from dataplane.table.swap import Swap
 from dataplane.upstream.guards import Rules
+from dataplane.upstream.settings import NO_SETTINGS, Settings
 from gatewright.attach.merge import Attached, merge, split
 from gatewright.attach.parents import Owner
 from gatewright.attach.places import Level, ListenerPosition, Phase, PlaceKey, backend_places, key_of, rule_places
@@ -58,6 +59,8 @@ def change_secret(swap: Swap, key: str, value: bytes | None) -> None:
             swap.rebuilt_routes[user] = None
         elif user.startswith("listener/"):
             swap.listeners.add(user)
+        elif user.startswith("backend/"):
+            swap.rebuilt_backends[user] = None
         else:
             swap.rebuilt_policies[user] = None
 
@@ -198,16 +201,15 @@ def attached_to_rule(store: Store, kind: str, namespace: str, name: str, rule: s
 
 def of_backend(
     interns: Interns, store: Store, position: tuple[str, str, str, tuple[str, ...]], inline: tuple[Attached[Built], ...]
-) -> tuple[int, Rules | None]:
-    """What the policies of a backend come to, attached ones and the object's own (`inline`): the version of HTTP that
-    they name (0: none does), and what they say for its sake."""
+) -> tuple[Settings, Rules | None]:
+    """What the policies of a backend come to, attached ones and the object's own (`inline`): how it is connected to,
+    and what they say for its sake."""
     if not store.policies_at and not inline:
-        return 0, None
+        return NO_SETTINGS, None
     kind, namespace, name, sections = position
     found = [each for _, each in _attached(store, backend_places(kind, namespace, name, *sections))]
     effective = merge([*found, *inline]).effective
-    winner = effective.get("backend_http")
-    return winner[-1].value.made if winner else 0, interns.rules(effective)
+    return settings_of(effective), interns.rules(effective)
 
 
 def _attached(store: Store, places: Iterable[tuple[Level, PlaceKey]]) -> Iterator[tuple[Phase, Attached[Built]]]:

@@ -106,6 +106,8 @@ class BackendRecord(NamedTuple):
     """Its routes may not enter before it has an endpoint."""
     inline: tuple[Attached[Built], ...] = ()
     """The object's own policies."""
+    secure: Endpoint | None = None
+    """The endpoint with TLS of an address without a port."""
 
 
 class EndpointRecord(NamedTuple):

@@ -29,6 +29,7 @@ class Swap:
         "merged_routes",
         "notes",
         "of",
+        "rebuilt_backends",
         "rebuilt_policies",
         "rebuilt_routes",
         "refused",
@@ -48,6 +49,8 @@ class Swap:
         """The same of routes."""
         self.rebuilt_policies: dict[str, None] = {}
         """Keys of policies that are to be built anew, because of a Secret."""
+        self.rebuilt_backends: dict[str, None] = {}
+        """The same of backends with policies of their own."""
         self.rebuilt_routes: dict[str, None] = {}
         """The same of routes with inline policies."""
         self.listener_policies: dict[str, ListenerPolicies] = {}

@@ -94,6 +94,8 @@ class Asking(ABC):
         if plan is None:
             self.fail(CallFailed("unresolved", f"{self.key} is not known"))
         else:
+            if plan.request_timeout is not None:  # decisions, Callouts: it overrides the call's own
+                self.seconds = plan.request_timeout
             self.calls.leases.begin(self, plan)
 
     @abstractmethod
@@ -147,7 +149,7 @@ class Asking(ABC):
     def upstream_trailers(self, lines: bytes) -> None: ...
 
     def upstream_lost(self, cause: str, stale: bool) -> None:
-        if self.head_of_answer is None and self.calls.leases.lost(self, cause, stale, self.is_repeatable):
+        if self.head_of_answer is None and self.calls.leases.lost(self, self.plan, cause, stale, self.is_repeatable):
             return
         if self.head_of_answer is None:
             self.calls.leases.failed(self.plan, self.endpoint)

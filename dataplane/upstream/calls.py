@@ -51,7 +51,7 @@ class HttpCalls:
         """As `chain.calls.Calls.stream`."""
         call = StreamedCall(self, backend, request, seconds)
         call.begin()
-        self.wake_at(call.started + seconds, call)
+        self.wake_at(call.started + call.seconds, call)
         return call
 
     async def http(self, backend: str, request: CallRequest, seconds: float, max_body: int = 1024 * 1024) -> CallAnswer:
@@ -60,7 +60,7 @@ class HttpCalls:
         call.begin()
         if call.outcome is None:
             call.future = self.make_future()
-            self.wake_at(call.started + seconds, call)
+            self.wake_at(call.started + call.seconds, call)
             try:
                 await call.future
             finally:

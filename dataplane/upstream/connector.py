@@ -9,26 +9,27 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol
 
+from dataplane.net.tcp import keep_alive
 from dataplane.net.writes import Writes
-from dataplane.upstream.endpoint import Endpoint
+from dataplane.tls.handshakes import Handshakes
+from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
 from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
-from dataplane.upstream.shared import Shared, SharedConnections
+from dataplane.upstream.handshake import Handshake, HandshakeFailed
+from dataplane.upstream.settings import PLAIN_TCP
+from dataplane.upstream.shared import SPEAKS_HTTP1, Shared, SharedConnections
+from dataplane.upstream.versions import HTTP1, HTTP2
 
-CONNECT_TIMEOUT = 10.0
 IDLE_TIMEOUT = 90.0
 """Seconds an unused upstream connection is kept."""
 SWEEP = 10.0
 OUT_OF_FILES = frozenset((errno.EMFILE, errno.ENFILE))
 TURNS = 3
 """Of the loop until what was closed for a descriptor has given it back."""
-KEEPALIVE = (180, 180, 9)
-"""TCP keepalive: idle seconds, seconds between probes, probes (spec 2, Keepalive)."""
-
 log = logging.getLogger("dataplane.upstream")
 
 
@@ -52,37 +53,31 @@ class Connector:
         """Called before each connection is opened: there may have to be room for it."""
         self.make_room: Callable[[], bool] = lambda: False
         """Called when there was no descriptor for one: whether something else is being closed for it."""
-        self._endpoints: set[Endpoint] = set()
+        self._endpoints: set[Pool] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweep: asyncio.TimerHandle | None = None
+        self._handshakes = Handshakes(writes.turns)
 
     @property
-    def endpoints(self) -> frozenset[Endpoint]:
+    def endpoints(self) -> frozenset[Pool]:
         """Those that connections were opened to, and may still be open."""
         return frozenset(self._endpoints)
 
-    def connect(self, endpoint: Endpoint, done: Callable[[UpstreamConnection | None, str], None]) -> None:
+    def connect(self, endpoint: Pool, done: Callable[[Pooled | None, str], None]) -> None:
         """Open a connection; `done(connection, "")` or `done(None, cause)` is called from the loop, never at once."""
-        self.before_opening()
-        task = self.loop.create_task(self._connect(endpoint, done))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._spawn(self._connect(endpoint, done))
 
-    def share(self, endpoint: Endpoint) -> SharedConnections:
+    def share(self, endpoint: Pool) -> SharedConnections:
         """The HTTP/2 connections to an endpoint; none is opened yet."""
         if endpoint.shared is None:
             endpoint.shared = SharedConnections(endpoint, self)
-            self._endpoints.add(endpoint)
-            self._sweep_soon()
+            self._keep(endpoint)
         return endpoint.shared
 
-    def open(self, endpoint: Endpoint, done: Callable[[Shared | None, str], None]) -> None:
+    def open(self, endpoint: Pool, done: Callable[[Shared | None, str], None], either: bool = False) -> None:
         """Open an HTTP/2 connection; `done` is called from the loop when the endpoint's SETTINGS have come, or never
-        will."""
-        self.before_opening()
-        task = self.loop.create_task(self._open(endpoint, done))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        will. `either`: as `shared.Opens.open`."""
+        self._spawn(self._open(endpoint, done, either))
 
     def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
         return self.loop.call_later(seconds, call)
@@ -90,80 +85,131 @@ class Connector:
     def clock(self) -> float:
         return self.loop.time()
 
-    async def _open(self, endpoint: Endpoint, done: Callable[[Shared | None, str], None]) -> None:
-        count = self.count
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self.before_opening()
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _open(self, endpoint: Pool, done: Callable[[Shared | None, str], None], either: bool) -> None:
         opened: asyncio.Future[str] = self.loop.create_future()
         connection = SharedConnection(
             endpoint,
             self.writes,
             partial(_resolve, opened),
-            count.upstream_closed,
+            self.count.upstream_closed,
             self.loop.time,
             partial(self._broke, endpoint),
         )
+        instead = UpstreamConnection(endpoint, self.writes, self.count.upstream_closed) if either else None
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
-                await self._dial(endpoint, connection)
-                cause = await opened
-        except TimeoutError:
-            what = "sent no HTTP/2 SETTINGS" if connection.transport is not None else "was not connected"
-            cause = f"timed out: it {what} within {CONNECT_TIMEOUT:g} s"
-            count.upstream_opened("timeout")
-        except OSError as error:
-            cause = error.strerror or str(error)
-            count.upstream_opened("failed")
-        else:
-            count.upstream_opened("failed" if cause else "opened")
+            cause = await self._try(endpoint, connection, instead, opened)
         finally:
             if not opened.done() or opened.cancelled() or opened.result():  # a timeout cancels what is waited for
                 connection.abandon()
         if cause:
-            done(None, f"connect to {endpoint.label} failed: {cause}")
+            done(None, cause)
+        elif instead is not None and instead.transport is not None:
+            self._keep(endpoint)
+            instead.park()
+            done(None, SPEAKS_HTTP1)
+        else:
+            done(connection, "")
+
+    async def _connect(self, endpoint: Pool, done: Callable[[Pooled | None, str], None]) -> None:
+        connection = UpstreamConnection(endpoint, self.writes, self.count.upstream_closed)
+        cause = await self._try(endpoint, None, connection, None)
+        if cause:
+            connection.close()
+            done(None, cause)
             return
-        if not endpoint.unix_path:
-            _tune(connection.transport.get_extra_info("socket"))
+        self._keep(endpoint)
         done(connection, "")
 
-    def _broke(self, endpoint: Endpoint, reason: str, detail: str) -> None:
+    async def _try(
+        self,
+        endpoint: Pool,
+        h2: SharedConnection | None,
+        h1: UpstreamConnection | None,
+        opened: asyncio.Future[str] | None,
+    ) -> str:
+        """Connect what the server speaks of the two, count, and say what went wrong. `opened`: what else `h2` waits
+        for."""
+        tcp = PLAIN_TCP if endpoint.transport is None else endpoint.transport.tcp
+        outcome = "failed"
+        try:
+            async with asyncio.timeout(tcp.connect_timeout):
+                version = await self._dial(endpoint, h2, h1)
+                cause = await opened if opened is not None and version == HTTP2 else ""
+        except TimeoutError:
+            self.count.upstream_opened("timeout")
+            if h2 is None:
+                return f"connect to {endpoint.label} timed out after {tcp.connect_timeout:g} s"
+            what = "was not connected" if h2.transport is None else "sent no HTTP/2 SETTINGS"
+            cause, outcome = f"timed out: it {what} within {tcp.connect_timeout:g} s", ""
+        except HandshakeFailed as error:
+            cause, outcome, endpoint.spoken = str(error), "tls", 0
+        except OSError as error:
+            cause = error.strerror or str(error)
+        if outcome:
+            self.count.upstream_opened(outcome if cause else "opened")
+        return f"connect to {endpoint.label} failed: {cause}" if cause else ""
+
+    def _broke(self, endpoint: Pool, reason: str, detail: str) -> None:
         self.count.upstream_fault(reason)
         self.share(endpoint).report(detail)
 
-    async def _dial(self, endpoint: Endpoint, connection: Any) -> None:  # Any: a protocol by shape, no subclass
+    async def _dial(self, endpoint: Pool, h2: SharedConnection | None, h1: UpstreamConnection | None) -> int:
         try:
-            await self._reach(endpoint, connection)
+            return await self._reach(endpoint, h2, h1)
         except OSError as error:
             if error.errno not in OUT_OF_FILES or not self.make_room():
                 raise
             for _ in range(TURNS):
                 await asyncio.sleep(0)
-            await self._reach(endpoint, connection)
+            return await self._reach(endpoint, h2, h1)
 
-    async def _reach(self, endpoint: Endpoint, connection: Any) -> None:  # Any: as above
-        if endpoint.unix_path:
-            await self.loop.create_unix_connection(lambda: connection, endpoint.unix_path)
-        else:
-            await self.loop.create_connection(lambda: connection, endpoint.address, endpoint.port)
-
-    async def _connect(self, endpoint: Endpoint, done: Callable[[UpstreamConnection | None, str], None]) -> None:
-        count = self.count
-        connection = UpstreamConnection(endpoint, self.writes, count.upstream_closed)
+    async def _reach(self, endpoint: Pool, h2: SharedConnection | None, h1: UpstreamConnection | None) -> int:
+        """The version that is spoken: HTTP2 with `h2`, HTTP1 with `h1`. Where there are both the server chooses."""
+        transport = endpoint.transport
+        if transport is None or transport.tls is None:
+            plain: Any = h2 if h2 is not None else h1  # Any: protocols by shape, no subclasses
+            await self._socket(endpoint, lambda: plain)
+            self._tune(endpoint, plain.transport)
+            return HTTP1 if h2 is None else HTTP2
+        wanted = {HTTP1: h1, HTTP2: h2}
+        versions = [version for version, inner in wanted.items() if inner is not None]
+        handshake = Handshake(self.loop, endpoint, transport, versions, self._handshakes, self.writes.turns)
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
-                await self._dial(endpoint, connection)
-        except TimeoutError:
-            count.upstream_opened("timeout")
-            done(None, f"connect to {endpoint.label} timed out after {CONNECT_TIMEOUT:g} s")
-            return
-        except OSError as error:
-            count.upstream_opened("failed")
-            done(None, f"connect to {endpoint.label} failed: {error.strerror or error}")
-            return
-        count.upstream_opened("opened")
+            await self._socket(endpoint, lambda: handshake.transport)
+            version = await handshake.ended()
+        except BaseException:
+            handshake.transport.abort()
+            raise
+        self._tune(endpoint, handshake.transport)
+        if h1 is not None and h2 is not None:
+            endpoint.spoken = version
+        handshake.hand_over(wanted[version])
+        return version
+
+    async def _socket(self, endpoint: Pool, make: Callable[[], Any]) -> None:  # Any: as above
+        if endpoint.unix_path:
+            await self.loop.create_unix_connection(make, endpoint.unix_path)
+        else:
+            await self.loop.create_connection(make, endpoint.address, endpoint.port)
+
+    def _tune(self, endpoint: Pool, transport: Any) -> None:  # Any: asyncio's, or one by shape
         if not endpoint.unix_path:
-            _tune(connection.transport.get_extra_info("socket"))
+            tcp = PLAIN_TCP if endpoint.transport is None else endpoint.transport.tcp
+            sock = transport.get_extra_info("socket")
+            if sock is not None:
+                keep_alive(sock, tcp.keepalive)
+
+    def _keep(self, endpoint: Pool) -> None:
         self._endpoints.add(endpoint)
+        if endpoint.base is not None:
+            self._endpoints.add(endpoint.base)
         self._sweep_soon()
-        done(connection, "")
 
     def _sweep_soon(self) -> None:
         if self._sweep is None:
@@ -181,7 +227,7 @@ class Connector:
                     connection.close()
             if endpoint.shared is not None:
                 endpoint.shared.close_unused(now, IDLE_TIMEOUT)
-            if endpoint.closed and not endpoint.idle and not (endpoint.shared and endpoint.shared.connections):
+            if endpoint.closed and endpoint.is_empty:
                 self._endpoints.discard(endpoint)
         self._sweep = self.loop.call_later(SWEEP, self._close_unused) if self._endpoints else None
 
@@ -192,22 +238,13 @@ class Connector:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for endpoint in self._endpoints:
-            endpoint.close_idle()
+            for _ in endpoint.retire():
+                pass
 
 
 def _resolve(future: asyncio.Future[str], cause: str) -> None:
     if not future.done():
         future.set_result(cause)
-
-
-def _tune(sock: Any) -> None:
-    """TCP keepalive, so that an endpoint that vanished without a word is noticed."""
-    if sock is None:
-        return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in zip(("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT"), KEEPALIVE, strict=True):
-        if hasattr(socket, option):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 class Resolver:

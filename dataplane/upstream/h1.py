@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dataplane.http.h1.chunked import TakesChunks
     from dataplane.http.h1.response_head import H1ResponseHead
     from dataplane.net.writes import Writes
-    from dataplane.upstream.endpoint import Endpoint
+    from dataplane.upstream.endpoint import Pool
 
 MAX_HEAD = 65_536
 MAX_INFORMATIONAL = 16
@@ -69,7 +69,7 @@ class UpstreamConnection(Gathering):
         "waits",
     )
 
-    def __init__(self, endpoint: Endpoint, writes: Writes, on_close: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, endpoint: Pool, writes: Writes, on_close: Callable[[], None] = lambda: None) -> None:
         super().__init__(writes)
         self.endpoint = endpoint
         self.number = writes.served.enter("endpoint", "HTTP/1.1", endpoint.label)

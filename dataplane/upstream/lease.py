@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Protocol
 from dataplane.carriers import REFUSED, UNSENT, Consumer
 from dataplane.http.methods import IDEMPOTENT
 from dataplane.upstream import balance
-from dataplane.upstream.versions import HTTP2, HTTP_2, chosen
+from dataplane.upstream.versions import EITHER, HTTP1, HTTP2, HTTP_2, chosen, offered
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.exchange import Exchange
     from dataplane.http.messages import ResponseHead
-    from dataplane.upstream.endpoint import Endpoint, Pooled
+    from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
     from dataplane.upstream.guards import Guard, Guards, Rules
     from dataplane.upstream.limits import Tally
+    from dataplane.upstream.settings import Transport
     from dataplane.upstream.shared import SharedConnections
 
 MAX_RESENT = 2
@@ -90,6 +91,10 @@ class BackendPlan(Protocol):
     port: int
     version: int
     """One of `upstream/versions`."""
+    transport: Transport | None
+    """How connections are made; None: the plain way."""
+    request_timeout: float | None
+    """Seconds for one try, to the head of its response (spec 2, BackendHTTP); None: no limit of its own."""
     refused: str
     """Why nothing may be sent to it."""
     rules: Rules | None
@@ -118,13 +123,13 @@ class Connects(Protocol):
     """`connector.Connector`."""
 
     @property
-    def endpoints(self) -> Collection[Endpoint]:
+    def endpoints(self) -> Collection[Pool]:
         """Those that connections were opened to, and may still be open."""
 
-    def connect(self, endpoint: Endpoint, done: Callable[[Pooled | None, str], None]) -> None: ...
+    def connect(self, endpoint: Pool, done: Callable[[Pooled | None, str], None]) -> None: ...
 
-    def share(self, endpoint: Endpoint) -> SharedConnections:
-        """Those of HTTP/2 to an endpoint that has had none; from then on they are `endpoint.shared`."""
+    def share(self, endpoint: Pool) -> SharedConnections:
+        """Those of HTTP/2 of a pool that has had none; from then on they are `endpoint.shared`."""
 
 
 class Resolves(Protocol):
@@ -219,6 +224,9 @@ class Leases:
         holder.endpoint = endpoint
         endpoint.pending += 1
         holder.leased = True
+        if plan.transport is not None:
+            self._take_of(endpoint.pool(plan.transport), holder, endpoints, plan.version)
+            return
         if (plan.version or holder.version == HTTP_2 or (holder.length and holder.is_grpc)) and (
             plan.version or chosen(holder)
         ) == HTTP2:
@@ -229,9 +237,24 @@ class Leases:
             up = holder.up = idle.pop()
             holder.lease_ready(up)
         else:
-            self._connect(holder, endpoint, endpoints)
+            connect(self.connector, endpoint, holder, endpoints)
 
-    def lost(self, holder: Lease, cause: str, stale: bool, repeatable: bool, tries: int = 0) -> bool:
+    def _take_of(self, pool: Pool, holder: Lease, endpoints: Sequence[Endpoint], version: int) -> None:
+        """As `take`, of connections that are not plain. `version`: what the backend's plan says."""
+        tls = pool.transport.tls if pool.transport is not None else None
+        if not version:
+            version = chosen(holder) if tls is None else offered(holder, tls.versions)
+        if version == EITHER and pool.spoken:
+            version = pool.spoken
+        if version != HTTP1:
+            (pool.shared or self.connector.share(pool)).take(holder, endpoints, version == EITHER)
+        elif pool.idle:
+            up = holder.up = pool.idle.pop()
+            holder.lease_ready(up)
+        else:
+            connect(self.connector, pool, holder, endpoints)
+
+    def lost(self, holder: Lease, plan: BackendPlan, cause: str, stale: bool, repeatable: bool, tries: int = 0) -> bool:
         """A connection was lost before any of the response: whether the request is sent once more, on a new connection
         (another idle one may be just as stale). `repeatable`: the holder still has all of its content. `tries`: how
         many of its attempts were not made here.
@@ -247,30 +270,32 @@ class Leases:
         endpoint: Endpoint = holder.endpoint  # type: ignore[assignment]  # it was leased
         endpoint.pending += 1
         holder.leased = True
+        pool = endpoint if plan.transport is None else endpoint.pool(plan.transport)
         if up is not None and up.is_shared:
-            endpoint.shared.take(holder, ())  # type: ignore[union-attr]  # it lent that stream
+            pool.shared.take(holder, ())  # type: ignore[union-attr]  # it lent that stream
         else:
-            self._connect(holder, endpoint, ())
+            connect(self.connector, pool, holder, ())
         return True
 
-    def _connect(self, holder: Lease, endpoint: Endpoint, endpoints: Sequence[Endpoint]) -> None:
-        """Open a connection for `holder`, unless its lease is over by then. `endpoints`: () when it sends again."""
-        number = holder.lease
 
-        def done(up: Pooled | None, cause: str) -> None:
-            if holder.lease != number:  # nobody waits for it any more
-                if up is not None:
-                    up.park()
-            elif up is None:
-                not_connected(holder, cause, endpoints)
+def connect(connector: Connects, pool: Pool, holder: Lease, endpoints: Sequence[Endpoint]) -> None:
+    """Open a connection for `holder`, unless its lease is over by then. `endpoints`: () when it sends again."""
+    number = holder.lease
+
+    def done(up: Pooled | None, cause: str) -> None:
+        if holder.lease != number:  # nobody waits for it any more
+            if up is not None:
+                up.park()
+        elif up is None:
+            not_connected(holder, cause, endpoints)
+        else:
+            holder.up = up
+            if endpoints:
+                holder.lease_ready(up)
             else:
-                holder.up = up
-                if endpoints:
-                    holder.lease_ready(up)
-                else:
-                    holder.lease_again(up)
+                holder.lease_again(up)
 
-        self.connector.connect(endpoint, done)
+    connector.connect(pool, done)
 
 
 def _other(endpoints: Sequence[Endpoint], tried: list[Endpoint], random: Callable[[], float]) -> Endpoint:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from dataplane.upstream.lease import not_connected
+from dataplane.upstream.lease import connect, not_connected
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
-    from dataplane.upstream.endpoint import Endpoint
+    from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
     from dataplane.upstream.lease import Lease
 
 MAX_CONNECTIONS: Final = 32
@@ -57,11 +57,24 @@ class Shared(Protocol):
         """It broke off, because the endpoint does not answer what it has to."""
 
 
+SPEAKS_HTTP1: Final = "it chose HTTP/1.1"
+"""In place of a cause: a connection came that is none of HTTP/2, and is kept in the pool."""
+
+
 class Opens(Protocol):
     """`connector.Connector`."""
 
-    def open(self, endpoint: Endpoint, done: Callable[[Shared | None, str], None]) -> None:
-        """Open a connection of HTTP/2; `done(connection, "")` or `done(None, cause)` is called."""
+    def open(self, endpoint: Pool, done: Callable[[Shared | None, str], None], either: bool = False) -> None:
+        """Open a connection of HTTP/2; `done(connection, "")` or `done(None, cause)` is called. `either`: the server
+        may choose HTTP/1.1; the cause is then SPEAKS_HTTP1."""
+
+    def connect(self, endpoint: Pool, done: Callable[[Pooled | None, str], None]) -> None:
+        """Open a connection of HTTP/1.1."""
+
+    @property
+    def endpoints(self) -> Collection[Pool]: ...
+
+    def share(self, endpoint: Pool) -> SharedConnections: ...
 
     def later(self, seconds: float, call: Callable[[], None]) -> Any: ...  # the loop's handle, or a fake's
 
@@ -76,6 +89,8 @@ class _Waiting(NamedTuple):
     endpoints: Sequence[Endpoint]
     """As in `Leases.take`; () when it sends again."""
     since: float
+    either: bool
+    """It may be sent over HTTP/1.1 as well."""
 
     @property
     def is_wanted(self) -> bool:
@@ -83,11 +98,11 @@ class _Waiting(NamedTuple):
 
 
 class SharedConnections:
-    """One for each endpoint that is spoken to over HTTP/2 (`Endpoint.shared`)."""
+    """One for each pool that is spoken to over HTTP/2 (`Pool.shared`)."""
 
     __slots__ = ("_endpoint", "_is_timed", "_opening", "_opens", "_quiet_until", "_unsaid", "_waiting", "connections")
 
-    def __init__(self, endpoint: Endpoint, opens: Opens) -> None:
+    def __init__(self, endpoint: Pool, opens: Opens) -> None:
         self._endpoint = endpoint
         self._opens = opens
         self.connections: list[Shared] = []
@@ -113,8 +128,9 @@ class SharedConnections:
         """Requests that wait for a stream."""
         return sum(each.is_wanted for each in self._waiting)
 
-    def take(self, holder: Lease, endpoints: Sequence[Endpoint]) -> None:
-        """Lend a stream to `holder`, now or when there is one."""
+    def take(self, holder: Lease, endpoints: Sequence[Endpoint], either: bool = False) -> None:
+        """Lend a stream to `holder`, now or when there is one; with `either` a connection of HTTP/1.1 where the server
+        chooses that."""
         if not self._waiting:
             for connection in self.connections:
                 if connection.room():
@@ -126,7 +142,7 @@ class SharedConnections:
                 why = f"{self._endpoint.label}: too many requests wait for an HTTP/2 stream"
                 not_connected(holder, why, endpoints)
                 return
-        self._waiting.append(_Waiting(holder, holder.lease, endpoints, self._opens.clock()))
+        self._waiting.append(_Waiting(holder, holder.lease, endpoints, self._opens.clock(), either))
         if not self._is_timed:
             self._is_timed = True
             self._opens.later(WAIT / 4, self._expire)
@@ -139,7 +155,7 @@ class SharedConnections:
             return
         while self._opening * EXPECTED < len(self._waiting) and len(self.connections) + self._opening < MAX_CONNECTIONS:
             self._opening += 1
-            self._opens.open(self._endpoint, self._opened)
+            self._opens.open(self._endpoint, self._opened, any(each.either for each in self._waiting))
 
     def _opened(self, connection: Shared | None, cause: str) -> None:
         self._opening -= 1
@@ -147,7 +163,9 @@ class SharedConnections:
             connection.retire()
             connection, cause = None, f"connect to {self._endpoint.label} failed: it takes no requests (GOAWAY)"
         if connection is None:
-            if not self._opening and not any(not each.is_spent for each in self.connections):
+            if cause == SPEAKS_HTTP1:
+                self._instead()
+            elif not self._opening and not any(not each.is_spent for each in self.connections):
                 self._fail(cause)
             return
         self.connections.append(connection)
@@ -155,6 +173,21 @@ class SharedConnections:
         self._serve()
         if self._endpoint.closed:
             connection.retire()
+
+    def _instead(self) -> None:
+        """The server speaks HTTP/1.1: so do those who may."""
+        waiting, self._waiting = self._waiting, deque()
+        for each in waiting:
+            if not each.is_wanted:
+                continue
+            if not each.either:
+                why = f"{self._endpoint.label} does not speak HTTP/2 (ALPN)"
+                not_connected(each.holder, why, each.endpoints)
+            elif self._endpoint.idle and each.endpoints:
+                up = each.holder.up = self._endpoint.idle.pop()
+                each.holder.lease_ready(up)
+            else:
+                connect(self._opens, self._endpoint, each.holder, each.endpoints)
 
     def _serve(self) -> None:
         """There is room, or less of it: give it to those who wait longest."""

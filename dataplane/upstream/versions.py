@@ -15,14 +15,31 @@ BY_REQUEST, HTTP1, HTTP2 = 0, 1, 2
 HTTP_2: Final = b"HTTP/2"
 """The version of a request, as expressions read it."""
 
-APP_PROTOCOLS: Final = {"kubernetes.io/h2c": HTTP2, "grpc": HTTP2, "http": HTTP1, "kubernetes.io/ws": HTTP1}
+EITHER: Final = 3
+"""Of a request to a server that is asked by ALPN which one it speaks."""
+
+NAMES: Final = {"h2": HTTP2, "http/1.1": HTTP1}
+"""Names of ALPN (RFC 7301, RFC 9113 3.2)."""
+
+APP_PROTOCOLS: Final = {
+    "kubernetes.io/h2c": HTTP2,
+    "grpc": HTTP2,
+    "http": HTTP1,
+    "kubernetes.io/ws": HTTP1,
+    "kubernetes.io/wss": HTTP1,
+}
 """What `appProtocol` of a Service port says (GEP-1911, IANA's service names, and `grpc`, which many write); others say
 nothing."""
+
+TLS_PROTOCOLS: Final = frozenset({"https", "kubernetes.io/wss"})
+"""Those of ports that speak TLS."""
 
 
 class Asked(Protocol):
     """What the rule reads of a request."""
 
+    upgrade: bytes
+    """The protocol that it wants to switch to, or b""."""
     version: bytes
     scheme: bytes
     """Of the client."""
@@ -53,9 +70,28 @@ def configured(policy: int, app_protocol: str) -> int:
     return policy or APP_PROTOCOLS.get(app_protocol.lower(), BY_REQUEST)
 
 
+def speaks_tls(app_protocol: str) -> bool:
+    """Whether the Service port says that its endpoints speak TLS."""
+    return app_protocol.lower() in TLS_PROTOCOLS
+
+
 def chosen(asked: Asked) -> int:
     """The version for one request where nothing is configured."""
     return _RULE[asked.version == HTTP_2, asked.scheme == b"https", asked.length != 0 and asked.is_grpc]
+
+
+def offered(asked: Asked, allowed: tuple[int, ...]) -> int:
+    """The version for one request over TLS, where nothing is configured: what the rule says, cut to `allowed`, what
+    `alpnProtocols` names (one or both). EITHER: the rule says HTTP/2 only because the client speaks it, and the server
+    may choose (HTTP/2 by prior knowledge is for plain text)."""
+    if len(allowed) == 1:
+        return allowed[0]
+    if asked.upgrade:
+        return HTTP1  # RFC 8441 is an extension that few servers have
+    version = chosen(asked)
+    if version == HTTP1 or (asked.length and asked.is_grpc):
+        return version
+    return EITHER
 
 
 def is_grpc(low: bytes) -> bool:

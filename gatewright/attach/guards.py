@@ -17,8 +17,9 @@ GUARDS: Final = (
     "csrf",
     "rate_limit",
     "ext_proc",
+    "backend_tls",
 )
-"""Fields of `traffic`, and of the wire's Policy."""
+"""Fields of the wire's Policy: of `traffic`, and `tls` of `backend`, without which it would be plain text."""
 
 FRONTEND_GUARDS: Final = ("network_authorization",)
 """The same of `frontend`: what cannot be honoured refuses connections."""

@@ -34,7 +34,7 @@ from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Count
-from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.endpoint import Endpoint, Pool
 from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
 from dataplane.upstream.lease import Leases
@@ -146,32 +146,32 @@ class FakeConnector:
         self.upstreams: list[FakeUpstream] = []
         self.hold = False
         self.refuse = ""
-        self.endpoints: set[Endpoint] = set()
+        self.endpoints: set[Pool] = set()
         """Those that connections were opened to."""
-        self.waiting: list[tuple[Endpoint, Callable[..., None]]] = []
+        self.waiting: list[tuple[Pool, Callable[..., None]]] = []
         self.now = 0.0
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.on_share: Callable[[FakeUpstream], None] = lambda upstream: None
         """Called with each connection of HTTP/2 that was opened: its far end may say hello."""
 
-    def connect(self, endpoint: Endpoint, done: Callable[..., None]) -> None:
+    def connect(self, endpoint: Pool, done: Callable[..., None]) -> None:
         self.waiting.append((endpoint, done))
         if not self.hold:
             self.release()
 
-    def share(self, endpoint: Endpoint) -> SharedConnections:
+    def share(self, endpoint: Pool) -> SharedConnections:
         if endpoint.shared is None:
             endpoint.shared = SharedConnections(endpoint, self)
             self.endpoints.add(endpoint)
         return endpoint.shared
 
-    def open(self, endpoint: Endpoint, done: Callable[..., None]) -> None:
+    def open(self, endpoint: Pool, done: Callable[..., None], either: bool = False) -> None:
         """A connection of HTTP/2: it is open when the far end has sent its SETTINGS."""
         self.waiting.append((endpoint, partial(self._opened, endpoint, done)))
         if not self.hold:
             self.release()
 
-    def _opened(self, endpoint: Endpoint, done: Callable[..., None], connection: Any, cause: str) -> None:
+    def _opened(self, endpoint: Pool, done: Callable[..., None], connection: Any, cause: str) -> None:
         if cause:
             done(None, cause)
             return

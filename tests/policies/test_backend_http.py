@@ -7,6 +7,7 @@ import pytest
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters import backend_http
 from dataplane.table.store import Change
+from dataplane.upstream.settings import Http, Settings, Tcp
 from dataplane.upstream.versions import BY_REQUEST, HTTP1, HTTP2, RULE, chosen, configured, is_grpc
 from gatewright.wire.v1 import backend_pb2, backend_policy_pb2, policy_pb2, resource_pb2
 from tests.fakes.memory_proxy import MemoryProxy
@@ -83,7 +84,8 @@ def test_which_content_is_grpc(block: bytes, expected: bool) -> None:
 
 @pytest.mark.parametrize(("version", "built"), [(0, BY_REQUEST), (V1, HTTP1), (V2, HTTP2)])
 def test_versions(version: backend_policy_pb2.HttpVersion, built: int) -> None:
-    assert backend_http.build(backend_policy_pb2.BackendHttp(version=version), Env(lambda: 0.0, lambda: 0.0)) == built
+    made = backend_http.build(backend_policy_pb2.BackendHttp(version=version), Env(lambda: 0.0, lambda: 0.0))
+    assert made == Http(built)
 
 
 def test_an_unknown_version_is_refused() -> None:
@@ -140,7 +142,7 @@ PLACES: dict[str, tuple[list[Change], str, int, bool]] = {
     "at the GatewayBackend": ([far(), placed("a", *FAR, V2)], BACKEND, HTTP2, False),
     "its own": ([far(V2)], BACKEND, HTTP2, False),
     "its own wins": ([far(V1), placed("a", *FAR, V2)], BACKEND, HTTP1, False),
-    "its own says nothing": ([far(0)], BACKEND, BY_REQUEST, True),
+    "its own says nothing, and replaces a route's": ([far(0)], BACKEND, BY_REQUEST, False),
 }  # fmt: skip
 
 
@@ -150,8 +152,9 @@ def test_a_backend(changes: list[Change], key: str, version: int, others: bool) 
     table.apply(*changes)
     plan = table.applier.current.table.backends[key]
     assert plan.version == version
-    assert (plan.spoken(HTTP1).version, plan.spoken(HTTP2).version) == ((HTTP1, HTTP2) if others else (version,) * 2)
-    assert plan.spoken(HTTP2) is plan.spoken(HTTP2), "made once"
+    below = [plan.under(Settings(http=Http(each)), 0).version for each in (HTTP1, HTTP2)]
+    assert below == ([HTTP1, HTTP2] if others else [version] * 2)
+    assert plan.under(Settings(http=Http(HTTP2)), 0) is plan.under(Settings(http=Http(HTTP2)), 0), "made once"
 
 
 def test_policies_that_come_and_go() -> None:
@@ -195,9 +198,9 @@ def test_a_route_of_the_file(version: str, begins: bytes) -> None:
 
 
 REFUSED = {
-    "{http: {requestTimeout: 5s}}": "not supported yet",
+    "{http: {requestTimeout: 0s}}": "must be at least 1ms",
     "{http: {version: HTTP3}}": "must be one of HTTP1, HTTP2",
-    "{tls: {}}": "not supported yet",
+    "{tunnel: {host: 'a:1'}}": "not supported yet",
 }
 
 
@@ -207,6 +210,82 @@ def test_what_is_refused_by_name(policies: str) -> None:
     assert REFUSED[policies] in message
 
 
-def test_inline_policies_of_a_route_s_backend_are_refused() -> None:
-    (message,) = problems("backends: [{host: '127.0.0.1:9000', policies: {http: {version: HTTP2}}}]")
-    assert "not supported yet" in message
+@pytest.mark.parametrize(
+    ("backends", "begins"),
+    [
+        ("[{host: '127.0.0.1:9000', policies: {http: {version: HTTP2}}}]", b"PRI * HTTP/2.0\r\n"),
+        ("[{host: '127.0.0.1:9000'}]", b"GET / HTTP/1.1\r\n"),
+    ],
+)
+def test_own_policies_of_a_route_s_backend(backends: str, begins: bytes) -> None:
+    proxy = MemoryProxy(text_of(f"backends: {backends}"))
+    proxy.connect().send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert proxy.upstream.received.startswith(begins)
+
+
+NAMED = """
+backends:
+- {name: shop, host: "127.0.0.1:9000", policies: {http: {version: HTTP1}, tcp: {connectTimeout: 1s}}}
+"""
+
+
+def test_policies_of_a_reference_win_over_those_of_the_backend_that_it_names() -> None:
+    proxy = MemoryProxy(text_of("backends: [{backend: shop, policies: {http: {version: HTTP2}}}]") + NAMED)
+    proxy.connect().send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert proxy.upstream.received.startswith(b"PRI * HTTP/2.0\r\n")
+    plans = {plan.version: plan for plan in proxy.applier.current.table.backends.values()}
+    assert sorted(plans) == [HTTP1, HTTP2], "the backend itself is as it was"
+    assert plans[HTTP2].own.tcp == Tcp(connect_timeout=1.0), "what the reference does not say is the backend's"
+
+
+# requestTimeout, of each kind of call.
+
+SLOW = "policies: {%s}\nbackends: [{host: '127.0.0.1:9000', policies: {http: {requestTimeout: 1s}}}]"
+
+
+def test_a_request_without_a_response_in_time() -> None:
+    proxy = MemoryProxy(text_of(SLOW % ""))
+    client = proxy.connect()
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    proxy.advance(0.9)
+    assert not client.received
+    proxy.advance(0.2)
+    assert client.received.startswith(b"HTTP/1.1 504 ") and client.received.endswith(b"upstream call timeout")
+
+
+def test_the_shorter_limit_counts() -> None:
+    proxy = MemoryProxy(text_of(SLOW % "timeouts: {backendRequest: 500ms}"))
+    client = proxy.connect()
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    proxy.advance(0.6)
+    assert client.received.startswith(b"HTTP/1.1 504 ")
+
+
+def test_a_response_that_began_in_time_may_take_long() -> None:
+    proxy = MemoryProxy(text_of(SLOW % ""))
+    client = proxy.connect()
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\na")
+    proxy.advance(5)
+    proxy.upstream.answer(b"b")
+    assert client.received.endswith(b"ab")
+
+
+def test_a_call_of_a_policy_without_an_answer_in_time() -> None:
+    auth = "extAuthz: {host: '127.0.0.1:9001', protocol: {http: {}}, policies: {http: {requestTimeout: 3s}}}"
+    proxy = MemoryProxy(text_of(f"policies: {{{auth}}}\nbackends: [{{host: '127.0.0.1:9000'}}]"))
+    client = proxy.connect()
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    proxy.advance(2.5)
+    assert not client.received, "longer than the call's own 2 s"
+    proxy.advance(1)
+    assert client.received.startswith(b"HTTP/1.1 403 ")
+
+
+def test_a_mirror_without_an_answer_in_time() -> None:
+    mirror = "requestMirror: {host: '127.0.0.1:9001', policies: {http: {requestTimeout: 1s}}}"
+    proxy = MemoryProxy(text_of(f"policies: {{{mirror}}}\nbackends: [{{host: '127.0.0.1:9000'}}]"))
+    proxy.connect().send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert proxy.context.mirrors.count == 1
+    proxy.advance(1.1)
+    assert proxy.context.mirrors.count == 0

@@ -14,6 +14,7 @@ from dataplane.upstream.balance import LEAST_SHARE
 from dataplane.upstream.endpoint import INITIAL_LATENCY, Endpoint
 from dataplane.upstream.guards import Rules
 from dataplane.upstream.health import Eviction, Health, summary
+from dataplane.upstream.settings import Http, Settings
 from gatewright.wire.v1 import backend_pb2, backend_policy_pb2, policy_pb2, resource_pb2
 from tests.carriers import OK, Carrier, Names, Request, Response, Run
 from tests.carriers.values import Received
@@ -377,7 +378,7 @@ def test_places(changes: list[Change], key: str, alone: float | None, below: flo
     assert duration(plan) == alone and (plan.kind == "guarded") is (alone is not None)
     rules = Rules(Health(None, Eviction(5.0)))
     assert duration(plan.guarded(rules)) == below and plan.guarded(rules) is plan.guarded(rules), "made once"
-    assert duration(plan.spoken(1).guarded(rules)) == below
+    assert duration(plan.under(Settings(http=Http(1)), 0).guarded(rules)) == below
 
 
 def duration(plan: BackendPlan) -> float | None:

@@ -12,7 +12,16 @@ from typing import Final
 _FEATURES: Final = "tests/unit/app/test_gateway_api_features.py"
 _CALLS: Final = "tests/unit/app/test_calls_by_grpc_routes.py"
 
+_TLS_POLICIES: Final = "tests/unit/app/test_backend_tls_policies.py"
+
 SHOWN: Final[dict[str, tuple[str, ...]]] = {
+    "BackendTLSPolicy": (
+        f"{_TLS_POLICIES}::test_one_that_is_honoured",
+        f"{_TLS_POLICIES}::test_a_ca_that_comes_later_is_noticed",
+        f"{_TLS_POLICIES}::test_a_port_of_the_service",
+        f"{_TLS_POLICIES}::test_the_older_counts_and_the_next_when_it_goes",
+    ),
+    "BackendTLSPolicySANValidation": (f"{_TLS_POLICIES}::test_one_that_is_honoured",),
     "GRPCRoute": (
         f"{_CALLS}::test_rules_lead_to_their_backends",
         f"{_CALLS}::test_headers_match",
@@ -66,15 +75,13 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
 """Feature to the tests that show it, from objects to bytes."""
 
 _TLS: Final = "no listener speaks TLS yet"
-_UPSTREAM: Final = "no proxy speaks TLS to backends yet"
+_UPSTREAM: Final = "`spec.tls.backend` of a Gateway is refused"
 _STREAMS: Final = "listeners of this protocol open no port yet"
 _CLUSTER: Final = "addresses and other infrastructure need a cluster, in which nothing runs yet"
 _MESH: Final = "a gateway, not a mesh"
 _EXPERIMENT: Final = "experimental, and refused by decision"
 
 LEFT_OUT: Final[dict[str, str]] = {
-    "BackendTLSPolicy": _UPSTREAM,
-    "BackendTLSPolicySANValidation": _UPSTREAM,
     "ClusterTrustBundle": _TLS,
     "Gateway": f"certificates of listeners are part of the core set, and {_TLS}",
     "GatewayAddressEmpty": _CLUSTER,

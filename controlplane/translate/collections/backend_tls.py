@@ -22,7 +22,10 @@ class BackendTLS:
             "backend TLS policies", inputs.backend_tls_policies, self._verdict, backend_tls.untranslated
         )
         self.policies = TLSPolicies(
-            views.services, views.gateway_backends, self.verdicts.index("target", lambda _, each: _targets(each))
+            views.services,
+            views.gateway_backends,
+            self.verdicts,
+            self.verdicts.index("target", lambda _, each: _targets(each)),
         )
 
     def _verdict(self, context: Context, key: ObjectKey, policy: BackendTLSPolicy) -> TLSVerdict:

@@ -48,13 +48,13 @@ class UsedBackends:
         service = context.fetch(self._views.services, key.object)
         port = service.port(key.port, key.transport) if service is not None else None
         empty = not context.fetch(self.addresses, key)
-        refused = backend_tls.refusal(context, self._tls, key)
-        return backends.service_resource(key, port, empty=empty, refused=refused) if port is not None else None
+        tls = backend_tls.outcome(context, self._tls, key)
+        return backends.service_resource(key, port, tls, empty=empty) if port is not None else None
 
     def _static_message(self, context: Context, key: BackendKey) -> bytes | None:
         view = context.fetch(self._views.gateway_backends, key.object)
-        refused = backend_tls.refusal(context, self._tls, key)
-        return backends.static_resource(key, view, refused=refused) if view is not None else None
+        tls = backend_tls.outcome(context, self._tls, key)
+        return backends.static_resource(key, view, tls) if view is not None else None
 
     def _resources(self, context: Context, use: BackendUse, _: bool) -> dict[ResourceKey, bytes]:
         data = context.fetch(self.messages, use.backend)

@@ -35,8 +35,11 @@ class Policies:
         self.placed = graph.map("placed policies", self.attachments, self._place)
         self.uses = self.placed.index("uses", lambda _, policy: _uses(policy))
         """Of backends."""
+        backend_secrets = graph.map("secrets of backends", self.users, self._secrets_of)
         self.secret_uses = graph.groups(
-            "secret uses", self.placed.index("secrets", lambda _, policy: _secret_uses(policy))
+            "secret uses",
+            self.placed.index("secrets", lambda _, policy: _secret_uses(policy)),
+            backend_secrets.index("secrets", lambda _, uses: uses),
         )
         self.unfinished = self.placed.index("unfinished", _unfinished)
         self.resources = graph.derive("policy resources", self.placed, lambda _, __, policy: _resources(policy))
@@ -70,8 +73,15 @@ class Policies:
         where = policy_targets.attachment(context, self.callers, key, policy)
         return tuple(BackendUse(gateway, backend) for gateway, _ in where.places for backend in translation.backends)
 
+    def _secrets_of(self, context: Context, use: BackendUse, _: bool) -> tuple[SecretUse, ...] | None:
+        """What the own policies of a backend read, at a Gateway that sends to it."""
+        if use.backend.kind != "gatewaybackend":
+            return None
+        view = context.fetch(self._views.gateway_backends, use.backend.object)
+        return tuple(SecretUse(use.gateway, secret) for secret in view.secrets) if view is not None else None
+
     def _translate(self, context: Context, key: ObjectKey, policy: GatewayPolicy) -> PolicyTranslation:
-        return policies.translate(context, self._views.backends, self._views.secrets, key, policy)
+        return policies.translate(context, self._views.backends, self._views.tls, key, policy)
 
     def _place(self, context: Context, key: ObjectKey, where: Attachment) -> PlacedPolicy | None:
         translation = context.fetch(self.translations, key)

@@ -15,11 +15,13 @@ from controlplane.translate import (
     references,
     secrets,
 )
-from controlplane.translate.backends import Backends
+from controlplane.translate.backends import Backends, GatewayBackendView
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.conditions import HOUR, Condition
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.secrets import Secrets
+from controlplane.translate.tls_references import Known
+from gatewright.api.objects.gateway_backend import GatewayBackend
 
 
 class Views:
@@ -34,11 +36,6 @@ class Views:
         self.services = graph.map("services", inputs.services, lambda _, __, service: backends.service_view(service))
         self.slices = graph.map("slices", inputs.slices, lambda _, key, each: endpoints.slice_view(key, each))
         self.slices_by_service = self.slices.index("service", lambda _, view: [view.service])
-        self.gateway_backends = graph.map(
-            "gateway backends", inputs.gateway_backends, lambda _, __, backend: own_kinds.backend_view(backend)
-        )
-        self.backends = Backends(self.services, self.gateway_backends, self.granted)
-
         self.secret_views = graph.map("secrets", inputs.secrets, lambda _, __, secret: secrets.view(secret))
         self.certificates = graph.map("certificates", inputs.config_maps, lambda _, __, ca: certificates.ca_view(ca))
         self.pairs = graph.map(
@@ -52,6 +49,13 @@ class Views:
         self.expiring = graph.map("expiring certificates", self._expiries, self._expiring)
         """What is said of Secrets whose certificate expires soon, or has expired."""
         self.secrets = Secrets(self.secret_views, self.secret_views.index("labels", secrets.labels))
+        self.tls = Known(self.secrets, self.certificates)
+        """What `backend.tls` may name."""
+        self.gateway_backends = graph.map("gateway backends", inputs.gateway_backends, self._backend)
+        self.backends = Backends(self.services, self.gateway_backends, self.granted)
+
+    def _backend(self, context: Context, key: ObjectKey, backend: GatewayBackend) -> GatewayBackendView:
+        return own_kinds.backend_view(context, self.tls, key, backend)
 
     def _expiring(self, context: Context, key: ObjectKey, expires: datetime) -> Condition | None:
         hour = context.fetch(self._hours, "")

@@ -22,7 +22,7 @@ from dataplane.upstream.h2.stream import SharedStream
 if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead
     from dataplane.net.writes import Writes
-    from dataplane.upstream.endpoint import Endpoint
+    from dataplane.upstream.endpoint import Pool
 
 STREAMS: Final = 100
 STREAM_WINDOW: Final = 65_536
@@ -82,7 +82,7 @@ class SharedConnection:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: Pool,
         writes: Writes,
         on_open: Callable[[str], None],
         on_close: Callable[[], None] = lambda: None,

@@ -41,17 +41,22 @@ _TRAFFIC_IN_THE_FILE: Final = (
     "directResponse",
     "buffer",
 )
+_CONNECTING: Final = ("tcp", "tls", "http", "health", "limits")
+"""Policies for connecting to a backend."""
+_NOT_OF_SERVERS: Final = ("tunnel", "auth")
+"""Those that do not work yet, of servers that policies call."""
 _NOT_YET_IN_THE_FILE: Final = (
-    "extAuthz.policies",  # policies of servers
+    *(f"extAuthz.policies.{name}" for name in _NOT_OF_SERVERS),
     "extAuthz.protocol.grpc",  # gRPC callouts
-    "extAuthz.conditional[].policy.policies",  # policies of servers
+    *(f"extAuthz.conditional[].policy.policies.{name}" for name in _NOT_OF_SERVERS),
     "extAuthz.conditional[].policy.protocol.grpc",  # gRPC callouts
     "rateLimit.local[].tokens",  # LLM
     "rateLimit.conditional[].policy.local[].tokens",  # LLM
     "rateLimit.global",  # gRPC callouts
     "rateLimit.conditional[].policy.global",  # gRPC callouts
     "jwtAuthentication.mcp",  # MCP
-    "jwtAuthentication.providers[].jwks.remote.policies",  # policies of servers
+    *(f"jwtAuthentication.providers[].jwks.remote.policies.{name}" for name in _NOT_OF_SERVERS),
+    *(f"jwtAuthentication.providers[].jwks.discovery.policies.{name}" for name in _NOT_OF_SERVERS),
 )
 
 STANDALONE: Final = "Standalone"
@@ -109,20 +114,17 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "-spec.traffic.rateLimit.global",  # gRPC callouts
         "-spec.traffic.rateLimit.conditional[].policy.global",  # gRPC callouts
         "-spec.traffic.jwtAuthentication.mcp",  # MCP
-        "spec.backend.http.version",
-        "spec.backend.health",
-        "spec.backend.limits",
+        *(f"spec.backend.{name}" for name in _CONNECTING),
     ),
+    "BackendTLSPolicy": ("spec", "-spec.options"),
     "GatewayParameters": (),
-    "GatewayBackend": ("spec.static", "spec.policies.http.version", "spec.policies.health", "spec.policies.limits"),
+    "GatewayBackend": ("spec.static", *(f"spec.policies.{name}" for name in _CONNECTING)),
     STANDALONE: (
         "config",
         "-config.dynamicForwardProxy",  # agent backends
         "backends[].name",
         "backends[].host",
-        "backends[].policies.http.version",
-        "backends[].policies.health",
-        "backends[].policies.limits",
+        *(f"backends[].policies.{name}" for name in _CONNECTING),
         "binds[].port",
         "binds[].addresses",
         "binds[].listeners[].name",
@@ -136,12 +138,11 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "binds[].listeners[].routes[].backends[].host",
         "binds[].listeners[].routes[].backends[].backend",
         "binds[].listeners[].routes[].backends[].weight",
-        "-binds[].listeners[].routes[].policies.requestMirror.policies",  # policies of servers
+        *(f"binds[].listeners[].routes[].backends[].policies.{name}" for name in _CONNECTING),
+        *(f"binds[].listeners[].routes[].policies.{name}" for name in _CONNECTING),
+        *(f"-binds[].listeners[].routes[].policies.requestMirror.policies.{name}" for name in _NOT_OF_SERVERS),
         *(f"binds[].listeners[].routes[].policies.{name}" for name in (*_FILTERS_IN_THE_FILE, *_TRAFFIC_IN_THE_FILE)),
         *(f"-binds[].listeners[].routes[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
-        "binds[].listeners[].routes[].policies.http.version",
-        "binds[].listeners[].routes[].policies.health",
-        "binds[].listeners[].routes[].policies.limits",
         "binds[].listeners[].policies.phase",
         *(f"binds[].listeners[].policies.{name}" for name in _TRAFFIC_IN_THE_FILE),
         *(f"-binds[].listeners[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),

@@ -48,8 +48,11 @@ def unread(document: dict[str, Any], problems: Iterable[Problem]) -> GatewayPoli
     guards = _guards(spec["traffic"]) if "traffic" in spec else frozenset()
     if _guards_connections(spec.get("frontend")):
         guards |= {NETWORK}
-    references = _readable(spec.get("targetRefs"), TargetReference)
-    selectors = _readable(spec.get("targetSelectors"), TargetSelector)
+    if isinstance(spec.get("backend"), dict) and spec["backend"].get("tls") is not None:
+        guards |= {"backend_tls"}
+    kinds_of_targets = TARGETS["backend"] if "backend_tls" in guards else TARGETS["traffic"]
+    references = _readable(spec.get("targetRefs"), TargetReference, kinds_of_targets)
+    selectors = _readable(spec.get("targetSelectors"), TargetSelector, kinds_of_targets)
     if not (references or selectors):
         return None
     known = {name: part for name, part in document.items() if name in ("apiVersion", "kind", "metadata")}
@@ -84,10 +87,10 @@ def _guards_connections(frontend: Any) -> bool:
     return isinstance(frontend, dict) and any(str(name).lower().startswith("network") for name in frontend)
 
 
-def _readable(targets: Any, model: type[TargetT]) -> tuple[TargetT, ...]:
-    """Those that are valid, and of a kind that such a policy attaches to."""
+def _readable(targets: Any, model: type[TargetT], kinds: Container[tuple[str, str]]) -> tuple[TargetT, ...]:
+    """Those that are valid, and of a kind that such a policy attaches to. `kinds`: with their groups."""
     found = [_read(each, model) for each in targets] if isinstance(targets, list) else []
-    return tuple(each for each in found if each is not None and (each.group, each.kind) in TARGETS["traffic"])
+    return tuple(each for each in found if each is not None and (each.group, each.kind) in kinds)
 
 
 def _read(value: Any, model: type[TargetT]) -> TargetT | None:

@@ -313,7 +313,7 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
             "remove must be header names",
         ),
     ),
-    jwt_authentication.JWKS: (one_of("remote", "inline"),),
+    jwt_authentication.JWKS: (one_of("remote", "inline", "discovery"),),
     jwt_authentication.JWTProvider: (one_of("jwks", "sharedSecretRef"),),
     jwt_authentication.JWTAuthentication: (
         only_with("mcp", "self.providers.size() == 1", "providers must have exactly one item when mcp is set"),

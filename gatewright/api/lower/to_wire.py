@@ -54,8 +54,10 @@ class References:
     """Of a `backend_ref` (Any: the CRD's or the standalone file's): the key of a Backend."""
     secrets: Callable[[str, Any], tuple[str, ...] | Unresolved]
     """Of a setting with credentials and its model (Any: the CRD's or the file's): keys of the Secrets that have them.
-    The setting is "basic_authentication" (one key), "api_key_authentication", or "jwt_authentication/INDEX" with a
-    provider that has a shared secret (one key)."""
+    The setting is "basic_authentication" (one key), "api_key_authentication", "jwt_authentication/INDEX" with a
+    provider that has a shared secret (one key), or "backend_tls" with one that has a certificate of ours (one key)."""
+    authorities: Callable[[Any], tuple[str, ...] | Unresolved]
+    """Of a `backend.tls` (Any: the CRD's or the file's) with authorities of its own: these, PEM."""
 
 
 def route_match(match: HTTPRouteMatch | GRPCRouteMatch) -> route_pb2.RouteMatch:
@@ -125,14 +127,21 @@ def policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
     ]
 
 
-def backend_policies(settings: Any) -> list[policy_pb2.Policy]:
+def backend_policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
     """One Policy for each field of `settings` (Any: BackendFull, its subsets, or a route's policies in the standalone
-    file) that is set and supported. Without source, places and order, as `policies`."""
+    file) that is set and supported. Without source, places and order, as `policies`; a reference that leads nowhere as
+    there."""
     return [
-        _policy(field, setting)
+        _resolved(_policy(field, setting), field, setting, references)
         for field, name in _BACKEND.items()
         if (setting := getattr(settings, name, None)) is not None
     ]
+
+
+def backend_name(field: str) -> str | None:
+    """How users call a field of the wire that `backend_policies` sets; None: it is none of these."""
+    name = _BACKEND.get(field)
+    return f"backend.{to_camel(name)}" if name is not None else None
 
 
 def file_name(field: str) -> str | None:
@@ -177,7 +186,13 @@ _FRONTEND: Final = {
 }
 """Policies about clients' connections: field of the wire to its name in `frontend`."""
 
-_BACKEND: Final = {"backend_http": "http", "health": "health", "backend_limits": "limits"}
+_BACKEND: Final = {
+    "backend_http": "http",
+    "backend_tcp": "tcp",
+    "backend_tls": "tls",
+    "health": "health",
+    "backend_limits": "limits",
+}
 """Policies for connecting to backends: field of the wire to its name in `backend`."""
 
 _FIELDS: Final = tuple(
@@ -239,6 +254,9 @@ def _jwt_references(model: Any, message: Any, references: References) -> _Reason
                 (wire.secret,) = keys
         elif provider.jwks.remote is not None:
             yield from _backend(f"{path}.jwks.remote.backendRef", provider.jwks.remote, wire.jwks.remote, references)
+        elif provider.jwks.discovery is not None:
+            found, message = provider.jwks.discovery, wire.jwks.discovery
+            yield from _backend(f"{path}.jwks.discovery.backendRef", found, message, references)
 
 
 def _backend(path: str, model: Any, message: Any, references: References) -> _Reasons:
@@ -247,6 +265,22 @@ def _backend(path: str, model: Any, message: Any, references: References) -> _Re
         yield path, key
     else:
         message.backend = key
+
+
+def _tls_references(model: Any, message: Any, references: References) -> _Reasons:
+    if model.mtls_certificate_ref:
+        keys = references.secrets("backend_tls", model)
+        if isinstance(keys, Unresolved):
+            yield "mtlsCertificateRef", keys
+        else:
+            (message.certificate,) = keys
+            message.authorities_secret = message.certificate
+    if model.ca_certificate_refs:
+        texts = references.authorities(model)
+        if isinstance(texts, Unresolved):
+            yield "caCertificateRefs", texts
+        else:
+            message.authorities.extend(texts)
 
 
 def _basic_references(model: Any, message: Any, references: References) -> _Reasons:
@@ -271,5 +305,6 @@ _RESOLVERS: Final[dict[str, Callable[[Any, Any, References], _Reasons]]] = {
     "jwt_authentication": _jwt_references,
     "basic_authentication": _basic_references,
     "api_key_authentication": _api_key_references,
+    "backend_tls": _tls_references,
 }
 """Field of the wire's Policy to what fills in its keys of other resources."""

@@ -64,7 +64,6 @@ _KINDS: Final = (
         "backendtlspolicies",
         True,
         BackendTLSPolicy,
-        served=False,
     ),
     KindInfo("InferencePool", INFERENCE_GROUP, ("v1",), "inferencepools", True, InferencePool, served=False),
     KindInfo("GatewayBackend", GROUP, (VERSION,), "gatewaybackends", True, GatewayBackend),

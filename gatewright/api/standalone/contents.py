@@ -42,10 +42,20 @@ def _pair(model: Any, index: str) -> Contents:  # Any: the file's form of Listen
     return ("tls", "certificateRefs", int(index)), [((entry,), entry, content) for entry, content in contents]
 
 
+def _client(model: Any, _: str) -> Contents:  # Any: the file's form of BackendTLS
+    own = model.mtls_certificate_ref[0]
+    written = ((CERTIFICATE, own.certificate), (KEY, own.key), ("ca.cert", own.authorities))
+    contents: list[tuple[Path, str, Content | str]] = [
+        ((name,), name, content) for name, content in written if content is not None
+    ]
+    return ("tls", "mtlsCertificateRef", 0), contents
+
+
 CONTENTS: Final[dict[str, Callable[[Any, str], Contents]]] = {
     "jwt_authentication": _shared_secret,
     "basic_authentication": _users,
     "api_key_authentication": _keys,
+    "backend_tls": _client,
     "tls": _pair,
 }
 """Policy on the wire, or a listener's `tls`, to the secrets that its model holds; the text is the index of a part,

@@ -55,7 +55,7 @@ from gatewright.api.traffic.ext_auth import (
     ExtAuthOrConditional,
 )
 from gatewright.api.traffic.ext_proc import ExtProc, ExtProcOrConditional
-from gatewright.api.traffic.jwt_authentication import JWTProvider, RemoteJWKS
+from gatewright.api.traffic.jwt_authentication import DiscoveredJWKS, JWTProvider, RemoteJWKS
 from gatewright.api.traffic.rate_limit import GlobalRateLimit
 from gatewright.api.traffic.traffic import Traffic
 
@@ -227,6 +227,7 @@ FORMS: Final[Mapping[type[Model], type[RuledModel]]] = MappingProxyType(
         ExtProcOrConditional: Reference,
         GlobalRateLimit: Reference,
         RemoteJWKS: StaticReference,
+        DiscoveredJWKS: StaticReference,
         JWTProvider: SharedSecret,
         OtlpAccessLog: Reference,
         Tracing: Reference,

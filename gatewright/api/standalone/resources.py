@@ -6,8 +6,9 @@ Part of standalone, which checks the file first. It reads no file and no variabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Final
 
 from gatewright.api.checks import certificates
@@ -57,6 +58,7 @@ class Resources:
         self.problems: list[tuple[Path, str]] = []
         self.places: dict[str, Path] = {_GATEWAY_KEY: ()}
         self._content, self._resolve = content, resolve
+        self._named = {backend.name: backend for backend in content.backends}
         self._backends: dict[str, backend_pb2.Backend] = {}
         self._secrets: dict[str, secret_pb2.Secret] = {}
         self.certificates: dict[Path, bytes] = {}
@@ -65,7 +67,7 @@ class Resources:
     def made(self) -> list[resource_pb2.Resource]:
         """All of them, parents first, what others name before these."""
         for index, backend in enumerate(self._content.backends):
-            self.places[self._backend(backend)] = ("backends", index)
+            self.places[self._backend(("backends", index), backend)] = ("backends", index)
         routes = []
         for index, place in enumerate(self._content.routes()):
             route = self._route(place, f"{index:06}")
@@ -105,9 +107,15 @@ class Resources:
             hostnames=sorted(route.hostnames),
             matches=[to_wire.route_match(match.as_object()) for match in route.matches],
             backends=[
-                route_pb2.RouteBackend(weight=item.weight, backend=self._backend(item)) for item in route.backends
+                route_pb2.RouteBackend(
+                    weight=item.weight, backend=self._backend((*place.path, "backends", index), item)
+                )
+                for index, item in enumerate(route.backends)
             ],
-            policies=[*to_wire.policies(route.policies, references), *to_wire.backend_policies(route.policies)],
+            policies=[
+                *to_wire.policies(route.policies, references),
+                *to_wire.backend_policies(route.policies, references),
+            ],
             order=order,
         )
 
@@ -173,19 +181,43 @@ class Resources:
         return key
 
     def _references(self, owner: str, path: Path) -> to_wire.References:
-        return to_wire.References(self._backend, partial(self._secret, owner, path))
+        return to_wire.References(
+            partial(self._backend, path), partial(self._secret, owner, path), partial(self._authorities, path)
+        )
 
-    def _backend(self, reference: Any) -> str:  # Any: whatever has a host, or a top-level backend's name
-        """The key of the backend that is named, or that a host stands for."""
-        host = reference.host
-        name = reference.name if isinstance(reference, FileBackend) else reference.backend
-        key = f"backend/gatewaybackend/{NAMESPACE}/{name or target(host or '')}"  # a host has a colon, a name has none
+    def _backend(self, path: Path, reference: Any) -> str:  # Any: whatever has a host, or a top-level backend's name
+        """The key of the backend that is named, or that a host stands for. With policies of the reference it is a
+        backend of its own; these win over those of the backend that is named. `path`: where it stands."""
+        top = reference if isinstance(reference, FileBackend) else self._named.get(reference.backend)
+        host = reference.host if top is None else top.host
+        name = f"{NAMESPACE}/{top.name if top is not None else target(host or '')}"  # a host has a colon, a name none
+        policies: dict[str, policy_pb2.Policy] = {}
+        for each in dict.fromkeys((top, reference)):
+            if each is not None and host is not None and each.policies is not None:
+                where = (*path, "policies") if each is reference else ("backends", "policies")
+                owner = self._references(f"backend/{name.partition('/')[2]}", where)
+                made = to_wire.backend_policies(each.policies, owner)
+                policies |= {policy.WhichOneof("field") or "": policy for policy in made}
+        if top is not reference and reference.policies is not None and policies:
+            name += f"#{_digest(policies)}"
+        key = f"backend/gatewaybackend/{name}"
         if host is not None:
-            made = _static(host)
-            if isinstance(reference, FileBackend):
-                made.policies.extend(to_wire.backend_policies(reference.policies))
-            self._backends.setdefault(key, made)
+            message = _static(host)
+            message.policies.extend(policies[field] for field in sorted(policies))
+            self._backends.setdefault(key, message)
         return key
+
+    def _authorities(self, path: Path, tls: Any) -> tuple[str, ...]:  # Any: the file's form of BackendTLS
+        """Certificates of `caCertificateRefs`. What cannot be read is noted as a problem."""
+        found = []
+        for index, content in enumerate(tls.ca_certificate_refs):
+            try:
+                text = self._entry(content)
+            except Unreadable as failure:
+                self.problems.append(((*path, "tls", "caCertificateRefs", index, failure.form), str(failure)))
+            else:
+                found.append(text.decode("utf-8", "replace") if text is not None else "")
+        return tuple(found)
 
     def _secret(self, owner: str, path: Path, field: str, model: Any) -> tuple[str, ...]:  # Any: as field says
         """The key of the Secret with the contents of one policy. What cannot be read is noted as a problem."""
@@ -226,6 +258,12 @@ def _bind_key(port: int) -> str:
 
 def _listener_key(placed: PlacedListener) -> str:
     return f"listener/gateway/{NAMESPACE}/{GATEWAY}/{placed.name}"
+
+
+def _digest(policies: Mapping[str, policy_pb2.Policy]) -> str:
+    """Tells backends of one name apart by their policies."""
+    content = b"".join(policies[name].SerializeToString(deterministic=True) for name in sorted(policies))
+    return blake2b(content, digest_size=6).hexdigest()
 
 
 def _static(host: str) -> backend_pb2.Backend:

@@ -31,6 +31,16 @@ class RemoteJWKS(Model):
     """The server: a Service or static GatewayBackend. A policy that targets it says whether TLS is used."""
 
 
+class DiscoveredJWKS(Model):
+    """Keys that the issuer's own metadata names: `jwks_uri` of its `/.well-known/openid-configuration` (OpenID Connect
+    Discovery 1.0). Gatewright extension."""
+
+    cache_duration: PositiveDuration = "5m"
+    """How long fetched keys count."""
+    backend_ref: PolicyBackendReference
+    """The issuer: a Service or static GatewayBackend. A policy that targets it says whether TLS is used."""
+
+
 class JWKS(RuledModel):
     """The keys that sign tokens: fetched, or written here."""
 
@@ -38,9 +48,11 @@ class JWKS(RuledModel):
     """Keys that a server publishes."""
     inline: Annotated[str, Field(min_length=2, max_length=65536)] | None = None
     """A JSON Web Key Set."""
+    discovery: DiscoveredJWKS | None = None
+    """Gatewright extension: keys that the issuer's own metadata names. `issuer` has to be an https or http URL."""
 
     def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "remote", "inline")
+        yield from one_of(self, "remote", "inline", "discovery")
 
 
 class JWTProvider(RuledModel):

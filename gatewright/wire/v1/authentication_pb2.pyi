@@ -54,13 +54,23 @@ class RemoteJwks(_message.Message):
     cache_duration_ms: int
     def __init__(self, backend: _Optional[str] = ..., jwks_path: _Optional[str] = ..., cache_duration_ms: _Optional[int] = ...) -> None: ...
 
+class DiscoveredJwks(_message.Message):
+    __slots__ = ("backend", "cache_duration_ms")
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    CACHE_DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    backend: str
+    cache_duration_ms: int
+    def __init__(self, backend: _Optional[str] = ..., cache_duration_ms: _Optional[int] = ...) -> None: ...
+
 class Jwks(_message.Message):
-    __slots__ = ("remote", "inline")
+    __slots__ = ("remote", "inline", "discovery")
     REMOTE_FIELD_NUMBER: _ClassVar[int]
     INLINE_FIELD_NUMBER: _ClassVar[int]
+    DISCOVERY_FIELD_NUMBER: _ClassVar[int]
     remote: RemoteJwks
     inline: str
-    def __init__(self, remote: _Optional[_Union[RemoteJwks, _Mapping]] = ..., inline: _Optional[str] = ...) -> None: ...
+    discovery: DiscoveredJwks
+    def __init__(self, remote: _Optional[_Union[RemoteJwks, _Mapping]] = ..., inline: _Optional[str] = ..., discovery: _Optional[_Union[DiscoveredJwks, _Mapping]] = ...) -> None: ...
 
 class JwtProvider(_message.Message):
     __slots__ = ("issuer", "audiences", "jwks", "secret")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.rules.verdicts.common import EXTRACTION, D, P, short_string
+from tests.rules.verdicts.common import EXTRACTION, D, P, X, short_string
 from tests.rules.verdicts.references import (
     BACKEND_REF,
     LOCAL_SECRET,
@@ -59,11 +59,20 @@ REMOTE_JWKS = shape(
     required("backendRef", _REMOTE),
     nested("backendRef", BACKEND_REF, _REMOTE),
 )
+_DISCOVERED = X + "`jwks.discovery` (`backendRef` of the issuer, `cacheDuration`): keys that its metadata names"
+DISCOVERED_JWKS = shape(
+    {"backendRef": BACKEND_REF.least},
+    duration("cacheDuration", _DISCOVERED),
+    required("backendRef", _DISCOVERED),
+    nested("backendRef", BACKEND_REF, _DISCOVERED),
+)
 JWKS = shape(
     {"inline": "{}"},
     exactly_one(_PROVIDER, {"remote": REMOTE_JWKS.least, "inline": "{}"}),
+    exactly_one(_DISCOVERED, {"inline": "{}", "discovery": DISCOVERED_JWKS.least, "remote": REMOTE_JWKS.least}),
     text("inline", 2, 65536, _INLINE),
     alone("remote", REMOTE_JWKS, _REMOTE),
+    alone("discovery", DISCOVERED_JWKS, _DISCOVERED),
 )
 _LEAST_PROVIDER = {"issuer": "i", "jwks": {"inline": "{}"}}
 JWT_PROVIDER = shape(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from tests.rules.verdicts.common import D, N, P, R
+from tests.rules.verdicts.common import D, N, P, R, X
 from tests.rules.verdicts.policy import target
 from tests.rules.verdicts.references import (
     BACKEND_REF,
@@ -109,6 +109,12 @@ DEFAULTS: Final = (
         "5m",
         P + "`cacheDuration` (Duration, default 5m)",
         traffic={"jwtAuthentication": _JWT},
+    ),
+    _policy(
+        "traffic.jwtAuthentication.providers[0].jwks.discovery.cacheDuration",
+        "5m",
+        X + "`jwks.discovery` (`backendRef` of the issuer, `cacheDuration`): keys that its metadata names",
+        traffic={"jwtAuthentication": {"providers": [{"issuer": "i", "jwks": {"discovery": {"backendRef": _REF}}}]}},
     ),
     _policy(
         "traffic.basicAuthentication.mode",

@@ -300,8 +300,6 @@ WAITING = {
     "TLSRoute": f"{{hostnames: [a.b], {RULES}}}",
     "TCPRoute": f"{{{RULES}}}",
     "UDPRoute": f"{{{RULES}}}",
-    "BackendTLSPolicy": "{targetRefs: [{group: '', kind: Service, name: s}], "
-    "validation: {hostname: a.b, wellKnownCACertificates: System}}",
 }
 
 

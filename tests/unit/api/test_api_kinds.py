@@ -9,12 +9,13 @@ from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
 
 CLUSTER_WIDE = {"GatewayClass", "Namespace", "CustomResourceDefinition"}
-NOT_SERVED = {"TLSRoute", "TCPRoute", "UDPRoute", "BackendTLSPolicy", "InferencePool"}
+NOT_SERVED = {"TLSRoute", "TCPRoute", "UDPRoute", "InferencePool"}
 GATEWAY_API, OWN = "gateway.networking.k8s.io", "gatewright.dev"
 VERSIONS = {
     "GatewayClass": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
     "Gateway": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
     "HTTPRoute": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
+    "BackendTLSPolicy": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1alpha3"),
     "ReferenceGrant": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
     "GRPCRoute": (f"{GATEWAY_API}/v1",),
     "ListenerSet": (f"{GATEWAY_API}/v1",),

@@ -273,8 +273,8 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         ("timeouts:", "timeout:", [f'{ROUTE.format(22)}policies.timeout: unknown field; did you mean "timeouts"?']),
         (
             "retry: {attempts: 2, codes: [503]}",
-            "tcp: {}",
-            [f"{ROUTE.format(23)}policies.tcp: not supported yet: remove tcp to have the rest accepted"],
+            "tunnel: {host: 'a:1'}",
+            [f"{ROUTE.format(23)}policies.tunnel: not supported yet: remove tunnel to have the rest accepted"],
         ),
         (
             "retry: {attempts: 2, codes: [503]}",

@@ -179,6 +179,7 @@ REFERENCES = to_wire.References(
     secrets=lambda field, model: (
         (f"secret/default/{model.secret_ref.name}",) if model.secret_ref is not None else to_wire.Unresolved(field)
     ),
+    authorities=lambda tls: tuple(reference.name for reference in tls.ca_certificate_refs),
 )
 
 
@@ -430,6 +431,7 @@ ELSEWHERE = {
     "BasicAuthentication": {"users", "secret_ref"},
     "ApiKeyAuthentication": {"secret_ref", "secret_selector"},
     "RemoteJwks": {"backend_ref", "cache_duration"},
+    "DiscoveredJwks": {"backend_ref", "cache_duration"},
     "Timeouts": {"request"},
     "Retry": {"backoff"},
     "PathModifier": {"type"},

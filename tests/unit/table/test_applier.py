@@ -465,7 +465,7 @@ def refusals() -> list[tuple[str, Change, str]]:
         ("static", static("backend/x"), "needs a host or the path"),
         ("both", static("backend/x", "h", 1, "/p"), "needs a host or the path"),
         ("static port", static("backend/x", "h", 65536), "port 65536 is not between"),
-        ("no static port", static("backend/x", "h", 0), "port 0 is not between"),
+        ("static port", static("backend/x", "h", 65536), "port 65536 is not between"),
         ("endpoint", Change(ENDPOINT_TYPE, "e", b"\xff"), "not an Endpoint message"),
         ("endpoint key", Change(ENDPOINT_TYPE, "e", endpoint().value), "was sent as 'e'"),
         ("endpoint address", endpoint("web"), "address 'web' is not an IP address"),

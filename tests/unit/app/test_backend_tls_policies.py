@@ -1,9 +1,10 @@
-"""Backends under a BackendTLSPolicy, from YAML to sockets: an error, and never a byte in plaintext."""
+"""Backends under a BackendTLSPolicy, from YAML to sockets: what it asks for, or an error; never a byte in plaintext."""
 
 from __future__ import annotations
 
 import pytest
 
+from dataplane.table.plans import BackendPlan
 from tests.fakes.both_planes import BothPlanes
 from tests.outside.dialects.objects import ALL, GATEWAY, NEXT, SHOP, policy, route, service
 
@@ -11,7 +12,11 @@ BASE = GATEWAY + SHOP + NEXT
 SHOP_AT, NEXT_AT = "127.0.0.1:3000", "127.0.0.1:3001"
 
 
-def tls(name: str = "tls", target: str = "name: shop", kind: str = "group: '', kind: Service") -> str:
+GOOD, BAD = "wellKnownCACertificates: System", "wellKnownCACertificates: example.com/Own"
+
+
+def tls(name: str = "tls", target: str = "name: shop", kind: str = "group: '', kind: Service", ca: str = BAD) -> str:
+    """One that cannot be honoured, unless `ca` can."""
     return f"""\
 ---
 apiVersion: gateway.networking.k8s.io/v1
@@ -19,7 +24,7 @@ kind: BackendTLSPolicy
 metadata: {{name: {name}}}
 spec:
   targetRefs: [{{{kind}, {target}}}]
-  validation: {{hostname: shop.example.com, wellKnownCACertificates: System}}
+  validation: {{hostname: shop.example.com, {ca}}}
 """
 
 
@@ -35,11 +40,84 @@ def test_it_answers_500_until_the_policy_goes() -> None:
     planes.load(tls())
     assert planes.ask() == (500, "backend cannot be used") and planes.reached() == []
     assert planes.ask(method="POST", body="x")[0] == 500 and planes.reached() == []
-    assert accepted(planes).startswith("False Invalid: not supported yet: TLS to backends; requests to its targets are")
+    assert accepted(planes).startswith("False Invalid: wellKnownCACertificates example.com/Own is not known; ")
     (*_, line) = planes.log_lines()
-    assert " reason=BackendRefused" in line and "TLS to backends, which BackendTLSPolicy default/tls asks for" in line
+    assert (
+        " reason=BackendRefused" in line
+        and "BackendTLSPolicy default/tls is not accepted: wellKnownCACertificates" in line
+    )
     planes.remove("BackendTLSPolicy", "tls")
     assert planes.ask() == (200, "ok") and planes.reached() == [SHOP_AT]
+
+
+def plan(planes: BothPlanes, key: str = "backend/service/default/shop/80") -> BackendPlan:
+    return planes.context.current.table.backends[key]
+
+
+def test_one_that_is_honoured() -> None:
+    names = "subjectAltNames: [{type: Hostname, hostname: a.example}, {type: URI, uri: 'spiffe://here/shop'}]"
+    planes = BothPlanes(BASE + ALL)
+    assert plan(planes).transport is None
+    planes.load(tls(ca=GOOD))
+    made = plan(planes).transport
+    assert accepted(planes) == "True Accepted: "
+    assert made is not None and (made.server_name, made.names) == ("shop.example.com", ("shop.example.com",))
+    planes.load(tls(ca=f"{GOOD}, {names}"))
+    made = plan(planes).transport
+    assert made is not None and (made.server_name, made.names) == (
+        "shop.example.com",
+        ("a.example", "spiffe://here/shop"),
+    )
+    planes.remove("BackendTLSPolicy", "tls")
+    assert plan(planes).transport is None
+
+
+def attached(target: str, tls: str) -> str:
+    return f"""\
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {{name: p}}
+spec: {{targetRefs: [{{{target}}}], backend: {{tls: {tls}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["group: gateway.networking.k8s.io, kind: Gateway, name: gw", "group: '', kind: Service, name: shop"],
+)
+def test_it_wins_over_a_gateway_policy(target: str) -> None:
+    planes = BothPlanes(BASE + ALL + attached(target, "{sni: other.example}") + tls(ca=GOOD))
+    made = plan(planes).transport
+    assert made is not None and made.server_name == "shop.example.com"
+
+
+def test_a_gateway_backend_s_own_wins_over_it() -> None:
+    backend = """\
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: outside}
+spec: {static: {host: 127.0.0.1}, policies: {tls: {sni: own.example}}}
+"""
+    leads = route("  rules: [{backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: outside}]}]")
+    target = tls(target="name: outside", kind="group: gatewright.dev, kind: GatewayBackend", ca=GOOD)
+    planes = BothPlanes(GATEWAY + backend + leads + target)
+    found = plan(planes, "backend/gatewaybackend/default/outside")
+    assert found.transport is not None and found.transport.server_name == "own.example"
+    assert [each.label for each in found.endpoints] == ["127.0.0.1:443"], "without a port: that of TLS"
+
+
+def test_a_port_that_speaks_tls() -> None:
+    """appProtocol says it, and nobody says how: the system's authorities, the Service's name."""
+    spoken = SHOP.replace("{name: http, port: 80}]}", "{name: http, port: 80, appProtocol: https}]}")
+    assert spoken != SHOP
+    planes = BothPlanes(GATEWAY + spoken + NEXT + ALL)
+    made = plan(planes).transport
+    assert made is not None and made.names == ("shop.default.svc.cluster.local",)
+    planes.load(tls(ca=GOOD))
+    made = plan(planes).transport
+    assert made is not None and made.names == ("shop.example.com",)
 
 
 def test_it_is_so_from_the_first_state_on() -> None:
@@ -102,7 +180,7 @@ def test_calls_of_policies_fail_closed() -> None:
     assert planes.ask()[0] == 200 and planes.reached() == [NEXT_AT, SHOP_AT]
     planes.load(tls(target="name: next"))
     assert planes.ask()[0] == 403 and planes.reached() == []
-    assert "TLS to backends, which BackendTLSPolicy default/tls asks for" in planes.log_lines()[-1]
+    assert "BackendTLSPolicy default/tls is not accepted: wellKnownCACertificates" in planes.log_lines()[-1]
     assert accepted(planes).startswith("False Invalid: ")  # the policy that calls it is a use of it
 
 
@@ -161,7 +239,7 @@ def test_the_older_counts_and_the_next_when_it_goes() -> None:
 
 def test_a_ca_that_comes_later_is_noticed() -> None:
     named = "caCertificateRefs: [{group: '', kind: ConfigMap, name: ca}]"
-    planes = BothPlanes(BASE + ALL + tls().replace("wellKnownCACertificates: System", named))
+    planes = BothPlanes(BASE + ALL + tls(ca=named))
     assert accepted(planes).startswith("False NoValidCACertificate: ConfigMap default/ca does not exist; ")
     planes.load("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: ca}\ndata: {ca.crt: text}\n")
     assert accepted(planes).startswith("False NoValidCACertificate: ConfigMap default/ca has an entry ca.crt that ")
@@ -181,10 +259,10 @@ def test_a_gateway_that_stops_sending_there_is_no_ancestor() -> None:
     [
         ("hostname: shop.example.com", "hostname: 'not a name'"),
         ("hostname: shop.example.com, ", ""),
-        ("wellKnownCACertificates: System", "wellKnownCACertificates: System, typo: 1"),
+        (BAD, f"{BAD}, typo: 1"),
         ("name: shop}", "name: shop, sectionName: 'not a name'}"),
         ("name: shop}", "name: shop}, {kind: Service}"),
-        ("  validation: {hostname: shop.example.com, wellKnownCACertificates: System}", ""),
+        (f"  validation: {{hostname: shop.example.com, {BAD}}}", ""),
     ],
 )
 def test_one_with_a_mistake_closes_what_it_names(right: str, wrong: str) -> None:

@@ -1,0 +1,88 @@
+"""What `backend.tls` of a policy or GatewayBackend names: our certificate in a Secret, authorities in a ConfigMap.
+
+Both are in the object's own namespace (they have no other in the API). A value of a Secret is not looked at: it leaves
+through `secrets.resource` alone. Authorities are public and travel in the policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.derive import Collection, Context
+from controlplane.translate import secrets
+from controlplane.translate.backends import unresolved
+from controlplane.translate.certificates import CaView
+from controlplane.translate.conditions import Condition
+from controlplane.translate.keys import ObjectKey, secret_resource
+from controlplane.translate.secrets import Secrets
+from gatewright.api.backend.tls import BackendTLS
+from gatewright.api.lower import to_wire
+
+ENTRIES: Final = ("tls.crt", "tls.key")
+"""Of a Secret with a certificate of ours."""
+
+AUTHORITIES_NOT_FOUND: Final = "ConfigMapNotFound"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The collections that these references are resolved with."""
+
+    secrets: Secrets
+    certificates: Collection[ObjectKey, CaView]
+
+
+def certificate(context: Context, known: Known, namespace: str, tls: BackendTLS) -> ObjectKey | Condition:
+    """The Secret of `mtlsCertificateRef`, which is set."""
+    assert tls.mtls_certificate_ref  # the caller asked
+    reference = tls.mtls_certificate_ref[0]
+    for entry in ENTRIES:
+        found = secrets.named(context, known.secrets, namespace, reference, entry)
+        if isinstance(found, Condition):
+            return found
+    return ObjectKey(namespace, reference.name)
+
+
+def authorities(context: Context, known: Known, namespace: str, tls: BackendTLS) -> tuple[str, ...] | Condition:
+    """Certificates of `caCertificateRefs`, which is set, PEM."""
+    assert tls.ca_certificate_refs  # the caller asked
+    key = ObjectKey(namespace, tls.ca_certificate_refs[0].name)
+    view = context.fetch(known.certificates, key)
+    if view is None:
+        return unresolved(AUTHORITIES_NOT_FOUND, f"ConfigMap {key} does not exist")
+    if view.problem:
+        return unresolved("InvalidCACertificateRef", f"ConfigMap {key} {view.problem}")
+    return (view.authorities,)
+
+
+class OfBackend:
+    """The references of a GatewayBackend's own policies: what they lead to, and what is wrong with them."""
+
+    def __init__(self, context: Context, known: Known, namespace: str) -> None:
+        self._context, self._known, self._namespace = context, known, namespace
+        self.read: set[ObjectKey] = set()
+        self.unresolved: list[Condition] = []
+
+    def references(self) -> to_wire.References:
+        return to_wire.References(_no_backend, self._secrets, self._authorities)
+
+    def _secrets(self, _: str, tls: BackendTLS) -> tuple[str, ...] | to_wire.Unresolved:
+        found = certificate(self._context, self._known, self._namespace, tls)
+        if isinstance(found, Condition):
+            return self._refuse(found)
+        self.read.add(found)
+        return (secret_resource(found),)
+
+    def _authorities(self, tls: BackendTLS) -> tuple[str, ...] | to_wire.Unresolved:
+        found = authorities(self._context, self._known, self._namespace, tls)
+        return self._refuse(found) if isinstance(found, Condition) else found
+
+    def _refuse(self, condition: Condition) -> to_wire.Unresolved:
+        self.unresolved.append(condition)
+        return to_wire.Unresolved(f"{condition.reason}: {condition.message}")
+
+
+def _no_backend(_: object) -> to_wire.Unresolved:
+    """None of the settings that work names one."""
+    return to_wire.Unresolved("no backend can be named here")

@@ -1,0 +1,161 @@
+"""How a backend is connected to: what policies set (spec 2, BackendTCP, BackendTLS, BackendHTTP), merged and finished.
+
+Values only, made when a table is built; `table/plans.BackendPlan` has what they come to, `upstream/connector` acts on
+it. Policies merge per field, never deeply (spec 1, GatewayPolicy): the `http` of a backend replaces that of a route.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dataplane.net.keepalive import DEFAULT, Keepalive
+from dataplane.upstream.versions import BY_REQUEST, HTTP1, HTTP2, NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dataplane.tls.client import ClientSecurity
+
+
+class Http(NamedTuple):
+    """`backend.http`."""
+
+    version: int = BY_REQUEST
+    """One of `upstream/versions`."""
+    request_timeout: float | None = None
+    """Seconds from the begin of a try to the head of its response; None: no limit of its own."""
+
+
+class Tcp(NamedTuple):
+    """`backend.tcp`."""
+
+    connect_timeout: float = 10.0
+    """Seconds until a connection is established, TLS included (decisions: 10 s when unset)."""
+    keepalive: Keepalive = DEFAULT
+
+
+PLAIN_TCP: Final = Tcp()
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """`backend.tls`. Equal only while certificates and authorities are the same: `security` is one object for these."""
+
+    security: ClientSecurity | None = None
+    """What handshakes are made with; None where `refused`."""
+    refused: str = ""
+    """Why it cannot be honoured: nothing may be sent to what it covers."""
+    sni: str = ""
+    """"": the host of the destination."""
+    names: tuple[str, ...] = ()
+    """DNS names, addresses or URIs, of which a certificate must have one; (): `sni`."""
+    verifies_names: bool = True
+    alpn: tuple[str, ...] = ("h2", "http/1.1")
+    """What is offered to servers of which nothing is known but that they speak TLS."""
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """Versions of HTTP that may be negotiated, the preferred one first."""
+        return tuple(NAMES[name] for name in self.alpn if name in NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one level comes to; None: it does not say. Its hash is computed once: a request with a policy asks for it
+    (`plans.BackendPlan.under`)."""
+
+    http: Http | None = None
+    tcp: Tcp | None = None
+    tls: Tls | None = None
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.http, self.tcp, self.tls)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def over(self, less: Settings) -> Settings:
+        """These, and those of `less` where these say nothing."""
+        if less is NO_SETTINGS:
+            return self
+        return Settings(self.http or less.http, self.tcp or less.tcp, self.tls or less.tls)
+
+
+NO_SETTINGS: Final = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """How connections to an endpoint are made where it is not the plain way: connections of equal transports are kept
+    together (`Endpoint.pool`). Its hash is computed once, as a request asks for it."""
+
+    tcp: Tcp
+    tls: Tls | None
+    host: str
+    """The destination's, as a certificate has it: a DNS name, an address, or "" for a Unix socket. Without TLS ""."""
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.tcp, self.tls, self.host)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def server_name(self) -> str:
+        """The name that a handshake sends and, where no others are given, a certificate must have."""
+        return self.tls.sni or self.host if self.tls is not None else ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of which a certificate must have one."""
+        if self.tls is None or not self.tls.verifies_names:
+            return ()
+        return self.tls.names or (self.server_name,)
+
+
+class Finished(NamedTuple):
+    """What the settings of all levels come to, for one backend."""
+
+    version: int
+    request_timeout: float | None
+    transport: Transport | None
+    """None: connections are made in the plain way."""
+    refused: str
+
+
+def finished(settings: Settings, version: int, host: str) -> Finished:
+    """`version`: what holds where no policy names one (`versions.configured`); `host`: the destination's."""
+    http = settings.http or Http()
+    version = http.version or version
+    transport = _transport(settings, host)
+    return Finished(version, http.request_timeout, transport, _refused(settings.tls, transport, version))
+
+
+def _transport(settings: Settings, host: str) -> Transport | None:
+    tcp, tls = settings.tcp or PLAIN_TCP, settings.tls
+    if tls is None:
+        return None if tcp == PLAIN_TCP else Transport(tcp, None, "")
+    return Transport(tcp, tls, host)
+
+
+def _refused(tls: Tls | None, transport: Transport | None, version: int) -> str:
+    """Why nothing may be sent with these settings; "" where it may."""
+    if tls is None or transport is None:
+        return ""
+    if tls.refused:
+        return f"tls: {tls.refused}"
+    if tls.verifies_names and not all(transport.names):
+        return "tls: a Unix socket has no name that a certificate could be verified for: set sni"
+    if not tls.versions or (version and version not in tls.versions):
+        return f"tls.alpnProtocols {_listed(tls.alpn)} leaves nothing to offer{_SPOKEN.get(version, ' for HTTP')}"
+    return ""
+
+
+_SPOKEN: Final = {HTTP1: " for HTTP/1.1", HTTP2: " for HTTP/2"}
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"[{', '.join(names)}]"

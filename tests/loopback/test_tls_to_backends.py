@@ -1,0 +1,331 @@
+"""TLS toward backends: real servers of TLS, over real sockets, from the policies of a file to what a server sees.
+
+Names, authorities, certificates of ours, ALPN and sessions; and what is logged where a handshake fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import textwrap
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import h2.config
+import h2.connection
+import h2.events
+import pytest
+
+from tests.fakes.certificates import Authority, Issued
+from tests.fakes.socket_proxy import SocketProxy, serving
+from tests.harness.waiting import until
+
+AUTHORITY = Authority()
+OTHERS = Authority("somebody else")
+SERVER = AUTHORITY.issue("localhost", "shop.example", "*.wild.example", "127.0.0.1", uris=("spiffe://here/shop",))
+CLIENT = AUTHORITY.issue("gateway.example", client=True)
+
+
+class Server:
+    """Speaks HTTP/1.1 and HTTP/2 over TLS, and notes what each connection was."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.seen: list[str] = []
+        """Versions of HTTP of the requests."""
+        self.names: list[str | None] = []
+        """Server names of the handshakes."""
+        self.clients: list[str] = []
+        self.resumed: list[bool] = []
+        self.heads: list[bytes] = []
+        self.silent = False
+        self.writers: list[asyncio.StreamWriter] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tls: ssl.SSLObject = writer.get_extra_info("ssl_object")
+        self.writers.append(writer)
+        self.resumed.append(bool(tls.session_reused))
+        certificate: Any = tls.getpeercert() or {}
+        self.clients += [name for kind, name in certificate.get("subjectAltName", ()) if kind == "DNS"]
+        try:
+            if tls.selected_alpn_protocol() == "h2":
+                await self._http2(reader, writer)
+            else:
+                await self._http1(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def _http1(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            self.heads.append(await reader.readuntil(b"\r\n\r\n"))
+            self.seen.append("HTTP/1.1")
+            if not self.silent:
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+
+    async def _http2(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+        connection.initiate_connection()
+        writer.write(connection.data_to_send())
+        while data := await reader.read(65_536):
+            for event in connection.receive_data(data):
+                if isinstance(event, h2.events.RequestReceived):
+                    self.seen.append("HTTP/2")
+                    connection.send_headers(event.stream_id, [(":status", "200")])
+                    connection.send_data(event.stream_id, b"ok", end_stream=True)
+            writer.write(connection.data_to_send())
+
+    def _named(self, tls: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+        self.names.append(name)
+
+    def context(
+        self, pair: Issued, folder: Path, alpn: Sequence[str], most: ssl.TLSVersion, asks: bool
+    ) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        file = folder / "server.pem"
+        file.write_bytes(pair.chain + pair.key)
+        context.load_cert_chain(file)
+        context.maximum_version = most
+        context.sni_callback = self._named  # type: ignore[assignment]  # of an SSLObject
+        if alpn:
+            context.set_alpn_protocols(list(alpn))
+        if asks:
+            context.load_verify_locations(cadata=AUTHORITY.pem.decode())
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+
+@asynccontextmanager
+async def origin(
+    folder: Path,
+    pair: Issued = SERVER,
+    alpn: Sequence[str] = (),
+    most: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3,
+    asks: bool = False,
+) -> AsyncIterator[Server]:
+    made = Server()
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0, ssl=made.context(pair, folder, alpn, most, asks))
+    made.port = server.sockets[0].getsockname()[1]
+    try:
+        yield made
+    finally:
+        server.close()
+        for writer in made.writers:
+            writer.close()
+        await server.wait_closed()
+
+
+def file(port: int, tls: str, host: str = "localhost", route: str = "", **policies: str) -> str:
+    """`tls`: the policy of the backend, a YAML flow; its authority is ours unless it names one."""
+    others = "".join(f", {name}: {value}" for name, value in policies.items())
+    text = f"""
+        backends:
+        - name: shop
+          host: "{host}:{port}"
+          policies: {{tls: {tls}{others}}}
+        binds:
+        - port: 8080
+          listeners:
+          - name: http
+            routes:
+            - name: all
+              policies: {{{route}}}
+              backends: [{{backend: shop}}]
+        """
+    return textwrap.dedent(text)
+
+
+def pem(text: bytes) -> str:
+    """As a value of a YAML flow."""
+    return '{value: "' + text.decode().replace("\n", "\\n") + '"}'
+
+
+OURS = f"caCertificateRefs: [{pem(AUTHORITY.pem)}]"
+OWN = f'mtlsCertificateRef: [{{"tls.crt": {pem(CLIENT.chain)}, "tls.key": {pem(CLIENT.key)}}}]'
+
+
+async def answered(proxy: SocketProxy) -> int:
+    return int((await proxy.get()).split(b" ", 2)[1])
+
+
+# --- what is verified
+
+GOOD = {
+    "by the name of the host": (f"{{{OURS}}}", "localhost", "localhost"),
+    "by the address": (f"{{{OURS}}}", "127.0.0.1", None),
+    "by sni": (f"{{{OURS}, sni: shop.example}}", "127.0.0.1", "shop.example"),
+    "by a wildcard": (f"{{{OURS}, sni: a.wild.example}}", "localhost", "a.wild.example"),
+    "by another name": (
+        f"{{{OURS}, sni: other.example, verifySubjectAltNames: [nobody.example, shop.example]}}",
+        "localhost",
+        "other.example",
+    ),
+    "by a URI": (f'{{{OURS}, verifySubjectAltNames: ["spiffe://here/shop"]}}', "localhost", "localhost"),
+    "but for names": (f"{{{OURS}, sni: other.example, insecureSkipVerify: Hostname}}", "localhost", "other.example"),
+    "not at all": ("{sni: other.example, insecureSkipVerify: All}", "localhost", "other.example"),
+}
+
+
+@pytest.mark.parametrize(("tls", "host", "sent"), GOOD.values(), ids=GOOD)
+async def test_a_server_that_is_believed(tls: str, host: str, sent: str | None, tmp_path: Path) -> None:
+    async with origin(tmp_path) as server, serving(file(server.port, tls, host)) as proxy:
+        assert await answered(proxy) == 200
+        assert server.names == [sent]
+
+
+BAD = {
+    "another name": (f"{{{OURS}, sni: other.example}}", SERVER, "its certificate is not for other.example"),
+    "no name that is wanted": (
+        f'{{{OURS}, verifySubjectAltNames: ["spiffe://here/other", a.example]}}',
+        SERVER,
+        "its certificate is not for spiffe://here/other or a.example",
+    ),
+    "two labels below a wildcard": (f"{{{OURS}, sni: a.b.wild.example}}", SERVER, "is not for a.b.wild.example"),
+    "another authority": (f"{{{OURS}}}", OTHERS.issue("localhost"), "unable to get local issuer certificate"),
+    "the system's authorities": ("{}", SERVER, "unable to get local issuer certificate"),
+    "one that names are not verified of": (
+        f"{{{OURS}, insecureSkipVerify: Hostname}}",
+        OTHERS.issue("localhost"),
+        "unable to get local issuer certificate",
+    ),
+    "an expired certificate": (f"{{{OURS}}}", AUTHORITY.issue("localhost", days=-1), "certificate has expired"),
+    "a name in the subject alone": (
+        f"{{{OURS}}}", AUTHORITY.issue(common_name="localhost"), "its certificate is not for localhost",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("tls", "pair", "why"), BAD.values(), ids=BAD)
+async def test_a_server_that_is_not_believed(tls: str, pair: Issued, why: str, tmp_path: Path) -> None:
+    async with origin(tmp_path, pair) as server, serving(file(server.port, tls)) as proxy:
+        assert await answered(proxy) == 503
+        line = proxy.log_line()
+        assert "reason=ConnectFailed" in line and why in line and f"127.0.0.1:{server.port}" in line, line
+        assert not server.heads, "nothing of a request may leave"
+
+
+async def test_a_server_that_speaks_no_tls() -> None:
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(plain, "127.0.0.1", 0)
+    async with server, serving(file(server.sockets[0].getsockname()[1], f"{{{OURS}}}")) as proxy:
+        assert await answered(proxy) == 503
+        assert "TLS handshake with localhost failed: " in proxy.log_line()
+
+
+async def test_a_server_that_says_nothing() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    text = file(server.sockets[0].getsockname()[1], f"{{{OURS}}}", tcp="{connectTimeout: 50ms}")
+    async with server, serving(text) as proxy:
+        assert await answered(proxy) == 503
+        assert "timed out after 0.05 s" in proxy.log_line()
+
+
+# --- a certificate of ours
+
+
+async def test_a_server_that_asks_for_a_certificate(tmp_path: Path) -> None:
+    async with origin(tmp_path, asks=True) as server, serving(file(server.port, f"{{{OURS}, {OWN}}}")) as proxy:
+        assert await answered(proxy) == 200
+        assert server.clients == ["gateway.example"]
+
+
+async def test_a_server_that_asks_for_one_in_vain(tmp_path: Path) -> None:
+    async with origin(tmp_path, asks=True) as server, serving(file(server.port, f"{{{OURS}}}")) as proxy:
+        assert await answered(proxy) in (502, 503)  # TLS 1.3: the server refuses after our handshake is done
+        assert not server.heads
+
+
+async def test_authorities_that_come_with_the_certificate(tmp_path: Path) -> None:
+    own = OWN.removesuffix("}]") + f', "ca.cert": {pem(AUTHORITY.pem)}}}]'
+    async with origin(tmp_path, asks=True) as server, serving(file(server.port, f"{{{own}}}")) as proxy:
+        assert await answered(proxy) == 200
+
+
+# --- versions of HTTP
+
+BOTH, H2, H1 = ("h2", "http/1.1"), ("h2",), ("http/1.1",)
+VERSIONS = {
+    # what the server speaks, alpnProtocols, http of the backend -> what is spoken; "": nothing
+    "plaintext keeps HTTP/1": (BOTH, "", "", "HTTP/1.1"),
+    "HTTP2 where it is configured": (BOTH, "", "{version: HTTP2}", "HTTP/2"),
+    "a server that cannot speak it": (H1, "", "{version: HTTP2}", ""),
+    "a server without ALPN": ((), "", "", "HTTP/1.1"),
+    "a server without ALPN that should speak HTTP/2": ((), "", "{version: HTTP2}", ""),
+    "what alone is offered": (BOTH, "[h2]", "", "HTTP/2"),
+    "what alone is offered, to a server that does not speak it": (H1, "[h2]", "", ""),
+    "names that are none of HTTP": (BOTH, "[acme-tls/1, http/1.1]", "", "HTTP/1.1"),
+}
+
+
+@pytest.mark.parametrize(("spoken", "alpn", "http", "version"), VERSIONS.values(), ids=VERSIONS)
+async def test_versions(spoken: Sequence[str], alpn: str, http: str, version: str, tmp_path: Path) -> None:
+    tls = f"{{{OURS}{f', alpnProtocols: {alpn}' if alpn else ''}}}"
+    others = {"http": http} if http else {}
+    async with origin(tmp_path, alpn=spoken) as server, serving(file(server.port, tls, **others)) as proxy:
+        assert await answered(proxy) == (200 if version else 503)
+        assert server.seen == ([version] if version else [])
+
+
+# --- connections
+
+
+@pytest.mark.parametrize("most", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_sessions_are_resumed(most: ssl.TLSVersion, tmp_path: Path) -> None:
+    async with origin(tmp_path, most=most) as server, serving(file(server.port, f"{{{OURS}}}")) as proxy:
+        for _ in range(4):
+            assert await answered(proxy) == 200
+            for writer in server.writers:
+                writer.close()
+            await until(lambda: not proxy.connections(), "the end of the connection")
+        assert server.resumed == [False, True, True, True]
+
+
+async def test_connections_are_kept_by_transport(tmp_path: Path) -> None:
+    async with origin(tmp_path) as server, serving(file(server.port, f"{{{OURS}}}")) as proxy:
+        for _ in range(3):
+            assert await answered(proxy) == 200
+        assert len(server.names) == 1, "one connection for all"
+        await proxy.load(file(server.port, f"{{{OURS}, sni: shop.example}}"))
+        assert await answered(proxy) == 200
+        assert server.names == ["localhost", "shop.example"]
+
+
+async def test_a_request_that_takes_too_long(tmp_path: Path) -> None:
+    async with origin(tmp_path) as server:
+        server.silent = True
+        async with serving(file(server.port, f"{{{OURS}}}", http="{requestTimeout: 20ms}")) as proxy:
+            assert b"504" in (found := await proxy.get()) and found.endswith(b"upstream call timeout"), found
+
+
+async def test_a_large_body_both_ways(tmp_path: Path) -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        body = await reader.readexactly(SIZE)
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % SIZE + body)
+        await writer.drain()
+        writer.close()
+
+    context = Server().context(SERVER, tmp_path, (), ssl.TLSVersion.TLSv1_3, False)
+    server = await asyncio.start_server(echo, "127.0.0.1", 0, ssl=context, limit=2 * SIZE)
+    async with server, serving(file(server.sockets[0].getsockname()[1], f"{{{OURS}}}")) as proxy:
+        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+        body = bytes(range(256)) * (SIZE // 256)
+        writer.write(b"POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % SIZE + body)
+        found = await reader.read()
+        assert found.endswith(body) and found.startswith(b"HTTP/1.1 200")
+        writer.close()
+        await writer.wait_closed()
+
+
+SIZE = 3 * 1024 * 1024
