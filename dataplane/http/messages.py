@@ -71,3 +71,5 @@ class Peer:
     """None: plaintext."""
     listener: str = ""
     """Key of the listener that was chosen before any request: by the server name of TLS, or because it is alone."""
+    asked: bytes = b""
+    """Stands for what that listener asked of the client's certificate when the connection began; b"": nothing."""

@@ -6,6 +6,7 @@ functions.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.replies import made
@@ -17,9 +18,11 @@ from dataplane.proxy.waiting import interrupted
 from dataplane.table.binds import choose
 
 if TYPE_CHECKING:
+    from dataplane.chain.reply import Reply
     from dataplane.http.spellings import PathRules
     from dataplane.proxy.context import Context
     from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.table.binds import ListenerPlan
     from dataplane.table.router import Router
 
 HTTP2: Final = b"HTTP/2"
@@ -42,8 +45,8 @@ def start(x: ActiveExchange) -> None:
         if listener is None:
             x.reply(made("BindClosed" if bind is None else "ListenerNotFound"))
             return
-        if listener.tls is not None and listener.key != x.client.listener:
-            x.reply(made("Misdirected"))
+        if listener.tls is not None and (listener.key != x.client.listener or listener.tls.asks != x.client.asked):
+            x.reply(_misdirected(x, listener))
             return
         x.listener = listener
         limits = table.request_limits
@@ -62,6 +65,14 @@ def start(x: ActiveExchange) -> None:
         route(x, context)
     except Exception as error:  # a bug of ours must end in an answer
         x.failed(error)
+
+
+def _misdirected(x: ActiveExchange, listener: ListenerPlan) -> Reply:
+    """The listener was not the one that was chosen for the connection; or it is, and asks other things of clients'
+    certificates than it did when this one showed its own: the client has to connect again."""
+    if listener.key != x.client.listener:
+        return made("Misdirected")
+    return replace(made("Misdirected", "validation of clients has changed since the connection began"), close=True)
 
 
 def _settled(x: ActiveExchange, rules: PathRules) -> bool:

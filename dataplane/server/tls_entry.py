@@ -38,7 +38,8 @@ def step(entry: Entry) -> int:
         entry.wanted = hello
         return MORE
     name = hello.server_name
-    listener = choose(entry.table_bind, name)
+    bind = entry.context.bind_of(entry.bind)  # as it is now: a client may take its time for a ClientHello
+    listener = None if bind is None else choose(bind, name)
     if listener is None or listener.tls is None:
         return _refuse(entry, NO_LISTENER, name)
     entry.listener = listener
@@ -72,11 +73,11 @@ class _Owner:
     def secured(self, transport: TlsTransport) -> None:
         entry = self.entry
         listener, info = entry.listener, transport.info
-        assert listener is not None and info is not None  # the handshake is done, and its context is a listener's
+        assert listener is not None and listener.tls is not None and info is not None  # its handshake is done
         entry.context.recorder.handshake(info.resumed)
         entry.transport = transport
         entry.secure = None
-        entry.peer = replace(entry.peer, scheme=b"https", tls=info, listener=listener.key)
+        entry.peer = replace(entry.peer, scheme=b"https", tls=info, listener=listener.key, asked=listener.tls.asks)
         transport.set_protocol(entry)
         entry.go_on()
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.filter import Refused
+from dataplane.table.store import digest
 from dataplane.tls.settings import Asks, BadSettings, Identity, TlsSettings, Verification
 from gatewright.wire.v1 import listener_pb2, tls_pb2
 
@@ -48,6 +49,7 @@ class TlsPlan:
         "_identities",
         "_settings",
         "_verification",
+        "asks",
         "is_passthrough",
         "made_of",
         "refused",
@@ -58,6 +60,8 @@ class TlsPlan:
         """Stands for all that it was made of."""
         self.is_passthrough = is_passthrough
         """What a client sends is not decrypted."""
+        self.asks = b""
+        """Stands for what is asked of clients' certificates; b"": nothing."""
         self.refused = ""
         """What of it cannot be used, and why."""
         self._clock = clock
@@ -113,6 +117,8 @@ def plan_of(
     if old is not None and old.made_of == made_of:
         return old
     plan = TlsPlan(made_of, tls.mode == tls_pb2.TLS_MODE_PASSTHROUGH, clock)
+    if tls.HasField("client_validation"):
+        plan.asks = digest(tls.client_validation.SerializeToString(deterministic=True))
     if plan.is_passthrough or not tls.certificates:  # none: its controller says why, and its handshakes fail
         return plan
     identities, wrong = _identities(message, store)

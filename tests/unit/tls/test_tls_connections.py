@@ -445,3 +445,27 @@ def test_a_listener_knows_when_the_first_of_its_certificates_expires() -> None:
     run = SecureProxy(ROUTES, {"http": secure(late, soon)})
     (plan,) = run.applier.security.values()
     assert plan.expires == soon.certificate.not_valid_after_utc.timestamp()
+
+
+def test_open_connections_are_not_served_when_other_certificates_are_asked_for() -> None:
+    """The client was believed by rules that are no more; it is told to connect again, and is judged by the new ones."""
+    run = validated(STRICT, AUTHORITY.pem)
+    client = TlsClient(run.connect(), "shop.example", context=client_context(AUTHORITY, identity=VALID))
+    assert ask(run, client, "shop.example") == b"HTTP/1.1 200 OK"
+    changed = tls_pb2.ClientValidation(mode=STRICT, authorities=[OTHER.pem.decode()])
+    run.listeners = {"http": secure(CERTIFICATE, validation=changed)}
+    run.load(ROUTES)
+    assert ask(run, client, "shop.example") == b"HTTP/1.1 421 Misdirected Request" and not client.far.open
+    assert "validation of clients has changed" in run.log_lines()[-1]
+    again = TlsClient(run.connect(), "shop.example", context=client_context(AUTHORITY, identity=VALID))
+    assert not again.far.open
+
+
+def test_a_client_that_is_slow_with_its_hello_meets_what_is_configured_by_then() -> None:
+    run = plain()
+    far = run.connect()
+    renewed = AUTHORITY.issue("shop.example")
+    run.listeners = {"http": secure(renewed)}
+    run.load(ROUTES)
+    client = TlsClient(far, "shop.example", AUTHORITY)
+    assert client.tls.get_peer_certificate(as_cryptography=True) == renewed.certificate
