@@ -24,6 +24,7 @@ TEMPLATES = {
     "split": "two versions of a service, one of which gets a tenth of the requests",
     "ratelimit": "ten requests in a minute for each client",
     "jwt": "only who shows a token is served",
+    "https": "TLS, with a certificate for localhost",
 }
 """What `init` can write; `controlplane.cli.init` has how."""
 

@@ -51,9 +51,10 @@ def test_what_is_there_is_not_written_over(tmp_path: Path, capsys: pytest.Captur
     assert (tmp_path / "limit.yaml").read_text() == "mine"
 
 
-def test_two_tokens_have_two_keys() -> None:
-    (one, _), (two, _) = init._issuer(), init._issuer()
-    assert one != two
+def test_each_folder_has_keys_of_its_own() -> None:
+    for make in (init._issuer, init._certificate):
+        (one, _), (two, _) = make(Path("f")), make(Path("f"))
+        assert one.values() != two.values()
 
 
 def test_definitions_for_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
