@@ -1,8 +1,9 @@
 """What `frontend.http` says of connections: what has to be known before a request, and so before its listener.
 
-A connection takes the rules of its bind when it begins, and keeps them: settings of HTTP/2 cannot be taken back. Where
-listeners of one bind differ (only a standalone file can say so), the strictest of each counts for all of them, but for
-the letter case of header names, which is asked of the listener. Made when the configuration changes; pure.
+A connection takes the rules of its bind when it begins, with TLS those of the listener that the server name chose, and
+keeps them: settings of HTTP/2 cannot be taken back. Where listeners of one bind differ (only a standalone file can say
+so), the strictest of each counts for all plaintext connections, but for the letter case of header names, which is asked
+of the listener. Made when the configuration changes; pure.
 """
 
 from __future__ import annotations

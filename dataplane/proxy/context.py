@@ -154,13 +154,17 @@ class Context:
             current.catch_up()
         return current.table.binds.get(key)
 
-    def connection_rules(self, bind: str) -> ConnectionRules:
-        """How a connection that begins now on this bind is carried."""
+    def connection_rules(self, bind: str, listener: str = "") -> ConnectionRules:
+        """How a connection that begins now on this bind is carried; `listener`: key of the one that it is for, where
+        that is known by then."""
         current = self.current
         if current.prepared is not None:
             current.catch_up()
         plan = current.table.binds.get(bind)
-        return connection_rules.DEFAULT if plan is None else plan.connection
+        if plan is None:
+            return connection_rules.DEFAULT
+        own = next((each for each in plan.listeners() if each.key == listener), None) if listener else None
+        return plan.connection if own is None else own.http.connection
 
     def headers_dropped(self, count: int) -> None:
         """Count headers of a request that were left out for their names; the first time, log it."""

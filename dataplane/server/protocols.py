@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dataplane.http.h2.settings import Settings
 from dataplane.server.entry import Entry
 from dataplane.server.h1.connection import Connection as Http1Connection
 from dataplane.server.h1.header_case import LowercaseConnection
+from dataplane.server.h2.announced import settings_of
 from dataplane.server.h2.connection import Connection as Http2Connection
 from dataplane.server.plan import ConnectionPlan, Row
 
 if TYPE_CHECKING:
-    from dataplane.http.connection_rules import ConnectionRules
-    from dataplane.proxy.context import Context, Limits
+    from dataplane.proxy.context import Context
 
 
 def _http1(plan: ConnectionPlan) -> Http1Connection:
@@ -39,21 +37,3 @@ def _http2(plan: ConnectionPlan) -> Http2Connection:
 
 
 HTTP2 = Row("HTTP/2", HEAD_OF_PREFACE, _http2)
-
-
-_OWN = Settings()
-
-
-@lru_cache(maxsize=64)
-def settings_of(limits: Limits, rules: ConnectionRules) -> Settings:
-    """What we announce to clients of HTTP/2: one object for equal rules. Fields of a head are as many as their size
-    allows on the scale of the default, which has `max_headers` for `max_header_list` bytes."""
-    size = rules.max_header_size or limits.max_header_list
-    return Settings(
-        limits.max_streams,
-        rules.stream_window or _OWN.stream_window,
-        rules.connection_window or _OWN.connection_window,
-        rules.frame_size or _OWN.frame_size,
-        size,
-        max(limits.max_headers, limits.max_headers * size // limits.max_header_list),
-    )

@@ -6,12 +6,14 @@ import pytest
 
 from dataplane.http.h2.errors import ENHANCE_YOUR_CALM, NO_ERROR
 from dataplane.http.h2.frames import HEADERS, SETTING, SETTINGS, WINDOW_UPDATE
-from dataplane.server.protocols import settings_of
+from dataplane.server.h2.announced import settings_of
 from tests.carriers import Answer, Carrier, Request, Response, Run
 from tests.carriers.contract import Conversation
+from tests.fakes.certificates import Authority
 from tests.fakes.h2_client import FrameClient, Said
 from tests.fakes.h2_wire import GET, data, frame, headers, parse
 from tests.fakes.memory_proxy import FakeTransport, Http1Endpoints, MemoryProxy
+from tests.fakes.secure_proxy import SecureProxy, TlsClient, secure
 
 FILE = """
 frontendPolicies:
@@ -348,6 +350,27 @@ class TestHttp2:
         assert [each.kind for each in client.take()] == ["ping"]
         proxy.advance(0.4)
         assert client.is_ended
+
+
+def test_with_tls_a_connection_has_the_rules_of_its_listener() -> None:
+    """The server name has chosen it before HTTP begins."""
+    authority = Authority()
+    listeners = {"http": secure(authority.issue("a.test")), "own": secure(authority.issue("own.test"))}
+    file = text("{http2WindowSize: 64Ki, http1IdleTimeout: 5s}", "{http2WindowSize: 1Mi, http1IdleTimeout: 20s}")
+    proxy = SecureProxy(file, listeners)
+    for host, window, idle in (("a.test", 65_536, 5), ("own.test", 1_048_576, 20)):
+        client = TlsClient(proxy.connect(), server_name=host, authority=authority, alpn=(b"h2",))
+        client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS))
+        (settings, *_) = [each for each in parse(client.read()) if each.kind == SETTINGS and each.payload]
+        assert dict(SETTING.iter_unpack(settings.payload))[4] == window
+        over_1 = TlsClient(proxy.connect(), server_name=host, authority=authority, alpn=(b"http/1.1",))
+        over_1.send(head(host=host))
+        proxy.connector.upstream.answer(OK)
+        assert over_1.read().startswith(b"HTTP/1.1 200 ")
+        proxy.advance(idle - 0.5)
+        assert over_1.far.open
+        proxy.advance(0.6)
+        assert not over_1.far.open
 
 
 ECHO = '{transformation: {request: {set: [{name: x-size, value: "string(size(request.body))"}]}}}'

@@ -134,9 +134,9 @@ class Connection(Responding):
         self.context.connections.add(self, peer.address)
 
     def _keep_time(self) -> None:
-        """From now on, as the bind says. Who is idle is looked at once in an idle timeout at least (`watch`)."""
+        """From now on, as bind or listener say. Who is idle is looked at once in an idle timeout at least (`watch`)."""
         context, now = self.context, self.idle_since
-        rules, limits = context.connection_rules(self.bind), context.limits
+        rules, limits = context.connection_rules(self.bind, self.peer.listener), context.limits
         self.idle_timeout = limits.idle_timeout if rules.idle_timeout is None else rules.idle_timeout
         self.arm(now + min(limits.header_timeout, self.idle_timeout))
         if rules.max_duration is not None:

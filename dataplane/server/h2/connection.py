@@ -21,6 +21,7 @@ from dataplane.net.writes import AT_ONCE
 from dataplane.proxy.deadlines import NEVER
 from dataplane.server import admission
 from dataplane.server.h2 import requests, watch
+from dataplane.server.h2.announced import settings_of
 from dataplane.server.h2.incoming import DRAIN, HANDLERS
 from dataplane.server.peers import peer_of
 
@@ -155,6 +156,10 @@ class Connection:
 
     def take_over(self, transport: Any, peer: Peer, data: bytes) -> None:
         """As `server.plan.Successor`: counted and limited is it already."""
+        rules = self.context.connection_rules(self.bind, peer.listener)
+        if rules != self.rules:  # the listener is known, and has its own
+            self.rules = rules
+            self.codec = Codec(settings_of(self.context.limits, rules), True, self.context.clock)
         self._begin(transport, peer)
         transport.set_protocol(self)
         if data:
