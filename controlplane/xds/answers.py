@@ -35,7 +35,7 @@ class AnswerKey(NamedTuple):
 class Answer:
     """What a proxy answered last."""
 
-    version: str = field(default="", repr=False)  # of a state with secrets: depends on them
+    version: str = field(repr=False)  # of a state with secrets: depends on them
     """Of the state that it has applied, be it without what it refuses; "" while it has answered nothing."""
     refusals: Mapping[str, Refusal] = field(default_factory=lambda: NONE)
     """What it refuses, by resource; "" for a state as a whole."""

@@ -27,6 +27,14 @@ def test_a_write_waits_for_quiet() -> None:
     assert made.take(20.0) is None
 
 
+def test_what_has_been_written_is_done() -> None:
+    made = schedule()
+    made.want(KEY, write(1), 0.0)
+    made.take(1.0)
+    made.written(KEY, write(1), "2", 1.0)
+    assert (len(made), made.next_due(), made.take(99.0)) == (0, None, None)
+
+
 def test_a_burst_is_written_every_half_second() -> None:
     made, now, taken = schedule(), 0.0, 0
     while now < 2.0:

@@ -54,6 +54,16 @@ def test_acknowledged_sequences(fleet: Fleet) -> None:
     assert [view.acknowledged_by(sequence) for sequence in (1, 2, 3, 4)] == [2, 2, 1, 0]
 
 
+def test_only_a_newer_state_is_news(fleet: Fleet) -> None:
+    """An answer may come again: how long a state took is measured once."""
+    heard: list[int] = []
+    fleet.on_acknowledged = lambda proxy: heard.append(proxy.acknowledged)
+    one = join(fleet, "one")
+    for sequence in (3, 3, 2, 4, 4):
+        fleet.acknowledge(one, sequence, f"v{sequence}")
+    assert heard == [3, 4]
+
+
 def test_refusal_is_kept_by_key_and_ends_with_a_later_answer(fleet: Fleet) -> None:
     one, two = join(fleet, "one"), join(fleet, "two")
     fleet.acknowledge(one, 1, "v1")
