@@ -19,6 +19,7 @@ import h2.events
 import pytest
 
 from tests.fakes.certificates import Authority, Issued
+from tests.fakes.policy_run import text_of
 from tests.fakes.socket_proxy import SocketProxy, serving
 from tests.harness.waiting import until
 
@@ -229,6 +230,52 @@ async def test_a_server_that_says_nothing() -> None:
     async with server, serving(text) as proxy:
         assert await answered(proxy) == 503
         assert "timed out after 0.05 s" in proxy.log_line()
+
+
+# --- who speaks it: requests, copies of requests, calls of policies
+
+KINDS = {
+    # policies of the route; what the one server that speaks TLS is for
+    "requests, by their backend": ("", "backends: [{{host: '{tls}', policies: {policies}}}]"),
+    "requests, by their route": ("{tls_policy}", "backends: [{{host: '{tls}'}}]"),
+    "mirrors, by the mirror": (
+        "requestMirror: {{host: '{tls}', policies: {policies}}}", "backends: [{{host: '{plain}'}}]",
+    ),
+    "calls, by the server": (
+        "extAuthz: {{host: '{tls}', protocol: {{http: {{}}}}, policies: {policies}}}",
+        "backends: [{{host: '{plain}'}}]",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("policies", "backends"), KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("is_believed", [True, False])
+async def test_each_kind_of_call(policies: str, backends: str, is_believed: bool, tmp_path: Path) -> None:
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        await reader.read()
+        writer.close()
+
+    name = "shop.example" if is_believed else "other.example"
+    tls = f"tls: {{{OURS}, sni: {name}}}"
+    other = await asyncio.start_server(plain, "127.0.0.1", 0)
+    async with other, origin(tmp_path) as server:
+        found = {
+            "tls": f"127.0.0.1:{server.port}",
+            "plain": f"127.0.0.1:{other.sockets[0].getsockname()[1]}",
+            "policies": f"{{{tls}}}",
+            "tls_policy": tls,
+        }
+        route = f"policies: {{{policies.format(**found)}}}\n{backends.format(**found)}"
+        async with serving(text_of(route)) as proxy:
+            status = await answered(proxy)
+            await until(lambda: server.names, "a handshake")
+            if is_believed:
+                await until(lambda: server.heads, "a request")
+            assert bool(server.heads) is is_believed and server.names == [name]
+            expected = 200 if is_believed or "requestMirror" in policies else 403 if "extAuthz" in policies else 503
+            assert status == expected
 
 
 # --- a certificate of ours
