@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
+import pytest
+from OpenSSL import SSL
+
 from dataplane.net.turns import SHARE, Turns
+from dataplane.tls.contexts import accepting, client_context, connecting, load, server_context
 from dataplane.tls.handshakes import Handshakes
+from dataplane.tls.settings import DEFAULT, NOT_ASKED, Identity
+from dataplane.tls.transport import TlsTransport
+from tests.fakes.certificates import RSA, Authority
+from tests.fakes.tls_pair import Inner, Socket
 
 
 class World:
@@ -78,3 +87,53 @@ def test_in_each_round_every_client_has_one_step() -> None:
         world.turn()
     assert sorted(world.taken[:3]) == ["a", "b", "c"] and sorted(world.taken[3:6]) == ["a", "b", "c"]
     assert set(world.taken[9:]) == {"a"}
+
+
+# --- with handshakes of OpenSSL, on the clock of this thread's CPU
+
+
+class Below(Socket):
+    """A transport on which nobody reads."""
+
+    def write(self, data: bytes) -> None:
+        self.sent.append(data)
+
+
+def test_200_real_handshakes_at_once_hold_the_loop_for_moments_only() -> None:
+    """Of an RSA key, whose signatures take longest. Another client's handshake, begun last, is among the first done."""
+    issued = Authority().issue("shop.example", kind=RSA)
+    context = server_context(DEFAULT, [load(Identity(issued.chain, issued.key))])
+    hello = client_hello()
+    calls: list[Callable[[], None]] = []
+    turns = Turns(calls.append)
+    handshakes = Handshakes(turns)
+    belows: list[Below] = []
+
+    def begin(source: str) -> Below:
+        below = Below()
+        TlsTransport(accepting(context), Inner(), handshakes, turns, source).start(below, hello)
+        belows.append(below)
+        return below
+
+    for _ in range(200):
+        begin("many")
+    other = begin("one")
+    longest, when = 0.0, []
+    while calls:
+        now, began = list(calls), time.thread_time()
+        calls.clear()
+        for call in now:
+            call()
+        longest = max(longest, time.thread_time() - began)
+        if other.sent and not when:
+            when.append(sum(bool(below.sent) for below in belows))
+    assert all(below.sent for below in belows)
+    assert longest < 0.05
+    assert when and when[0] < 50
+
+
+def client_hello() -> bytes:
+    client = connecting(client_context(DEFAULT, NOT_ASKED), "shop.example")
+    with pytest.raises(SSL.WantReadError):
+        client.do_handshake()
+    return client.bio_read(65536)
