@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from dataplane.carriers import REFUSED, UNSENT, Consumer
 from dataplane.http.methods import IDEMPOTENT
 from dataplane.upstream import balance
+from dataplane.upstream.race import Race, of_other_family
 from dataplane.upstream.versions import EITHER, HTTP1, HTTP2, HTTP_2, chosen, offered
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ class Connects(Protocol):
         """Those that connections were opened to, and may still be open."""
 
     def connect(self, endpoint: Pool, done: Callable[[Pooled | None, str], None]) -> None: ...
+
+    def later(self, seconds: float, call: Callable[[], None]) -> object: ...
 
     def share(self, endpoint: Pool) -> SharedConnections:
         """Those of HTTP/2 of a pool that has had none; from then on they are `endpoint.shared`."""
@@ -295,7 +298,11 @@ def connect(connector: Connects, pool: Pool, holder: Lease, endpoints: Sequence[
             else:
                 holder.lease_again(up)
 
-    connector.connect(pool, done)
+    other = of_other_family(holder.endpoint, endpoints)
+    if other is None:
+        connector.connect(pool, done)
+    else:
+        Race(connector, holder, pool, other, done).begin()
 
 
 def _other(endpoints: Sequence[Endpoint], tried: list[Endpoint], random: Callable[[], float]) -> Endpoint:

@@ -1,0 +1,114 @@
+"""Two connections at a time where endpoints are of both IP families, so that a family that does not work delays nobody
+for long (Happy Eyeballs, RFC 8305): of HTTP/1.1, and of whoever waits for one.
+
+The endpoint that was chosen is tried first. When it is not connected after `DELAY` seconds, or fails, one of the other
+family is tried beside it; the first that is connected has the request. The other one is kept for later requests. Where
+all endpoints are of one family nothing of this is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Protocol
+
+from dataplane.upstream import balance
+
+if TYPE_CHECKING:
+    from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
+    from dataplane.upstream.lease import Lease
+
+DELAY: Final = 0.25
+"""Seconds that the first one has for itself (RFC 8305 5, Connection Attempt Delay)."""
+LOOKS: Final = 256
+"""Endpoints of which one of the other family is looked for."""
+
+
+class Opens(Protocol):
+    """`connector.Connector`."""
+
+    def connect(self, endpoint: Pool, done: Callable[[Pooled | None, str], None]) -> None: ...
+
+    def later(self, seconds: float, call: Callable[[], None]) -> object: ...
+
+
+def of_other_family(endpoint: Endpoint | None, endpoints: Sequence[Endpoint]) -> Endpoint | None:
+    """One of `endpoints` whose IP family is not that of `endpoint`; None: there is none."""
+    if endpoint is None or len(endpoints) < 2 or endpoint.unix_path:
+        return None
+    is_v6 = ":" in endpoint.address
+    return next((each for each in islice(endpoints, LOOKS) if (":" in each.address) != is_v6), None)
+
+
+class Race:
+    """One connection for `holder`, unless its lease is over by then."""
+
+    __slots__ = ("_causes", "_end", "_holder", "_is_over", "_number", "_opens", "_pools", "_second")
+
+    def __init__(
+        self, opens: Opens, holder: Lease, pool: Pool, second: Endpoint, end: Callable[[Pooled | None, str], None]
+    ) -> None:
+        """`pool`: of the endpoint that the holder has. `second`: of the other family. `end` is told the outcome,
+        once, while the lease goes on; `holder.endpoint` is by then the one that is connected."""
+        self._opens, self._holder, self._number, self._end = opens, holder, holder.lease, end
+        self._second: Endpoint | None = second
+        self._pools = pool, second if pool.transport is None else second.pool(pool.transport)
+        self._causes: list[str] = []
+        self._is_over = False
+
+    def begin(self) -> None:
+        self._opens.later(DELAY, self._begin_second)
+        self._opens.connect(self._pools[0], self._first_done)
+
+    def _begin_second(self) -> None:
+        """The first one is late, or has failed: whichever of both is noticed first counts."""
+        if not self._is_over and self._second is not None and self._holder.lease == self._number:
+            pool, second = self._pools[1], self._second
+            self._second = None
+            self._opens.connect(pool, lambda up, cause: self._second_done(second, up, cause))
+
+    def _first_done(self, up: Pooled | None, cause: str) -> None:
+        if self._is_missed(up):
+            return
+        if up is not None:
+            self._finish(up, "")
+        elif self._second is not None:
+            self._causes.append(cause)
+            self._begin_second()
+        else:
+            self._failed(cause)
+
+    def _second_done(self, second: Endpoint, up: Pooled | None, cause: str) -> None:
+        if self._is_missed(up):
+            return
+        if up is None:
+            self._failed(cause)
+            return
+        holder = self._holder
+        first: Endpoint = holder.endpoint  # type: ignore[assignment]  # it was leased
+        balance.judge(first, False)  # so that the next request begins with the other one
+        first.pending -= 1
+        second.pending += 1
+        holder.endpoint = second
+        if holder.retries is not None:
+            holder.retries.tried.append(second)
+        self._finish(up, "")
+
+    def _failed(self, cause: str) -> None:
+        """One of the two: both have to."""
+        self._causes.append(cause)
+        if len(self._causes) == len(self._pools):
+            self._finish(None, "; ".join(self._causes))
+
+    def _is_missed(self, up: Pooled | None) -> bool:
+        """Nobody waits for it any more."""
+        if not self._is_over and self._holder.lease == self._number:
+            return False
+        self._is_over = True
+        if up is not None:
+            up.park()
+        return True
+
+    def _finish(self, up: Pooled | None, cause: str) -> None:
+        self._is_over = True
+        self._end(up, cause)
