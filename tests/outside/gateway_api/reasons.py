@@ -22,7 +22,6 @@ REASONS = {
     "ListenerSet Accepted=ListenersNotValid": MEANT,
     "ListenerSet Accepted=NotAllowed": MEANT,
     "ListenerSet Accepted=ProtocolConflict": MEANT,
-    "BackendTLSPolicy unsupported kind": TLS,
     "Gateway unsupported spec.tls.backend": TLS,
     "Gateway Accepted=NoValidCACertificate": f"as with certificates: {NO_SECRET}",
     "Gateway ResolvedRefs=InvalidCertificateRef": NO_SECRET,
@@ -40,7 +39,6 @@ REASONS = {
     "HTTPRoute ResolvedRefs=BackendNotFound": "the Service is not in the file: meant so, or left to the reader",
     "HTTPRoute ResolvedRefs=InvalidKind": "a backend of somebody else's kind; meant so, or left to the reader",
     "HTTPRoute ResolvedRefs=RefNotPermitted": MEANT,
-    "HTTPRoute ResolvedRefs=UnsupportedProtocol": f"appProtocol of the Service: TLS to backends: {TLS}",
     "foreign apps/v1 Deployment": "a kind of others, skipped",
 }
 """What stands in `verdicts.txt` after a kind, part by part, to the reason."""
