@@ -31,9 +31,8 @@ async def test_an_endpoint_is_evicted_once_by_all_workers_and_requests_in_flight
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server:
         at = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        policies = (
-            f"{{health: {{eviction: {{duration: 1h, consecutiveFailures: {REQUESTS}}}}}, limits: {{maxRequests: 6}}}}"
-        )
+        health = f"{{eviction: {{duration: 1h, consecutiveFailures: {REQUESTS}}}}}"
+        backend = f"{{name: bad, host: '{at}', policies: {{health: {health}, limits: {{maxRequests: 6}}}}}}"
         file.write_text(text_of("backends: [{backend: bad}]", 8080) + f"backends: [{backend}]\n")
         async with running("-f", str(file), workers=2) as proxy:
             await proxy.ready()
