@@ -26,6 +26,8 @@ from dataplane.upstream.versions import HTTP1, HTTP2
 
 IDLE_TIMEOUT = 90.0
 """Seconds an unused upstream connection is kept."""
+SESSION_TIME = 600.0
+"""Seconds that sessions of TLS are kept after the last connection, for the next one."""
 SWEEP = 10.0
 OUT_OF_FILES = frozenset((errno.EMFILE, errno.ENFILE))
 TURNS = 3
@@ -118,6 +120,8 @@ class Connector:
 
     async def _connect(self, endpoint: Pool, done: Callable[[Pooled | None, str], None]) -> None:
         connection = UpstreamConnection(endpoint, self.writes, self.count.upstream_closed)
+        if endpoint.base is not None:
+            self._keep(endpoint)  # also where no connection comes of it: it is forgotten some time
         cause = await self._try(endpoint, None, connection, None)
         if cause:
             connection.close()
@@ -206,6 +210,7 @@ class Connector:
                 keep_alive(sock, tcp.keepalive)
 
     def _keep(self, endpoint: Pool) -> None:
+        endpoint.empty_since = 0.0
         self._endpoints.add(endpoint)
         if endpoint.base is not None:
             self._endpoints.add(endpoint.base)
@@ -227,9 +232,25 @@ class Connector:
                     connection.close()
             if endpoint.shared is not None:
                 endpoint.shared.close_unused(now, IDLE_TIMEOUT)
-            if endpoint.closed and endpoint.is_empty:
+            if not endpoint.is_empty:
+                endpoint.empty_since = 0.0
+            elif endpoint.closed or self._is_forgotten(endpoint, now):
                 self._endpoints.discard(endpoint)
         self._sweep = self.loop.call_later(SWEEP, self._close_unused) if self._endpoints else None
+
+    def _is_forgotten(self, pool: Pool, now: float) -> bool:
+        """Whether the pool of a transport was without connections for so long that its session is not kept either:
+        with each certificate that is renewed there is another one."""
+        if pool.base is None or pool.transport is None:
+            return False
+        if not pool.empty_since or pool.base.pending:
+            pool.empty_since = now
+        if now - pool.empty_since <= SESSION_TIME:
+            return False
+        pool.closed = True  # whoever still holds it keeps no connection in it
+        if pool.base.pools.get(pool.transport) is pool:
+            del pool.base.pools[pool.transport]
+        return True
 
     async def close(self) -> None:
         if self._sweep is not None:

@@ -47,6 +47,7 @@ class Pool:
         "address",
         "base",
         "closed",
+        "empty_since",
         "idle",
         "label",
         "last",
@@ -75,6 +76,8 @@ class Pool:
         self.last: SSL.Connection | None = None
         """With TLS: the newest connection, whose session the next one may resume. Alive, because OpenSSL forgets the
         session of a connection that is freed before it was shut down."""
+        self.empty_since = 0.0
+        """Of one that is not plain: when it was first seen without a connection (monotonic seconds); 0: it has some."""
         self.closed = False
 
     def retire(self) -> Iterator[None]:

@@ -18,6 +18,8 @@ import h2.connection
 import h2.events
 import pytest
 
+from dataplane.upstream import connector
+from dataplane.upstream.endpoint import Endpoint
 from tests.fakes.certificates import Authority, Issued
 from tests.fakes.policy_run import text_of
 from tests.fakes.socket_proxy import SocketProxy, serving
@@ -346,6 +348,39 @@ async def test_connections_are_kept_by_transport(tmp_path: Path) -> None:
         await proxy.load(file(server.port, f"{{{OURS}, sni: shop.example}}"))
         assert await answered(proxy) == 200
         assert server.names == ["localhost", "shop.example"]
+
+
+async def test_what_is_not_used_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each certificate that is renewed makes another transport."""
+    async with origin(tmp_path) as server, serving(file(server.port, f"{{{OURS}}}")) as proxy:
+        assert await answered(proxy) == 200
+        (endpoint,) = (each for each in proxy.connector.endpoints if isinstance(each, Endpoint))
+        (pool,) = endpoint.pools.values()
+        now = asyncio.get_running_loop().time()
+        sweep = proxy.connector._close_unused
+        for seconds in (0, 30, connector.IDLE_TIMEOUT + 31):
+            monkeypatch.setattr(proxy.connector, "loop", Clock(now + seconds))
+            sweep()
+        assert pool.is_empty and endpoint.pools and pool.last is not None, "its session is kept"
+        for seconds in (200, 200 + connector.SESSION_TIME - 1, 201 + connector.SESSION_TIME + 1):
+            monkeypatch.setattr(proxy.connector, "loop", Clock(now + seconds))
+            sweep()
+        assert not endpoint.pools and pool.closed
+        monkeypatch.undo()
+        assert await answered(proxy) == 200
+
+
+class Clock:
+    """A loop whose time stands still and which calls nobody."""
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+
+    def time(self) -> float:
+        return self._now
+
+    def call_later(self, seconds: float, call: object) -> None:
+        """Nobody waits for it."""
 
 
 async def test_a_request_that_takes_too_long(tmp_path: Path) -> None:
