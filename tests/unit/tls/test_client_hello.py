@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 from OpenSSL import SSL
 
 from dataplane.tls.client_hello import MAX_HELLO, MAX_RECORD, MAX_RECORDS, ClientHello, NotTls, read
+from dataplane.tls.contexts import accepting, load, server_context
+from dataplane.tls.settings import Identity, TlsSettings
+from tests.fakes.certificates import Authority
 
 V12, V13 = 0x0303, 0x0304
 
@@ -181,3 +184,52 @@ def test_reading_piece_by_piece_costs_little() -> None:
                 break
             wanted = found
     assert looks <= 2 * MAX_RECORDS
+
+
+# --- the same bytes, read by OpenSSL
+
+SERVER_CERTIFICATE = Authority().issue("shop.example")
+REAL = real(b"shop.example", [b"h2", b"http/1.1"])
+WITHOUT_NAME = real(b"", [b"http/1.1"], SSL.TLS1_2_VERSION)
+
+
+def read_by_openssl(data: bytes) -> tuple[bytes, list[bytes]] | None:
+    """Server name and protocols; None: OpenSSL refuses it before it asks for either."""
+    seen: list[tuple[bytes, list[bytes]]] = []
+
+    def choose(connection: SSL.Connection, offered: list[bytes]) -> bytes:
+        seen.append((connection.get_servername() or b"", offered))
+        return offered[0]
+
+    identity = load(Identity(SERVER_CERTIFICATE.chain, SERVER_CERTIFICATE.key))
+    context = server_context(TlsSettings(alpn=()), [identity])
+    context.set_alpn_select_callback(choose)
+    server = accepting(context)
+    server.bio_write(data)
+    try:
+        server.do_handshake()
+    except SSL.Error:  # it waits for more, or refuses
+        return seen[0] if seen else None
+    return None
+
+
+@given(st.data())
+def test_name_and_protocols_are_those_that_openssl_reads_of_the_same_bytes(data: st.DataObject) -> None:
+    """A listener must not be chosen by another name than the one that the handshake is about."""
+    hello = bytearray(data.draw(st.sampled_from([REAL, WITHOUT_NAME, records(REAL[5:], 300)])))
+    for _ in range(data.draw(st.integers(0, 3))):
+        hello[data.draw(st.integers(0, len(hello) - 1))] = data.draw(st.integers(0, 255))
+    theirs = read_by_openssl(bytes(hello))
+    try:
+        ours = read(bytes(hello))
+    except NotTls:
+        return  # we may be stricter
+    if theirs is not None:
+        assert isinstance(ours, ClientHello)
+        assert (ours.server_name, list(ours.alpn)) == (theirs[0].lower(), theirs[1])
+
+
+def test_openssl_reads_what_is_sent() -> None:
+    assert read_by_openssl(REAL) == (b"shop.example", [b"h2", b"http/1.1"])
+    assert read_by_openssl(WITHOUT_NAME) == (b"", [b"http/1.1"])
+    assert read_by_openssl(b"GET / HTTP/1.1\r\n\r\n") is None
