@@ -6,6 +6,7 @@ import pytest
 
 from dataplane.table.plans import BackendPlan
 from tests.fakes.both_planes import BothPlanes
+from tests.fakes.certificates import Authority
 from tests.outside.dialects.objects import ALL, GATEWAY, NEXT, SHOP, policy, route, service
 
 BASE = GATEWAY + SHOP + NEXT
@@ -290,3 +291,80 @@ def test_one_without_readable_targets_closes_nothing() -> None:
     planes.save(tls().replace("{name: tls}", "{name: 'not a name'}"))
     planes.save("apiVersion: gateway.networking.k8s.io/v1\nkind: BackendTLSPolicy\nmetadata: {name: a}\nspec: 1\n")
     assert planes.ask()[0] == 200
+
+
+# --- what `backend.tls` names: Secrets and ConfigMaps, of policies and of GatewayBackends
+
+AUTHORITY = Authority()
+CLIENT = AUTHORITY.issue("gateway.example", client=True)
+
+
+def indented(text: bytes) -> str:
+    return "".join(f"    {line}\n" for line in text.decode().splitlines())
+
+
+CA = f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: ca}}\ndata:\n  ca.crt: |\n{indented(AUTHORITY.pem)}"
+PAIR = (
+    "---\napiVersion: v1\nkind: Secret\nmetadata: {name: client}\nstringData:\n"
+    f"  tls.crt: |\n{indented(CLIENT.chain)}  tls.key: |\n{indented(CLIENT.key)}"
+)
+NAMES = "{caCertificateRefs: [{name: ca}], mtlsCertificateRef: [{name: client}]}"
+OUTSIDE = "backend/gatewaybackend/default/outside"
+OWN = f"""\
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {{name: outside}}
+spec: {{static: {{host: 127.0.0.1, port: 3002}}, policies: {{tls: {NAMES}}}}}
+"""
+
+
+def resolved(planes: BothPlanes, kind: str, name: str) -> str:
+    status = planes.world.program.status(kind, "default", name) or {}
+    conditions = status["conditions"] if kind == "GatewayBackend" else status["ancestors"][0]["conditions"]
+    (found,) = (each for each in conditions if each["type"] == "ResolvedRefs")
+    return f"{found['status']} {found['reason']}: {found['message']}"
+
+
+@pytest.mark.parametrize(
+    ("texts", "key", "kind", "name"),
+    [
+        (
+            BASE + ALL + attached("group: '', kind: Service, name: shop", NAMES),
+            "backend/service/default/shop/80",
+            "GatewayPolicy",
+            "p",
+        ),
+        (
+            GATEWAY
+            + OWN
+            + route("  rules: [{backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: outside}]}]"),
+            OUTSIDE,
+            "GatewayBackend",
+            "outside",
+        ),
+    ],
+)
+def test_what_it_names(texts: str, key: str, kind: str, name: str) -> None:
+    planes = BothPlanes(texts)
+    assert planes.ask()[0] == 500 and planes.reached() == [], "never plain text"
+    assert resolved(planes, kind, name).startswith("False SecretNotFound: Secret default/client does not exist")
+    planes.load(PAIR)
+    assert planes.ask()[0] == 500
+    assert resolved(planes, kind, name) == "False ConfigMapNotFound: ConfigMap default/ca does not exist"
+    planes.load(CA)
+    first = plan(planes, key).transport
+    assert first is not None and plan(planes, key).refused == ""
+    assert resolved(planes, kind, name).startswith("True ResolvedRefs")
+    planes.load(CA.replace("name: ca}", "name: ca, labels: {a: b}}"))
+    assert plan(planes, key).transport == first, "the same certificates"
+    planes.remove("Secret", "client")
+    assert planes.ask()[0] == 500 and planes.reached() == []
+
+
+def test_a_policy_with_a_mistake_closes_what_it_would_secure() -> None:
+    planes = BothPlanes(BASE + ALL)
+    planes.save(attached("group: '', kind: Service, name: shop", "{sni: 'not a name'}"))
+    assert planes.ask()[0] == 500 and planes.reached() == []
+    planes.save(attached("group: '', kind: Service, name: shop", "{}"))
+    assert plan(planes).transport is not None
