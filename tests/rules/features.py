@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 _FEATURES: Final = "tests/unit/app/test_gateway_api_features.py"
+_HTTPS: Final = "tests/loopback/test_https_conformance.py"
 _CALLS: Final = "tests/unit/app/test_calls_by_grpc_routes.py"
 
 _TLS_POLICIES: Final = "tests/unit/app/test_backend_tls_policies.py"
@@ -31,6 +32,16 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
     ),
     "GRPCRouteNamedRouteRule": (f"{_CALLS}::test_a_policy_on_a_rule_acts_on_that_one",),
     "GRPCRouteRequestHeaderModifier": (f"{_CALLS}::test_filters_act",),
+    "GatewayFrontendClientCertificateValidation": (
+        f"{_HTTPS}::test_clients_are_verified_by_the_default_and_by_what_is_said_of_a_port",
+        f"{_HTTPS}::test_a_default_that_cannot_be_used_breaks_https_alone",
+    ),
+    "GatewayFrontendClientCertificateValidationInsecureFallback": (
+        f"{_HTTPS}::test_in_the_insecure_mode_everybody_is_served_and_the_gateway_says_so",
+    ),
+    "GatewayHTTPSListenerDetectMisdirectedRequests": (
+        f"{_HTTPS}::test_a_request_for_the_host_of_another_listener_is_misdirected",
+    ),
     "GatewayHTTPListenerIsolation": (f"{_FEATURES}::test_listeners_are_isolated",),
     "GatewayPort8080": (f"{_FEATURES}::test_two_ports_of_a_gateway",),
     "GatewayRouteHostnameIntersectionPrecedence": (
@@ -74,7 +85,7 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
 }
 """Feature to the tests that show it, from objects to bytes."""
 
-_TLS: Final = "no listener speaks TLS yet"
+_REPLAY: Final = "the tests with HTTPS listeners are not replayed yet"
 _UPSTREAM: Final = "`spec.tls.backend` of a Gateway is refused"
 _STREAMS: Final = "listeners of this protocol open no port yet"
 _CLUSTER: Final = "addresses and other infrastructure need a cluster, in which nothing runs yet"
@@ -82,21 +93,18 @@ _MESH: Final = "a gateway, not a mesh"
 _EXPERIMENT: Final = "experimental, and refused by decision"
 
 LEFT_OUT: Final[dict[str, str]] = {
-    "ClusterTrustBundle": _TLS,
-    "Gateway": f"certificates of listeners are part of the core set, and {_TLS}",
+    "ClusterTrustBundle": _EXPERIMENT,
+    "Gateway": f"certificates of listeners are part of the core set, and {_REPLAY}",
     "GatewayAddressEmpty": _CLUSTER,
     "GatewayAddressRoutability": _CLUSTER,
     "GatewayAddressRoutabilityCluster": _CLUSTER,
     "GatewayBackendClientCertificate": _UPSTREAM,
-    "GatewayFrontendClientCertificateValidation": _TLS,
-    "GatewayFrontendClientCertificateValidationInsecureFallback": _TLS,
-    "GatewayHTTPSListenerDetectMisdirectedRequests": _TLS,
     "GatewayInfrastructure": _CLUSTER,
     "GatewayListenerFilters": _EXPERIMENT,
     "GatewayStaticAddresses": _CLUSTER,
-    "HTTPRoute": f"the core set has an HTTPS listener, and {_TLS}",
-    "HTTPRoutePortRedirect": f"it is also about redirects of HTTPS listeners, and {_TLS}",
-    "ListenerSet": f"certificates of its listeners are part of it, and {_TLS}",
+    "HTTPRoute": f"the core set has an HTTPS listener, and {_REPLAY}",
+    "HTTPRoutePortRedirect": f"it is also about redirects of HTTPS listeners, and {_REPLAY}",
+    "ListenerSet": f"certificates of its listeners are part of it, and {_REPLAY}",
     "Mesh": _MESH,
     "MeshClusterIPMatching": _MESH,
     "MeshConsumerRoute": _MESH,
@@ -107,11 +115,11 @@ LEFT_OUT: Final[dict[str, str]] = {
     "MeshHTTPRouteRedirectPort": _MESH,
     "MeshHTTPRouteRewritePath": _MESH,
     "MeshHTTPRouteSchemeRedirect": _MESH,
-    "ReferenceGrant": f"certificates of listeners are part of the core set, and {_TLS}",
+    "ReferenceGrant": f"certificates of listeners are part of the core set, and {_REPLAY}",
     "TCPRoute": _STREAMS,
-    "TLSRoute": _TLS,
-    "TLSRouteModeMixed": _TLS,
-    "TLSRouteModeTerminate": _TLS,
+    "TLSRoute": _STREAMS,
+    "TLSRouteModeMixed": _STREAMS,
+    "TLSRouteModeTerminate": _STREAMS,
     "UDPRoute": _STREAMS,
 }
 """Feature to why it is not claimed."""
