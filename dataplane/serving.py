@@ -225,9 +225,7 @@ class Serving:
         binds = {
             key: {
                 "port": plan.port,
-                "listeners": sorted(
-                    {each.key for each in (*plan.exact.values(), *plan.wildcards.values(), plan.default) if each}
-                ),
+                "listeners": sorted({each.key for each in plan.listeners()}),
             }
             for key, plan in table.binds.items()
         }
@@ -247,6 +245,7 @@ class Serving:
             "refused": dict(outcome.standing),
             "waiting": sorted(outcome.waiting),
             "connections": len(self._context.connections),
+            "udp_sessions": len(self._acceptor.datagrams.sessions),
             "usage": {
                 **usage(self._context),
                 "tasks": len(asyncio.all_tasks()),
@@ -257,7 +256,10 @@ class Serving:
 
     def _prepared(self, number: int) -> Message:
         outcome = self._applier.outcome
-        binds = (WantedBind(key, plan.port, tuple(plan.addresses)) for key, plan in outcome.binds.items())
+        binds = (
+            WantedBind(key, plan.port, tuple(plan.addresses), plan.has_streams, plan.datagrams is not None)
+            for key, plan in outcome.binds.items()
+        )
         return messages.Prepared(number, dict(outcome.standing), tuple(binds))
 
     def _swapped(self, longest: float) -> None:

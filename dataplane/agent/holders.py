@@ -9,29 +9,31 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-_LISTEN = "0A"
+_TCP = ("/proc/net/tcp", "/proc/net/tcp6")
+_UDP = ("/proc/net/udp", "/proc/net/udp6")
+_LISTEN, _BOUND = "0A", "07"
+"""States of sockets that connections, or datagrams of anybody, come to."""
 
 
-def describe(port: int) -> str:
-    """`pid 12 (nginx -g daemon off;)`, or `another process` when it cannot be seen."""
-    inodes = {f"socket:[{inode}]" for inode in _listening(port)}
+def describe(port: int, datagrams: bool = False) -> str:
+    """`pid 12 (nginx -g daemon off;)`, or `another process` when it cannot be seen. `datagrams`: of UDP."""
+    inodes = {f"socket:[{inode}]" for inode in _listening(port, datagrams)}
     for pid in _pids() if inodes else ():
         if _has_socket(pid, inodes):
             return f"pid {pid} ({_command(pid)})"
     return "another process"
 
 
-def _listening(port: int) -> Iterator[str]:
+def _listening(port: int, datagrams: bool) -> Iterator[str]:
     """Inodes of the sockets that listen on the port."""
-    for table in _TABLES:
+    for table in _UDP if datagrams else _TCP:
         try:
             lines = Path(table).read_text().splitlines()[1:]
         except OSError:
             continue  # no such table on this system
         for line in lines:
             columns = line.split()
-            if columns[3] == _LISTEN and int(columns[1].rpartition(":")[2], 16) == port:
+            if columns[3] == (_BOUND if datagrams else _LISTEN) and int(columns[1].rpartition(":")[2], 16) == port:
                 yield columns[9]
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from dataplane.agent import holders
 from dataplane.link.messages import WantedBind
-from dataplane.net import tcp
+from dataplane.net import tcp, udp
 
 log = logging.getLogger("dataplane.agent.sockets")
 
@@ -27,6 +27,8 @@ class Place:
     bind: str
     address: str
     port: int
+    datagrams: bool = False
+    """Of UDP, whose ports are others than TCP's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +111,20 @@ class Sockets:
         """Configured port -> addresses that listen for it."""
         found: dict[int, list[str]] = {}
         for place in sorted(self._open):
-            found.setdefault(place.port, []).append(self._at(place))
+            at = self._host_port(place)
+            if at not in found.setdefault(place.port, []):
+                found[place.port].append(at)
         return found
 
     def _places(self, bind: WantedBind) -> list[Place]:
-        return [Place(bind.key, address, bind.port) for address in bind.addresses or (self._any_address,)]
+        kinds = [datagrams for datagrams, asked in ((False, bind.streams), (True, bind.datagrams)) if asked]
+        addresses = bind.addresses or (self._any_address,)
+        return [Place(bind.key, address, bind.port, datagrams) for datagrams in kinds for address in addresses]
 
     def _at(self, place: Place) -> str:
+        return self._host_port(place) + ("/udp" if place.datagrams else "")
+
+    def _host_port(self, place: Place) -> str:
         return tcp.host_port(place.address, self._chosen.get(place) or self._port(place))
 
     def _port(self, place: Place) -> int:
@@ -124,27 +133,28 @@ class Sockets:
 
     def _listen(self, place: Place) -> list[socket.socket]:
         port = self._port(place)
+        net = udp if place.datagrams else tcp
         if self._offset is not None:
             if not 0 < port < 65536:
                 raise OSError(errno.EINVAL, f"there is no such port (offset {self._offset})")
-            tcp.probe(place.address, port)
+            net.probe(place.address, port)
         if not tcp.CAN_SHARE_PORT:
-            return [tcp.listen(place.address, port, shared=False)] * self._workers
+            return [net.listen(place.address, port, shared=False)] * self._workers
         with contextlib.ExitStack() as undo:
-            sockets = [undo.enter_context(tcp.listen(place.address, port, shared=True))]
+            sockets = [undo.enter_context(net.listen(place.address, port, shared=True))]
             port = sockets[0].getsockname()[1]  # the others join the first, whose port the system may have chosen
             sockets += [
-                undo.enter_context(tcp.listen(place.address, port, shared=True)) for _ in range(self._workers - 1)
+                undo.enter_context(net.listen(place.address, port, shared=True)) for _ in range(self._workers - 1)
             ]
             undo.pop_all()
         return sockets
 
     def _reason(self, place: Place, error: OSError) -> str:
         port = self._port(place)
-        at = tcp.host_port(place.address, port)
+        at = tcp.host_port(place.address, port) + ("/udp" if place.datagrams else "")
         cure = _CURES.get(error.errno or 0, "")
         if error.errno == errno.EADDRINUSE:
-            return f"{at} is in use by {holders.describe(port)}; stop it or choose another port"
+            return f"{at} is in use by {holders.describe(port, place.datagrams)}; stop it or choose another port"
         return f"cannot listen on {at}: {error.strerror or error}{cure}"
 
 

@@ -118,7 +118,10 @@ _JSON_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float)
 
 def _read_prepared(_kind: type[Message], payload: bytes) -> Message:
     values = json.loads(payload)
-    binds = tuple(WantedBind(str(key), int(port), tuple(map(str, at))) for key, port, at in values["binds"])
+    binds = tuple(
+        WantedBind(str(key), int(port), tuple(map(str, at)), bool(streams), bool(datagrams))
+        for key, port, at, streams, datagrams in values["binds"]
+    )
     refused = {str(key): str(reason) for key, reason in dict(values["refused"]).items()}
     return messages.Prepared(int(values["number"]), refused, binds)
 

@@ -73,7 +73,7 @@ class Commit(Message):
 
 @dataclass(frozen=True, slots=True)
 class OpenBind(Message):
-    """The descriptor is a listening socket for the bind with this key."""
+    """The descriptor is a listening socket for the bind with this key, or one that datagrams come to."""
 
     carries_fd: ClassVar[bool] = True
     key: str
@@ -123,6 +123,10 @@ class WantedBind(NamedTuple):
     key: str
     port: int
     addresses: tuple[str, ...]
+    streams: bool = True
+    """Connections come to it."""
+    datagrams: bool = False
+    """Datagrams of UDP do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,12 @@ No event loop here, and no decision about what to listen on. Raises OSError as t
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
+import struct
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dataplane.net.keepalive import Keepalive
@@ -83,6 +85,20 @@ def keep_alive(sock: socket.socket, values: Keepalive) -> None:
     for name, value in zip(_KEEPALIVE, (values.time, values.interval, values.retries), strict=True):
         if hasattr(socket, name):  # not every system lets one choose all of them
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def reset(transport: Any) -> None:
+    """Close an asyncio transport's connection so that its peer meets a reset, and not the end of what was sent: asyncio
+    itself sends the same for both. Of what is no TCP the connection is aborted."""
+    sock = transport.get_extra_info("socket")
+    if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError):  # it is closed already
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    transport.abort()
+
+
+_RESET = struct.pack("ii", 1, 0)
+"""socket(7), SO_LINGER: nothing that is not sent yet is waited for."""
 
 
 def host_port(address: str, port: int) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.net import keepalive, tcp
 from dataplane.server.protocols import plan_of
+from dataplane.server.raw.datagrams import Datagrams
 
 if TYPE_CHECKING:
     from dataplane.proxy.context import Context
@@ -34,9 +35,15 @@ class Acceptor:
         self._sockets: dict[str, list[socket.socket]] = {}
         """Those of TCP that accept."""
         context.current.keepalives_changed = self._keep_alive
+        self.datagrams = Datagrams(context, loop)
+        """Those of UDP, and its sessions."""
 
     async def listen(self, bind: str, sock: socket.socket) -> None:
-        """Accept on `sock`, which listens already, for the bind with this key; called once per address of the bind."""
+        """Accept on `sock`, which listens already, for the bind with this key; called once per address of the bind and
+        kind of socket: to one of UDP datagrams come."""
+        if sock.type == socket.SOCK_DGRAM:
+            self.datagrams.listen(bind, sock)
+            return
         sock.setblocking(False)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
             self._sockets.setdefault(bind, []).append(sock)
@@ -55,10 +62,11 @@ class Acceptor:
 
     def listening(self) -> int:
         """How many sockets."""
-        return sum(len(servers) for servers in self._servers.values())
+        return sum(len(servers) for servers in self._servers.values()) + self.datagrams.listening()
 
     async def stop(self, bind: str) -> None:
-        """Accept no more for this bind; requests under way end as they would."""
+        """Accept no more for this bind; requests under way end as they would. UDP sessions end."""
+        self.datagrams.stop(bind)
         servers = self._servers.pop(bind, None)
         if servers is None:
             return
@@ -77,12 +85,15 @@ class Acceptor:
         end = self.loop.time() + maximum
         await asyncio.sleep(min(minimum, maximum))
         await self.close()
+        self.datagrams.drain()
         for connection in list(context.connections):
             connection.drain()
-        while context.connections and self.loop.time() < end:  # noqa: ASYNC110 - no event on the hot path for this
+        while (context.connections or self.datagrams.sessions) and self.loop.time() < end:  # noqa: ASYNC110 - no event on the hot path for this
             await asyncio.sleep(0.02)
         if context.connections:
             log.warning("%d connections were still open at the end of the drain and are cut", len(context.connections))
+        if self.datagrams.sessions:
+            log.warning("%d UDP sessions were still in use at the end of the drain", len(self.datagrams.sessions))
         self.cut()
 
     def cut(self) -> None:
@@ -91,6 +102,7 @@ class Acceptor:
         self._sockets.clear()
         for server in [server for of_bind in servers.values() for server in of_bind]:
             server.close()
+        self.datagrams.close()
         for connection in list(self.context.connections):
             connection.transport.abort()
 

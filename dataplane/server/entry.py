@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from dataplane.tls.transport import TlsTransport
 
 
+RAW_PROTOCOLS: Final = {"TCP": "tcp", "TLS": "tls"}
+"""Of listeners whose bytes pass as they are, with their names in the log."""
+
+
 @dataclass(frozen=True, slots=True)
 class Phase:
     """`step` looks at `entry.data`, takes what is its own off the front, and answers `MORE`, `NEXT` or `OVER`; `NEXT`
@@ -56,6 +60,7 @@ class Entry:
         "phases",
         "plan",
         "secure",
+        "server_name",
         "table_bind",
         "transport",
         "wanted",
@@ -77,6 +82,8 @@ class Entry:
         """Bytes of `data` that a phase waits for."""
         self.listener: ListenerPlan | None = None
         """Chosen by a phase."""
+        self.server_name = b""
+        """That the client asked for, of TLS, in lower case."""
         self.secure: TlsTransport | None = None
         """Whose handshake is under way, or done."""
         self.is_new = False
@@ -196,6 +203,12 @@ def _hand_over(entry: Entry) -> int:
     plan, tls = entry.plan, entry.peer.tls
     entry.due = NEVER
     entry.context.connections.discard(entry)  # the successor takes its place
+    listener = entry.listener or entry.table_bind.default
+    if listener is not None and listener.protocol in RAW_PROTOCOLS:
+        data, entry.data = entry.data, b""
+        protocol = RAW_PROTOCOLS[listener.protocol]
+        plan.raw.make(plan).carry(entry.transport, entry.peer, data, listener, protocol, entry.server_name)
+        return OVER
     row = plan.other if tls is not None and tls.alpn == H2 else plan.first
     row.make(plan).take_over(entry.transport, entry.peer, entry.data)
     entry.data = b""

@@ -42,7 +42,8 @@ class ConnectionPlan:
     bind: str
     first: Row
     other: Row
-
+    raw: Row
+    """Of listeners whose bytes pass as they are."""
     entry: Callable[[ConnectionPlan, BindPlan, Phases], Any]
     """Makes what a connection begins as where its bind has phases (`entry.Entry`)."""
 
@@ -51,4 +52,6 @@ class ConnectionPlan:
         bind = self.context.bind_of(self.bind)
         if bind is not None and bind.phases is not None:
             return self.entry(self, bind, bind.phases)
+        if bind is not None and bind.is_raw:
+            return self.raw.make(self)
         return self.first.make(self)

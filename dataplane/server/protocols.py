@@ -10,6 +10,7 @@ from dataplane.server.h1.header_case import LowercaseConnection
 from dataplane.server.h2.announced import settings_of
 from dataplane.server.h2.connection import Connection as Http2Connection
 from dataplane.server.plan import ConnectionPlan, Row
+from dataplane.server.raw.connection import RawConnection
 
 if TYPE_CHECKING:
     from dataplane.proxy.context import Context
@@ -22,13 +23,15 @@ def _http1(plan: ConnectionPlan) -> Http1Connection:
 
 HTTP1 = Row("HTTP/1.1", b"", _http1)
 
+RAW = Row("TCP", b"", RawConnection)
+
 HEAD_OF_PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 """RFC 9113 3.4: what of HTTP/2's preface looks like a request of HTTP/1; the codec reads the rest."""
 
 
 def plan_of(context: Context, bind: str) -> ConnectionPlan:
     """The plan of the bind with this key: HTTP/1.1, and HTTP/2 of clients with prior knowledge (RFC 9113 3.3)."""
-    return ConnectionPlan(context, bind, HTTP1, HTTP2, Entry)
+    return ConnectionPlan(context, bind, HTTP1, HTTP2, RAW, Entry)
 
 
 def _http2(plan: ConnectionPlan) -> Http2Connection:

@@ -37,7 +37,7 @@ def step(entry: Entry) -> int:
     if isinstance(hello, int):
         entry.wanted = hello
         return MORE
-    name = hello.server_name
+    name = entry.server_name = hello.server_name
     bind = entry.context.bind_of(entry.bind)  # as it is now: a client may take its time for a ClientHello
     listener = None if bind is None else choose(bind, name)
     if listener is None or listener.tls is None:

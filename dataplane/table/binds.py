@@ -77,7 +77,7 @@ class ListenerPlan:
     network: tuple[Rule, ...] = ()
     """Who may connect."""
     protocol: str = HTTP
-    """Of `listener.proto`: HTTP, HTTPS, TLS, TCP."""
+    """Of `listener.proto`: HTTP, HTTPS, TLS, TCP, UDP."""
     tls: TlsPlan | None = None
     """None: plaintext."""
 
@@ -102,6 +102,16 @@ class BindPlan:
     """Keepalive of its connections; None: the default."""
     network: NetworkGate | None = None
     """Who may connect, whatever the protocol (of UDP: begin a session); None: everybody."""
+    datagrams: ListenerPlan | None = None
+    """The listener of UDP, whose port is another one than TCP's."""
+
+    is_raw: bool = False
+    """Its TCP port has one listener, of protocol TCP: bytes pass as they are."""
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether a TCP port is opened."""
+        return bool(self.default or self.exact or self.wildcards)
 
     def listeners(self) -> Iterator[ListenerPlan]:
         """All of them."""
@@ -109,6 +119,8 @@ class BindPlan:
         yield from self.wildcards.values()
         if self.default is not None:
             yield self.default
+        if self.datagrams is not None:
+            yield self.datagrams
 
 
 def choose(bind: BindPlan, host: bytes) -> ListenerPlan | None:

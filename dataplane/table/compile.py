@@ -29,6 +29,16 @@ from dataplane.upstream.versions import BY_REQUEST, HTTP2, configured, speaks_tl
 from gatewright.attach.merge import Attached
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, route_pb2
 
+PROTOCOLS = frozenset(("HTTP", "HTTPS", "TLS", "TCP", "UDP"))
+"""Of listeners that are opened."""
+
+TCP, UDP = "TCP", "UDP"
+BY_PORT = frozenset((TCP, UDP))
+"""Protocols that say no host name."""
+
+FAMILIES = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP"}
+"""Protocols that can share a port are of one family: a connection's first bytes tell them apart."""
+
 _PROTOCOLS = {value: name.removeprefix("PROTOCOL_") for name, value in listener_pb2.Protocol.items()}
 
 
@@ -127,9 +137,11 @@ def listener_plan(
 
 def check_listener(message: listener_pb2.Listener) -> None:
     """Raises `Refused` for what must not be opened."""
-    if message.protocol not in (listener_pb2.PROTOCOL_HTTP, listener_pb2.PROTOCOL_HTTPS):
-        name = _PROTOCOLS.get(message.protocol, str(message.protocol))
+    name = _PROTOCOLS.get(message.protocol, str(message.protocol))
+    if name not in PROTOCOLS:
         raise Refused(f"protocol {name} is not supported yet")
+    if message.hostname and name in BY_PORT:
+        raise Refused(f"a listener of protocol {name} has no hostname: nothing says which host is meant")
     if not message.bind:
         raise Refused("a listener needs a bind")
     if not is_owned(message):
@@ -146,10 +158,24 @@ def check_bind(message: bind_pb2.Bind) -> None:
 
 
 def bind_plan(key: str, message: bind_pb2.Bind, listeners: Iterable[ListenerPlan]) -> tuple[BindPlan, dict[str, str]]:
-    """A bind with its listeners, and listeners that have the hostname of an earlier one, with the reason."""
+    """A bind with its listeners, and listeners that cannot be on it beside an earlier one, with the reason.
+
+    Of a TCP port the first listener says what is spoken there. UDP's ports are others than TCP's."""
     plan = BindPlan(key, message.port, tuple(message.addresses))
     refused = {}
+    spoken: ListenerPlan | None = None
     for listener in listeners:
+        if listener.protocol == UDP:
+            if plan.datagrams is None:
+                plan.datagrams = listener
+            else:
+                refused[listener.key] = f"{plan.datagrams.key} has the datagrams of the same bind"
+            continue
+        spoken = spoken or listener
+        if FAMILIES.get(listener.protocol) != FAMILIES.get(spoken.protocol):
+            why = f"protocol {listener.protocol} cannot share a port with {spoken.protocol} of {spoken.key}"
+            refused[listener.key] = why
+            continue
         hostname = listener.hostname.lower().encode()
         if not hostname:
             first = plan.default = plan.default or listener
@@ -160,6 +186,7 @@ def bind_plan(key: str, message: bind_pb2.Bind, listeners: Iterable[ListenerPlan
         if first is not listener:
             refused[listener.key] = f"has the hostname of {first.key} on the same bind"
     _before_listeners(plan, tuple(plan.listeners()))
+    plan.is_raw = spoken is not None and spoken.protocol == TCP
     return plan, refused
 
 

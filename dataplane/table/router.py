@@ -16,6 +16,7 @@ match without further conditions, else a tuple of `Match` in order of rank.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dataplane.http import grpc
@@ -87,6 +88,29 @@ class Router:
                 dot = host.find(b".", dot + 1)
         level = self.any
         return None if level is None else find(level, path, exchange)
+
+    def stream(self, host: bytes) -> RoutePlan | None:
+        """The rule for a connection or UDP session, or None: the oldest route of the most specific hostname that has
+        one. `host`: the server name in lower case, b"" where none was said."""
+        for level in self._levels(host):
+            found = level.root
+            if found is not None:
+                return found if isinstance(found, RoutePlan) else found[0].plan
+        return None
+
+    def _levels(self, host: bytes) -> Iterator[Level]:
+        """The levels that a host meets, the most specific one first."""
+        level = self.hosts.get(host)
+        if level is not None:
+            yield level
+        dot = host.find(b".", 1) if self.wildcards else -1
+        while dot != -1:
+            level = self.wildcards.get(host[dot:])
+            if level is not None:
+                yield level
+            dot = host.find(b".", dot + 1)
+        if self.any is not None:
+            yield self.any
 
     def __repr__(self) -> str:
         return f"Router({len(self.hosts)} hosts, {len(self.wildcards)} wildcards, any={self.any!r})"

@@ -10,7 +10,7 @@ from dataplane.table import policies, sites
 from dataplane.table.endpoints import is_ready
 from dataplane.table.matches import Placement, place
 from dataplane.table.plans import RoutePlan
-from dataplane.table.store import RouteRecord, decode, decode_route
+from dataplane.table.store import RouteRecord, decode, decode_route, route_of
 from dataplane.table.swap import Swap
 from gatewright.wire.v1 import route_pb2
 
@@ -30,7 +30,7 @@ def change_route(swap: Swap, key: str, value: bytes | None) -> None:
         _stop_waiting(swap, key)
         swap.refuse_on(key, _refused(record.plan))
         return
-    message = decode(key, value).route
+    message = route_of(decode(key, value))
     source = message.source
     attached = policies.attached_to_rule(store, source.kind, source.namespace, source.name, message.rule)
     plan = compiler.route_plan(key, message, interns, attached)

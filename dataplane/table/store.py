@@ -39,6 +39,8 @@ KINDS = {
     "bind": "bind/",
     "listener": "listener/",
     "route": "route/",
+    "tcp_route": "route/",
+    "udp_route": "route/",
     "backend": "backend/",
     "secret": "secret/",
     "policy": "policy/",
@@ -285,4 +287,34 @@ def decode_endpoint(name: str, value: bytes) -> backend_pb2.Endpoint:
 
 def decode_route(raw: bytes) -> route_pb2.Route:
     """The route of bytes that were accepted before."""
-    return resource_pb2.Resource.FromString(raw).route
+    return route_of(resource_pb2.Resource.FromString(raw))
+
+
+ROUTE_KINDS = {
+    "route": ("HTTPRoute", "GRPCRoute"),
+    "tcp_route": ("TCPRoute", "TLSRoute"),
+    "udp_route": ("UDPRoute",),
+}
+"""Kinds of route objects that each kind of resource stands for."""
+
+
+def route_of(resource: resource_pb2.Resource) -> route_pb2.Route:
+    """A route of any kind in one form: that of a TcpRoute or UdpRoute is a rule without matches, which stands under
+    its hostnames as a rule for every path does, so that tables hold routes of one kind. Raises `Refused` where the
+    object is of another kind than the resource."""
+    kind = str(resource.WhichOneof("kind"))
+    message = getattr(resource, kind)
+    if message.source.kind not in ROUTE_KINDS[kind]:
+        raise Refused(f"a {kind} resource cannot stand for a {message.source.kind or 'route without kind'}")
+    if isinstance(message, route_pb2.Route):
+        return message
+    route = route_pb2.Route(
+        source=message.source,
+        rule=message.rule,
+        parents=message.parents,
+        backends=message.backends,
+        order=message.order,
+    )
+    if isinstance(message, route_pb2.TcpRoute):
+        route.hostnames.extend(message.hostnames)
+    return route

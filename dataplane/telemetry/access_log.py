@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dataplane.telemetry import connections
 from dataplane.telemetry.lines import LineWriter
 from dataplane.telemetry.log_fields import CLIENT_CLOSED, MAX_FIELD, bare, cut, quoted, target_of
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
+    from dataplane.telemetry.connections import ConnectionRecord
     from dataplane.telemetry.log_plan import LogPlan
 
 log = logging.getLogger("dataplane.telemetry")
@@ -47,6 +49,7 @@ class AccessLog:
         self.records: list[tuple[Exchange, float]] = []
         self._call_later = call_later
         self._line = _json_line if as_json else _text_line
+        self._connection_line = connections.json_line if as_json else connections.text_line
         self._planned = _planned_json if as_json else _planned_text
         self._clock = clock
         self._timer: Any = None
@@ -72,6 +75,19 @@ class AccessLog:
             self._make()
             if len(self._made) >= BATCH:
                 self._hand_over()
+        if self._timer is None:
+            self._timer = self._call_later(INTERVAL, self._due)
+
+    def connection(self, record: ConnectionRecord, seconds: float) -> None:
+        """Note a connection whose bytes passed as they are, or a UDP session, `seconds` after it began."""
+        if self._lines is None:
+            return
+        if self._lines.is_full:
+            self._lines.refuse(1)
+            return
+        self._made.append(self._connection_line(record, seconds, time.time()))
+        if len(self._made) >= BATCH:
+            self._hand_over()
         if self._timer is None:
             self._timer = self._call_later(INTERVAL, self._due)
 

@@ -128,6 +128,18 @@ METRICS = (
         128,
         "max",
     ),
+    # Bytes that pass as they are (docs/tcp-udp.md).
+    Metric(
+        "raw_connections_total",
+        "counter",
+        "TCP and TLS connections and UDP sessions that ended, whose bytes pass as they are, by reason",
+        ("gateway", "listener", "protocol", "reason"),
+        512,
+    ),
+    Metric("raw_connections_active", "gauge", "Those that did not end yet", ("protocol",), 8),
+    Metric("raw_received_bytes_total", "counter", "Their bytes from clients", ("gateway", "listener"), 128),
+    Metric("raw_sent_bytes_total", "counter", "Their bytes to clients", ("gateway", "listener"), 128),
+    Metric("udp_datagrams_dropped_total", "counter", "Datagrams that were not passed on, by reason", ("reason",), 16),
     # Limits (docs/limits.md).
     Metric(
         "limits_exceeded_total",

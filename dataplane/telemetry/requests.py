@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dataplane.telemetry.connections import ConnectionRecorder
 from dataplane.telemetry.metrics import BUCKETS, COUNT, SUM, Metrics, grpc_label, method_label
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Recorder:
     def __init__(self, metrics: Metrics) -> None:
         self.metrics = metrics
         self.slots = metrics.slots
+        self.raw = ConnectionRecorder(metrics)
+        """Of connections whose bytes pass as they are."""
         self._listeners: dict[str, _Listener] = {}
         self._binds: dict[str, tuple[int, int]] = {}
         self.active = 0

@@ -13,13 +13,14 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol
 
-from dataplane.net.tcp import keep_alive
+from dataplane.net.tcp import keep_alive, reset
 from dataplane.net.writes import Writes
 from dataplane.tls.handshakes import Handshakes
 from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
 from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
 from dataplane.upstream.handshake import Handshake, HandshakeFailed
+from dataplane.upstream.raw import RawEnd
 from dataplane.upstream.settings import PLAIN_TCP
 from dataplane.upstream.shared import SPEAKS_HTTP1, Shared, SharedConnections
 from dataplane.upstream.versions import HTTP1, HTTP2
@@ -80,6 +81,11 @@ class Connector:
         """Open an HTTP/2 connection; `done` is called from the loop when the endpoint's SETTINGS have come, or never
         will. `either`: as `shared.Opens.open`."""
         self._spawn(self._open(endpoint, done, either))
+
+    def dial(self, endpoint: Pool, connection: RawEnd, done: Callable[[str], None]) -> None:
+        """Open a connection whose bytes are `connection`'s alone: `done("")` or `done(cause)` is called from the loop,
+        never at once."""
+        self._spawn(self._dial_raw(endpoint, connection, done))
 
     def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
         return self.loop.call_later(seconds, call)
@@ -215,6 +221,14 @@ class Connector:
         if endpoint.base is not None:
             self._endpoints.add(endpoint.base)
         self._sweep_soon()
+
+    async def _dial_raw(self, endpoint: Pool, connection: RawEnd, done: Callable[[str], None]) -> None:
+        alone: Any = connection  # what is asked of a connection of HTTP/1 before its first request, by shape
+        cause = await self._try(endpoint, None, alone, None)
+        if not cause:
+            connection.reset = reset
+            connection.opened()
+        done(cause)
 
     def _sweep_soon(self) -> None:
         if self._sweep is None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
     from dataplane.upstream.guards import Guard, Guards, Rules
     from dataplane.upstream.limits import Tally
+    from dataplane.upstream.raw import RawEnd
     from dataplane.upstream.settings import Transport
     from dataplane.upstream.shared import SharedConnections
 
@@ -135,6 +136,15 @@ class Connects(Protocol):
         """Those of HTTP/2 of a pool that has had none; from then on they are `endpoint.shared`."""
 
 
+class Dials(Connects, Protocol):
+    """The same with connections whose bytes are no requests."""
+
+    before_opening: Callable[[], None]
+    """Called before each connection is opened: there may have to be room for it."""
+
+    def dial(self, endpoint: Pool, connection: RawEnd, done: Callable[[str], None]) -> None: ...
+
+
 class Resolves(Protocol):
     """`connector.Resolver`."""
 
@@ -150,7 +160,7 @@ class Leases:
     def __init__(
         self,
         backends: Mapping[str, Backend],
-        connector: Connects,
+        connector: Dials,
         resolver: Resolves,
         random: Callable[[], float],
         count_stale: Callable[[], None] = lambda: None,

@@ -38,6 +38,7 @@ from dataplane.upstream.endpoint import Endpoint, Pool
 from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
 from dataplane.upstream.lease import Leases
+from dataplane.upstream.raw import RawEnd
 from dataplane.upstream.shared import SharedConnections
 from dataplane.upstream.versions import BY_REQUEST, HTTP1
 from gatewright.api.standalone import standalone
@@ -141,6 +142,7 @@ class FakeConnector:
 
     def __init__(self, writes: Writes, count: Count) -> None:
         self.writes, self.count = writes, count
+        self.before_opening: Callable[[], None] = lambda: None
         self.far_end: Callable[[Any], FakeUpstream] = FakeUpstream
         """Makes the far end of a connection, of its protocol."""
         self.upstreams: list[FakeUpstream] = []
@@ -148,6 +150,8 @@ class FakeConnector:
         self.refuse = ""
         self.endpoints: set[Pool] = set()
         """Those that connections were opened to."""
+        self.dialled: list[Pool] = []
+        """Those that raw connections were tried to."""
         self.waiting: list[tuple[Pool, Callable[..., None]]] = []
         self.now = 0.0
         self.timers: list[tuple[float, Callable[[], None]]] = []
@@ -158,6 +162,20 @@ class FakeConnector:
         self.waiting.append((endpoint, done))
         if not self.hold:
             self.release()
+
+    def dial(self, endpoint: Pool, connection: RawEnd, done: Callable[[str], None]) -> None:
+        """A connection whose bytes pass as they are."""
+        self.waiting.append((endpoint, partial(self._dialled, endpoint, connection, done)))
+        if not self.hold:
+            self.release()
+
+    def _dialled(self, endpoint: Pool, connection: RawEnd, done: Callable[[str], None], _: Any, cause: str) -> None:
+        self.count.upstream_opened("failed" if cause else "opened")
+        if not cause:
+            self.upstreams.append(self.far_end(connection))
+            connection.opened()
+        self.dialled.append(endpoint)
+        done(cause)
 
     def share(self, endpoint: Pool) -> SharedConnections:
         if endpoint.shared is None:

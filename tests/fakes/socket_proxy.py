@@ -22,6 +22,7 @@ from typing import Any
 from dataplane.backends.registry import ROWS as BACKENDS
 from dataplane.chain.filter import Env, Row
 from dataplane.filters.registry import ROWS
+from dataplane.net import udp
 from dataplane.net.writes import Writes
 from dataplane.proxy import mirrors, retries
 from dataplane.proxy.context import Context
@@ -100,7 +101,7 @@ class SocketProxy:
             clock=self.clock,
         )
         self.acceptor = Acceptor(self.context, loop)
-        self.port = 0
+        self.port = self.udp_port = 0
 
     def clock(self) -> float:
         return time.monotonic() + self._skew
@@ -119,10 +120,15 @@ class SocketProxy:
         ):
             continue
         assert not self.applier.outcome.refused, self.applier.outcome.refused
-        (bind,) = self.applier.current.table.binds
-        listening = socket.create_server(("127.0.0.1", 0))
-        self.port = listening.getsockname()[1]
-        await self.acceptor.listen(bind, listening)
+        ((bind, plan),) = self.applier.current.table.binds.items()
+        if plan.has_streams:
+            listening = socket.create_server(("127.0.0.1", 0))
+            self.port = listening.getsockname()[1]
+            await self.acceptor.listen(bind, listening)
+        if plan.datagrams is not None:
+            receiving = udp.listen("0.0.0.0", 0, shared=False)
+            self.udp_port = receiving.getsockname()[1]
+            await self.acceptor.listen(bind, receiving)
 
     async def get(self, headers: str = "") -> bytes:
         """The whole answer to a GET on a connection of its own."""
@@ -137,9 +143,18 @@ class SocketProxy:
 
     def log_line(self) -> str:
         """The line of the one request so far."""
-        self.context.access_log.close()
-        (line,) = b"".join(self._lines).decode().splitlines()
+        (line,) = self.log_lines()
         return line
+
+    def log_lines(self) -> list[str]:
+        """Those so far, of requests and of connections that are over."""
+        self.context.access_log.flush()
+        self.context.access_log.close()
+        return b"".join(self._lines).decode().splitlines()
+
+    def count(self, name: str, *labels: str) -> int:
+        """A counter or gauge."""
+        return int(self._metrics.slots[self._metrics.counter(name, *labels)])
 
     def connections(self) -> int:
         """Open to upstreams, in use or idle."""
@@ -164,12 +179,14 @@ class SocketProxy:
         """Nothing is held by what has ended; clients that are still there are cut."""
         for connection in list(self.context.connections):
             connection.transport.abort()
+        self.acceptor.datagrams.close()
         if leaks.of_context(self.context):  # copies for mirrors and drained answers have a time of their own
             self.advance(max(mirrors.SECONDS, retries.DRAIN_TIME) + STEP)
         await until(lambda: not leaks.of_context(self.context), lambda: str(leaks.of_context(self.context)))
 
     async def close(self) -> None:
         await self.acceptor.close()
+        self.acceptor.datagrams.close()
         for connection in list(self.context.connections):
             connection.transport.abort()
         self.deadlines.close()

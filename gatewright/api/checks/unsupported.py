@@ -141,6 +141,12 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         *(f"binds[].listeners[].routes[].backends[].policies.{name}" for name in _CONNECTING),
         *(f"binds[].listeners[].routes[].policies.{name}" for name in _CONNECTING),
         *(f"-binds[].listeners[].routes[].policies.requestMirror.policies.{name}" for name in _NOT_OF_SERVERS),
+        *(
+            f"binds[].listeners[].{routes}[].{field}"
+            for routes in ("tcpRoutes", "udpRoutes")
+            for field in ("name", "backends[].host", "backends[].backend", "backends[].weight")
+        ),
+        "binds[].listeners[].tcpRoutes[].hostnames",
         *(f"binds[].listeners[].routes[].policies.{name}" for name in (*_FILTERS_IN_THE_FILE, *_TRAFFIC_IN_THE_FILE)),
         *(f"-binds[].listeners[].routes[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
         "binds[].listeners[].policies.phase",
@@ -170,7 +176,7 @@ DECIDED: Final[dict[str, str]] = {
 }
 """Settings that are refused by decision, by the end of their paths, with the reason: nobody need wait for them."""
 
-LISTENER_PROTOCOLS: Final = ("TLS", "TCP", "UDP")
+LISTENER_PROTOCOLS: Final = ("TLS",)
 """What a listener protocol waits for; such a listener opens no port, the Gateway's other listeners work."""
 
 ENVELOPE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})

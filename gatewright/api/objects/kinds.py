@@ -53,9 +53,9 @@ _KINDS: Final = (
     KindInfo("HTTPRoute", GATEWAY_API_GROUP, ("v1", "v1beta1"), "httproutes", True, HTTPRoute),
     KindInfo("ReferenceGrant", GATEWAY_API_GROUP, ("v1", "v1beta1"), "referencegrants", True, ReferenceGrant),
     KindInfo("GRPCRoute", GATEWAY_API_GROUP, ("v1",), "grpcroutes", True, GRPCRoute),
-    KindInfo("TLSRoute", GATEWAY_API_GROUP, ("v1", "v1alpha3", "v1alpha2"), "tlsroutes", True, TLSRoute, served=False),
-    KindInfo("TCPRoute", GATEWAY_API_GROUP, ("v1", "v1alpha2"), "tcproutes", True, TCPRoute, served=False),
-    KindInfo("UDPRoute", GATEWAY_API_GROUP, ("v1", "v1alpha2"), "udproutes", True, UDPRoute, served=False),
+    KindInfo("TLSRoute", GATEWAY_API_GROUP, ("v1", "v1alpha3", "v1alpha2"), "tlsroutes", True, TLSRoute),
+    KindInfo("TCPRoute", GATEWAY_API_GROUP, ("v1", "v1alpha2"), "tcproutes", True, TCPRoute),
+    KindInfo("UDPRoute", GATEWAY_API_GROUP, ("v1", "v1alpha2"), "udproutes", True, UDPRoute),
     KindInfo("ListenerSet", GATEWAY_API_GROUP, ("v1",), "listenersets", True, ListenerSet),
     KindInfo(
         "BackendTLSPolicy",

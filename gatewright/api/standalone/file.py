@@ -108,8 +108,18 @@ class FileTcpRoute(RuledModel):
     """Where connections go, by weight."""
 
 
+@file_form
+class FileUdpRoute(RuledModel):
+    """An item of `listeners[].udpRoutes`: where datagrams go. Gatewright extension."""
+
+    name: SectionName | None = None
+    """Its name."""
+    backends: Annotated[tuple[FileRouteBackend, ...], Field(min_length=1, max_length=16)]
+    """Where they go, by weight: the datagrams of one client to one of them."""
+
+
 # Kinds of routes and the protocols of listeners that carry them.
-_CARRIED: Final = {"routes": ("HTTP", "HTTPS"), "tcpRoutes": ("TCP", "TLS")}
+_CARRIED: Final = {"routes": ("HTTP", "HTTPS"), "tcpRoutes": ("TCP", "TLS"), "udpRoutes": ("UDP",)}
 
 
 @file_form
@@ -128,15 +138,20 @@ class FileListener(RuledModel):
     """Certificates, for HTTPS and TLS."""
     tcp_routes: tuple[FileTcpRoute, ...] = ()
     """Where connections go, for TCP and TLS."""
+    udp_routes: tuple[FileUdpRoute, ...] = ()
+    """Where datagrams go, for UDP. Gatewright extension."""
     policies: Traffic | None = None
     """Policies for all requests of this listener; those of a route win."""
     http: FrontendHTTP | None = None
     """How HTTP is spoken here: what is set wins over `frontendPolicies.http`. Gatewright extension."""
 
     def broken_rules(self) -> Iterator[Broken]:
-        for name, routes in (("routes", self.routes), ("tcpRoutes", self.tcp_routes)):
+        for name, routes in self.all_routes():
             if routes and self.protocol not in _CARRIED[name]:
                 yield Broken((name,), f"must be absent for protocol {self.protocol}")
+            elif len(routes) > 1 and self.protocol in ("TCP", "UDP"):
+                yield Broken((name, 1), f"the first route has all that comes to a listener of protocol {self.protocol}")
+        yield from self._hosts_are_said()
         if (self.tls is not None) != (self.protocol in ("HTTPS", "TLS")):
             yield Broken(
                 ("tls",), f"{'is required' if self.tls is None else 'must be absent'} for protocol {self.protocol}"
@@ -147,6 +162,23 @@ class FileListener(RuledModel):
             if meeting(self.hostname or "", route.hostnames) is None:
                 message = f'none meets the listener\'s hostname "{self.hostname}"; no request would come here'
                 yield Broken(("routes", index, "hostnames"), message)
+
+    def all_routes(self) -> Iterator[tuple[str, tuple[FileRoute | FileTcpRoute | FileUdpRoute, ...]]]:
+        """By their names in the file."""
+        yield "routes", self.routes
+        yield "tcpRoutes", self.tcp_routes
+        yield "udpRoutes", self.udp_routes
+
+    def _hosts_are_said(self) -> Iterator[Broken]:
+        """Host names, where something says which host is meant."""
+        if self.protocol in ("TCP", "UDP") and self.hostname is not None:
+            yield Broken(("hostname",), f"must be absent for protocol {self.protocol}, which says no host")
+        for index, route in enumerate(self.tcp_routes):
+            if self.protocol == "TCP" and route.hostnames:
+                yield Broken(("tcpRoutes", index, "hostnames"), "must be absent for protocol TCP, which says no host")
+            elif meeting(self.hostname or "", route.hostnames) is None:
+                message = f'none meets the listener\'s hostname "{self.hostname}"; no connection would come here'
+                yield Broken(("tcpRoutes", index, "hostnames"), message)
 
 
 _CARRIERS: Final = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP", "UDP": "UDP"}
@@ -164,16 +196,16 @@ class Bind(RuledModel):
     listeners: Annotated[
         tuple[FileListener, ...],
         Field(min_length=1, max_length=64),
-        unique(lambda listener: listener.hostname, field="hostname"),
+        unique(lambda listener: (listener.protocol == "UDP", listener.hostname), field="hostname"),
     ]
-    """What is served there; several have different hostnames."""
+    """What is served there; several have different hostnames. UDP's ports are others than TCP's."""
 
     def broken_rules(self) -> Iterator[Broken]:
         if self.port in RESERVED_PORTS:
             yield Broken(("port",), f"must not be one of the proxy's own ports: {', '.join(map(str, RESERVED_PORTS))}")
-        first = self.listeners[0].protocol
+        first = next((each.protocol for each in self.listeners if each.protocol != "UDP"), "UDP")
         for index, listener in enumerate(self.listeners):
-            if _CARRIERS[listener.protocol] != _CARRIERS[first]:
+            if listener.protocol != "UDP" and _CARRIERS[listener.protocol] != _CARRIERS[first]:
                 yield Broken(("listeners", index, "protocol"), f"cannot share a port with {first}, which comes first")
 
 
@@ -197,7 +229,8 @@ class StandaloneFile(RuledModel):
             if placed.name in listeners:
                 yield Broken((*placed.path, "name"), f'"{placed.name}" must be unique in the file')
             listeners.add(placed.name)
-        for place in self.routes():
+        places: list[PlacedRoute | PlacedStreamRoute] = [*self.routes(), *self.stream_routes()]
+        for place in places:
             if place.name in routes:
                 yield Broken((*place.path, "name"), f'"{place.name}" must be unique in the file')
             routes.add(place.name)
@@ -235,6 +268,19 @@ class StandaloneFile(RuledModel):
                 name = route.name or f"{placed.name}-route-{position}"
                 yield PlacedRoute(name, (*placed.path, "routes", position), placed, route)
 
+    def stream_routes(self) -> Iterator[PlacedStreamRoute]:
+        """The same of `tcpRoutes` and `udpRoutes`."""
+        for placed in self.listeners():
+            listener = placed.listener
+            groups: tuple[tuple[str, tuple[FileTcpRoute | FileUdpRoute, ...]], ...] = (
+                ("tcpRoutes", listener.tcp_routes),
+                ("udpRoutes", listener.udp_routes),
+            )
+            for field, routes in groups:
+                for position, route in enumerate(routes):
+                    name = route.name or f"{placed.name}-route-{position}"
+                    yield PlacedStreamRoute(name, (*placed.path, field, position), placed, route)
+
 
 class PlacedListener(NamedTuple):
     """A listener with its name and path in the file."""
@@ -252,6 +298,20 @@ class PlacedRoute(NamedTuple):
     path: Path
     listener: PlacedListener
     route: FileRoute
+
+
+class PlacedStreamRoute(NamedTuple):
+    """A route of connections or datagrams, as `PlacedRoute`."""
+
+    name: str
+    path: Path
+    listener: PlacedListener
+    route: FileTcpRoute | FileUdpRoute
+
+    @property
+    def kind(self) -> str:
+        """Of the route object that says the same."""
+        return f"{self.listener.listener.protocol}Route"
 
 
 def _parts_that_name(part: BaseModel, path: Path) -> Iterator[tuple[Path, NamesBackend]]:

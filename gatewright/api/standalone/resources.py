@@ -19,7 +19,7 @@ from gatewright.api.objects.gateway import ListenerTLS
 from gatewright.api.schema.targets import target
 from gatewright.api.standalone.backends import FileBackend
 from gatewright.api.standalone.contents import CONTENTS
-from gatewright.api.standalone.file import PlacedListener, PlacedRoute, StandaloneFile
+from gatewright.api.standalone.file import FileTcpRoute, PlacedListener, PlacedRoute, PlacedStreamRoute, StandaloneFile
 from gatewright.api.standalone.secrets import Content, Unreadable
 from gatewright.api.text.places import Path
 from gatewright.wire.v1 import (
@@ -39,8 +39,14 @@ GATEWAY: Final = "standalone"
 REVISION: Final = 7
 """Wire revision of the resources: the newest one that any of them needs."""
 
-_KINDS: Final = ("GRPCRoute", "HTTPRoute")
-"""Of routes, sorted: the route says itself which it is."""
+_KINDS: Final = {
+    "HTTP": ("GRPCRoute", "HTTPRoute"),
+    "HTTPS": ("GRPCRoute", "HTTPRoute"),
+    "TLS": ("TLSRoute",),
+    "TCP": ("TCPRoute",),
+    "UDP": ("UDPRoute",),
+}
+"""Of routes that listeners of each protocol take, sorted: the route says itself which it is."""
 
 Resolve = Callable[[Content], bytes]
 """The text of a content. Raises `Unreadable`."""
@@ -74,6 +80,10 @@ class Resources:
             key = f"route/{route.source.kind.lower()}/{NAMESPACE}/{place.name}/0"
             self.places[key] = place.path
             routes.append(_resource(key, route=route))
+        for index, stream in enumerate(self._content.stream_routes()):
+            key = f"route/{stream.kind.lower()}/{NAMESPACE}/{stream.name}/0"
+            self.places[key] = stream.path
+            routes.append(_resource(key, **self._stream_route(stream, f"{index:06}")))
         policies = [*self._frontend_policies(), *self._listener_policies()]
         return [
             *self._places(),
@@ -118,6 +128,23 @@ class Resources:
             ],
             order=order,
         )
+
+    def _stream_route(self, place: PlacedStreamRoute, order: str) -> dict[str, Any]:  # a message, by field of Resource
+        route = place.route
+        common: dict[str, Any] = {
+            "source": policy_pb2.ObjectRef(kind=place.kind, namespace=NAMESPACE, name=place.name),
+            "parents": [route_pb2.Parent(object=_GATEWAY_REF, section=place.listener.name)],
+            "backends": [
+                route_pb2.RouteBackend(
+                    weight=item.weight, backend=self._backend((*place.path, "backends", index), item)
+                )
+                for index, item in enumerate(route.backends)
+            ],
+            "order": order,
+        }
+        if isinstance(route, FileTcpRoute):
+            return {"tcp_route": route_pb2.TcpRoute(hostnames=sorted(route.hostnames), **common)}
+        return {"udp_route": route_pb2.UdpRoute(**common)}
 
     def _listener_policies(self) -> Iterator[resource_pb2.Resource]:
         """Those of a listener, as of a GatewayPolicy of its name whose target it is."""
@@ -280,5 +307,5 @@ def _listener(placed: PlacedListener) -> listener_pb2.Listener:
         protocol=f"PROTOCOL_{placed.listener.protocol}",
         hostname=placed.listener.hostname or "",
         source=_GATEWAY_REF,
-        admits=listener_pb2.Admission(kinds=_KINDS, namespaces=[NAMESPACE]),
+        admits=listener_pb2.Admission(kinds=_KINDS[placed.listener.protocol], namespaces=[NAMESPACE]),
     )

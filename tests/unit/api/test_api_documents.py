@@ -295,25 +295,6 @@ def test_foreign_kinds_are_skipped_with_one_line() -> None:
     assert lines([decoded]) == ["f:1: info: apps/v1 Deployment is not ours: skipped"]
 
 
-RULES = "rules: [{backendRefs: [{name: s, port: 1}]}]"
-WAITING = {
-    "TLSRoute": f"{{hostnames: [a.b], {RULES}}}",
-    "TCPRoute": f"{{{RULES}}}",
-    "UDPRoute": f"{{{RULES}}}",
-}
-
-
-@pytest.mark.parametrize("kind", WAITING)
-def test_kinds_that_wait_are_validated_and_refused_by_name(kind: str) -> None:
-    head = f"apiVersion: gateway.networking.k8s.io/v1\nkind: {kind}\nmetadata: {{name: a}}\n"
-    (decoded,) = decode(f"{head}spec: {WAITING[kind]}\n", "f")
-    assert lines([decoded]) == [f"f:2: {kind} default/a: kind: not supported yet: {kind}"]
-    assert decoded.verdict == "unsupported"
-    assert decoded.item is not None, "who reads the kind judges what it concerns"
-    (decoded,) = decode(f"{head}spec: {{typo: 1}}\n", "f")
-    assert decoded.verdict == "invalid"
-
-
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
@@ -362,12 +343,12 @@ spec:
   gatewayClassName: gatewright
   listeners:
     - {name: http, port: 80, protocol: HTTP}
-    - {name: tcp, port: 81, protocol: TCP}
+    - {name: tls, port: 81, protocol: TLS, tls: {mode: Passthrough}}
 """
     (decoded,) = decode(text, "f")
     assert decoded.verdict == "valid"
     assert lines([decoded]) == [
-        "f:8: Gateway default/edge: spec.listeners[1].protocol: warning: not supported yet: TCP;"
+        "f:8: Gateway default/edge: spec.listeners[1].protocol: warning: not supported yet: TLS;"
         " this listener opens no port"
     ]
     assert decoded.problems[0].unsupported

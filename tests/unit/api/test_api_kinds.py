@@ -9,7 +9,7 @@ from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
 
 CLUSTER_WIDE = {"GatewayClass", "Namespace", "CustomResourceDefinition"}
-NOT_SERVED = {"TLSRoute", "TCPRoute", "UDPRoute", "InferencePool"}
+NOT_SERVED = {"InferencePool"}
 GATEWAY_API, OWN = "gateway.networking.k8s.io", "gatewright.dev"
 VERSIONS = {
     "GatewayClass": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
@@ -19,6 +19,9 @@ VERSIONS = {
     "ReferenceGrant": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
     "GRPCRoute": (f"{GATEWAY_API}/v1",),
     "ListenerSet": (f"{GATEWAY_API}/v1",),
+    "TLSRoute": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1alpha3", f"{GATEWAY_API}/v1alpha2"),
+    "TCPRoute": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1alpha2"),
+    "UDPRoute": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1alpha2"),
     "GatewayBackend": (f"{OWN}/v1alpha1",),
     "GatewayParameters": (f"{OWN}/v1alpha1",),
     "GatewayPolicy": (f"{OWN}/v1alpha1",),

@@ -14,7 +14,7 @@ from dataplane.filters.registry import ROWS
 from dataplane.table.applier import SLICE
 from dataplane.table.remains import CHUNK
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change
-from gatewright.wire.v1 import policy_pb2, resource_pb2
+from gatewright.wire.v1 import listener_pb2, policy_pb2, resource_pb2
 from tests.fakes.table_state import (
     BIND,
     SERVICE,
@@ -438,6 +438,8 @@ def refusals() -> list[tuple[str, Change, str]]:
     unknown.route.policies.append(policy_pb2.Policy())
     stream = resource_pb2.Resource(key="tcproute/default/s")
     stream.tcp_route.SetInParent()
+    of_another_kind = resource_pb2.Resource(key=route_key("r"))
+    of_another_kind.tcp_route.source.kind = "HTTPRoute"
     policy = resource_pb2.Resource(key="policy/default/p/header_modifiers")
     policy.policy.header_modifiers.request.remove.append("a b")
     policy.policy.places.add(section="http").object.CopyFrom(policy_pb2.ObjectRef(kind="Gateway", name="gw"))
@@ -448,7 +450,9 @@ def refusals() -> list[tuple[str, Change, str]]:
         ("policy bytes", Change(RESOURCE_TYPE, "policy/default/p/cors", b"\xff\xff"), "not a Resource message"),
         ("revision", change(newer), "needs a newer proxy: wire revision 8 or later, this one knows 7"),
         ("kind", change(resource_pb2.Resource(key="x/y")), "a kind of resource that this proxy"),
-        ("stream", change(stream), "tcp_route resources are not supported yet"),
+        ("stream", change(stream), "a tcp_route with key 'tcproute/default/s' was sent as"),
+        ("stream kind", change(of_another_kind), "a tcp_route resource cannot stand for a HTTPRoute"),
+        ("host of a port", listener("o", protocol=listener_pb2.PROTOCOL_TCP, hostname="a.b"), "TCP has no hostname"),
         ("policy", change(policy), "header_modifiers: request.remove: 'a b' is not a header"),
         ("field", change(unknown), "a policy that this proxy does not know"),
         ("key", Change(RESOURCE_TYPE, route_key("s"), route("r").value), "a route with key"),
@@ -458,7 +462,6 @@ def refusals() -> list[tuple[str, Change, str]]:
         ("port", bind(0), "port 0 is not between 1 and 65535"),
         ("high port", bind(65536), "port 65536 is not between 1 and 65535"),
         ("address", bind(8080, ["localhost"]), "address 'localhost' is not an IP address"),
-        ("protocol", listener("tls", protocol=99), "protocol 99 is not supported yet"),  # type: ignore[arg-type]
         ("protocol", listener("p", protocol=99), "protocol 99 is not supported yet"),  # type: ignore[arg-type]
         ("orphan", listener("o", bind=""), "a listener needs a bind"),
         ("backend", change(resource_pb2.Resource(key="backend/x", backend={})), "a kind of backend"),

@@ -140,14 +140,6 @@ def test_the_oldest_of_a_listener_comes_first_and_all_are_counted() -> None:
     assert [each["attachedRoutes"] for each in status["listeners"]] == [0, 2, 0]
 
 
-@pytest.mark.parametrize(("kind", "section", "field", "backend"), KINDS)
-def test_nothing_of_it_is_sent_yet(kind: str, section: str, field: str, backend: str) -> None:
-    made = world(CLASS, GATEWAY, SERVICE, ENDPOINTS, route(kind, section, HOSTS if kind == "TLSRoute" else ""))
-    assert made.resources == {}
-    (_, _, programmed) = made.conditions(kind, "r", entry=0)
-    assert programmed.startswith(f"Programmed=False Invalid (0): no listener serves it: listener {section}: protocol ")
-
-
 @pytest.mark.parametrize("kind", ["TLSRoute", "TCPRoute", "UDPRoute"])
 def test_default_gateways_are_refused_by_name(kind: str) -> None:
     more = "  useDefaultGateways: All\n" + (HOSTS if kind == "TLSRoute" else "")

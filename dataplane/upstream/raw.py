@@ -1,0 +1,192 @@
+"""Connections to endpoints whose bytes are no requests: one for each connection of a client, never kept for another.
+
+`RawLease` chooses the endpoint and opens the connection, and tries others while none is open: nothing was sent by then.
+`RawEnd` is the connection's own end of it; what passes is its holder's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from dataplane.upstream import balance
+
+if TYPE_CHECKING:
+    from dataplane.upstream.endpoint import Endpoint
+    from dataplane.upstream.lease import BackendPlan, Leases
+
+MAX_CONNECTS: Final = 3
+"""Endpoints that are tried for one connection."""
+
+
+class Holder(Protocol):
+    """Whose connection it is."""
+
+    def raw_ready(self, end: RawEnd) -> None:
+        """The connection is open."""
+
+    def raw_failed(self, cause: str, detail: str) -> None:
+        """There is none: "refused", "dns", "endpoints" or "connect", as `upstream.lease.Lease.lease_failed`."""
+
+    def raw_received(self, data: bytes) -> None: ...
+
+    def raw_ended(self) -> None:
+        """The endpoint sends no more; it may still read."""
+
+    def raw_lost(self, error: Exception | None) -> None:
+        """The connection is gone, whoever closed it."""
+
+    def raw_blocked(self) -> None:
+        """It takes no more now."""
+
+    def raw_drained(self) -> None:
+        """It takes more."""
+
+
+class RawEnd:
+    """An endpoint's connection: asyncio's protocol by shape."""
+
+    __slots__ = ("_closed", "_holder", "_keeper", "is_open", "reset", "transport")
+
+    def __init__(self, holder: Holder, closed: Callable[[], None]) -> None:
+        """`closed()`: an opened connection is gone."""
+        self._holder: Holder | None = holder
+        self._closed = closed
+        self._keeper: Holder | None = None
+        """Who ends what does not end by itself: it lives until this connection is gone."""
+        self.reset: Callable[[Any], None] = _abort
+        """Closes a transport so that its peer meets a reset; who opens the connection knows how."""
+        self.transport: Any = None
+        self.is_open = False
+        """It was given to its holder."""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        transport.pause_reading()  # until somebody takes what comes
+
+    def opened(self) -> None:
+        """Called by the connector when it has counted the connection."""
+        self.is_open = True
+
+    def data_received(self, data: bytes) -> None:
+        if self._holder is not None:
+            self._holder.raw_received(data)
+
+    def eof_received(self) -> bool:
+        if self._holder is None:
+            return False
+        self._holder.raw_ended()
+        return self._holder is not None
+
+    def pause_writing(self) -> None:
+        if self._holder is not None:
+            self._holder.raw_blocked()
+
+    def resume_writing(self) -> None:
+        if self._holder is not None:
+            self._holder.raw_drained()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        holder, self._holder = self._holder, None
+        self._keeper = None
+        if self.is_open:
+            self._closed()
+            if holder is not None:
+                holder.raw_lost(error)
+
+    def leave(self, in_order: bool) -> None:
+        """The holder is done with it. `in_order`: what was written is sent; otherwise the peer meets a reset."""
+        holder, self._holder = self._holder, None
+        if self.transport is not None:
+            if in_order and not self.transport.is_closing():
+                self._keeper = holder
+                self.transport.close()
+            else:
+                self.reset(self.transport)
+
+
+def _abort(transport: Any) -> None:
+    transport.abort()
+
+
+class RawLease:
+    """The way of one connection to an endpoint of a backend. One call of `begin`, then `release` at the end."""
+
+    __slots__ = ("_closed", "_holder", "_is_over", "_leases", "_pending", "_plan", "tried")
+
+    def __init__(self, holder: Holder, leases: Leases, closed: Callable[[], None]) -> None:
+        """`closed()`: as `RawEnd`."""
+        self._holder, self._leases, self._closed = holder, leases, closed
+        self._plan: BackendPlan | None = None
+        self._pending: Endpoint | None = None
+        self._is_over = False
+        self.tried: list[Endpoint] = []
+        """The last at the end."""
+
+    def begin(self, plan: BackendPlan) -> None:
+        """Open a connection to the backend of `plan`."""
+        self._plan = plan
+        if plan.refused:
+            self._holder.raw_failed("refused", f"{plan.key}: {plan.refused}")
+        else:
+            self._resolve()
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """In use, or last used."""
+        return self.tried[-1] if self.tried else None
+
+    def release(self) -> None:
+        """It is over: what is under way is for nobody."""
+        self._is_over = True
+        self._settle()
+
+    def _resolve(self) -> None:
+        plan = self._plan
+        if plan is None or self._is_over:
+            return
+        endpoints: Sequence[Endpoint] | None = plan.endpoints
+        if plan.host:
+            endpoints = self._leases.resolve(plan.host, plan.port, self._resolve)
+            if endpoints is None:
+                return
+        if endpoints:
+            self._connect(plan, usable(self._leases, plan, endpoints))
+        elif plan.host:
+            name = f"{plan.host.decode('latin-1')}:{plan.port}"
+            self._holder.raw_failed("dns", f"{name} cannot be resolved")
+        else:
+            self._holder.raw_failed("endpoints", f"{plan.key}: it has no endpoints")
+
+    def _connect(self, plan: BackendPlan, endpoints: Sequence[Endpoint]) -> None:
+        left = [each for each in endpoints if each not in self.tried] or endpoints
+        endpoint = balance.choose(left, self._leases.random)
+        self.tried.append(endpoint)
+        self._pending = endpoint
+        endpoint.pending += 1
+        end = RawEnd(self._holder, self._closed)
+
+        def done(cause: str) -> None:
+            if self._is_over:
+                end.leave(False)
+            elif not cause:
+                self._holder.raw_ready(end)
+            else:
+                self._settle()
+                self._leases.failed(plan, endpoint)
+                if len(self.tried) < MAX_CONNECTS and any(each not in self.tried for each in endpoints):
+                    self._connect(plan, endpoints)
+                else:
+                    self._holder.raw_failed("connect", cause)
+
+        self._leases.connector.dial(endpoint if plan.transport is None else endpoint.pool(plan.transport), end, done)
+
+    def _settle(self) -> None:
+        endpoint, self._pending = self._pending, None
+        if endpoint is not None:
+            endpoint.pending -= 1
+
+
+def usable(leases: Leases, plan: BackendPlan, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
+    """Those of `endpoints` that policies have not taken out."""
+    return endpoints if plan.rules is None else leases.guard(plan, plan.rules).usable(endpoints)
