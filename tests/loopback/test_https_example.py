@@ -94,7 +94,7 @@ async def test_the_ports_are_served_over_tls_and_certificates_are_exchanged_by_s
                 _, peer, _ = await ask(open_port, renewed)
             except OSError:
                 return False
-            return peer["serialNumber"] != first["serialNumber"]
+            return bool(peer["serialNumber"] != first["serialNumber"])
 
         await until(is_new, "the new certificate is served")
 
