@@ -37,8 +37,8 @@ def test_every_name_of_gateway_api_is_decided_about() -> None:
 
 @pytest.mark.parametrize("test", sorted({test for tests in SHOWN.values() for test in tests}))
 def test_a_test_that_shows_a_feature_is_there_and_runs(test: str, root: Path) -> None:
-    """In every run: not marked as slow or as one to skip. In the memory lane, or with processes in tests/loopback, where
-    clients speak TLS."""
+    """In every run: not marked as slow or as one to skip. In the memory lane or, where clients speak TLS, with
+    processes."""
     path, _, name = test.partition("::")
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     functions = [each for each in ast.parse((root / path).read_text()).body if isinstance(each, kinds)]
