@@ -29,7 +29,7 @@ SUPPORTED_KINDS = {
 }
 
 # Listeners of all other protocols open no port.
-SERVED_PROTOCOLS = frozenset({"HTTP", "HTTPS", "TCP", "UDP"})
+SERVED_PROTOCOLS = frozenset({"HTTP", "HTTPS", "TLS", "TCP", "UDP"})
 
 # Listeners of one family can share a port and be told apart by host name; UDP ports are other ports than TCP's.
 TCP_FAMILIES = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP"}

@@ -48,7 +48,7 @@ FIELDS = [(kind, path) for kind, fields in refused().items() for path in fields]
 def test_the_list_only_shrinks() -> None:
     assert {kind: sum(map(len, fields.values())) for kind, fields in waiting().items()} == WAITING
     assert {kind: len(settings) for kind, settings in unserved().items()} == UNSERVED
-    assert set(LISTENER_PROTOCOLS) == {"TLS"}
+    assert LISTENER_PROTOCOLS == ()
 
 
 def test_what_is_refused_by_decision_waits_for_nothing() -> None:

@@ -176,7 +176,7 @@ DECIDED: Final[dict[str, str]] = {
 }
 """Settings that are refused by decision, by the end of their paths, with the reason: nobody need wait for them."""
 
-LISTENER_PROTOCOLS: Final = ("TLS",)
+LISTENER_PROTOCOLS: Final[tuple[str, ...]] = ()
 """What a listener protocol waits for; such a listener opens no port, the Gateway's other listeners work."""
 
 ENVELOPE: Final = frozenset({"apiVersion", "kind", "metadata", "status"})

@@ -334,26 +334,6 @@ def test_unknown_fields_of_kubernetes_kinds_are_warnings() -> None:
     ]
 
 
-def test_a_listener_that_waits_is_a_warning_and_the_gateway_is_whole() -> None:
-    text = """\
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {name: edge}
-spec:
-  gatewayClassName: gatewright
-  listeners:
-    - {name: http, port: 80, protocol: HTTP}
-    - {name: tls, port: 81, protocol: TLS, tls: {mode: Passthrough}}
-"""
-    (decoded,) = decode(text, "f")
-    assert decoded.verdict == "valid"
-    assert lines([decoded]) == [
-        "f:8: Gateway default/edge: spec.listeners[1].protocol: warning: not supported yet: TLS;"
-        " this listener opens no port"
-    ]
-    assert decoded.problems[0].unsupported
-
-
 def test_null_is_absent() -> None:
     text = ROUTE.replace("        - name: shop\n", "        - name: shop\n          weight: null\n          filters:\n")
     (decoded,) = decode(text, "f")

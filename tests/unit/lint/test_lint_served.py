@@ -99,10 +99,10 @@ def test_a_gateway_that_opens_no_port_names_all_causes(tmp_path: Path) -> None:
     problems = found(
         tmp_path,
         CLASS,
-        gateway("name: a, port: 15000, protocol: HTTP", "name: t, port: 9, protocol: TLS, tls: {mode: Passthrough}"),
+        gateway("name: a, port: 15000, protocol: HTTP", "name: t, port: 15020, protocol: TCP"),
     )
     (told,) = [each for each in problems if each.startswith("serves-nothing")]
-    assert "a: port 15000 is reserved" in told and "t: protocol TLS is not supported yet" in told
+    assert "a: port 15000 is reserved" in told and "t: port 15020 is reserved" in told
 
 
 def test_namespaces_that_a_listener_selects(tmp_path: Path) -> None:
