@@ -80,7 +80,13 @@ def test_a_path_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 SHOWN = {"policies": ["spec.traffic.timeouts"]}
 """Folder to where it shows a warning, on purpose and with a page that says so."""
-EXAMPLES = [path for path in sorted((Path(__file__).parents[3] / "examples").iterdir()) if path.is_dir()]
+MADE = {"https"}
+"""Folders that a script completes; test_https_example.py lints what it makes."""
+EXAMPLES = [
+    path
+    for path in sorted((Path(__file__).parents[3] / "examples").iterdir())
+    if path.is_dir() and path.name not in MADE
+]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: str(path.name))

@@ -57,7 +57,7 @@ def test_a_gateway_wants_proxies_and_an_address_with_its_ports() -> None:
 
 def test_what_a_gateway_no_longer_wants_is_removed() -> None:
     made, deployer = deployed(CLASS, GATEWAY)
-    made.put(GATEWAY.replace("protocol: HTTP", "protocol: UDP"))
+    made.put(GATEWAY.replace("protocol: HTTP", "protocol: example.com/quic"))
     assert deployer.cluster.keys() == {DEPLOYMENT}
     made.put(FOREIGN_CLASS)
     assert deployer.cluster == {}
