@@ -25,6 +25,7 @@ REPLIES = _table(
     ("UnusualHeaderName", 400, "bad request", True),  # decisions, Header names: refused where it is configured so
     ("BodyTooLarge", 413, "request body is too large", True),  # decisions: buffer overflow
     ("TooManyBodies", 503, "too many request bodies at once", True),  # no room for what a step has to read
+    ("TooManyResponses", 503, "too many responses at once", False),  # the same, of a response
     ("Overspent", 429, "too little content for the work it takes", True),  # net/accounts
     ("Overloaded", 503, "too many requests at once", False),  # frontend.limits.maxRequests
     ("TargetTooLong", 414, "request target is too long", True),  # RFC 9112 3

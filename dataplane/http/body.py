@@ -50,7 +50,7 @@ class NoRoom(Exception):
 
 
 class Room:
-    """Bytes of request bodies that a worker buffers for steps and for other tries: `used` of at most `most`. Whoever
+    """Bytes of bodies that a worker buffers for steps and for other tries: `used` of at most `most`. Whoever
     keeps bytes takes room for them, and frees it when they go.
 
     `limit()`: bytes that all workers of the proxy may buffer together, counted in `loads`; it takes the place of

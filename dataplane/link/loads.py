@@ -24,7 +24,7 @@ from dataplane.link.shared import Region
 SECTION, ADDRESSES = "loads", "addresses"
 
 CONNECTIONS, REQUESTS, HELD = range(3)
-"""Kinds: connections of clients, requests in flight, bytes of request bodies that are held."""
+"""Kinds: connections of clients, requests in flight, bytes of bodies that are held."""
 
 ROWS = 16_384
 _KEY = 16

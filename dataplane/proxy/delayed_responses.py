@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.body import gather
 from dataplane.http.statuses import BODILESS, SWITCHING
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 class DelayedResponse:
     """A response that is not passed on yet: steps read its body, or wait."""
 
-    __slots__ = ("ended", "head", "limit", "pieces", "size", "stages", "trailers")
+    __slots__ = ("claimed", "ended", "head", "limit", "pieces", "size", "stages", "trailers")
 
     def __init__(self, head: ResponseHead | None, limit: int = -1) -> None:
         self.head = head
@@ -34,6 +35,8 @@ class DelayedResponse:
         """What its content passes."""
         self.limit = limit
         """Bytes that are buffered before the steps run without them; -1: steps are under way."""
+        self.claimed = 0
+        """Bytes of the worker's room (`http/body.Room`) that its body takes."""
         self.pieces: list[bytes] = []
         self.size = 0
         self.ended = False
@@ -71,6 +74,8 @@ def keep(x: ActiveExchange, delayed: DelayedResponse, data: bytes, end: bool) ->
     if end and (delayed.head is None or delayed.head.status != SWITCHING):
         x.up = None  # it carries the next request of anybody now
     delayed.size += len(data)
+    if data and delayed.is_growing and not _claim(x, delayed, len(data)):
+        return
     if delayed.stages is not None:
         delayed.stages.take(data, end)
         return
@@ -84,11 +89,34 @@ def keep(x: ActiveExchange, delayed: DelayedResponse, data: bytes, end: bool) ->
         _respond_with(x, delayed)
 
 
+def _claim(x: ActiveExchange, delayed: DelayedResponse, more: int) -> bool:
+    """Take room for `more` bytes of a body that is read to be buffered. False: there is none, and the exchange has
+    another answer. A body that a retry policy alone would look at is not buffered any more."""
+    if delayed.size > delayed.limit:
+        return True  # it is not buffered any more
+    if x.context.room.take(more):
+        delayed.claimed += more
+        return True
+    if responses.is_read(x):
+        x.reply(made("TooManyResponses"))
+        return False
+    delayed.limit = 0
+    return True
+
+
+def _unclaim(x: ActiveExchange, delayed: DelayedResponse) -> None:
+    """The body that took room is buffered no longer."""
+    x.context.room.free(delayed.claimed)
+    delayed.claimed = 0
+
+
 def _respond_with(x: ActiveExchange, delayed: DelayedResponse) -> None:
     """All that is buffered of a response is here: run the steps."""
     delayed.limit = -1
     data = delayed.take()
-    if not x.response_body_too_large:
+    if x.response_body_too_large:
+        _unclaim(x, delayed)
+    else:
         x.response_body = data
     assert delayed.head is not None  # it was delayed for its steps
     respond(x, delayed.head, data, delayed.ended)
@@ -97,7 +125,7 @@ def _respond_with(x: ActiveExchange, delayed: DelayedResponse) -> None:
 def respond(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
     """Run the response steps, and send what they made of the response. `first`: what there is of its body."""
     if x.retries is not None and not x.retries.decided and attempts.refuses_body(x):
-        x.delayed_response = None
+        drop(x)
         return
     try:
         rest = responses.run_fast(x)
@@ -136,14 +164,18 @@ def _go_on(x: ActiveExchange, context: Context) -> None:
 def drop(x: ActiveExchange) -> None:
     """The response that is not passed on whole yet is for nobody."""
     delayed, x.delayed_response = x.delayed_response, None
-    if delayed is not None and delayed.stages is not None:
-        delayed.stages.cancel()
+    if delayed is not None:
+        _unclaim(x, delayed)
+        if delayed.stages is not None:
+            delayed.stages.cancel()
 
 
 def _send(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
     """Send a response on which all steps have run, and what there is of its body."""
     delayed, x.delayed_response = x.delayed_response, None
     trailers, stages = (b"", None) if delayed is None else (delayed.trailers, delayed.stages)
+    if delayed is not None:
+        _unclaim(x, delayed)  # what leaves now is the carrier's
     if head.status == SWITCHING:
         tunnel.switch(x, head, first)
         if end:

@@ -49,6 +49,11 @@ def most_buffered(x: ActiveExchange) -> int:
     return held if judged or any(chain.reads_whole for chain in chains) else min(most, held)
 
 
+def is_read(x: ActiveExchange) -> bool:
+    """Whether a step reads the response body, beside the condition of its retries."""
+    return any(chain.response_body for _, chain in chains_of(x))
+
+
 def is_stream(x: ActiveExchange) -> bool:
     """Whether the response is a stream of events, which has no end to wait for."""
     content_type = x.response.get(b"content-type") if x.response is not None else None

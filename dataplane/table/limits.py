@@ -19,7 +19,7 @@ class LimitsPlan:
     requests: int | None = None
     """In flight."""
     held_bytes: int | None = None
-    """Of request bodies that are held."""
+    """Of bodies that are held, of requests and of responses."""
     request_bytes: int | None = None
     """Of one request body."""
     stream_idle: float | None = None

@@ -155,7 +155,7 @@ METRICS = (
         ("limit",),
         8,
     ),
-    Metric("held_body_bytes", "gauge", "Bytes of request bodies held, for policies and for other tries"),
+    Metric("held_body_bytes", "gauge", "Bytes of bodies held, for policies and for other tries"),
     Metric("upstream_connections_total", "counter", "Connections tried to upstreams, by outcome", ("outcome",), 16),
     Metric("upstream_connections_active", "gauge", "Connections open to upstreams"),
     Metric(

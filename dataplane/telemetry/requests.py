@@ -45,7 +45,7 @@ class Recorder:
         self._active = metrics.counter("requests_active")
         self._held = metrics.gauge("held_body_bytes")
         self.held: Callable[[], int] = lambda: 0
-        """Bytes of request bodies that are held now."""
+        """Bytes of bodies that are held now."""
         self._dropped = metrics.counter("request_headers_dropped_total")
         self._stale = metrics.counter("upstream_stale_retries_total")
         self._upstream_active = metrics.counter("upstream_connections_active")

@@ -156,6 +156,77 @@ def test_held_bodies_above_the_limit(carrier: Carrier) -> None:
     assert first.answer.status == 200 and run.memory.context.room.used == 0
 
 
+RESPONSES = "policies: {buffer: {response: {maxBytes: 1Mi}}}"
+
+
+def test_held_responses_above_the_limit(carrier: Carrier) -> None:
+    run = proxy(carrier, "{maxHeldBytes: 1Ki}", RESPONSES)
+    first, second = run.client().send(GET), run.client().send(GET)
+    one, other = run.arrivals
+    one.head(Response())
+    one.content(b"a" * 900)
+    assert run.memory.context.room.used == 900
+    other.head(Response())
+    other.content(b"b" * 100)
+    other.content(b"b" * 100)
+    assert (second.answer.status, second.answer.body) == (503, b"too many responses at once")
+    assert other.is_cancelled and run.memory.context.room.used == 900
+    assert run.counted("limits_exceeded_total") == {"maxHeldBytes": 1}
+    assert " reason=TooManyResponses " in run.new_lines()[-1]
+    one.content(b"a" * 100)
+    one.end()
+    assert (first.answer.status, first.answer.body) == (200, b"a" * 1000) and run.memory.context.room.used == 0
+    assert run.ask(GET, Response(body=b"c" * 1024)).body == b"c" * 1024  # there is room again
+
+
+def test_requests_and_responses_share_the_room(carrier: Carrier) -> None:
+    both = "policies: {buffer: {request: {maxBytes: 1Mi}, response: {maxBytes: 1Mi}}}"
+    run = proxy(carrier, "{maxHeldBytes: 1Ki}", both)
+    asked = run.client().send(Request("POST", "/a", body=b"a" * 600))
+    run.arrival.head(Response())
+    run.arrival.content(b"b" * 600)
+    assert (asked.answer.status, asked.answer.body) == (503, b"too many responses at once")
+    assert run.memory.context.room.used == 0
+
+
+@pytest.mark.parametrize("ending", ["cancel", "reset", "too large"])
+def test_a_held_response_that_ends_badly_gives_its_room_back(ending: str, carrier: Carrier) -> None:
+    run = proxy(carrier, "{maxHeldBytes: 1Mi}", "policies: {buffer: {response: {maxBytes: 1Ki}}}")
+    asked = run.client().send(GET)
+    run.arrival.head(Response())
+    run.arrival.content(b"a" * 900)
+    assert run.memory.context.room.used == 900
+    if ending == "cancel":
+        asked.cancel()
+    elif ending == "reset":
+        run.arrival.reset()
+    else:
+        run.arrival.content(b"a" * 900)
+    assert run.memory.context.room.used == 0
+
+
+def test_a_response_that_only_a_retry_would_judge_passes_unread(carrier: Carrier) -> None:
+    run = proxy(carrier, "{maxHeldBytes: 1Ki}", "policies: {retry: {condition: 'response.body == b\"again\"'}}")
+    asked = run.client().send(GET)
+    run.arrival.head(Response())
+    run.arrival.content(b"a" * 900)
+    assert asked.answer == Answer() and run.memory.context.room.used == 900
+    run.arrival.content(b"a" * 900)
+    assert run.memory.context.room.used == 0
+    run.arrival.end()
+    assert (asked.answer.status, asked.answer.body) == (200, b"a" * 1800) and len(run.arrivals) == 1
+
+
+def test_a_response_that_is_tried_again_gives_its_room_back(carrier: Carrier) -> None:
+    run = proxy(carrier, "{maxHeldBytes: 1Ki}", "policies: {retry: {condition: 'response.body == b\"again\"'}}")
+    asked = run.client().send(GET)
+    run.arrival.answer(Response(body=b"again"))
+    run.advance(1)
+    assert len(run.arrivals) == 2 and run.memory.context.room.used == 0
+    run.arrival.answer(Response(body=b"b"))
+    assert asked.answer.body == b"b" and run.memory.context.room.used == 0
+
+
 # --- streamIdleTimeout
 
 IDLE = "{streamIdleTimeout: 8s}"

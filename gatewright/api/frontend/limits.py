@@ -30,8 +30,9 @@ class FrontendLimits(RuledModel):
     """Requests in flight. What is above it is answered with 503 and Retry-After. Unset: no limit. Gatewright
     extension."""
     max_held_bytes: ByteSize | None = None
-    """Memory for request bodies that are held, for policies that read them or for other tries. A request whose body
-    finds no room is answered with 503, or is not retried. Unset: 256Mi for each worker. Gatewright extension."""
+    """Memory for bodies that are held, for policies that read them or for other tries. Where the body of a request or
+    of its response finds no room it is answered with 503, or is not retried. Unset: 256Mi for each worker. Gatewright
+    extension."""
     max_request_bytes: ByteSize | None = None
     """The largest request body, also of one that streams through. What is larger is answered with 413; the request to
     the backend is aborted. Unset: no limit. Gatewright extension."""

@@ -81,6 +81,8 @@ STATUSES = {
     "JsonTooLarge": 400,
     "BodyTooLarge": 413,
     "TooManyBodies": 503,
+    "TooManyResponses": 503,
+    "BackendBusy": 503,
     "Overspent": 429,
     "TargetTooLong": 414,
     "ExpectationFailed": 417,
