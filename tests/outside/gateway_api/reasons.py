@@ -4,17 +4,11 @@ from __future__ import annotations
 
 MEANT = "upstream means it so"
 TLS = "TLS to backends does not work yet"
-TLS_ROUTES = "listeners of protocol TLS do not work yet"
 NO_SECRET = "the Secret is not in the file: the suite makes it, it is left to the reader, or meant so"
-TCP_UDP = "TCP and UDP do not work yet"
 PROVISIONING = "nothing is provisioned yet: a Gateway's addresses and labels are the operator's"
 
 REASONS = {
     "GRPCRoute ResolvedRefs=BackendNotFound": "the Service is not in the file: meant so, or left to the reader",
-    "TLSRoute unsupported kind": TLS_ROUTES,
-    "TCPRoute unsupported kind": TCP_UDP,
-    "UDPRoute unsupported kind": TCP_UDP,
-    "ListenerSet Accepted=UnsupportedProtocol": f"{TLS_ROUTES}; {TCP_UDP}",
     "ListenerSet ResolvedRefs=InvalidCertificateRef": NO_SECRET,
     "ListenerSet ResolvedRefs=InvalidRouteKinds": MEANT,
     "ListenerSet ResolvedRefs=RefNotPermitted": MEANT,
@@ -29,16 +23,27 @@ REASONS = {
     "Gateway unsupported spec.addresses": PROVISIONING,
     "Gateway unsupported spec.infrastructure": PROVISIONING,
     "GatewayClass unsupported spec.parametersRef": PROVISIONING,
-    "Gateway waits for spec.listeners[].protocol": f"{TLS_ROUTES}; {TCP_UDP}",
-    "Gateway Accepted=ListenersNotValid": f"{TLS_ROUTES}; {TCP_UDP}",
-    "Gateway Accepted=UnsupportedProtocol": f"{TLS_ROUTES}; {TCP_UDP}; or a protocol of the implementation's own",
-    "Gateway ResolvedRefs=InvalidRouteKinds": f"{TLS_ROUTES}; {TCP_UDP}; or kinds that upstream means to be invalid",
+    "Gateway Accepted=ListenersNotValid": "one of its listeners is not, for a reason of its own",
+    "Gateway Accepted=UnsupportedProtocol": "a protocol of the implementation's own",
+    "Gateway ResolvedRefs=InvalidRouteKinds": "kinds that upstream means to be invalid",
     "HTTPRoute Accepted=NotAllowedByListeners": f"the listener's kinds or namespaces ({MEANT})",
     "HTTPRoute Accepted=NoMatchingParent": MEANT,
     "HTTPRoute Accepted=NoMatchingListenerHostname": MEANT,
     "HTTPRoute ResolvedRefs=BackendNotFound": "the Service is not in the file: meant so, or left to the reader",
     "HTTPRoute ResolvedRefs=InvalidKind": "a backend of somebody else's kind; meant so, or left to the reader",
     "HTTPRoute ResolvedRefs=RefNotPermitted": MEANT,
+    "TCPRoute Accepted=NotAllowedByListeners": f"the listener's kinds or namespaces ({MEANT})",
+    "TCPRoute ResolvedRefs=BackendNotFound": "the Service is not in the file: meant so, or left to the reader",
+    "TCPRoute ResolvedRefs=RefNotPermitted": MEANT,
+    "TLSRoute Accepted=NoMatchingListenerHostname": MEANT,
+    "TLSRoute Accepted=NoMatchingParent": MEANT,
+    "TLSRoute Accepted=NotAllowedByListeners": f"the listener's kinds or namespaces ({MEANT})",
+    "TLSRoute ResolvedRefs=BackendNotFound": "the Service is not in the file: meant so, or left to the reader",
+    "TLSRoute ResolvedRefs=InvalidKind": "a backend of somebody else's kind; meant so, or left to the reader",
+    "TLSRoute ResolvedRefs=RefNotPermitted": MEANT,
+    "UDPRoute Accepted=NotAllowedByListeners": f"the listener's kinds or namespaces ({MEANT})",
+    "UDPRoute ResolvedRefs=BackendNotFound": "the Service is not in the file: meant so, or left to the reader",
+    "UDPRoute ResolvedRefs=RefNotPermitted": MEANT,
     "foreign apps/v1 Deployment": "a kind of others, skipped",
 }
 """What stands in `verdicts.txt` after a kind, part by part, to the reason."""
