@@ -23,7 +23,7 @@ RESOURCE_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Resource"
 ENDPOINT_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Endpoint"
 TYPES: Final = (ENDPOINT_TYPE, RESOURCE_TYPE)
 USER_AGENT: Final = "gatewright"
-WIRE_REVISION: Final = 6
+WIRE_REVISION: Final = 7
 STATE_KEY: Final = "gatewright.state"
 QUESTION: Final = "versions"
 

@@ -12,9 +12,7 @@ import pytest
 
 from dataplane.chain.calls import CallFailed, CallRequest, CallStream
 from dataplane.http.h2.settings import Settings
-from dataplane.upstream import connector
 from dataplane.upstream.calls import HttpCalls
-from dataplane.upstream.settings import Tcp
 from tests.fakes.h2_peer import echo_server
 from tests.fakes.socket_proxy import SocketProxy, serving
 from tests.harness.patience import PATIENCE
@@ -248,12 +246,9 @@ NONE = {
 
 
 @pytest.mark.parametrize(("says", "closes", "why"), NONE.values(), ids=NONE)
-async def test_an_endpoint_that_does_not_speak_http2(
-    says: bytes, closes: bool, why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not says and not closes:
-        monkeypatch.setattr(connector, "PLAIN_TCP", Tcp(connect_timeout=0.05))
-    async with server(says, closes) as port, serving(file(port)) as proxy:
+async def test_an_endpoint_that_does_not_speak_http2(says: bytes, closes: bool, why: str) -> None:
+    soon = "tcp: {connectTimeout: 50ms}, http:" if not says and not closes else "http:"
+    async with server(says, closes) as port, serving(file(port).replace("http:", soon, 1)) as proxy:
         answer = await ask(proxy, get("/"))
         assert answer.startswith(b"HTTP/1.1 503 ")
         line = proxy.log_line()

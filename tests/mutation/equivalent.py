@@ -87,9 +87,9 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "there is no worker of any negative number, and the answer does not name it",
     (
         "dataplane/agent/sockets.py",
-        "return [tcp.listen(place.address, port, shared=False)] * self._workers",
-        "return [tcp.listen(place.address, port, shared=True)] * self._workers",
-    ): "only reached where ports cannot be shared, and there `tcp.listen` does not look at it",
+        "return [net.listen(place.address, port, shared=False)] * self._workers",
+        "return [net.listen(place.address, port, shared=True)] * self._workers",
+    ): "only reached where ports cannot be shared, and there nothing looks at it",
     (
         "dataplane/credentials/htpasswd.py",
         'if int(costs.get("cost") or 0) > MAX_BCRYPT_COST or int(costs.get("rounds") or 0) > MAX_ROUNDS:',

@@ -38,6 +38,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     "controlplane.admin": ("admin", "app", "xds", "cli", CONTROLLER),
     "controlplane.cli": ("cli", "app", "api", "lint", "admin", CONTROLLER),
     "controlplane.derive": ("derive", "translate", "app"),
+    "controlplane.kube": ("kube", "app", "cli"),
     "controlplane.lint": ("lint", "cli", "app", LINT_CODES, "tests/rules/test_attachment_page.py", "tests/outside"),
     "controlplane.snapshot": ("snapshot", "xds", "translate", "admin"),
     "controlplane.sources": ("sources", "app", "api"),
@@ -63,7 +64,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     "dataplane.link": ("link", "agent", "test_worker.py", "filters", POLICIES, CORPUS),
     "dataplane.net": ("net", "agent", "server", "upstream"),
     "dataplane.proxy": ("proxy", "server", "server_h2", "upstream", "chain", "filters", POLICIES, CORPUS),
-    "dataplane.server": ("server", "server_h2", "proxy", "filters", "upstream", "net", POLICIES, CORPUS),
+    "dataplane.server": ("server", "tls", "server_h2", "proxy", "filters", "upstream", "net", POLICIES, CORPUS),
     "dataplane.table": (
         "table",
         "filters",
@@ -76,6 +77,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "dataplane.telemetry": ("telemetry", "server", "agent", "filters", "upstream", POLICIES, OPERATIONS),
     "dataplane.upstream": ("upstream", "server", "server_h2", "proxy", "credentials", POLICIES, CORPUS),
+    "dataplane.tls": ("tls", "server", "table", POLICIES, REPRS),
     "gatewright": ("api", "cli", "variables", "files"),
     "gatewright.api": (
         "api",
