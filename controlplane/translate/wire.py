@@ -26,7 +26,7 @@ CONNECTIONS: Final = 7
 
 _CONNECTION_POLICIES: Final = frozenset(
     (
-        *("frontend_tls", "frontend_tcp", "network_authorization", "proxy_protocol", "connect"),
+        *("frontend_tls", "frontend_tcp", "network_authorization", "proxy_protocol"),
         *("backend_tcp", "backend_tls", "health", "backend_limits"),
     )
 )
