@@ -137,7 +137,8 @@ def _lines() -> Iterator[str]:
     yield from (f"| {kind} | {len(each)} |" for kind, each in kinds.items())
     yield ""
     protocols = ", ".join(LISTENER_PROTOCOLS)
-    yield f"Listeners of protocol {protocols} open no port; the other listeners of the Gateway work."
+    if protocols:
+        yield f"Listeners of protocol {protocols} open no port; the other listeners of the Gateway work."
     for kind, rows in fields.items():
         yield from _section(kind, rows)
     yield from _decisions()
