@@ -135,9 +135,9 @@ def _lines() -> Iterator[str]:
     yield "| Kind | Settings |"
     yield "| --- | --- |"
     yield from (f"| {kind} | {len(each)} |" for kind, each in kinds.items())
-    yield ""
     protocols = ", ".join(LISTENER_PROTOCOLS)
     if protocols:
+        yield ""
         yield f"Listeners of protocol {protocols} open no port; the other listeners of the Gateway work."
     for kind, rows in fields.items():
         yield from _section(kind, rows)

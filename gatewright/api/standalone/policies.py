@@ -119,5 +119,6 @@ class RoutePolicies(RuledModel):
     mcp: BackendMCP | None = None
     """What happens with MCP calls."""
     health: Health | None = None
-    limits: BackendLimits | None = None
     """Which endpoints get no requests for a while."""
+    limits: BackendLimits | None = None
+    """How much backends are asked at a time. Gatewright extension."""
