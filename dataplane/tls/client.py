@@ -146,10 +146,21 @@ def _judged(connection: SSL.Connection, certificate: crypto.X509, error: int, de
     if not good:
         check.problem = check.problem or _reason(error, depth)
         return False
-    if depth == 0 and check.names and not server_names.matches(certificate.to_cryptography(), check.names):
+    if depth == 0 and check.names and not _is_for(certificate, check.names):
         check.problem = f"its certificate is not for {' or '.join(check.names)}"
         return False
     return True
+
+
+def _is_for(certificate: crypto.X509, names: Sequence[str]) -> bool:
+    """Whether it has one of `names`; of one that the library cannot read, OpenSSL being less strict, none is known."""
+    from cryptography import x509
+
+    try:
+        read = certificate.to_cryptography()
+    except (ValueError, x509.InvalidVersion):
+        return False
+    return server_names.matches(read, names)
 
 
 def _reason(error: int, depth: int) -> str:

@@ -52,6 +52,13 @@ class Handshakes:
 
     def next_turn(self) -> None:
         """As `net.turns.Waiting`."""
+        try:
+            self._take_steps()
+        finally:  # whatever came of one step, the others have their turn
+            if self._waiting:
+                self._turns.add(self)
+
+    def _take_steps(self) -> None:
         waiting, turns = self._waiting, self._turns
         while waiting:
             source = next(iter(waiting))
@@ -62,5 +69,3 @@ class Handshakes:
             one.step()
             if turns.is_spent():
                 break
-        if waiting:
-            turns.add(self)

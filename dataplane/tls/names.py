@@ -23,13 +23,14 @@ class Names:
     issuer: str = ""
     alternatives: tuple[str, ...] = ()
     """DNS names, addresses, mail addresses, URIs, in this order."""
+    uris: tuple[str, ...] = ()
+    """Those of `alternatives` that the certificate has as URIs."""
     pem: str = ""
 
     @property
     def spiffe_id(self) -> str | None:
         """The one URI that is a SPIFFE id (X.509-SVID 2: there is exactly one URI)."""
-        uris = [name for name in self.alternatives if "://" in name]
-        return uris[0] if len(uris) == 1 and _SPIFFE(uris[0]) else None
+        return self.uris[0] if len(self.uris) == 1 and _SPIFFE(self.uris[0]) else None
 
     @property
     def workload(self) -> tuple[str, str, str] | None:
@@ -48,27 +49,28 @@ def names_of(certificate: bytes) -> Names:
         read = x509.load_der_x509_certificate(certificate)
         subject, issuer = read.subject, read.issuer
         common = subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-        found = _alternatives(read)
+        others, uris = _alternatives(read)
         pem = read.public_bytes(Encoding.PEM).decode()
         name = str(common[-1].value) if common else ""
-        return Names(subject.rfc4514_string(), name, issuer.rfc4514_string(), found, pem)
-    except ValueError:  # OpenSSL is less strict than the library
+        return Names(subject.rfc4514_string(), name, issuer.rfc4514_string(), others + uris, uris, pem)
+    except (ValueError, x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+        # OpenSSL is less strict than the library
         return Names()
 
 
-def _alternatives(certificate: object) -> tuple[str, ...]:
-    """Raises ValueError."""
+def _alternatives(certificate: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """URIs apart. Raises as `names_of` expects."""
     from cryptography import x509
 
     assert isinstance(certificate, x509.Certificate)
     try:
         extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
-        return ()
+        return (), ()
     addresses = map(str, extension.get_values_for_type(x509.IPAddress))
-    return (
+    others = (
         *extension.get_values_for_type(x509.DNSName),
         *addresses,
         *extension.get_values_for_type(x509.RFC822Name),
-        *extension.get_values_for_type(x509.UniformResourceIdentifier),
     )
+    return others, tuple(extension.get_values_for_type(x509.UniformResourceIdentifier))

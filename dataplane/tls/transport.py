@@ -19,11 +19,11 @@ Laws
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from cryptography.hazmat.primitives.serialization import Encoding
-from OpenSSL import SSL
+from OpenSSL import SSL, crypto
 
 from dataplane.http.messages import TlsInfo
 from dataplane.tls import binding
@@ -31,6 +31,8 @@ from dataplane.tls.contexts import UNPROVEN, NoProtocol, reason_of
 
 if TYPE_CHECKING:
     from dataplane.net.turns import Turns
+
+log = logging.getLogger("dataplane.tls")
 
 HANDSHAKE, OPEN, ENDED, CLOSED = range(4)
 """ENDED: we have said close_notify, and write no more."""
@@ -153,6 +155,7 @@ class TlsTransport:
             return
         try:
             self._shake_hands()
+            self.info = self._described()
         except SSL.WantReadError:
             self._flush()
             self._read_below(True)
@@ -160,6 +163,9 @@ class TlsTransport:
             self.fail("no application protocol in common")
         except SSL.Error as error:
             self.fail(reason_of(error))
+        except Exception as error:  # a bug with one handshake ends it, and no other
+            log.error("a handshake could not go on", exc_info=error)
+            self.fail(f"internal error: {type(error).__name__}")
         else:
             self._flush()
             self._open()
@@ -188,21 +194,20 @@ class TlsTransport:
         self._has_more = True
         owner, self._owner = self._owner, None
         assert owner is not None  # it hears of the end once
-        self.info = self._described()
         owner.secured(self)
         self._read_below(not self._is_paused)
         self._receive()
 
     def _described(self) -> TlsInfo:
         tls = self._tls
-        certificate = tls.get_peer_certificate(as_cryptography=True)
+        certificate = tls.get_peer_certificate()  # not read: OpenSSL takes some that the library does not
         return TlsInfo(
             version=tls.get_protocol_version_name(),
             cipher=tls.get_cipher_name() or "",
             group=tls.get_group_name() or "",
             alpn=tls.get_alpn_proto_negotiated(),
             sni=self.sni,
-            certificate=certificate.public_bytes(Encoding.DER) if certificate is not None else b"",
+            certificate=b"" if certificate is None else crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate),
             is_proven=certificate is not None
             and tls.get_verify_mode() != SSL.VERIFY_NONE
             and tls.get_app_data() != UNPROVEN,
