@@ -299,6 +299,7 @@ def _env(context: Context, buckets: Buckets, loop: asyncio.AbstractEventLoop) ->
         buckets=buckets,
         spawn=context.spawn,
         make_future=context.make_future,
+        password_checks=lambda: context.current.table.limits.of_passwords,
         call_at=context.deadlines.call_at,
     )
 

@@ -160,6 +160,9 @@ class Env:
     """Whose policy is being built."""
     make_future: Callable[[], Future] = _no_future
     """What a step may wait for."""
+    password_checks: Callable[[], tuple[int | None, int | None]] = lambda: (None, None)
+    """How many checks of passwords may wait now: of one client address, of all (`frontend.limits`). None: as many as a
+    policy has by default."""
     call_at: Callable[[float, Callable[[], None]], Timer] = _no_timer
     """Call a function at a moment of `clock`, unless what this answers is cancelled before."""
 

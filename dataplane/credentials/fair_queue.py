@@ -6,25 +6,31 @@ So who asks for much waits behind itself, and who asks for one thing waits for o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 MOST_OF_SOURCE: Final = 16
-"""Items of one source that may wait."""
+"""Items of one source that may wait, unless configured otherwise."""
 
 MOST: Final = 1024
-"""Items that may wait, of all sources together."""
+"""Items that may wait, of all sources together, unless configured otherwise."""
 
 ItemT = TypeVar("ItemT")
 
 
 class FairQueue(Generic[ItemT]):
-    """Items that wait, by source. Not more than `most_of_source` of one, `most` in all."""
+    """Items that wait, by source. Not more than `most_of_source` of one, `most` in all; `bounds` answers others that
+    hold now, in this order, None where there is none."""
 
-    __slots__ = ("_most", "_most_of_source", "_size", "_sources")
+    __slots__ = ("_bounds", "_most", "_most_of_source", "_size", "_sources")
 
-    def __init__(self, most_of_source: int = MOST_OF_SOURCE, most: int = MOST) -> None:
-        self._most_of_source, self._most = most_of_source, most
+    def __init__(
+        self,
+        most_of_source: int = MOST_OF_SOURCE,
+        most: int = MOST,
+        bounds: Callable[[], tuple[int | None, int | None]] = lambda: (None, None),
+    ) -> None:
+        self._most_of_source, self._most, self._bounds = most_of_source, most, bounds
         self._sources: dict[Hashable, deque[ItemT]] = {}
         """In the order of their turns; none is empty."""
         self._size = 0
@@ -36,10 +42,11 @@ class FairQueue(Generic[ItemT]):
         """Let `item` wait. Answers the item that finds no place: this one, where its source has as many as it may, or
         no other has more; the newest one of who has most, where the queue is full; None: all have one."""
         own = self._sources.get(source)
-        if own is not None and len(own) >= self._most_of_source:
+        most_of_source, most = self._bounds()
+        if own is not None and len(own) >= (most_of_source or self._most_of_source):
             return item
         displaced: ItemT | None = None
-        if self._size >= self._most:
+        if self._size >= (most or self._most):
             displaced = self._displace(0 if own is None else len(own))
             if displaced is None:
                 return item

@@ -116,7 +116,7 @@ class Authentication:
         self._bad: dict[bytes, None] = {}
         self._checks: dict[bytes, _Check] = {}
         """By digest of credentials: the one that runs, and those that wait."""
-        self._queue: FairQueue[_Check] = FairQueue()
+        self._queue: FairQueue[_Check] = FairQueue(bounds=env.password_checks)
         self._is_checking = False
 
     def request(self, x: Exchange) -> Reply | Awaitable[Reply | None] | None:

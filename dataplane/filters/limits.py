@@ -1,5 +1,6 @@
 """`frontend.limits`: how much a proxy takes on at a time. Carried out by `server/admission` (connections),
-`proxy/admission` (requests, their bodies and their pace) and `http/body.Room` (memory of held bodies)."""
+`proxy/admission` (requests, their bodies and their pace), `http/body.Room` (memory of held bodies) and
+`filters/basic_authentication` (checks of passwords)."""
 
 from __future__ import annotations
 
@@ -21,4 +22,6 @@ def build(config: frontend_pb2.Limits, env: Env) -> LimitsPlan:
         config.max_held_bytes or None,
         config.max_request_bytes or None,
         config.stream_idle_timeout_ms / 1000 or None,
+        config.max_password_checks or None,
+        config.max_password_checks_per_address or None,
     )

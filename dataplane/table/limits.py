@@ -24,6 +24,14 @@ class LimitsPlan:
     """Of one request body."""
     stream_idle: float | None = None
     """Seconds without a byte in either direction."""
+    password_checks: int | None = None
+    """That wait, of one policy and worker."""
+    address_password_checks: int | None = None
+
+    @property
+    def of_passwords(self) -> tuple[int | None, int | None]:
+        """As `chain/filter.Env.password_checks`."""
+        return self.address_password_checks, self.password_checks
 
     @property
     def are_of_requests(self) -> bool:

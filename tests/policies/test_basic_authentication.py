@@ -145,7 +145,12 @@ class Threads:
         self.tasks.add(asyncio.create_task(task))
 
 
-def build(threads: Threads | None = None, users: list[str] = SLOW, **fields: Any) -> Filter:
+def build(
+    threads: Threads | None = None,
+    users: list[str] = SLOW,
+    bounds: Callable[[], tuple[int | None, int | None]] = lambda: (None, None),
+    **fields: Any,
+) -> Filter:
     message = authentication_pb2.BasicAuthentication(secret="secret/default/users", **fields)
     env = Env(
         clock=time.monotonic,
@@ -155,6 +160,7 @@ def build(threads: Threads | None = None, users: list[str] = SLOW, **fields: Any
         spawn=None if threads is None else threads.spawn,
         make_future=lambda: asyncio.get_running_loop().create_future(),
         secret=lambda key: {".htaccess": "\n".join(users).encode()},
+        password_checks=bounds,
     )
     return basic_authentication.build(message, env)
 
@@ -211,6 +217,18 @@ async def test_a_flood_of_new_passwords_is_answered_at_once() -> None:
     await asyncio.gather(*waiting)
     await _awaited(ask(step, basic("ann", "one more")))
     assert threads.ran == MOST_OF_SOURCE + 2
+
+
+async def test_how_many_checks_wait_is_what_limits_say_now() -> None:
+    threads, bounds = Threads(), [(2, None)]
+    step = build(threads, bounds=lambda: bounds[0])
+    waiting = flood(step, "192.0.2.1", 5)  # one runs, two wait
+    await asyncio.sleep(0)
+    bounds[0] = (None, 3)
+    waiting += flood(step, "192.0.2.2", 3)
+    threads.gate.set()
+    reasons = [answer.reason for answer in await asyncio.gather(*waiting) if answer]
+    assert reasons == ["BasicInvalid"] * 3 + ["AuthenticationBusy"] * 2 + ["BasicInvalid"] + ["AuthenticationBusy"] * 2
 
 
 async def test_a_flood_locks_nobody_else_out() -> None:

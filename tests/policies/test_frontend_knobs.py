@@ -243,6 +243,8 @@ ELSEWHERE: Final = {
     "accessLog.otlp": "not supported yet",
     "connect": "tests/unit/server/test_connect_method.py",
     "limits.maxHeldBytes": "tests/policies/test_limits.py",
+    "limits.maxPasswordChecks": "tests/policies/test_limits.py",
+    "limits.maxPasswordChecksPerAddress": "tests/policies/test_limits.py",
     "limits.streamIdleTimeout": "tests/policies/test_limits.py",
     "metrics": "not supported yet",
     "networkAuthorization": "tests/policies/test_network_authorization.py",

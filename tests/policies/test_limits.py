@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dataplane import serving
 from dataplane.proxy.admission import LOOKS
 from gatewright.api.standalone import standalone
 from tests.carriers import Answer, Carrier, Request, Response, Run
@@ -225,6 +228,19 @@ def test_a_response_that_is_tried_again_gives_its_room_back(carrier: Carrier) ->
     assert len(run.arrivals) == 2 and run.memory.context.room.used == 0
     run.arrival.answer(Response(body=b"b"))
     assert asked.answer.body == b"b" and run.memory.context.room.used == 0
+
+
+# --- maxPasswordChecks, maxPasswordChecksPerAddress
+
+
+def test_how_many_checks_of_passwords_may_wait(carrier: Carrier) -> None:
+    """What becomes of those above it: `test_basic_authentication.py`."""
+    run = proxy(carrier, "{maxPasswordChecks: 100, maxPasswordChecksPerAddress: 2}")
+    nobody: Any = None  # asked for later, by policies
+    bounds = serving._env(run.memory.context, nobody, nobody).password_checks
+    assert bounds() == (2, 100)
+    run.load(FILE.format(limits="{maxPasswordChecks: 7}", policies="policies: {}"))
+    assert bounds() == (None, 7)
 
 
 # --- streamIdleTimeout

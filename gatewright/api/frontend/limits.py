@@ -40,6 +40,14 @@ class FrontendLimits(RuledModel):
     """How long a request or tunnel may go on without a byte in either direction, from its head to its end: then it is
     answered with 408 or 504, or broken off when its response has begun. Unset: no limit. Gatewright extension."""
 
+    max_password_checks: Count | None = None
+    """Checks of passwords that wait for their turn, for each policy with basic authentication and worker. Where all
+    places are taken, the newest check of the address that has most is answered with 503. Unset: 1024. Gatewright
+    extension."""
+    max_password_checks_per_address: Count | None = None
+    """The same of one client address; an IPv6 network of 64 bits counts as one address. A check above it is answered
+    with 503 and Retry-After. Unset: 16. Gatewright extension."""
+
     def broken_rules(self) -> Iterator[Broken]:
         for name, size in (("maxHeldBytes", self.max_held_bytes), ("maxRequestBytes", self.max_request_bytes)):
             if size is not None and byte_size(size) < SMALLEST:

@@ -148,17 +148,21 @@ class AccessLog(_message.Message):
     def __init__(self, filter: _Optional[str] = ..., attributes: _Optional[_Union[Attributes, _Mapping]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("max_connections", "max_connections_per_address", "max_requests", "max_held_bytes", "max_request_bytes", "stream_idle_timeout_ms")
+    __slots__ = ("max_connections", "max_connections_per_address", "max_requests", "max_held_bytes", "max_request_bytes", "stream_idle_timeout_ms", "max_password_checks", "max_password_checks_per_address")
     MAX_CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
     MAX_CONNECTIONS_PER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     MAX_REQUESTS_FIELD_NUMBER: _ClassVar[int]
     MAX_HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_REQUEST_BYTES_FIELD_NUMBER: _ClassVar[int]
     STREAM_IDLE_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_PASSWORD_CHECKS_FIELD_NUMBER: _ClassVar[int]
+    MAX_PASSWORD_CHECKS_PER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     max_connections: int
     max_connections_per_address: int
     max_requests: int
     max_held_bytes: int
     max_request_bytes: int
     stream_idle_timeout_ms: int
-    def __init__(self, max_connections: _Optional[int] = ..., max_connections_per_address: _Optional[int] = ..., max_requests: _Optional[int] = ..., max_held_bytes: _Optional[int] = ..., max_request_bytes: _Optional[int] = ..., stream_idle_timeout_ms: _Optional[int] = ...) -> None: ...
+    max_password_checks: int
+    max_password_checks_per_address: int
+    def __init__(self, max_connections: _Optional[int] = ..., max_connections_per_address: _Optional[int] = ..., max_requests: _Optional[int] = ..., max_held_bytes: _Optional[int] = ..., max_request_bytes: _Optional[int] = ..., stream_idle_timeout_ms: _Optional[int] = ..., max_password_checks: _Optional[int] = ..., max_password_checks_per_address: _Optional[int] = ...) -> None: ...

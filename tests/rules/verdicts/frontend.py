@@ -242,7 +242,10 @@ LIMITS_OF_CLIENTS = shape(
     {},
     *(
         row
-        for name in ("maxConnections", "maxConnectionsPerAddress", "maxRequests")
+        for name in (
+            *("maxConnections", "maxConnectionsPerAddress", "maxRequests"),
+            *("maxPasswordChecks", "maxPasswordChecksPerAddress"),
+        )
         for row in integer(name, 1, 2**32 - 1, _LIMITS_OF_CLIENTS)
     ),
     *(

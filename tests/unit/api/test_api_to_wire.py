@@ -381,11 +381,18 @@ def test_a_reference_to_nowhere_makes_the_policy_invalid(fields: dict[str, Any],
 
 def test_frontend_policies() -> None:
     log = {"filter": "true", "attributes": {"remove": ["x"], "add": [{"name": "a", "expression": "1"}]}}
-    limits = {"maxConnections": 10, "maxHeldBytes": "1Ki", "streamIdleTimeout": "1m"}
+    limits = {"maxConnections": 10, "maxHeldBytes": "1Ki", "streamIdleTimeout": "1m", "maxPasswordChecks": 5}
     model = Frontend.model_validate({"accessLog": log, "limits": limits})
     assert list(map(as_dict, to_wire.frontend_policies(model))) == [
         {"access_log": log},
-        {"limits": {"max_connections": 10, "max_held_bytes": "1024", "stream_idle_timeout_ms": "60000"}},
+        {
+            "limits": {
+                "max_connections": 10,
+                "max_held_bytes": "1024",
+                "stream_idle_timeout_ms": "60000",
+                "max_password_checks": 5,
+            }
+        },
     ]
 
 
