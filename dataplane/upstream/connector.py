@@ -161,6 +161,8 @@ class Connector:
             cause, outcome, endpoint.spoken = str(error), "tls", 0
         except OSError as error:
             cause = error.strerror or str(error)
+        except ValueError as error:  # a name that cannot be asked for: whoever waits must hear of it
+            cause = str(error)
         if outcome:
             self.count.upstream_opened(outcome if cause else "opened")
         return f"connect to {endpoint.label} failed: {cause}" if cause else ""

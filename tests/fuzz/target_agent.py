@@ -77,7 +77,7 @@ BAD: tuple[Change, ...] = (
     table_state.endpoint("10.0.0.300"),
     table_state.endpoint("10.0.0.1", port=70_000),
     _as("bind/default/gw/8080", table_state.bind(70_000)),
-    table_state.static("backend/gatewaybackend/default/fixed", "10.0.0.9", 0),
+    table_state.static("backend/gatewaybackend/default/fixed", "10.0.0.9", 70_000),
     Change(RESOURCE, "secret/default/x", b"\x0a\x01x"),
     Change(RESOURCE, "", b""),
 )

@@ -7,12 +7,13 @@ import pytest
 from gatewright.api.lint import lint
 from gatewright.api.lint.lint import Document
 from tests.outside.dialects import page
-from tests.outside.dialects.case import SERVES, Row
+from tests.outside.dialects.case import ACCEPTED, SERVES, Row
 from tests.outside.dialects.rows import ROWS
 from tests.outside.dialects.serving import Served
 
 SERVING = [row for row in ROWS if row.verdict == SERVES]
-REFUSED = [row for row in ROWS if row.verdict != SERVES]
+ACCEPTING = [row for row in ROWS if row.verdict == ACCEPTED]
+REFUSED = [row for row in ROWS if row.verdict not in (SERVES, ACCEPTED)]
 
 
 @pytest.mark.parametrize("row", SERVING, ids=str)
@@ -33,6 +34,14 @@ def test_it_serves_as_meant(row: Row) -> None:
                 assert ask.sees is None or request.line == ask.sees
                 assert {name: request.headers.get(name) for name in ask.with_headers} == ask.with_headers, ask
     assert not row.log or row.log in proxy.log_lines()[-1]
+
+
+@pytest.mark.parametrize("row", ACCEPTING, ids=str)
+def test_it_is_accepted(row: Row) -> None:
+    """Certificates that it names are not there."""
+    found = lint.lint([Document("file.yaml", row.text)])
+    assert [str(each) for each in found if each.unsupported or "unknown" in each.message] == []
+    assert row.asks == ()
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=str)

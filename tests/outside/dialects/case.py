@@ -9,6 +9,9 @@ SERVES = "serves"
 """The verdict of a row that is accepted; the others are `not yet: <path>` (known, refused by name) and `no: <why>`
 (there is nothing of the kind; `text` is the nearest thing, if any)."""
 
+ACCEPTED = "accepted"
+"""As SERVES, of what is no request in plaintext: that it serves is shown in tests/loopback."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.fakes.tokens import Issuer
-from tests.outside.dialects.case import Ask, Row
+from tests.outside.dialects.case import ACCEPTED, Ask, Row
 from tests.outside.dialects.objects import ALL, CLASS, GATEWAY, NEXT, SHOP, policy, route, service
 
 AT, AT_NEXT, ASKED = "127.0.0.1:3000", "127.0.0.1:3001", "127.0.0.1:9000"
@@ -93,7 +93,7 @@ stringData: {.htaccess: "ann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="}
         verdict="not yet: spec.rules[0].sessionPersistence",
     ),
     Row(
-        "Ingress", "tls", "serve https", "listener of protocol HTTPS with `tls`, not yet",
+        "Ingress", "tls", "serve https", "listener of protocol HTTPS with `tls`",
         CLASS + """\
 ---
 apiVersion: gateway.networking.k8s.io/v1
@@ -103,7 +103,7 @@ spec:
   gatewayClassName: gatewright
   listeners: [{name: https, protocol: HTTPS, port: 8443, tls: {certificateRefs: [{name: shop}]}}]
 """,
-        verdict="not yet: spec.listeners[0].protocol",
+        verdict=ACCEPTED,
     ),
 )  # fmt: skip
 

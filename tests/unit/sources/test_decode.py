@@ -51,11 +51,7 @@ def test_a_piece_that_is_no_object_is_broken() -> None:
 
 
 def test_warnings_and_notes_are_no_error() -> None:
-    text = (
-        HEAD.replace("HTTPRoute", "Gateway")
-        + "spec: {gatewayClassName: x, listeners: ["
-        + ("{name: a, port: 80, protocol: TCP}]}\n")
-    )
+    text = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}], newer: 1}\n"
     found = decode.decode(text)
     assert len(found.objects) == 1 and not found.is_in_error
     assert {each.severity for each in found.problems} == {"warning"}
