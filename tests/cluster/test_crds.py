@@ -9,6 +9,7 @@ import pytest
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.names import API_VERSION, OUR_KINDS
 from tests.cluster.kube import Answer, ApiServer
+from tests.harness.waiting import wait_until
 from tests.rules.verdicts.rows import ROWS
 from tests.rules.verdicts.table import OBJECTS, Row
 
@@ -27,13 +28,14 @@ def create(server: ApiServer, document: dict[str, Any]) -> Answer:
     return server.request("POST", f"{collection(document['kind'])}?{DRY}", document)
 
 
+def discovered(cluster: ApiServer, kind: str) -> list[dict[str, Any]]:
+    rows = cluster.request("GET", f"/apis/{API_VERSION}").body.get("resources", ())
+    return [row for row in rows if row["kind"] == kind and "/" not in row["name"]]
+
+
 @pytest.mark.parametrize("kind", OUR_KINDS)
 def test_discovery_tells_names_and_category(cluster: ApiServer, kind: str) -> None:
-    (found,) = (
-        row
-        for row in cluster.request("GET", f"/apis/{API_VERSION}").body["resources"]
-        if row["kind"] == kind and "/" not in row["name"]
-    )
+    (found,) = wait_until(lambda: discovered(cluster, kind), f"{kind} is told")  # a moment after it is served
     names = {"GatewayBackend": "gwb", "GatewayParameters": "gwparams", "GatewayPolicy": "gwpol"}
     assert (found["shortNames"], found["categories"], found["namespaced"]) == ([names[kind]], ["gatewright"], True)
 
