@@ -59,7 +59,10 @@ class App:
         self.tree: tree.Tree | None = None
         """Of a folder."""
         if isinstance(settings.source, Cluster):
-            self.source = self.cluster = kube.ClusterSide(settings.source, self.pipeline.program.unwritten, name)
+            knows_proxies = settings.security.service_accounts
+            unwritten = self.pipeline.program.unwritten
+            self.cluster = kube.ClusterSide(settings.source, unwritten, name, knows_proxies=knows_proxies)
+            self.source = self.cluster
         else:
             pieces = Pieces(decode.decode)
             self.tree = tree.Tree(pieces.decode, decode.with_generation)
@@ -67,8 +70,9 @@ class App:
         self.xds = XdsServer(
             self.pipeline.snapshots,
             self.pipeline.fleet,
-            xds_settings.made_of(settings),
+            xds_settings.made_of(settings, None if self.cluster is None else self.cluster.issuer),
             authorize=self._when_ready,
+            accounts=None if self.cluster is None else self.cluster.accounts,
         )
         facts_ = KnownFacts(self)
         self._pages: dict[str, tuple[tuple[str, int], Listening]] = {

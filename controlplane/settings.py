@@ -28,11 +28,13 @@ class Security:
     client_authority: Path | None = None
     token_file: Path | None = None
     insecure: bool = False
+    service_accounts: bool = False
+    """TLS with an authority kept in the cluster, and tokens of service accounts; no files."""
 
     @property
     def is_secured(self) -> bool:
         """Over TLS, for proxies that show who they are."""
-        return self.certificate is not None
+        return self.certificate is not None or self.service_accounts
 
     @property
     def serves_resources(self) -> bool:

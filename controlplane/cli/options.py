@@ -102,6 +102,12 @@ def add_fleet(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="serve resources, secrets among them, to whoever reaches the address; for loopback only",
     )
+    group.add_argument(
+        "--xds-service-accounts",
+        action="store_true",
+        help="TLS with an authority kept in the cluster, and tokens of the proxies' service accounts (with --kubernetes"
+        " the default where --xds is no loopback address and no other option of this group is given)",
+    )
 
 
 def add_operation(parser: argparse.ArgumentParser) -> None:

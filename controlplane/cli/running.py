@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import dataclasses
 import os
 import signal
 import socket
@@ -85,13 +86,27 @@ def _security(arguments: argparse.Namespace) -> settings.Security:
         given = getattr(arguments, name, None)
         return None if given is None else Path(given)
 
-    return settings.Security(
-        file("xds_tls_cert"),
-        file("xds_tls_key"),
-        file("xds_client_ca"),
-        file("xds_token_file"),
-        getattr(arguments, "xds_insecure", False),
+    return _of_a_cluster(
+        arguments,
+        settings.Security(
+            file("xds_tls_cert"),
+            file("xds_tls_key"),
+            file("xds_client_ca"),
+            file("xds_token_file"),
+            getattr(arguments, "xds_insecure", False),
+        ),
     )
+
+
+def _of_a_cluster(arguments: argparse.Namespace, given: settings.Security) -> settings.Security:
+    """Where nothing is said of who may have resources, a controller in a cluster asks the cluster."""
+    asked = getattr(arguments, "xds_service_accounts", False)
+    if not getattr(arguments, "kubernetes", False):
+        if asked:
+            raise exits.Failure(exits.USAGE, "--xds-service-accounts is about a cluster: it needs --kubernetes")
+        return given
+    says_nothing = given == settings.Security() and not settings.is_loopback(settings.address(arguments.xds)[0])
+    return dataclasses.replace(given, service_accounts=asked or says_nothing)
 
 
 def _page(arguments: argparse.Namespace, name: str) -> tuple[str, int] | None:

@@ -7,19 +7,31 @@ import logging
 import os
 import random
 import socket
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
 
 from controlplane.derive import Feed
-from controlplane.kube.access import Access, opened
+from controlplane.kube.access import Access, ApiError, NoCluster, opened
+from controlplane.kube.authority_secret import AuthoritySecret
 from controlplane.kube.leadership import Leadership
+from controlplane.kube.reviews import TokenReviews
 from controlplane.kube.source import ClusterSource
 from controlplane.kube.statuses import StatusWriter
 from controlplane.settings import Cluster
 from controlplane.sources.source import Sink
 from controlplane.translate.statuses import StatusKey, StatusWrite
+from controlplane.translate.wanted import object_name
+from controlplane.xds.authority import UnusableAuthority
+from controlplane.xds.issuer import Issuer
+from controlplane.xds.service_accounts import ServiceAccounts, account
 from gatewright.api.text.problem import Problem
 
 log = logging.getLogger("controlplane.kube")
+
+SERVICE: Final = "gatewright-controller"
+"""By which proxies reach the controllers, in their namespace."""
 
 
 def identity() -> str:
@@ -28,17 +40,49 @@ def identity() -> str:
     return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{random.getrandbits(48):012x}"
 
 
-class ClusterSide:
-    """As a `Source`, and the writer of statuses beside it. `unwritten`: what the program wants written."""
+def service_names(namespace: str) -> tuple[str, ...]:
+    """How the Service of the controllers may be called."""
+    inside = f"{SERVICE}.{namespace}"
+    return SERVICE, inside, f"{inside}.svc", f"{inside}.svc.cluster.local", "localhost"
 
-    def __init__(self, cluster: Cluster, unwritten: Feed[StatusKey, StatusWrite], name: str) -> None:
+
+def proxies_account(gateway: str) -> str:
+    """The user name of the service account that the proxies of a Gateway ("namespace/name") run under."""
+    namespace, _, name = gateway.partition("/")
+    return account(namespace, object_name(name))
+
+
+class ClusterSide:
+    """As a `Source`, and the writer of statuses beside it.
+
+    `unwritten`: what the program wants written. `knows_proxies`: proxies are known by tokens of service accounts, and
+    the controllers by an authority of their own.
+    """
+
+    def __init__(
+        self, cluster: Cluster, unwritten: Feed[StatusKey, StatusWrite], name: str, *, knows_proxies: bool = False
+    ) -> None:
         self._cluster = cluster
         self._unwritten = unwritten
         self._name = name
+        self.issuer: Issuer | None = None
+        self.accounts: ServiceAccounts | None = None
+        self._authority: AuthoritySecret | None = None
+        if knows_proxies:
+            self.issuer = Issuer(_now)
+            reviews = TokenReviews(lambda: self.access)
+            self.accounts = ServiceAccounts(reviews, proxies_account, time.time, time.monotonic)
         self.source: ClusterSource | None = None
         self.writer: StatusWriter | None = None
         self.leadership: Leadership | None = None
         self._access: Access | None = None
+
+    @property
+    def access(self) -> Access:
+        """Raises OSError before `open`."""
+        if self._access is None:
+            raise OSError("the cluster is not reached yet")
+        return self._access
 
     async def open(self) -> None:
         """Raises NoCluster."""
@@ -48,6 +92,19 @@ class ClusterSide:
         self.writer = StatusWriter(access, self.source.version_of, clock, random.random)
         self.leadership = Leadership(access, access.namespace, self._name, clock)
         log.info("reading %s at %s", self._cluster, access.host)
+        if self.issuer is not None:
+            await self._open_authority(access, self.issuer)
+
+    async def _open_authority(self, access: Access, issuer: Issuer) -> None:
+        """Nobody can be served without one. Raises NoCluster."""
+        issuer.name(service_names(access.namespace))
+        secret = self._authority = AuthoritySecret(access, access.namespace, issuer.use, _now)
+        try:
+            await secret.load()
+        except UnusableAuthority as error:
+            raise NoCluster(f"{secret.place}: {error}; remove it, and another authority is made") from error
+        except (ApiError, OSError, TimeoutError) as error:
+            raise NoCluster(f"{secret.place}, the authority of xDS, cannot be read or made: {error}") from error
 
     async def run(self, sink: Sink) -> None:
         """As `Source` has it."""
@@ -55,6 +112,12 @@ class ClusterSide:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.source.run(sink))
             group.create_task(self.leadership.lead(self._write))
+            if self._authority is not None:
+                group.create_task(self._authority.follow(lambda: self._leads))
+
+    @property
+    def _leads(self) -> bool:
+        return self.leadership is not None and self.leadership.is_leader
 
     async def _write(self) -> None:
         assert self.writer is not None
@@ -63,9 +126,8 @@ class ClusterSide:
     def problems(self) -> Sequence[Problem]:
         """As `Source` has it."""
         found = list(self.source.problems()) if self.source is not None else []
-        if self.leadership is not None and self.leadership.trouble:
-            found.append(Problem("cluster", 0, "", "", self.leadership.trouble, code="unreadable"))
-        return found
+        troubled = [each.trouble for each in (self.leadership, self._authority) if each is not None and each.trouble]
+        return [*found, *(Problem("cluster", 0, "", "", trouble, code="unreadable") for trouble in troubled)]
 
     def numbers(self) -> dict[str, dict[tuple[str, ...], float]]:
         """For the page of metrics, once it is open."""
@@ -86,5 +148,11 @@ class ClusterSide:
         }
 
     async def close(self) -> None:
+        if self.accounts is not None:
+            await self.accounts.close()
         if self._access is not None:
             await self._access.close()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.xds.node import Peer
@@ -28,6 +28,13 @@ NO_TOKEN: Final = "a token is required; start the proxy with --xds-token-file"
 WRONG_TOKEN: Final = "the token is not known to this control plane; see --xds-token-file of controller and proxy"
 NO_TOKENS: Final = "this control plane cannot read its tokens; see its log"
 SEVERAL: Final = "several authorization headers were sent"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """As a peer brings it; nobody has looked at it yet."""
+
+    text: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +56,10 @@ class Right:
 class Admission:
     """The rule of one listener. Without tokens whoever can connect has what its certificate names."""
 
-    def __init__(self, tokens: Tokens | None = None) -> None:
+    def __init__(self, tokens: Tokens | None = None, *, needs_token: bool = False) -> None:
+        """`needs_token`: somebody else knows the tokens, who is asked later; here one must be there."""
         self._tokens = tokens
+        self._needs_token = needs_token and tokens is None
 
     @property
     def generation(self) -> int:
@@ -63,19 +72,18 @@ class Admission:
     def admit(self, peer: Peer) -> Right | str:
         """What the peer may have, or why it is refused."""
         right = Right().narrowed(named(peer.uris))
+        if self._needs_token and not isinstance(token := bearer(peer), Token):
+            return token
         return right if self._tokens is None else self._with_token(self._tokens, right, peer)
 
     def _with_token(self, tokens: Tokens, right: Right, peer: Peer) -> Right | str:
         tokens.refresh()
         if not tokens.is_readable:
             return NO_TOKENS
-        headers = [value for name, value in peer.metadata if name == "authorization"]
-        if len(headers) > 1:
-            return SEVERAL
-        header = headers[0] if headers else ""
-        if not isinstance(header, str) or header[: len(_SCHEME)].lower() != _SCHEME:  # RFC 9110, 11.1
-            return NO_TOKEN
-        is_known, gateways = tokens.find(header[len(_SCHEME) :])
+        token = bearer(peer)
+        if not isinstance(token, Token):
+            return token
+        is_known, gateways = tokens.find(token.text)
         return right.narrowed(gateways) if is_known else WRONG_TOKEN
 
     def keeps(self, peer: Peer, gateway: str) -> bool:
@@ -84,6 +92,17 @@ class Admission:
             return True
         right = self.admit(peer)
         return isinstance(right, Right) and right.allows(gateway)
+
+
+def bearer(peer: Peer) -> Token | str:
+    """The token that a peer brings, or why there is none."""
+    headers = [value for name, value in peer.metadata if name == "authorization"]
+    if len(headers) > 1:
+        return SEVERAL
+    header = headers[0] if headers else ""
+    if not isinstance(header, str) or header[: len(_SCHEME)].lower() != _SCHEME:  # RFC 9110, 11.1
+        return NO_TOKEN
+    return Token(header[len(_SCHEME) :])
 
 
 def named(uris: Iterable[str]) -> Gateways:

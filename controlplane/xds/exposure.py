@@ -22,6 +22,9 @@ WHO = "--xds-token-file FILE (tokens) or --xds-client-ca FILE (client certificat
 
 def check(address: tuple[str, int], security: Security) -> None:
     """Raises Exposed when the options do not fit together for this address."""
+    if security.service_accounts:
+        _check_accounts(security)
+        return
     local, where = is_loopback(address[0]) and not address[0].endswith(BELOW_LOCALHOST), shown(address)
     has_tls = security.certificate is not None or security.key is not None
     knows_proxies = security.token_file is not None or security.client_authority is not None
@@ -40,3 +43,13 @@ def check(address: tuple[str, int], security: Security) -> None:
         raise Exposed(f"--xds-token-file needs TLS, so that nobody can read the tokens: give {TLS}")
     if has_tls and not knows_proxies and not security.insecure:
         raise Exposed(f"TLS alone lets every client have every Gateway's secrets: give {WHO}")
+
+
+def _check_accounts(security: Security) -> None:
+    """The cluster knows authority and tokens: files beside them would say something else."""
+    files = (security.certificate, security.key, security.client_authority, security.token_file)
+    if security.insecure or any(file is not None for file in files):
+        raise Exposed(
+            "--xds-service-accounts has its certificates and tokens from the cluster; it does not go together with"
+            " --xds-insecure, --xds-tls-cert, --xds-tls-key, --xds-client-ca and --xds-token-file"
+        )

@@ -46,6 +46,8 @@ class Proxy:
     refused_version: str = ""
     refused_at: float | None = None
     refusals: Mapping[str, Refusal] = field(default_factory=lambda: NONE)
+    is_expected_back: bool = False
+    """Its stream was ended by us, for it to come back with a new credential: until then it counts as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +149,17 @@ class Fleet:
         self._proxies[gateway][proxy] = None
         self._streams[node_id].append(proxy)
         self._answered[gateway][NOTHING] += 1
+        for former in [each for each in self._streams[node_id] if each.is_expected_back and each.gateway == gateway]:
+            self._succeed(proxy, former)
         self._give_out(proxy)
         self._tell(gateway)
         return proxy
 
     def disconnect(self, proxy: Proxy) -> None:
-        """Its stream ended, for whatever reason."""
-        remaining = self._proxies[proxy.gateway]
+        """Its stream ended, for whatever reason. May be called again."""
+        remaining = self._proxies.get(proxy.gateway, {})
+        if proxy not in remaining:
+            return
         del remaining[proxy]
         self._streams[proxy.node_id].remove(proxy)
         if not self._streams[proxy.node_id]:
@@ -163,6 +169,15 @@ class Fleet:
             del self._proxies[proxy.gateway], self._answered[proxy.gateway]
         self._give_out(proxy)
         self._tell(proxy.gateway)
+
+    def _succeed(self, proxy: Proxy, former: Proxy) -> None:
+        """It is back: what it answered counts until it answers again."""
+        proxy.acknowledged, proxy.acknowledged_version = former.acknowledged, former.acknowledged_version
+        proxy.acknowledged_at, proxy.refused_at = former.acknowledged_at, former.refused_at
+        proxy.refused, proxy.refused_version = former.refused, former.refused_version
+        proxy.answered_version, proxy.refusals = former.answered_version, former.refusals
+        self._count(proxy, former.answered)
+        self.disconnect(former)
 
     def acknowledge(self, proxy: Proxy, sequence: int, version: str) -> None:
         """It holds this state and refuses nothing of it."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
@@ -22,11 +23,12 @@ from grpc_health.v1 import health, health_pb2_grpc
 
 from controlplane.snapshot import Snapshot, Snapshots
 from controlplane.xds import csds, listeners, numbers, services, unix_socket
-from controlplane.xds.admission import Admission, Complaints
+from controlplane.xds.admission import Admission, Complaints, Token, bearer
 from controlplane.xds.delta import Library
 from controlplane.xds.fleet import Fleet
 from controlplane.xds.node import Identity, Peer, ProtocolError
 from controlplane.xds.permits import Permits
+from controlplane.xds.service_accounts import EXPIRED, ServiceAccounts, Verdict
 from controlplane.xds.session import DeltaCall, House, Session
 from controlplane.xds.stream import Stream
 from controlplane.xds.xds_settings import XdsSettings
@@ -56,15 +58,22 @@ class XdsServer:
     """Serves the newest snapshot of each Gateway to its proxies and reports to the fleet what they made of it."""
 
     def __init__(
-        self, snapshots: Snapshots, fleet: Fleet, settings: XdsSettings, authorize: Authorize = trust_local
+        self,
+        snapshots: Snapshots,
+        fleet: Fleet,
+        settings: XdsSettings,
+        authorize: Authorize = trust_local,
+        accounts: ServiceAccounts | None = None,
     ) -> None:
+        """`accounts`: whose tokens are service accounts' ones, which the API server knows."""
         self._snapshots = snapshots
         self._settings = settings
         self._authorize = authorize
+        self._accounts = accounts
         self._library = Library()
         self.numbers = numbers.Numbers()
         self._house = House(snapshots, fleet, Permits(), settings.send_timeout, self.numbers)
-        self._tcp_admission = Admission(settings.tokens)
+        self._tcp_admission = Admission(settings.tokens, needs_token=accounts is not None)
         self._generation = self._tcp_admission.generation
         self._complaints = Complaints()
         self._sessions: dict[str, set[Session]] = defaultdict(set)
@@ -181,16 +190,43 @@ class XdsServer:
         reason = await self._authorize(stream.identity, peer) if right.allows(gateway) else NOT_ITS_OWN
         if reason is not None:
             await self._turn_away(call, peer, grpc.StatusCode.PERMISSION_DENIED, reason, gateway)
+        verdict = await self._review(peer, gateway)
+        if verdict.reason:
+            code = grpc.StatusCode.PERMISSION_DENIED if verdict.is_final else grpc.StatusCode.UNAVAILABLE
+            await self._turn_away(call, peer, code, verdict.reason, gateway)
         stream.admitted()
         self.numbers.streams[numbers.ACCEPTED] += 1
         session = Session(stream, self._house, peer)
         self._sessions[session.gateway].add(session)
         if not admission.keeps(peer, gateway):
             session.close(WITHDRAWN)  # while it waited
+        watch = asyncio.create_task(self._watch(session, verdict.until))
         try:
             await session.run(call)
         finally:
+            watch.cancel()
             self._forget(session)
+
+    async def _review(self, peer: Peer, gateway: str) -> Verdict:
+        """Whose token this is, where that matters."""
+        if self._accounts is None or peer.local:
+            return Verdict(until=math.inf)
+        token = bearer(peer)
+        return await self._accounts.check(gateway, token.text) if isinstance(token, Token) else Verdict(token)
+
+    async def _watch(self, session: Session, until: float) -> None:
+        """Ask again about a connected proxy's token. While nobody can be asked it stays, until the token expires."""
+        while until != math.inf:
+            await asyncio.sleep(max(0.0, until - time.monotonic()))
+            verdict = await self._review(session.peer, session.gateway)
+            if verdict.reason and verdict.is_final:
+                LOG.info("proxy %s: %s", session.proxy.node_id, verdict.reason)
+                if verdict.reason == EXPIRED:
+                    session.renew(EXPIRED)
+                else:
+                    session.close(verdict.reason)
+                return
+            until = verdict.until
 
     async def _turn_away(
         self, call: DeltaCall, peer: Peer, code: grpc.StatusCode, reason: str, gateway: str = "resources"

@@ -30,6 +30,8 @@ LOG: Final = logging.getLogger(__name__)
 
 MOST_LINES: Final = 5
 """Of the log for one NACK: hundreds of proxies may refuse hundreds of resources."""
+COMES_BACK: Final = 5.0
+"""Seconds that a proxy has to come back with a new credential."""
 TOO_SLOW: Final = "this proxy took nothing that was sent to it for too long"
 
 
@@ -81,6 +83,7 @@ class Session:
         self._woken = False
         self._waiter: asyncio.Future[None] | None = None
         self._closing = ""
+        self._comes_back = False
         self._ticket = 0
         self._permit: Permit | None = None
         self._slow = False
@@ -98,6 +101,11 @@ class Session:
         """End the call with UNAVAILABLE, so that the proxy tries again, here or at another replica."""
         self._closing = reason
         self.notify()
+
+    def renew(self, reason: str) -> None:
+        """End the call, so that the proxy comes back with a new credential. It counts as connected for `COMES_BACK`."""
+        self._comes_back = True
+        self.close(reason)
 
     def check(self, now: float) -> None:
         """Notice a peer that does not take what is sent to it, or does not answer a question. `now`: monotonic."""
@@ -129,8 +137,13 @@ class Session:
 
     def _leave(self) -> None:
         """The proxy counts no longer. gRPC cannot end a call while a message is under way, so that may take longer."""
-        if not self._left:
-            self._left = True
+        if self._left:
+            return
+        self._left = True
+        if self._comes_back:
+            self.proxy.is_expected_back = True
+            asyncio.get_running_loop().call_later(COMES_BACK, self._fleet.disconnect, self.proxy)
+        else:
             self._fleet.disconnect(self.proxy)
 
     async def _read(self, call: DeltaCall) -> None:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from controlplane.settings import Settings
 from controlplane.xds import exposure
 from controlplane.xds.certificates import Certificates, Files
 from controlplane.xds.tokens import Tokens
+
+
+class Shown(Protocol):
+    """What a TLS listener shows: `Certificates`, or the `Issuer` of a cluster."""
+
+    def credentials(self) -> Any:  # Any: grpc is not typed
+        """For `add_secure_port`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +31,7 @@ class XdsSettings:
     unix_path: Path | None
     tcp: tuple[str, int] | None = ("127.0.0.1", 18000)
     resources_over_tcp: bool = False
-    certificates: Certificates | None = None
+    certificates: Shown | None = None
     """TLS over TCP; then its address offers resources and health alone."""
     tokens: Tokens | None = None
     """What a proxy needs over TCP."""
@@ -31,11 +40,12 @@ class XdsSettings:
     send_timeout: float = 30.0
 
 
-def made_of(settings: Settings) -> XdsSettings:
-    """Reads the files. Raises Exposed or CredentialError."""
+def made_of(settings: Settings, issuer: Shown | None = None) -> XdsSettings:
+    """Reads the files; `issuer` is what a cluster's controller shows. Raises Exposed or CredentialError."""
     security = settings.security
     exposure.check(settings.xds, security)
-    certificates = tokens = None
+    certificates: Shown | None = issuer
+    tokens = None
     if security.certificate is not None and security.key is not None:
         files = Files(security.certificate, security.key, security.client_authority)
         certificates = Certificates(files)

@@ -37,7 +37,7 @@ class ApiServer:
     """Started by `start`; `stop` ends both processes."""
 
     def __init__(self, binaries: Path, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._store_port, self._peer_port, self.port = reserve(), reserve(), reserve()
         self._processes: list[Program] = []
         self._binaries = binaries
@@ -45,9 +45,9 @@ class ApiServer:
 
     def start(self) -> None:
         """Returns when the server says that it is ready. Raises RuntimeError with the end of its log when it ends."""
-        (self._folder / "tokens.csv").write_text(f"{_TOKEN},admin,admin,system:masters\n")
+        (self.folder / "tokens.csv").write_text(f"{_TOKEN},admin,admin,system:masters\n")
         subprocess.run(
-            ["openssl", "genrsa", "-out", str(self._folder / "sa.key"), "2048"], check=True, capture_output=True
+            ["openssl", "genrsa", "-out", str(self.folder / "sa.key"), "2048"], check=True, capture_output=True
         )
         self._run("etcd", self._store_command())
         self._run("kube-apiserver", self._server_command())
@@ -75,21 +75,21 @@ class ApiServer:
     def _store_command(self) -> list[str]:
         client = f"http://127.0.0.1:{self._store_port}"
         peer = f"http://127.0.0.1:{self._peer_port}"
-        flags = [f"--data-dir={self._folder / 'etcd'}", f"--listen-client-urls={client}"]
+        flags = [f"--data-dir={self.folder / 'etcd'}", f"--listen-client-urls={client}"]
         return [*flags, f"--advertise-client-urls={client}", f"--listen-peer-urls={peer}", "--unsafe-no-fsync"]
 
     def _server_command(self) -> list[str]:
-        key = self._folder / "sa.key"
+        key = self.folder / "sa.key"
         return [
             f"--etcd-servers=http://127.0.0.1:{self._store_port}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self.port}",
-            f"--cert-dir={self._folder / 'certs'}",
+            f"--cert-dir={self.folder / 'certs'}",
             "--service-cluster-ip-range=10.96.0.0/16",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={key}",
             f"--service-account-signing-key-file={key}",
-            f"--token-auth-file={self._folder / 'tokens.csv'}",
+            f"--token-auth-file={self.folder / 'tokens.csv'}",
             "--authorization-mode=RBAC",
             "--disable-admission-plugins=ServiceAccount",
             "--endpoint-reconciler-type=none",
@@ -97,7 +97,7 @@ class ApiServer:
 
     def _run(self, name: str, flags: Sequence[str]) -> None:
         command, environment = [str(self._binaries / name), *flags], {"GOMEMLIMIT": "600MiB"}
-        self._processes.append(Program(self._folder, name, command, environment=environment, cwd=self._folder))
+        self._processes.append(Program(self.folder, name, command, environment=environment, cwd=self.folder))
 
     def _is_ready(self) -> bool:
         try:

@@ -23,6 +23,7 @@ ALLOWED = {
     ("controlplane/pipeline.py", 3): "when an object was read, and a proxy acknowledged or refused; lastTransitionTime",
     ("controlplane/cli/init.py", 2): "token and certificate of a folder to start from are dated",
     ("controlplane/kube/leadership.py", 1): "times of a Lease, read by people and other programs; never by us",
+    ("controlplane/kube/cluster.py", 2): "tokens and certificates are dated",
     ("dataplane/agent/reader.py", 1): "certificates that expire soon",
     ("gatewright/api/lint/lint.py", 2): "certificates that expire soon",
     ("controlplane/tracing.py", 1): "when a state was published, shown to people",

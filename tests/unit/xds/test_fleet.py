@@ -180,3 +180,27 @@ def test_whoever_is_gone_has_answered_nothing(fleet: Fleet) -> None:
     assert (fleet.answered(WEB, 3), fleet.is_settled(WEB, 3)) == (1, True)
     fleet.disconnect(one)
     assert (fleet.answered(WEB, 3), fleet.is_settled(WEB, 3)) == (0, True)
+
+
+def test_one_that_comes_back_with_a_new_credential_counts_as_it_was(fleet: Fleet) -> None:
+    one = join(fleet, "one")
+    fleet.acknowledge(one, 3, "v3")
+    one.is_expected_back = True
+    assert fleet.view(WEB).answered_by(3) == 1
+    again = join(fleet, "one")
+    view = fleet.view(WEB)
+    assert (view.connected, view.acknowledged_by(3), view.answered_by(3)) == (1, 1, 1)
+    assert fleet.is_settled(WEB, 3)
+    fleet.disconnect(one)  # when its time is over
+    assert fleet.view(WEB).connected == 1
+    fleet.disconnect(again)
+    assert fleet.view(WEB).connected == 0
+    assert fleet.answered(WEB, 3) == 0
+
+
+def test_one_that_was_not_expected_back_begins_anew(fleet: Fleet) -> None:
+    one = join(fleet, "one")
+    fleet.acknowledge(one, 3, "v3")
+    again = join(fleet, "one")
+    assert fleet.view(WEB).answered_by(3) == 1
+    assert again.answered == NOTHING

@@ -1,0 +1,153 @@
+"""Proxies over TLS with tokens of their service accounts, known by the API server: each has its own Gateway alone."""
+
+from __future__ import annotations
+
+import base64
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane.kube.authority_secret import NAME as AUTHORITY
+from tests.cluster.controllers import SHOP, SYSTEM, Controller, conditions, created, gateway, get, route
+from tests.cluster.kube import ApiServer
+from tests.harness.ports import reserve
+from tests.harness.processes import Program, running
+from tests.harness.waiting import wait_until
+
+pytestmark = pytest.mark.needs("go")
+
+SECRET = f"/api/v1/namespaces/{SYSTEM}/secrets/{AUTHORITY}"
+SERVICE = f"gatewright-controller.{SYSTEM}.svc"
+
+
+@pytest.fixture
+def controller(server: ApiServer, token: str, tmp_path: Path) -> Iterator[Controller]:
+    made = Controller(server, token, tmp_path, "controller", "--xds-service-accounts")
+    try:
+        yield made.await_ready()
+    finally:
+        made.process.stop()
+
+
+@pytest.fixture
+def shop(server: ApiServer) -> Iterator[str]:
+    """A Gateway with a route, and the account of its proxies."""
+    gateway(server, "web", reserve())
+    route(server, "web", "web")
+    for name in ("web", "other"):
+        path = f"/api/v1/namespaces/shop/serviceaccounts/{name}"
+        created(server, path, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
+    yield "web"
+    for plural in ("httproutes", "gateways"):
+        server.request("DELETE", f"{SHOP}/{plural}/web")
+
+
+def token_of(server: ApiServer, account: str, audience: str = "gatewright", seconds: int = 3600) -> str:
+    path = f"/api/v1/namespaces/shop/serviceaccounts/{account}/token"
+    spec: dict[str, Any] = {"audiences": [audience], "expirationSeconds": seconds}
+    answer = server.request(
+        "POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    )
+    return str(answer.body["status"]["token"])
+
+
+def bundle(server: ApiServer) -> bytes:
+    return base64.b64decode(get(server, SECRET)["data"]["ca.crt"])
+
+
+@contextmanager
+def proxy(folder: Path, controller: Controller, authority: bytes, token: str, name: str = "proxy") -> Iterator[Program]:
+    (folder / f"{name}.ca").write_bytes(authority)
+    (folder / f"{name}.token").write_text(token)
+    port = controller.process.port("XDS")
+    command = [sys.executable, "-m", "dataplane", "--xds", f"127.0.0.1:{port}", "--gateway", "shop/web"]
+    command += ["--xds-ca-file", str(folder / f"{name}.ca"), "--xds-token-file", str(folder / f"{name}.token")]
+    command += ["--xds-server-name", SERVICE, "--any-port", "--workers", "1", "--stats", "off", "--readiness", "off"]
+    with running(folder, name, [*command, "--admin", "127.0.0.1:0"]) as started:
+        yield started
+
+
+def is_programmed(server: ApiServer) -> bool:
+    return conditions(get(server, f"{SHOP}/gateways/web").get("status")).get("Programmed") == "True"
+
+
+def test_the_account_of_its_own_gateway_is_let_in(
+    server: ApiServer, controller: Controller, shop: str, tmp_path: Path
+) -> None:
+    with proxy(tmp_path, controller, bundle(server), token_of(server, shop)) as started:
+        started.await_ready()
+        wait_until(lambda: is_programmed(server), controller.process.log)
+    wait_until(lambda: not is_programmed(server), controller.process.log)
+
+
+@pytest.mark.parametrize(
+    ("account", "audience", "reason"),
+    [
+        ("other", "gatewright", "the token is not of system:serviceaccount:shop:web"),
+        ("web", "https://kubernetes.default.svc", "the API server does not know the token"),
+    ],
+)
+def test_another_account_and_another_audience_are_refused(
+    server: ApiServer, controller: Controller, shop: str, tmp_path: Path, account: str, audience: str, reason: str
+) -> None:
+    with proxy(tmp_path, controller, bundle(server), token_of(server, account, audience)) as started:
+        wait_until(lambda: reason in started.log(), started.log)
+        assert reason in controller.process.log()
+
+
+def test_a_forged_token_and_a_foreign_authority_are_refused(
+    server: ApiServer, controller: Controller, shop: str, tmp_path: Path
+) -> None:
+    head, claims, _ = token_of(server, shop).split(".")
+    signature = token_of(server, "other").split(".")[2]
+    with proxy(tmp_path, controller, bundle(server), f"{head}.{claims}.{signature}", "forged") as started:
+        wait_until(lambda: "the API server does not know the token" in started.log(), started.log)
+    assert signature not in controller.process.log()
+    foreign = (server.folder / "certs" / "apiserver.crt").read_bytes()
+    with proxy(tmp_path, controller, foreign, token_of(server, shop), "foreign") as started:
+        wait_until(lambda: "UNAVAILABLE" in started.log(), started.log)
+    assert not is_programmed(server)
+
+
+def test_a_controller_without_a_usable_authority_says_what_to_do(server: ApiServer, token: str, tmp_path: Path) -> None:
+    before = server.request("GET", SECRET)
+    if before.status == 200:
+        server.request("DELETE", SECRET)
+    broken = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": AUTHORITY}, "data": {"ca.crt": "bm9uZQ=="}}
+    assert server.request("POST", SECRET.rpartition("/")[0], broken).status == 201
+    try:
+        controller = Controller(server, token, tmp_path, "broken", "--xds-service-accounts")
+        wait_until(lambda: controller.process.returncode is not None, controller.process.log)
+        told = controller.process.log()
+        controller.process.stop()
+        assert f"Secret {SYSTEM}/{AUTHORITY}" in told and "remove it" in told
+        assert "Traceback" not in told
+    finally:
+        server.request("DELETE", SECRET)
+
+
+def test_two_controllers_show_certificates_of_one_authority_and_a_restart_keeps_it(
+    server: ApiServer, controller: Controller, token: str, shop: str, tmp_path: Path
+) -> None:
+    other = Controller(server, token, tmp_path, "other", "--xds-service-accounts")
+    try:
+        other.await_ready()
+        authority = bundle(server)
+        with proxy(tmp_path, controller, authority, token_of(server, shop), "one") as one:
+            one.await_ready()
+            with proxy(tmp_path, other, authority, token_of(server, shop), "two") as two:
+                two.await_ready()
+        other.end(signal.SIGTERM)
+        again = Controller(server, token, tmp_path, "again", "--xds-service-accounts")
+        try:
+            again.await_ready()
+            assert bundle(server) == authority
+        finally:
+            again.process.stop()
+    finally:
+        other.process.stop()

@@ -1,0 +1,105 @@
+"""The authority of xDS in its Secret: made once, replaced by the leader, taken over by the others, never guessed."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+
+import pytest
+
+from controlplane.kube.access import ApiError
+from controlplane.kube.authority_secret import NAME, AuthoritySecret
+from controlplane.xds import authority as authorities
+from controlplane.xds.authority import LIFETIME, RENEW, SPREAD, Authority, UnusableAuthority
+from tests.fakes.api_server import ApiServer
+
+PATH = "/api/v1/namespaces/system/secrets"
+DAY = dt.timedelta(days=1)
+
+
+class Controller:
+    def __init__(self, server: ApiServer) -> None:
+        self.now = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+        self.used: list[Authority] = []
+        self.secret = AuthoritySecret(server, "system", self.used.append, lambda: self.now)
+
+    @property
+    def bundle(self) -> bytes:
+        return self.used[-1].bundle
+
+
+@pytest.fixture
+def server() -> ApiServer:
+    made = ApiServer()
+    made.define(PATH)
+    return made
+
+
+async def test_the_first_makes_it_and_the_others_use_it(server: ApiServer) -> None:
+    one, two = Controller(server), Controller(server)
+    await one.secret.load()
+    await two.secret.load()
+    assert one.bundle == two.bundle
+    assert [method for method, _ in server.asked].count("POST") == 1
+    assert server.objects[PATH][NAME]["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "gatewright"}
+
+
+async def test_two_that_make_it_at_the_same_moment_agree(server: ApiServer) -> None:
+    one, two = Controller(server), Controller(server)
+    await one.secret.load()
+    server.refuse.append(ApiError(404, "NotFound", "not there yet"))  # when two looked, it was not
+    await two.secret.load()
+    assert one.bundle == two.bundle
+
+
+async def test_the_leader_replaces_it_and_the_other_follows(server: ApiServer) -> None:
+    leader, other = Controller(server), Controller(server)
+    await leader.secret.load()
+    await other.secret.load()
+    leader.now = other.now = leader.now + LIFETIME - RENEW + DAY
+    first = leader.bundle
+    await other.secret.look(replace=False)
+    assert other.bundle == first
+    await leader.secret.look(replace=True)
+    await other.secret.look(replace=False)
+    assert leader.bundle == other.bundle != first
+    assert leader.used[-1].signing == other.used[-1].signing == leader.used[0].signing  # it does not sign yet
+    leader.now += SPREAD + DAY
+    await leader.secret.look(replace=True)
+    await other.secret.look(replace=False)
+    assert leader.used[-1].signing == other.used[-1].signing != leader.used[0].signing
+    assert leader.used[0].signing in leader.used[-1].certificates
+
+
+async def test_a_secret_of_another_form_is_not_written_over(server: ApiServer) -> None:
+    data = {"ca.crt": base64.b64encode(b"somebody's").decode()}
+    server.put(PATH, {"metadata": {"name": NAME}, "data": data})
+    controller = Controller(server)
+    with pytest.raises(UnusableAuthority, match=r"ca\.crt"):
+        await controller.secret.load()
+    with pytest.raises(UnusableAuthority):
+        await controller.secret.look(replace=True)
+    assert server.objects[PATH][NAME]["data"] == data
+
+
+async def test_one_that_is_removed_is_made_anew_by_the_leader(server: ApiServer) -> None:
+    leader, other = Controller(server), Controller(server)
+    await leader.secret.load()
+    await other.secret.load()
+    server.delete(PATH, NAME)
+    await other.secret.look(replace=False)
+    assert NAME not in server.objects[PATH]
+    await leader.secret.look(replace=True)
+    await other.secret.look(replace=False)
+    assert leader.bundle == other.bundle != leader.used[0].bundle
+
+
+async def test_data_that_is_no_base64(server: ApiServer) -> None:
+    server.put(PATH, {"metadata": {"name": NAME}, "data": {"ca.crt": "a"}})
+    with pytest.raises(UnusableAuthority, match="base64"):
+        await Controller(server).secret.load()
+
+
+def test_the_account_of_a_controller_names_the_place() -> None:
+    assert Controller(ApiServer()).secret.place == f"Secret system/{NAME}"
+    assert authorities.BUNDLE == "ca.crt"  # what objects made for proxies name
