@@ -35,6 +35,7 @@ FEATURES = frozenset(
         "HTTPRouteParentRefPort",
         "HTTPRoutePathRedirect",
         "HTTPRoutePathRewrite",
+        "HTTPRoutePortRedirect",
         "HTTPRouteQueryParamMatching",
         "HTTPRouteRequestMirror",
         "HTTPRouteRequestMultipleMirrors",
@@ -44,6 +45,11 @@ FEATURES = frozenset(
         "HTTPRouteRetryCodes",
         "HTTPRouteRetryConnectionError",
         "HTTPRouteSchemeRedirect",
+        "TCPRoute",
+        "TLSRoute",
+        "TLSRouteModeMixed",
+        "TLSRouteModeTerminate",
+        "UDPRoute",
     }
 )
 

@@ -118,9 +118,7 @@ class Suite:
         self.base = [CLASS, *manifest("base/manifests.yaml"), *made_with_code()]
         self.put("base", self.base)
         command = [sys.executable, "-m", "controlplane", str(self.objects), "--socket", str(self.socket)]
-        self.controller = Program(
-            folder, "controller", [*command, "--xds", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
-        )
+        self.controller = Program(folder, "controller", [*command, "--xds", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
         self.controller.await_ready()
         self.admin = self.controller.port("ADMIN")
 

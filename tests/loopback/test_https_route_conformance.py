@@ -1,5 +1,5 @@
-"""Gateway API's conformance tests of HTTPRoute that need listeners with TLS, one function for each, named after its
-file. What else there is about HTTPS listeners: `test_https_conformance.py`."""
+"""Gateway API's conformance tests of HTTPRoute about listeners with TLS and ports of redirects, one function for each,
+named after its file. What else there is about HTTPS listeners: `test_https_conformance.py`."""
 
 from __future__ import annotations
 
@@ -61,9 +61,7 @@ REDIRECTS = {
 
 
 @pytest.mark.parametrize(("gateway", "listener_port", "scheme"), REDIRECTS)
-async def test_httproute_redirect_port_and_scheme(
-    suite: Suite, gateway: str, listener_port: str, scheme: str
-) -> None:
+async def test_httproute_redirect_port_and_scheme(suite: Suite, gateway: str, listener_port: str, scheme: str) -> None:
     async with suite.replay("httproute-redirect-port-and-scheme") as replay:
         route = f"http-route-for-listener-on-port-{listener_port}"
         await replay.accepts("HTTPRoute", route, gateway)
@@ -75,3 +73,19 @@ async def test_httproute_redirect_port_and_scheme(
             location, _, rest = answer.fields["location"].rpartition("/scheme-")
             assert (answer.status, rest) == (302, path)
             assert location in allowed, path
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "host"),
+    [
+        ("/port", 302, "same.example"),
+        ("/port-and-host", 302, "example.org"),
+        ("/port-and-status", 301, "same.example"),
+        ("/port-and-host-and-status", 302, "example.org"),
+    ],
+)
+async def test_httproute_redirect_port(suite: Suite, path: str, status: int, host: str) -> None:
+    async with suite.replay("httproute-redirect-port") as replay:
+        await replay.accepts("HTTPRoute", "redirect-port", "same-namespace")
+        answer = await ask_http(await replay.gateway("same-namespace"), path, "same.example")
+        assert (answer.status, answer.fields["location"]) == (status, f"http://{host}:8083{path}")

@@ -1,8 +1,8 @@
 """Every feature name of Gateway API (`pkg/features` of its Go module): tests that show it, or why it is not claimed.
 
 `controlplane/translate/features.py` names the features of SHOWN and no others; `test_features` compares. A conformance
-run tests what is named, so a name belongs to SHOWN only where all conformance tests of that feature would pass: one
-that needs a listener with TLS keeps the whole feature out.
+run tests what is named, so a name belongs to SHOWN only where all conformance tests of that feature would pass. Those
+about TLS, TCP and UDP are replayed from their YAML (`test_conformance` compares).
 """
 
 from __future__ import annotations
@@ -13,16 +13,24 @@ _FEATURES: Final = "tests/unit/app/test_gateway_api_features.py"
 _HTTPS: Final = "tests/loopback/test_https_conformance.py"
 _CALLS: Final = "tests/unit/app/test_calls_by_grpc_routes.py"
 
-_TLS_POLICIES: Final = "tests/unit/app/test_backend_tls_policies.py"
+_BACKEND_TLS: Final = "tests/loopback/test_backend_tls_conformance.py"
+_HTTPS_ROUTES: Final = "tests/loopback/test_https_route_conformance.py"
+_STREAMS: Final = "tests/loopback/test_stream_conformance.py"
+_TLS_ROUTES: Final = "tests/loopback/test_tls_route_conformance.py"
+FILES_OF_REPLAYS: Final = (_BACKEND_TLS, _HTTPS_ROUTES, _STREAMS, _TLS_ROUTES)
 
 SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "BackendTLSPolicy": (
-        f"{_TLS_POLICIES}::test_one_that_is_honoured",
-        f"{_TLS_POLICIES}::test_a_ca_that_comes_later_is_noticed",
-        f"{_TLS_POLICIES}::test_a_port_of_the_service",
-        f"{_TLS_POLICIES}::test_the_older_counts_and_the_next_when_it_goes",
+        f"{_BACKEND_TLS}::test_backendtlspolicy",
+        f"{_BACKEND_TLS}::test_backendtlspolicy_follows_its_config_map",
+        f"{_BACKEND_TLS}::test_backendtlspolicy_conflict_resolution",
+        f"{_BACKEND_TLS}::test_backendtlspolicy_grpcroute",
+        f"{_BACKEND_TLS}::test_backendtlspolicy_invalid_ca_certificate_ref",
+        f"{_BACKEND_TLS}::test_backendtlspolicy_invalid_kind",
+        f"{_BACKEND_TLS}::test_backendtlspolicy_observed_generation_bump",
+        f"{_BACKEND_TLS}::test_backendtlspolicy_tlsroute_terminate",
     ),
-    "BackendTLSPolicySANValidation": (f"{_TLS_POLICIES}::test_one_that_is_honoured",),
+    "BackendTLSPolicySANValidation": (f"{_BACKEND_TLS}::test_backendtlspolicy_san",),
     "GRPCRoute": (
         f"{_CALLS}::test_rules_lead_to_their_backends",
         f"{_CALLS}::test_headers_match",
@@ -67,6 +75,10 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "HTTPRouteParentRefPort": (f"{_FEATURES}::test_a_parent_by_its_port",),
     "HTTPRoutePathRedirect": (f"{_FEATURES}::test_redirects_to_another_path",),
     "HTTPRoutePathRewrite": (f"{_FEATURES}::test_rewrites_of_the_path",),
+    "HTTPRoutePortRedirect": (
+        f"{_HTTPS_ROUTES}::test_httproute_redirect_port",
+        f"{_HTTPS_ROUTES}::test_httproute_redirect_port_and_scheme",
+    ),
     "HTTPRouteQueryParamMatching": (f"{_FEATURES}::test_query_parameters",),
     "HTTPRouteRequestMirror": (f"{_FEATURES}::test_a_mirror",),
     "HTTPRouteRequestMultipleMirrors": (f"{_FEATURES}::test_several_mirrors",),
@@ -82,19 +94,57 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
     ),
     "HTTPRouteRetryConnectionError": (f"{_FEATURES}::test_a_connection_that_breaks_is_tried_again",),
     "HTTPRouteSchemeRedirect": (f"{_FEATURES}::test_redirects_to_another_scheme",),
+    "TCPRoute": (
+        f"{_STREAMS}::test_tcproute_invalid_backendref_nonexistent",
+        f"{_STREAMS}::test_tcproute_invalid_cross_namespace_backend_ref",
+        f"{_STREAMS}::test_tcproute_invalid_non_tcp_listener",
+        f"{_STREAMS}::test_tcproute_multiple_routes_attachment",
+        f"{_STREAMS}::test_tcproute_parentref_attach_all",
+        f"{_STREAMS}::test_tcproute_parentref_port_and_section_name",
+        f"{_STREAMS}::test_tcproute_reference_grant",
+        f"{_STREAMS}::test_tcproute_weighted_routing",
+    ),
+    "TLSRoute": (
+        f"{_HTTPS_ROUTES}::test_httproute_disallowed_kind",
+        f"{_TLS_ROUTES}::test_tlsroute_hostname_intersection",
+        f"{_TLS_ROUTES}::test_tlsroute_invalid_backendref_nonexistent",
+        f"{_TLS_ROUTES}::test_tlsroute_invalid_backendref_unknown_kind",
+        f"{_TLS_ROUTES}::test_tlsroute_invalid_no_matching_listener",
+        f"{_TLS_ROUTES}::test_tlsroute_invalid_no_matching_listener_hostname",
+        f"{_TLS_ROUTES}::test_tlsroute_invalid_reference_grant",
+        f"{_TLS_ROUTES}::test_tlsroute_listener_passthrough_supported_kinds",
+        f"{_TLS_ROUTES}::test_tlsroute_multiple_routes_attachment_same_hostname_intersection",
+        f"{_TLS_ROUTES}::test_tlsroute_simple_same_namespace",
+    ),
+    "TLSRouteModeMixed": (f"{_TLS_ROUTES}::test_tlsroute_mixed_termination_same_namespace",),
+    "TLSRouteModeTerminate": (
+        f"{_TLS_ROUTES}::test_tlsroute_listener_terminate_supported_kinds",
+        f"{_TLS_ROUTES}::test_tlsroute_terminate_simple_same_namespace",
+        f"{_BACKEND_TLS}::test_backendtlspolicy_tlsroute_terminate",
+    ),
+    "UDPRoute": (
+        f"{_STREAMS}::test_udproute_invalid_backendref_nonexistent",
+        f"{_STREAMS}::test_udproute_invalid_cross_namespace_backend_ref",
+        f"{_STREAMS}::test_udproute_multiple_routes_attachment",
+        f"{_STREAMS}::test_udproute_not_allowed_by_listeners",
+        f"{_STREAMS}::test_udproute_parentref_attach_all_listeners",
+        f"{_STREAMS}::test_udproute_parentref_port_and_section_name",
+        f"{_STREAMS}::test_udproute_reference_grant",
+        f"{_STREAMS}::test_udproute_simple",
+        f"{_STREAMS}::test_udproute_weighted_routing",
+    ),
 }
 """Feature to the tests that show it, from objects to bytes."""
 
-_REPLAY: Final = "the tests with HTTPS listeners are not replayed yet"
+_REPLAY: Final = "not all of its conformance tests are replayed yet"
 _UPSTREAM: Final = "`spec.tls.backend` of a Gateway is refused"
-_STREAMS: Final = "listeners of this protocol open no port yet"
 _CLUSTER: Final = "addresses and other infrastructure need a cluster, in which nothing runs yet"
 _MESH: Final = "a gateway, not a mesh"
 _EXPERIMENT: Final = "experimental, and refused by decision"
 
 LEFT_OUT: Final[dict[str, str]] = {
     "ClusterTrustBundle": _EXPERIMENT,
-    "Gateway": f"certificates of listeners are part of the core set, and {_REPLAY}",
+    "Gateway": _REPLAY,
     "GatewayAddressEmpty": _CLUSTER,
     "GatewayAddressRoutability": _CLUSTER,
     "GatewayAddressRoutabilityCluster": _CLUSTER,
@@ -102,9 +152,8 @@ LEFT_OUT: Final[dict[str, str]] = {
     "GatewayInfrastructure": _CLUSTER,
     "GatewayListenerFilters": _EXPERIMENT,
     "GatewayStaticAddresses": _CLUSTER,
-    "HTTPRoute": f"the core set has an HTTPS listener, and {_REPLAY}",
-    "HTTPRoutePortRedirect": f"it is also about redirects of HTTPS listeners, and {_REPLAY}",
-    "ListenerSet": f"certificates of its listeners are part of it, and {_REPLAY}",
+    "HTTPRoute": _REPLAY,
+    "ListenerSet": _REPLAY,
     "Mesh": _MESH,
     "MeshClusterIPMatching": _MESH,
     "MeshConsumerRoute": _MESH,
@@ -115,11 +164,6 @@ LEFT_OUT: Final[dict[str, str]] = {
     "MeshHTTPRouteRedirectPort": _MESH,
     "MeshHTTPRouteRewritePath": _MESH,
     "MeshHTTPRouteSchemeRedirect": _MESH,
-    "ReferenceGrant": f"certificates of listeners are part of the core set, and {_REPLAY}",
-    "TCPRoute": _STREAMS,
-    "TLSRoute": _STREAMS,
-    "TLSRouteModeMixed": _STREAMS,
-    "TLSRouteModeTerminate": _STREAMS,
-    "UDPRoute": _STREAMS,
+    "ReferenceGrant": _REPLAY,
 }
 """Feature to why it is not claimed."""
