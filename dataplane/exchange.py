@@ -15,6 +15,7 @@ from dataplane.variables import Variables
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
+    from dataplane.a2a import Call as AgentCall
     from dataplane.carriers import Downstream, Endpoint, Upstream
     from dataplane.http.body import BodyBuffer
     from dataplane.http.grpc import Call
@@ -243,6 +244,8 @@ class Exchange(Variables):
     """Response headers, once there are any that a response step may edit."""
     grpc: Call | None
     """What is known of a gRPC or gRPC-Web call; None: it is none."""
+    agent_call: AgentCall | None
+    """What is known of a call of an A2A agent, once it is on its way there or a policy has read it; None: is none."""
     delayed_response: object
     """What is not passed on yet of it (`proxy/delayed_responses.DelayedResponse`), because response steps read its
     body, or wait."""
@@ -278,7 +281,9 @@ class Exchange(Variables):
         self.version = b"HTTP/1.1"
         self.peer = self.bind = self.reason = self.detail = ""
         self.table = self.listener = self.plan = self.policies = self.target_plan = self.waiting = None
-        self.grpc = self.backend_plan = self.endpoint = self.up = self.retries = self.body_copy = self.resendable = None
+        self.grpc = self.agent_call = self.backend_plan = self.endpoint = self.up = self.retries = self.body_copy = (
+            self.resendable
+        ) = None
         self.buffer = self.body = self.response = self.response_body = self.attributes = self.delayed_response = None
         self.bounds = self.counted = None
         self.has_body = self.host_set = self.leased = self.replied = self.ended = False
@@ -307,6 +312,10 @@ class Exchange(Variables):
         def stream_response(self, hook: StreamHook) -> Awaitable[None] | None:
             """The same for the response, for response steps. A body that was buffered passes the stage as a whole: the
             awaitable ends with it. Raises `http.body.TooLarge`, or what the stage raised, there or at once."""
+
+        @property
+        def is_for_agent(self) -> bool:
+            """Whether the rule leads to an A2A agent: then its body may be read for `a2a`."""
 
         def work(self, work: Coroutine[object, None, None]) -> Work:
             """Run what belongs to this exchange, for a backend that ends the request itself: it may await what steps

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataplane.http import rules
+from dataplane.http.grpc import NOT_GRPC
 from dataplane.http.heads import plain_name
 from dataplane.tls.names import names_of
 from gatewright.cel import parameters
@@ -22,6 +23,7 @@ from gatewright.variables.table import BY_PATH, CHILDREN, VARIABLES
 from gatewright.variables.variable import CLOSED, FREE, OPEN
 
 if TYPE_CHECKING:
+    from dataplane.a2a import Call as AgentCall
     from dataplane.http.body import BodyBuffer
     from dataplane.http.grpc import Call
     from dataplane.http.heads import Head
@@ -95,17 +97,30 @@ class BackendFacts(Protocol):
     """What is read of a `plans.BackendPlan` below the tables."""
 
     key: str
+    is_agent: bool
 
 
 class Variables:
     """Attributes, look-ups and `whole`, as `gatewright.cel.environment` asks of a context."""
 
-    __slots__ = ("attributes", "known_headers", "known_query", "known_request", "known_response", "response_body")
+    __slots__ = (
+        "agent_call",
+        "attributes",
+        "known_agent_call",
+        "known_headers",
+        "known_query",
+        "known_request",
+        "known_response",
+        "response_body",
+    )
 
+    agent_call: AgentCall | None
     known_headers: tuple[bytes, HeaderMap]
     """The header block that was read last as a map, and that map; unset until somebody asks."""
     known_query: tuple[bytes, dict[bytes, bytes]]
     """The query that was read last, and its parameters; unset until somebody asks."""
+    known_agent_call: tuple[bytes, bytes | None, AgentCall]
+    """The path and the body that were read last as a call of an agent, and that call; unset until somebody asks."""
     known_request: json_text.Read
     known_response: json_text.Read
     """The same of bodies as JSON."""
@@ -136,6 +151,9 @@ class Variables:
         target: bytes
         took: float
         version: bytes
+
+        @property
+        def is_for_agent(self) -> bool: ...
 
     attributes: dict[str, object] | None
     response_body: bytes | None
@@ -441,7 +459,82 @@ class Variables:
 
     @property
     def backend_protocol(self) -> str | None:
-        return "http" if self.backend_plan is not None else None
+        if self.backend_plan is None:
+            return None
+        return "a2a" if self.backend_plan.is_agent else "http"
+
+    # --- the call of an agent
+
+    def _agent_call(self) -> AgentCall | None:
+        """What is known of the call; while the request is judged it is read strictly, once for each path and body.
+        Raises Unread."""
+        if self.replied or self.backend_plan is not None or not self.is_for_agent:
+            return self.agent_call
+        body = self.request_body
+        known = getattr(self, "known_agent_call", None)
+        if known is None or known[0] is not self.path or known[1] is not body:
+            known = self.known_agent_call = self.path, body, self._read_agent_call(body)
+        self.agent_call = known[2]
+        return known[2]
+
+    def _read_agent_call(self, body: bytes | None) -> AgentCall:
+        from dataplane.a2a import Facts, Unreadable  # not before an expression asks for it
+        from dataplane.a2a.calls import read
+        from gatewright.cel.functions import json_text
+
+        is_grpc = self.grpc is not None and self.grpc.kind != NOT_GRPC
+        encoding = self.request.get(b"content-encoding") or b""
+        try:
+            if body and not is_grpc:
+                json_text.limit(body, self._rules().max_json_keys)
+            return read(Facts(self.method.decode(), self.path.decode("latin-1"), body or b"", is_grpc, encoding))
+        except TooMany as error:
+            raise self._unread("JsonTooLarge", error) from None
+        except Unreadable as error:
+            raise Unread("AgentCallUnreadable", str(error)) from None
+
+    @property
+    def a2a(self) -> dict[str, Any] | None:
+        return (self.whole("a2a") or None) if self._agent_call() is not None else None
+
+    @property
+    def a2a_method(self) -> str | None:
+        call = self._agent_call()
+        return None if call is None else call.method
+
+    @property
+    def a2a_binding(self) -> str | None:
+        call = self._agent_call()
+        return None if call is None else call.binding or None
+
+    @property
+    def a2a_skill(self) -> str | None:
+        call = self._agent_call()
+        return None if call is None else call.skill
+
+    @property
+    def a2a_context_id(self) -> str | None:
+        call = self._agent_call()
+        return None if call is None else call.context
+
+    @property
+    def a2a_task(self) -> dict[str, Any] | None:
+        return (self.whole("a2a.task") or None) if self._agent_call() is not None else None
+
+    @property
+    def a2a_task_id(self) -> str | None:
+        call = self._agent_call()
+        return None if call is None else call.task
+
+    @property
+    def a2a_task_state(self) -> str | None:
+        call = self._agent_call()
+        return None if call is None else call.state
+
+    @property
+    def a2a_error_code(self) -> int | None:
+        call = self._agent_call()
+        return None if call is None else call.error
 
     # --- what policies left
 

@@ -28,7 +28,11 @@ BACKEND_NOT_FOUND: Final = "BackendNotFound"
 
 # Application protocols that the proxy speaks upstream: HTTP/1.1, upgrades from it, both over TLS, HTTP/2 in plain text,
 # which is what gRPC without TLS is.
-APP_PROTOCOLS = frozenset({"", "http", "https", "kubernetes.io/ws", "kubernetes.io/wss", "kubernetes.io/h2c", "grpc"})
+APP_PROTOCOLS = frozenset(
+    {"", "http", "https", "kubernetes.io/ws", "kubernetes.io/wss", "kubernetes.io/h2c", "grpc"}
+) | {
+    f"{GROUP}/a2a"  # an A2A agent, over HTTP
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,8 @@ class GatewayBackendView:
     host: str = ""
     port: int = 0
     unix_path: str = ""
+    is_agent: bool = False
+    """It is an A2A agent."""
     policies: tuple[bytes, ...] = ()
     """Its own policies, as messages of the wire."""
     secrets: tuple[ObjectKey, ...] = ()
@@ -225,8 +231,9 @@ def service_resource(key: BackendKey, port: PortView, tls: Secured, *, empty: bo
 
 def static_resource(key: BackendKey, view: GatewayBackendView, tls: Secured) -> bytes:
     """The Backend of a GatewayBackend with a fixed address."""
-    static = backend_pb2.StaticBackend(host=view.host, port=view.port, unix_path=view.unix_path)
-    message = backend_pb2.Backend(static=static, policies=_policies(view.policies, tls), refused=tls.refused)
+    address = backend_pb2.StaticBackend(host=view.host, port=view.port, unix_path=view.unix_path)
+    message = backend_pb2.Backend(policies=_policies(view.policies, tls), refused=tls.refused)
+    (message.a2a if view.is_agent else message.static).CopyFrom(address)
     return wire.resource(key.resource, backend=message)
 
 

@@ -1,7 +1,7 @@
 """Views and statuses of two of our own kinds: GatewayBackend and GatewayParameters (spec 1). Policies have rooms of
 their own (`policies`, `policy_status`).
 
-Of GatewayBackend, `static` and the policies `http`, `tcp` and `tls` work. What the other settings hold is not read yet:
+Of GatewayBackend, `static`, `a2a` and the policies for connecting work. What the other settings hold is not read yet:
 such an object is refused by name.
 """
 
@@ -37,15 +37,16 @@ def backend_view(context: Context, known: Known, key: ObjectKey, backend: Gatewa
     """What routes see of a GatewayBackend. A host without a port is sent so: what its port is depends on all policies
     for connecting to it (decisions: 80, with TLS 443)."""
     condition = refused(backend)
-    static = backend.spec.static
-    if condition is not None or static is None:
+    address = backend.spec.static or backend.spec.a2a
+    if condition is not None or address is None:
         return GatewayBackendView(refused=condition)
     found = OfBackend(context, known, key.namespace)
     policies = to_wire.backend_policies(backend.spec.policies, found.references())
     return GatewayBackendView(
-        host=static.host or "",
-        port=static.port or 0,
-        unix_path=static.unix_path or "",
+        host=address.host or "",
+        port=address.port or 0,
+        unix_path=getattr(address, "unix_path", None) or "",
+        is_agent=backend.spec.a2a is not None,
         policies=tuple(policy.SerializeToString(deterministic=True) for policy in policies),
         secrets=tuple(sorted(found.read)),
         unresolved=found.unresolved[0] if found.unresolved else None,

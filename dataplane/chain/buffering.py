@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from dataplane.chain.expressions import ALL, OF_AGENTS
 from dataplane.chain.filter import RequestHook
 from dataplane.chain.replies import REPLIES
 from dataplane.chain.reply import Reply
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
 TOO_MANY_BODIES = REPLIES["TooManyBodies"]
 
 
-def buffering(hook: RequestHook, limit: int, too_large: Reply | None = None) -> RequestHook:
+def buffering(hook: RequestHook, limit: int, too_large: Reply | None = None, whose: int = ALL) -> RequestHook:
     """`hook` with the whole body in `x.body`. A body over `limit` bytes (`filter.WHOLE`: the listener's limit, which in
     any case may be the smaller one: `HttpRules.may_hold`) is answered with `too_large`, or without one
-    left as it is: `x.body` is None then and `request.body` has no value. One that there is no room for is refused."""
+    left as it is: `x.body` is None then and `request.body` has no value. One that there is no room for is refused.
+    `whose`: as `expressions.reads_request_body` has it."""
 
     def read(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
         buffer = x.buffer
-        if buffer is None or x.body is not None:
+        if buffer is None or x.body is not None or (whose == OF_AGENTS and not x.is_for_agent):
             return hook(x)
         most = x.may_hold(limit)
         if buffer.is_over(most):

@@ -40,7 +40,7 @@ def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
     present = [each for each in filters if each is not None]
     if not present:
         return None
-    reads_body = expressions.reads_request_body(programs)
+    whose = expressions.reads_request_body(programs)
     # Conditions that could not read the body would let whoever sends a large one choose which policy applies.
     too_large = made("BodyTooLarge", str(env.origin))
     key = f"?{id(choose)}"  # which lives as long as the hooks: no other filter of the chain has it
@@ -48,7 +48,7 @@ def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
     request = _request(choose, filters, key, unknown)
     return Filter(
         name,
-        request=buffering(request, env.buffer_limit, too_large) if reads_body else request,
+        request=buffering(request, env.buffer_limit, too_large, whose) if whose else request,
         response=_response(filters, key) if any(map(_on_response, present)) else None,
         end=_end(filters, key) if any(each.end for each in present) else None,
         response_body=_most({each.response_body for each in present}),

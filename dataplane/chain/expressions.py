@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 KNOWN: Final = 4096
 """Compiled expressions that are kept: many policies have the same ones."""
 
+NOBODYS, OF_AGENTS, ALL = range(3)
+"""Whose request bodies are read: what follows includes what stands before it."""
+
 Evaluate = Callable[["Exchange"], Any]
 
 
@@ -65,8 +68,16 @@ def reads(programs: Iterable[Program], *paths: str) -> bool:
     return any(program.references.reads(path) for program in programs for path in paths)
 
 
-def reads_request_body(programs: Iterable[Program]) -> bool:
-    return reads(programs, "request.body", "request.bodyPrefix")
+def reads_request_body(programs: Iterable[Program]) -> int:
+    """Whose bodies the expressions read: `ALL`, `OF_AGENTS` (what a call of an agent is, its body says), or nobody's,
+    which is 0."""
+    whose = NOBODYS
+    for program in programs:
+        if reads((program,), "request.body", "request.bodyPrefix"):
+            return ALL
+        if reads((program,), "a2a"):
+            whose = OF_AGENTS
+    return whose
 
 
 def reads_response_body(programs: Iterable[Program]) -> bool:

@@ -22,6 +22,7 @@ REPLIES = _table(
     ("AmbiguousPath", 400, "bad request", False),  # decisions, Header names: path policy has safe defaults
     ("TooManyParameters", 400, "too many query parameters", False),  # more than a listener lets policies read
     ("JsonTooLarge", 400, "json has too many keys or levels", False),  # the same
+    ("AgentCallUnreadable", 400, "call cannot be read", False),  # a policy asked which one, and readers would differ
     ("UnusualHeaderName", 400, "bad request", True),  # decisions, Header names: refused where it is configured so
     ("BodyTooLarge", 413, "request body is too large", True),  # decisions: buffer overflow
     ("TooManyBodies", 503, "too many request bodies at once", True),  # no room for what a step has to read
@@ -70,6 +71,7 @@ REPLIES = _table(
     ("UpstreamFailed", 502, "upstream closed the connection before it answered", False),
     ("RetriesExhausted", 503, "upstream closed the connection on every try", False),  # Gateway API: 500 or 503 by then
     ("UpstreamInvalid", 502, "upstream sent an invalid response", False),
+    ("AgentCardInvalid", 502, "agent card is invalid", False),  # it cannot be rewritten to lead through us
     ("UpgradeFailed", 502, "request upgrade failed", False),
     ("UpstreamTimeout", 504, "upstream call timeout", False),  # decisions: per attempt
     ("RequestDeadline", 504, "request timeout", False),  # decisions: over all attempts

@@ -50,7 +50,8 @@ class Location:
     """What the line of the header that it is in begins with, CRLF before it, in lower case; or b""."""
     scheme: bytes = b""
     """Its authentication scheme, as configured (RFC 9110 11.1), or b""."""
-    reads_body: bool = False
+    reads_body: int = 0
+    """Whose bodies are read to find it (`expressions.reads_request_body`)."""
     end: EndHook | None = None
     """Keeps the credential out of the log, also of requests that another step has answered."""
 
@@ -58,7 +59,7 @@ class Location:
         """The filter `name` of a hook that looks here; with the whole body, where finding the credential reads it."""
         if not self.reads_body:
             return Filter(name, request=hook, end=self.end)
-        request = buffering(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)))
+        request = buffering(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)), self.reads_body)
         return Filter(name, request=request, end=self.end)
 
 

@@ -47,18 +47,18 @@ def combine(filters: Sequence[Filter]) -> Filter:
 
 def _filter(parts: tuple[Rule, ...]) -> Filter:
     decide = _decision(parts)
-    reads_body = expressions.reads_request_body(program for rule in parts for program in rule.programs)
+    whose = expressions.reads_request_body(program for rule in parts for program in rule.programs)
     return Filter(
         NAME,
-        request=_holding(decide, parts) if reads_body else decide,
+        request=_holding(decide, parts, whose) if whose else decide,
         parts=parts,
     )
 
 
-def _holding(decide: RequestHook, parts: tuple[Rule, ...]) -> RequestHook:
+def _holding(decide: RequestHook, parts: tuple[Rule, ...], whose: int) -> RequestHook:
     readers = [rule for rule in parts if expressions.reads_request_body(rule.programs)]
     detail = "read by " + ", ".join(dict.fromkeys(rule.who for rule in readers))
-    return buffering(decide, min(rule.limit for rule in readers), made("BodyTooLarge", detail))
+    return buffering(decide, min(rule.limit for rule in readers), made("BodyTooLarge", detail), whose)
 
 
 def _decision(parts: tuple[Rule, ...]) -> RequestHook:

@@ -57,7 +57,8 @@ def build(config: traffic_pb2.DirectResponse, env: Env) -> Filter | None:
     hook = answer.hook()
     if reads_body:
         needs_it = body is not None and expressions.reads_request_body((body,))
-        hook = buffering(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)) if needs_it else None)
+        too_large = made("BodyTooLarge", str(env.origin)) if needs_it else None
+        hook = buffering(hook, env.buffer_limit, too_large, reads_body)
     return Filter(NAME, request=hook)
 
 

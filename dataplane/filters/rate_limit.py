@@ -111,8 +111,9 @@ def _keyed_hook(
         levels = take(clock(), [key(x) for key in keys])
         return None if levels is None else refuse(levels)
 
-    if expressions.reads_request_body(programs):
-        return buffering(limit, env.buffer_limit, made("BodyTooLarge", str(origin)))
+    whose = expressions.reads_request_body(programs)
+    if whose:
+        return buffering(limit, env.buffer_limit, made("BodyTooLarge", str(origin)), whose)
     return limit
 
 

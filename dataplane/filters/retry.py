@@ -23,6 +23,6 @@ def build(config: traffic_pb2.Retry, env: Env) -> Retry:
         config.backoff_ms / 1000 if config.HasField("backoff_ms") else default.backoff,
         None if precondition is None else expressions.condition(precondition),
         None if condition is None else expressions.condition(condition),
-        reads_body=precondition is not None and expressions.reads_request_body([precondition]),
+        reads_body=precondition is not None and bool(expressions.reads_request_body([precondition])),
         judges_body=condition is not None and expressions.reads_response_body([condition]),
     )

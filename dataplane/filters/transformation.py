@@ -71,12 +71,15 @@ def build(config: traffic_pb2.Transformation, env: Env) -> Filter | None:
     request, response = _side(config.request, "request", env), _side(config.response, "response", env)
     if request.is_empty and response.is_empty:
         return None
-    reads_request = request.body is not None or expressions.reads_request_body((*request.programs, *response.programs))
+    reads_request = expressions.reads_request_body((*request.programs, *response.programs))
+    if request.body is not None:
+        reads_request = expressions.ALL
     reads = response.body is not None or expressions.reads_response_body(response.programs)
     hook = None if request.is_empty and not reads_request else _request(request)
     if hook is not None and reads_request:
         reads_for_body = request.body is not None and expressions.reads_request_body((request.body,))
-        hook = buffering(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)) if reads_for_body else None)
+        too_large = made("BodyTooLarge", str(env.origin)) if reads_for_body else None
+        hook = buffering(hook, env.buffer_limit, too_large, reads_request)
     return Filter(
         NAME,
         request=hook,

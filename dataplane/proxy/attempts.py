@@ -13,6 +13,7 @@ from dataplane.chain.replies import made
 from dataplane.http.grpc import WEB
 from dataplane.http.rules import WHOLE_BODY
 from dataplane.proxy import grpc_calls, mirrors, outgoing, request_body, retries
+from dataplane.proxy.agent_calls import AgentCall
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.replay import BodyCopy
 from dataplane.proxy.responses import TARGET, UPSTREAM
@@ -119,10 +120,13 @@ def attempt(x: ActiveExchange, context: Context) -> None:
 
 def lease_ready(x: ActiveExchange, up: Upstream) -> None:
     """As `upstream.lease.Lease.lease_ready`: send the head, and what there is of the body, in one go."""
+    plan = x.backend_plan
+    if plan.is_agent:
+        up = x.up = AgentCall(x, up)
     if not x.has_body:
         x.resendable = b""
         mode = x.policies.host_rewrite
-        if x.retries is None and not (x.backend_plan.host if mode is None else mode):  # as in `_block`: most requests
+        if x.retries is None and not (plan.renames if mode is None else mode):  # as in `_block`: most requests
             up.begin(x, x.request.block, b"", True)
         else:
             up.begin(x, _block(x), b"", True)
@@ -137,6 +141,8 @@ def lease_ready(x: ActiveExchange, up: Upstream) -> None:
 def lease_again(x: ActiveExchange, up: Upstream) -> None:
     """As `upstream.lease.Lease.lease_again`."""
     assert x.resendable is not None  # else it would not be sent again
+    if x.backend_plan.is_agent:
+        up = x.up = AgentCall(x, up)
     if x.has_body:
         if x.grpc is not None and x.grpc.kind >= WEB and up.is_shared:
             up = x.up = WebCall(x, up)
@@ -155,7 +161,7 @@ def _send(x: ActiveExchange, up: Upstream, data: bytes, done: bool) -> None:
 def _block(x: ActiveExchange) -> bytes:
     """The header lines to send."""
     mode, kept = x.policies.host_rewrite, x.retries
-    if (x.backend_plan.host if mode is None else mode) or (kept is not None and kept.tries):
+    if (x.backend_plan.renames if mode is None else mode) or (kept is not None and kept.tries):
         return outgoing.block(x, x.backend_plan, 0 if kept is None else kept.tries)
     return x.request.block
 

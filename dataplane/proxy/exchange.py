@@ -105,6 +105,13 @@ class ActiveExchange(Exchange):
     def is_grpc(self) -> bool:
         return self.grpc is not None and is_grpc(self.request.low)  # a step may have changed what it says
 
+    @property
+    def is_for_agent(self) -> bool:
+        backends, plan = self.table.backends, self.plan
+        return plan is not None and any(
+            backend.is_agent for target in plan.targets if (backend := backends.get(target.backend)) is not None
+        )
+
     # --- called by steps and within this package
 
     replace_body = request_body.replace_body

@@ -32,7 +32,7 @@ def authority(x: ActiveExchange, backend: BackendPlan) -> bytes:
     `Auto` is the default of backends that are named by a host name. A host that a step chose stays in any case.
     """
     mode = x.policies.host_rewrite
-    return backend.authority if (backend.host if mode is None else mode) and not x.host_set else b""
+    return backend.authority if (backend.renames if mode is None else mode) and not x.host_set else b""
 
 
 def block(x: ActiveExchange, backend: BackendPlan, tries: int = 0) -> bytes:

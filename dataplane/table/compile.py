@@ -29,6 +29,9 @@ from dataplane.upstream.versions import BY_REQUEST, HTTP2, configured, speaks_tl
 from gatewright.attach.merge import Attached
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, route_pb2
 
+A2A = "gatewright.dev/a2a"
+"""What the port of a Service says whose application is an A2A agent."""
+
 PROTOCOLS = frozenset(("HTTP", "HTTPS", "TLS", "TCP", "UDP"))
 """Of listeners that are opened."""
 
@@ -219,8 +222,8 @@ def check_backend(message: backend_pb2.Backend) -> None:
     kind = message.WhichOneof("kind")
     if kind is None:
         raise Refused("a kind of backend that this proxy does not know")
-    if kind == "static":
-        static = message.static
+    if kind in ("static", "a2a"):
+        static = address_of(message)
         if bool(static.host) == bool(static.unix_path):
             raise Refused("a static backend needs a host or the path of a Unix socket")
         if static.port > 65535:
@@ -235,10 +238,15 @@ def check_endpoint(message: backend_pb2.Endpoint) -> None:
         raise Refused(f"port {message.port} is not between 1 and 65535")
 
 
+def address_of(message: backend_pb2.Backend) -> backend_pb2.StaticBackend:
+    """The address that is written in a backend; an empty one of a Service, which has endpoints."""
+    return message.a2a if message.HasField("a2a") else message.static
+
+
 def static_address(message: backend_pb2.Backend, is_tls: bool = False) -> tuple[str, int, str] | None:
     """Address, port and socket path of a static backend that needs no resolving; None for all others. `is_tls`: which
     port is meant where it has none."""
-    static = message.static
+    static = address_of(message)
     if static.unix_path:
         return "", 0, static.unix_path
     host = static.host.removeprefix("[").removesuffix("]")
@@ -258,15 +266,18 @@ def backend_plan(
     """`own`: what the policies of the backend come to; `system_tls`: TLS where nobody says how; `other`: the endpoint
     with TLS of an address without a port; `rules`: what is said for its sake; `far`: endpoints of other zones."""
     found = tuple(dict.fromkeys(endpoints))
-    static = message.static
+    static = address_of(message)
+    kind = message.WhichOneof("kind")
     where = Destination(
-        str(message.WhichOneof("kind")),
+        "service" if kind == "service" else "static",
         _host(message),
         message.service.port or static.port,
         configured(BY_REQUEST, message.service.app_protocol),
         system_tls if speaks_tls(message.service.app_protocol) else None,
         other,
         message.refused,
+        is_agent=kind == "a2a" or message.service.app_protocol.lower() == A2A,
+        keeps_name=kind != "a2a",
     )
     named = static.host.lower().encode() if static.host and not found else b""
     return planned(BackendPlan(key, found, named, rules=rules, far=tuple(dict.fromkeys(far)), own=own, where=where))
@@ -286,7 +297,7 @@ def _host(message: backend_pb2.Backend) -> str:
     DNS."""
     if message.WhichOneof("kind") == "service":
         return f"{message.service.name}.{message.service.namespace}.svc.cluster.local"
-    return message.static.host.lower().removeprefix("[").removesuffix("]")
+    return address_of(message).host.lower().removeprefix("[").removesuffix("]")
 
 
 def _is_ip(text: str) -> bool:

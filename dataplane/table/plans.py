@@ -195,6 +195,10 @@ class Destination(NamedTuple):
     """Of an address without a port: the endpoint with TLS."""
     refused: str = ""
     """Why nothing may be sent to it, whatever policies say."""
+    is_agent: bool = False
+    """It speaks A2A."""
+    keeps_name: bool = True
+    """Requests keep their host where no `hostRewrite` says otherwise, unless the backend is a host name."""
 
     def port_of(self, is_tls: bool) -> int:
         return self.port or SCHEME_PORTS[b"https" if is_tls else b"http"]
@@ -220,6 +224,10 @@ class BackendPlan:
     port: int = 0
     authority: bytes = b""
     """What hostRewrite `Auto` makes of the Host header; b"": nothing (a Unix socket has no name)."""
+    renames: bool = False
+    """What no `hostRewrite` at all means: `Auto`."""
+    is_agent: bool = False
+    """It speaks A2A (`proxy/agent_calls`)."""
     kind: str = "service"
     """Its row of `backends/registry`."""
     version: int = 0
@@ -283,6 +291,8 @@ def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 
     plan.refused = where.refused or made.refused
     plan.kind = "refused" if plan.refused else where.kind if plan.rules is None else GUARDED
     plan.authority = where.authority(is_tls)
+    plan.renames = bool(plan.host) or not where.keeps_name
+    plan.is_agent = where.is_agent
     if plan.host:
         plan.port = where.port_of(is_tls)
     elif where.other is not None:

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from dataplane.telemetry import connections
 from dataplane.telemetry.lines import LineWriter
-from dataplane.telemetry.log_fields import CLIENT_CLOSED, MAX_FIELD, bare, cut, quoted, target_of
+from dataplane.telemetry.log_fields import (
+    CLIENT_CLOSED,
+    MAX_FIELD,
+    agent_json,
+    agent_text,
+    bare,
+    cut,
+    quoted,
+    target_of,
+)
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -177,7 +186,8 @@ def _text_line(stamp: str, x: Exchange, took: float) -> str:
         f"{f' endpoint={endpoint.label}' if endpoint else ''} src.addr={x.peer or '-'}"
         f" http.method={request.decode('latin-1')} http.status={x.status or CLIENT_CLOSED} protocol=http"
         f" request.bytes={x.body_bytes} response.bytes={x.response_bytes}"
-        f"{_text_extra(x) if x.reason or x.attempt or x.retries or x.grpc else ''} duration={took * 1e3:.3f}ms\n"
+        f"{_text_extra(x) if x.reason or x.attempt or x.retries or x.grpc or x.agent_call else ''}"
+        f" duration={took * 1e3:.3f}ms\n"
     )
 
 
@@ -197,6 +207,8 @@ def _text_extra(x: Exchange) -> str:
         attempt += f" retry.attempt={x.attempt}"
     if x.retries is not None and x.retries.given_up:
         attempt += f" retry.given_up={x.retries.given_up}"
+    if x.agent_call is not None:
+        attempt += agent_text(x)
     error = f" error={quoted(cut(x.detail))}" if x.detail else ""
     return f"{attempt}{error} reason={x.reason}" if x.reason else attempt
 
@@ -228,5 +240,7 @@ def _json_extra(x: Exchange) -> str:
         attempt += f',"retry.attempt":{x.attempt}'
     if x.retries is not None and x.retries.given_up:
         attempt += f',"retry.given_up":"{x.retries.given_up}"'
+    if x.agent_call is not None:
+        attempt += agent_json(x)
     error = f',"error":{quoted(cut(x.detail))}' if x.detail else ""
     return f'{attempt}{error},"reason":"{x.reason}"' if x.reason else attempt

@@ -70,6 +70,26 @@ def _json_if(name: str, value: str | None) -> str:
     return f',"{name}":{quoted(value)}' if value else ""
 
 
+def _agent(x: Exchange, name: str) -> str | None:
+    """A text of the call of an agent."""
+    text: str | None = getattr(x.agent_call, name, None)
+    return None if text is None else cut(text)
+
+
+def _error_of(x: Exchange) -> int | None:
+    return None if x.agent_call is None else x.agent_call.error
+
+
+def agent_text(x: Exchange) -> str:
+    """The fields of a call of an agent in a text line."""
+    return "".join(row[2](x, 0.0) for row in FIELDS if row[0].startswith("a2a."))
+
+
+def agent_json(x: Exchange) -> str:
+    """The same in a JSON line."""
+    return "".join(row[3](x, 0.0) for row in FIELDS if row[0].startswith("a2a."))
+
+
 def bare(text: str) -> str:
     """Text in a text line, quoted where its end could be misread."""
     return text if _is_bare(text) else quoted(text)
@@ -218,6 +238,30 @@ FIELDS: Final[tuple[tuple[str, str, Write, Write], ...]] = (
         "why a try that a policy called for was not made",
         lambda x, took: _text_if(" retry.given_up=", x.retries.given_up if x.retries else None),
         lambda x, took: _json_if("retry.given_up", x.retries.given_up if x.retries else None),
+    ),
+    (
+        "a2a.method",
+        "method of a call of an A2A agent",
+        lambda x, took: _text_if(" a2a.method=", _agent(x, "method")),
+        lambda x, took: _json_if("a2a.method", _agent(x, "method")),
+    ),
+    (
+        "a2a.task.id",
+        "the task that it is about, or made",
+        lambda x, took: _text_if(" a2a.task.id=", _agent(x, "task")),
+        lambda x, took: _json_if("a2a.task.id", _agent(x, "task")),
+    ),
+    (
+        "a2a.task.state",
+        "state of that task, as the agent reported it last",
+        lambda x, took: _text_if(" a2a.task.state=", _agent(x, "state")),
+        lambda x, took: _json_if("a2a.task.state", _agent(x, "state")),
+    ),
+    (
+        "a2a.error.code",
+        "code of the JSON-RPC error that the agent answered with",
+        lambda x, took: "" if (code := _error_of(x)) is None else f" a2a.error.code={code}",
+        lambda x, took: "" if (code := _error_of(x)) is None else f',"a2a.error.code":{code}',
     ),
     (
         "error",

@@ -100,6 +100,24 @@ MCP: Final = (
 
 A2A: Final = (
     Variable("a2a", CLOSED, "request", "The call of an A2A agent, of a backend of type `a2a`.", maybe=True),
-    Variable("a2a.method", STRING, "request", "The method, such as `message/send`.", maybe=True),
-    Variable("a2a.skill", STRING, "request", "The skill that the message names.", maybe=True),
+    Variable(
+        "a2a.method",
+        STRING,
+        "request",
+        "The method, such as `message/send`: one name in all versions and bindings (docs/a2a.md).",
+        maybe=True,
+    ),
+    Variable("a2a.binding", STRING, "request", "How the call is made: `JSONRPC`, `HTTP+JSON` or `GRPC`.", maybe=True),
+    Variable(
+        "a2a.skill", STRING, "request", "The skill that the message names: `skillId` in its metadata.", maybe=True
+    ),
+    Variable("a2a.contextId", STRING, "request", "The context that the message belongs to.", maybe=True),
+    Variable("a2a.task", CLOSED, "request", "The task that the call is about.", maybe=True),
+    Variable(
+        "a2a.task.id", STRING, "request", "Its id; at the end also that of a task that the agent made.", maybe=True
+    ),
+    Variable(
+        "a2a.task.state", STRING, "end", "Its state as the agent reported it last, such as `completed`.", maybe=True
+    ),
+    Variable("a2a.errorCode", INT, "end", "The code of a JSON-RPC error that the agent answered with.", maybe=True),
 )

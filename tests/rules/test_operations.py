@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from controlplane import numbers
 from controlplane.admin import metrics as controller_metrics
 from controlplane.cli import exits
+from dataplane.a2a import Call as AgentCall
 from dataplane.chain.replies import REPLIES
 from dataplane.exchange import Exchange
 from dataplane.http.grpc import GRPC, Call
@@ -79,6 +80,7 @@ def test_log_fields() -> None:
     exchange.retries = SimpleNamespace(given_up="exhausted")
     exchange.grpc = Call(GRPC)
     exchange.grpc.status = 14
+    exchange.agent_call = AgentCall("tasks/get", "JSONRPC", "t", state="failed", error=-32001)
     written: list[bytes] = []
     log = AccessLog(written.append, lambda _seconds, _function: SimpleNamespace(cancel=lambda: None), as_json=True)
     log.record(exchange, 0.001)

@@ -34,8 +34,8 @@ WAITING = {
     "GatewayPolicy": 460,
     "BackendTLSPolicy": 0,
     "GatewayParameters": 37,
-    "GatewayBackend": 870,
-    STANDALONE: 77,  # what remains of `policies`, of the listeners' `traffic`, and of backends of connections
+    "GatewayBackend": 868,
+    STANDALONE: 75,  # what remains of `policies`, of the listeners' `traffic`, and of backends of connections
 }
 UNSERVED = {
     "InferencePool": 2,
@@ -174,7 +174,7 @@ PROCESSOR = {"backendRef": {"name": "s", "port": 80}}
     ("kind", "spec", "verdict", "paths"),
     [
         ("GatewayBackend", {"static": {"host": "a", "port": 1}}, "valid", []),
-        ("GatewayBackend", {"a2a": {"host": "a", "port": 1}}, "unsupported", ["spec.a2a"]),
+        ("GatewayBackend", {"a2a": {"host": "a", "port": 1}}, "valid", []),
         ("GatewayBackend", {"dynamicForwardProxy": {}}, "unsupported", ["spec.dynamicForwardProxy"]),
         ("GatewayPolicy", {"targetRefs": [TARGET]}, "valid", []),
         ("GatewayPolicy", {"targetRefs": [TARGET], "traffic": {"buffer": {}}}, "valid", []),

@@ -48,11 +48,11 @@ def build(config: traffic_pb2.ExtAuth, env: Env) -> Filter | None:
         cached = _cached(config.cache, env, asking)
         hook = cached.run
         programs += cached.programs
-    reads_body = with_body or expressions.reads_request_body(programs)
+    reads_body = expressions.reads_request_body(programs)
     if with_body:
         hook = _bounded(hook, config.forward_body.max_size, _too_large(env))
     elif reads_body:
-        hook = buffering(hook, env.buffer_limit)
+        hook = buffering(hook, env.buffer_limit, whose=reads_body)
     return Filter(NAME, request=hook)
 
 

@@ -79,7 +79,7 @@ def _rule_without_values(rule: Authorization) -> Iterator[Advice]:
 
 _TEXTS: Final = re.compile(r"""[rRbB]*('''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")""", re.DOTALL).sub
 _OF_CHANCE: Final = re.compile(r"(?<![\w.])(random|uuid)\s*\(").search
-_OF_AGENTS: Final = re.compile(r"(?<![\w.])(mcp|a2a|llm)\b(?!\s*\()").search
+_OF_AGENTS: Final = re.compile(r"(?<![\w.])(mcp|llm)\b(?!\s*\()").search
 
 EFFECTS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], ...]] = (
     (BackendTLS, _authorities_that_verify_nothing),

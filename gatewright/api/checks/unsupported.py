@@ -118,12 +118,13 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "BackendTLSPolicy": ("spec", "-spec.options"),
     "GatewayParameters": (),
-    "GatewayBackend": ("spec.static", *(f"spec.policies.{name}" for name in _CONNECTING)),
+    "GatewayBackend": ("spec.static", "spec.a2a", *(f"spec.policies.{name}" for name in _CONNECTING)),
     STANDALONE: (
         "config",
         "-config.dynamicForwardProxy",  # agent backends
         "backends[].name",
         "backends[].host",
+        "backends[].a2a",
         *(f"backends[].policies.{name}" for name in _CONNECTING),
         "binds[].port",
         "binds[].addresses",
@@ -136,6 +137,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "binds[].listeners[].routes[].hostnames",
         "binds[].listeners[].routes[].matches",
         "binds[].listeners[].routes[].backends[].host",
+        "binds[].listeners[].routes[].backends[].a2a",
         "binds[].listeners[].routes[].backends[].backend",
         "binds[].listeners[].routes[].backends[].weight",
         *(f"binds[].listeners[].routes[].backends[].policies.{name}" for name in _CONNECTING),

@@ -16,7 +16,7 @@ from gatewright.api.checks.certificates import CERTIFICATE, KEY
 from gatewright.api.frontend.http import FrontendHTTP
 from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway import ListenerTLS
-from gatewright.api.schema.targets import target
+from gatewright.api.schema.targets import Target, target
 from gatewright.api.standalone.backends import FileBackend
 from gatewright.api.standalone.contents import CONTENTS
 from gatewright.api.standalone.file import FileTcpRoute, PlacedListener, PlacedRoute, PlacedStreamRoute, StandaloneFile
@@ -216,20 +216,21 @@ class Resources:
         """The key of the backend that is named, or that a host stands for. With policies of the reference it is a
         backend of its own; these win over those of the backend that is named. `path`: where it stands."""
         top = reference if isinstance(reference, FileBackend) else self._named.get(reference.backend)
-        host = reference.host if top is None else top.host
-        name = f"{NAMESPACE}/{top.name if top is not None else target(host or '')}"  # a host has a colon, a name none
+        where = _address(reference if top is None else top)
+        name = f"{NAMESPACE}/{top.name if top is not None else _named(where)}"  # an address has a colon, a name none
         policies: dict[str, policy_pb2.Policy] = {}
         for each in dict.fromkeys((top, reference)):
-            if each is not None and host is not None and each.policies is not None:
-                where = (*path, "policies") if each is reference else ("backends", "policies")
-                owner = self._references(f"backend/{name.partition('/')[2]}", where)
+            if each is not None and where is not None and each.policies is not None:
+                place = (*path, "policies") if each is reference else ("backends", "policies")
+                owner = self._references(f"backend/{name.partition('/')[2]}", place)
                 made = to_wire.backend_policies(each.policies, owner)
                 policies |= {policy.WhichOneof("field") or "": policy for policy in made}
         if top is not reference and reference.policies is not None and policies:
             name += f"#{_digest(policies)}"
         key = f"backend/gatewaybackend/{name}"
-        if host is not None:
-            message = _static(host)
+        if where is not None:
+            message = backend_pb2.Backend()
+            message.CopyFrom(where)
             message.policies.extend(policies[field] for field in sorted(policies))
             self._backends.setdefault(key, message)
         return key
@@ -293,11 +294,26 @@ def _digest(policies: Mapping[str, policy_pb2.Policy]) -> str:
     return blake2b(content, digest_size=6).hexdigest()
 
 
-def _static(host: str) -> backend_pb2.Backend:
-    where = target(host)
+def _address(reference: Any) -> backend_pb2.Backend | None:  # Any: whatever has a host, or is a backend of the file
+    """Where a backend of the file is; None of a kind that is not supported yet."""
+    agent = getattr(reference, "a2a", None)
+    if agent is not None:
+        return backend_pb2.Backend(a2a=backend_pb2.StaticBackend(host=agent.host, port=agent.port))
+    if reference.host is None:
+        return None
+    where = target(reference.host)
     return backend_pb2.Backend(
         static=backend_pb2.StaticBackend(host=where.host, port=where.port, unix_path=where.unix_path)
     )
+
+
+def _named(where: backend_pb2.Backend | None) -> str:
+    """What an address is called that has no name in the file."""
+    if where is None:
+        return ""
+    if where.HasField("a2a"):
+        return f"a2a:{where.a2a.host}:{where.a2a.port}"
+    return str(Target(where.static.host, where.static.port, where.static.unix_path))
 
 
 def _listener(placed: PlacedListener) -> listener_pb2.Listener:

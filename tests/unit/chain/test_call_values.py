@@ -76,6 +76,7 @@ def test_whose_policy_it_is(origin: Origin, words: str, key: str) -> None:
 STATUSES = {
     "BadRequest": 400,
     "AmbiguousPath": 400,
+    "AgentCallUnreadable": 400,
     "UnusualHeaderName": 400,
     "TooManyParameters": 400,
     "JsonTooLarge": 400,
@@ -126,6 +127,7 @@ STATUSES = {
     "UpstreamFailed": 502,
     "RetriesExhausted": 503,
     "UpstreamInvalid": 502,
+    "AgentCardInvalid": 502,
     "UpgradeFailed": 502,
     "UpstreamTimeout": 504,
     "RequestDeadline": 504,

@@ -69,15 +69,17 @@ def test_a_field_is_named() -> None:
 @pytest.mark.parametrize(
     ("text", "request_body", "response_body"),
     [
-        ("request.body", True, False),
-        ("request.bodyPrefix", True, False),
-        ("json(request.body).a", True, False),
-        ("variables()", True, True),
-        ("response.bodyPrefix", False, True),
-        ("response.code", False, False),
+        ("request.body", expressions.ALL, False),
+        ("request.bodyPrefix", expressions.ALL, False),
+        ("json(request.body).a", expressions.ALL, False),
+        ("a2a.method", expressions.OF_AGENTS, False),
+        ("a2a.task.id + string(request.body)", expressions.ALL, False),
+        ("variables()", expressions.ALL, True),
+        ("response.bodyPrefix", expressions.NOBODYS, True),
+        ("response.code", expressions.NOBODYS, False),
     ],
 )
-def test_which_expressions_read_bodies(text: str, request_body: bool, response_body: bool) -> None:
+def test_which_expressions_read_bodies(text: str, request_body: int, response_body: bool) -> None:
     program = expressions.compiled(text, "response", "here")
-    assert expressions.reads_request_body(each for each in [program]) is request_body
+    assert expressions.reads_request_body(each for each in [program]) == request_body
     assert expressions.reads_response_body(each for each in [program]) is response_body

@@ -18,6 +18,8 @@ from gatewright.cel.values import Timestamp
 class Moment(Variables):
     """An exchange as policies meet it; keywords are what differs."""
 
+    is_for_agent = False
+
     def __init__(self, **known: Any) -> None:
         self.attributes = self.response_body = self.backend_plan = self.buffer = self.body = None
         self.grpc = self.listener = self.plan = self.response = None
@@ -26,13 +28,14 @@ class Moment(Variables):
         self.client = Peer("192.0.2.1", b"https", b"198.51.100.1:8443", 50000)
         self.request = Head(b"\r\nHost: a.example\r\n")
         self.has_body, self.started, self.status = False, 0.0, 0
+        self.agent_call, self.replied = None, False
         for name, value in known.items():
             setattr(self, name, value)
 
 
 LISTENER = SimpleNamespace(key="listener/ns/gw/web", name="web", gateway="ns/gw", port=8443)
 ROUTE = SimpleNamespace(key="route/httproute/shop/orders/3", kind="HTTPRoute", rule="third")
-SERVICE = SimpleNamespace(key="backend/service/shop/api/80")
+SERVICE = SimpleNamespace(key="backend/service/shop/api/80", is_agent=False)
 
 
 def clocks(monkeypatch: pytest.MonkeyPatch) -> Any:

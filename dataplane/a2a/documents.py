@@ -1,0 +1,95 @@
+"""JSON and protobuf of unknown authors, read so that nobody reads them otherwise, at a cost that is bounded by size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final, NoReturn
+
+MAX_FIELDS: Final = 4096
+"""Fields of one protobuf message that are looked at."""
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+_FIXED: Final = {FIXED64: 8, FIXED32: 4}
+
+
+class Unreadable(Exception):
+    """It cannot be read, or two readers may read it differently. The text is for the log."""
+
+
+def parse(data: bytes) -> Any:
+    """A JSON text in UTF-8 in which no object has a name twice (RFC 8259 4: what readers make of that differs). Raises
+    `Unreadable`."""
+    try:
+        return _DECODER.decode(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"not JSON: {str(error)[:80]}") from None
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Unreadable("JSON with an object that has a name twice")
+    return found
+
+
+def _constant(word: str) -> NoReturn:
+    raise ValueError(word)
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
+
+
+def write(value: Any) -> bytes:
+    """A value as JSON. Raises `Unreadable` for numbers that JSON cannot write, and what is too deep."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"cannot be written as JSON: {str(error)[:80]}") from None
+
+
+def fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Numbers and values of a protobuf message, in their order: integers, and bytes for all that has a length. Raises
+    `Unreadable`."""
+    at, size, count = 0, len(message), 0
+    while at < size:
+        count += 1
+        if count > MAX_FIELDS:
+            raise Unreadable(f"a message with more than {MAX_FIELDS} fields")
+        key, at = _varint(message, at)
+        kind = key & 7
+        if kind == VARINT:
+            value, at = _varint(message, at)
+            yield key >> 3, value
+            continue
+        length, at = _varint(message, at) if kind == BYTES else (_FIXED.get(kind, size + 1), at)
+        if at + length > size:
+            raise Unreadable("a message that is cut off")
+        yield key >> 3, message[at : at + length]
+        at += length
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    for position in range(at, min(at + 10, len(message))):
+        byte = message[position]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position + 1
+        shift += 7
+    raise Unreadable("a number that does not end")
+
+
+def field(message: bytes, *path: int) -> Any:
+    """The value at a path of field numbers, the last one where a field is there several times (protobuf's own rule for
+    single fields); None: it is not there. Raises `Unreadable`.
+
+    Parsers merge parts of a message that come apart; so are they here."""
+    *outer, last = path
+    for number in outer:
+        message = b"".join(value for found, value in fields(message) if found == number and isinstance(value, bytes))
+    found = None
+    for number, value in fields(message):
+        if number == last:
+            found = value
+    return found

@@ -1,0 +1,121 @@
+"""Names of the methods in each binding, and the one name that policies and logs have for each: that of JSON-RPC in 0.3.
+
+A method has one name here, whatever binding and version its client chose, so that nobody gets past a rule about it by
+taking another one. JSON-RPC methods that are in no table keep the name that they came with.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import unquote
+
+CARD: Final = "agent/getCard"
+"""A card at one of its two well-known paths. A2A has no name for that."""
+EXTENDED_CARD: Final = "agent/getAuthenticatedExtendedCard"
+SEND, STREAM = "message/send", "message/stream"
+GET, LIST, CANCEL, SUBSCRIBE = "tasks/get", "tasks/list", "tasks/cancel", "tasks/resubscribe"
+PUSH: Final = "tasks/pushNotificationConfig/"
+
+WELL_KNOWN: Final = (("agent-card.json",), ("agent.json",))
+"""File names below `.well-known`: of 0.3 and 1.0, and of older agents."""
+
+NAMES: Final[dict[str, str]] = {
+    # the name of the gRPC method, which version 1.0 has in JSON-RPC too -> the name here
+    "SendMessage": SEND,
+    "SendStreamingMessage": STREAM,
+    "GetTask": GET,
+    "ListTasks": LIST,
+    "CancelTask": CANCEL,
+    "SubscribeToTask": SUBSCRIBE,
+    "TaskSubscription": SUBSCRIBE,  # 0.3
+    "CreateTaskPushNotificationConfig": f"{PUSH}set",
+    "SetTaskPushNotificationConfig": f"{PUSH}set",  # drafts of 1.0
+    "GetTaskPushNotificationConfig": f"{PUSH}get",
+    "ListTaskPushNotificationConfigs": f"{PUSH}list",
+    "ListTaskPushNotificationConfig": f"{PUSH}list",  # 0.3
+    "DeleteTaskPushNotificationConfig": f"{PUSH}delete",
+    "GetExtendedAgentCard": EXTENDED_CARD,
+    "GetAgentCard": EXTENDED_CARD,  # 0.3: the card over gRPC
+}
+
+SERVICES: Final = ("lf.a2a.v1.A2AService", "a2a.v1.A2AService")
+"""Names of the gRPC service in 1.0 and 0.3."""
+
+KNOWN: Final = frozenset(NAMES.values()) | {CARD}
+"""All names of ours: values that may be a label."""
+
+_VERBS: Final = {
+    # the end of a REST path behind the last colon, and its HTTP methods -> method
+    ("message", "send"): (SEND, ("POST",)),
+    ("message", "stream"): (STREAM, ("POST",)),
+    ("tasks", "cancel"): (CANCEL, ("POST",)),
+    ("tasks", "subscribe"): (SUBSCRIBE, ("GET", "POST")),
+}
+_PUSH: Final = {
+    # (HTTP method, whether the path names one configuration) -> method
+    ("POST", False): f"{PUSH}set",
+    ("GET", False): f"{PUSH}list",
+    ("GET", True): f"{PUSH}get",
+    ("DELETE", True): f"{PUSH}delete",
+}
+
+
+def of_json_rpc(name: str) -> str:
+    """The name here of a `method` of JSON-RPC, of either version."""
+    return NAMES.get(name, name)
+
+
+def of_grpc(path: str) -> str | None:
+    """The method of a gRPC path; None: it is none of A2A's."""
+    service, _, name = path.lstrip("/").partition("/")
+    return NAMES.get(name) if service in SERVICES else None
+
+
+def of_rest(verb: str, path: str) -> tuple[str, str | None] | None:
+    """(method, id of the task) of a request by its HTTP method and path; None: it is none of A2A's.
+
+    Paths are read by their end, since what stands before it is the agent's choice: a version, a tenant, a prefix. They
+    are read as a lenient agent would: escapes resolved, empty segments skipped."""
+    verb = "GET" if verb == "HEAD" else verb
+    segments = [part for part in unquote(path).split("/") if part]
+    if not segments:
+        return None
+    *before, last = segments
+    if before[-1:] == [".well-known"] and (last,) in WELL_KNOWN:
+        return (CARD, None) if verb == "GET" else None
+    return (
+        _of_message(verb, last) or _of_tasks(verb, before, last) or _of_push(verb, segments) or _of_card(verb, segments)
+    )
+
+
+def _of_message(verb: str, last: str) -> tuple[str, str | None] | None:
+    name, _, action = last.partition(":")
+    found = _VERBS.get((name, action)) if name == "message" else None
+    return (found[0], None) if found is not None and verb in found[1] else None
+
+
+def _of_tasks(verb: str, before: list[str], last: str) -> tuple[str, str | None] | None:
+    if last == "tasks":
+        return (LIST, None) if verb == "GET" else None
+    if before[-1:] != ["tasks"]:
+        return None
+    task, _, action = last.rpartition(":")
+    found = _VERBS.get(("tasks", action))
+    if found is not None and verb in found[1]:
+        return found[0], task
+    return (GET, last) if verb == "GET" else None
+
+
+def _of_push(verb: str, segments: list[str]) -> tuple[str, str | None] | None:
+    for names_one in (False, True):
+        tail = segments[-4:] if names_one else segments[-3:]
+        if len(tail) == 3 + names_one and tail[0] == "tasks" and tail[2] == "pushNotificationConfigs":
+            method = _PUSH.get((verb, names_one))
+            if method is not None:
+                return method, tail[1]
+    return None
+
+
+def _of_card(verb: str, segments: list[str]) -> tuple[str, str | None] | None:
+    is_card = segments[-1] == "extendedAgentCard" or segments[-2:] == ["v1", "card"]  # 1.0, 0.3
+    return (EXTENDED_CARD, None) if is_card and verb == "GET" else None

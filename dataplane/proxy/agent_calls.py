@@ -1,0 +1,265 @@
+"""A2A toward an agent: between an exchange and its upstream carrier, so that neither notices (as `web_calls`).
+
+It rewrites cards, and notes for expressions and the log which call this is and what came of it, from a bounded part of
+the content that passes; everything else passes as it is. Each try has one of its own; retries, steps and mirrors are
+outside. What is read and written is `dataplane/a2a`'s.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from dataplane.a2a import BadCard, Call, Facts, Way, calls, cards, methods, results
+from dataplane.chain.replies import made
+from dataplane.http import grpc
+from dataplane.http.heads import Head
+from dataplane.http.messages import ResponseHead
+from dataplane.streams import DESCRIBED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.carriers import Consumer, Sleeper, Upstream
+    from dataplane.proxy.exchange import ActiveExchange
+
+MAX_LOOK: Final = 65_536
+"""Bytes of a request that are looked at for the log, where no policy read more."""
+OK: Final = 200
+
+_is_authority = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?").fullmatch
+
+
+class AgentCall:
+    """One try of one call: `carriers.Upstream` and `carriers.Consumer`. `up` carries it onward."""
+
+    __slots__ = (
+        "_call",
+        "_consumer",
+        "_head",
+        "_held",
+        "_is_over",
+        "_rewrite",
+        "_sent",
+        "_up",
+        "_watcher",
+        "_x",
+        "is_shared",
+        "length",
+        "method",
+        "takes_trailers",
+        "target",
+        "upgrade",
+    )
+
+    def __init__(self, x: ActiveExchange, up: Upstream) -> None:
+        self._x = x
+        self._up = up
+        self._consumer: Consumer = x
+        self._call: Call | None = None
+        self._sent = bytearray()
+        """Content of the request, until it is known which call it is."""
+        self._rewrite: Callable[[bytes, Way], bytes] | None = None
+        """What the response passes whole, where it contains a card."""
+        self._head: ResponseHead | None = None
+        """That of a response with a card, which waits for its content."""
+        self._held = bytearray()
+        self._watcher: results.Watcher | None = None
+        self._is_over = False
+        self.is_shared = up.is_shared
+        self.method, self.target, self.length = x.method, x.target, x.length
+        self.upgrade, self.takes_trailers = x.upgrade, x.takes_trailers
+
+    # --- from the exchange (`carriers.Upstream`)
+
+    @property
+    def never_indexed(self) -> frozenset[bytes]:
+        return self._x.never_indexed
+
+    def begin(self, consumer: Consumer, block: bytes, first: bytes, end: bool) -> None:
+        self._consumer = consumer
+        self.length = consumer.length
+        head = Head(block)
+        head.remove(b"accept-encoding")  # what is compressed can be neither rewritten nor read
+        known = methods.of_rest(self.method.decode(), self._path())
+        if known is not None and known[0] == methods.CARD:
+            for name in (b"range", b"if-range"):
+                head.remove(name)
+        self._look(first, end)
+        self._up.begin(self, head.block, first, end)
+
+    def content(self, data: bytes, end: bool) -> None:
+        self._look(data, end)
+        self._up.content(data, end)
+
+    def trailers(self, lines: bytes) -> None:
+        self._look(b"", True)
+        self._up.trailers(lines)
+
+    def pause(self) -> None:
+        self._up.pause()
+
+    def resume(self) -> None:
+        self._up.resume()
+
+    def reset(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._up.reset()
+
+    def discard(self) -> Sleeper | None:
+        if self._is_over:
+            return None
+        self._is_over = True
+        return self._up.discard()
+
+    def _path(self) -> str:
+        return self.target.partition(b"?")[0].decode("latin-1")
+
+    def _look(self, data: bytes, end: bool) -> None:
+        """More of the request: note which call it is as soon as that is known."""
+        if self._call is not None:
+            return
+        x = self._x
+        known = getattr(x, "known_agent_call", None)
+        if x.agent_call is not None and (known is None or (known[1] is x.body and known[2].method)):
+            self._understood(x.agent_call)  # of an earlier try, or read by a policy
+            return
+        self._sent += data
+        if end or len(self._sent) >= MAX_LOOK:
+            self._understand()
+
+    def _understand(self) -> None:
+        x = self._x
+        head = x.request
+        facts = Facts(
+            self.method.decode(),
+            self._path(),
+            bytes(self._sent),
+            x.grpc is not None and x.grpc.kind != grpc.NOT_GRPC,
+            head.get(b"content-encoding") or b"",
+        )
+        self._sent.clear()
+        self._understood(calls.glance(facts))
+
+    def _understood(self, call: Call) -> None:
+        self._call = self._x.agent_call = call
+        if call.method == methods.CARD:
+            self._rewrite = cards.rewritten
+        elif call.method == methods.EXTENDED_CARD and call.binding != calls.GRPC:
+            self._rewrite = cards.rewritten_answer
+
+    # --- from the carrier (`carriers.Consumer`)
+
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        self._consumer.upstream_never_indexed(names)
+
+    def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        self._is_over = end
+        if self._call is None:  # it answers before it has the whole request
+            self._understand()
+        assert self._call is not None  # it is understood by now
+        block = Head(head.block, head.low)
+        content_type = block.get(b"content-type") or b""
+        if self._rewrite is not None and head.status == OK and not content_type.startswith(b"text/event-stream"):
+            self._begin_card(head, block, first, end)
+            return
+        if block.get(b"content-encoding") is None:
+            self._watcher = results.watcher(self._call, content_type)
+        self._watch(first, end)
+        self._consumer.upstream_head(head, first, end)
+
+    def upstream_interim(self, head: ResponseHead) -> None:
+        self._consumer.upstream_interim(head)
+
+    def upstream_content(self, data: bytes, end: bool) -> None:
+        self._is_over = end
+        if self._head is not None:
+            self._keep(data, end)
+            return
+        self._watch(data, end)
+        self._consumer.upstream_content(data, end)
+
+    def upstream_trailers(self, lines: bytes) -> None:
+        self._is_over = True
+        if self._head is not None:
+            self._keep(b"", True)
+            return
+        self._watch(b"", True)
+        self._consumer.upstream_trailers(lines)
+
+    def upstream_lost(self, cause: str, stale: bool) -> None:
+        self._is_over = True
+        self._head = None
+        self._consumer.upstream_lost(cause, stale)
+
+    def upstream_blocked(self) -> None:
+        self._consumer.upstream_blocked()
+
+    def upstream_drained(self) -> None:
+        self._consumer.upstream_drained()
+
+    def _watch(self, data: bytes, end: bool) -> None:
+        watcher = self._watcher
+        if watcher is not None:
+            watcher.content(data)
+            if end:
+                watcher.end()
+
+    # --- cards
+
+    def _begin_card(self, head: ResponseHead, block: Head, first: bytes, end: bool) -> None:
+        encoding = block.get(b"content-encoding")
+        for name in DESCRIBED:
+            block.remove(name)
+        self._head = ResponseHead(head.status, head.line, block.block, block.low, 0)
+        if self.method == b"HEAD":
+            self._send(b"")
+        elif encoding is not None and encoding.strip().lower() != b"identity":
+            self._refuse("compressed, although that was not asked for")
+        elif head.length > cards.MAX_CARD:
+            self._refuse(f"more than {cards.MAX_CARD} bytes")
+        else:
+            self._keep(first, end)
+
+    def _keep(self, data: bytes, end: bool) -> None:
+        self._held += data
+        if len(self._held) > cards.MAX_CARD:
+            self._refuse(f"more than {cards.MAX_CARD} bytes")
+        elif end:
+            assert self._rewrite is not None  # else nothing is kept
+            try:
+                content = self._rewrite(bytes(self._held), self._way())
+            except BadCard as error:
+                self._refuse(str(error))
+            else:
+                self._send(content)
+
+    def _send(self, content: bytes) -> None:
+        head, self._head = self._head, None
+        assert head is not None  # it waited for this
+        self._held.clear()
+        if self.method != b"HEAD":
+            head.block += b"content-length: %d\r\n" % len(content)
+            head.low, head.length = None, len(content)
+        self._consumer.upstream_head(head, content, True)
+
+    def _refuse(self, why: str) -> None:
+        self._head = None
+        self._held.clear()
+        self._x.reply(made("AgentCardInvalid", f"the agent's card: {why}"))
+
+    def _way(self) -> Way:
+        """How the client reaches the agent: as it asked, or as the proxies before us say that it did."""
+        x = self._x
+        head = x.request
+        authority = head.get(b"x-forwarded-host") or b""
+        if not _is_authority(authority):
+            authority = x.authority if not x.host_set else x.asked_host
+        scheme = (head.get(b"x-forwarded-proto") or x.scheme).strip().lower()
+        return Way(
+            "https" if scheme == b"https" else "http",
+            authority.decode("latin-1"),
+            x.asked_target.partition(b"?")[0].decode("latin-1"),
+            self._path(),
+        )

@@ -1,0 +1,446 @@
+"""A2A agents from the standalone file to requests and cards, over each carrier."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import textwrap
+from typing import Any
+
+import pytest
+
+from dataplane.chain.filter import Refused
+from dataplane.table import compile as compiler
+from gatewright.wire.v1 import backend_pb2
+from tests.carriers import CARRIERS, Carrier, Request, Response, Run
+from tests.fakes.policy_run import text_of
+
+AGENT = "backends: [{a2a: {host: 127.0.0.1, port: 9000}}]"
+JSON = ("content-type", "application/json")
+EVENTS = ("content-type", "text/event-stream")
+CLIENT = "gw.example:8080"
+
+
+def proxy(carrier: Carrier, route: str = "", log: str = "") -> Run:
+    text = text_of(f"{textwrap.dedent(route)}\n{AGENT}" if route else AGENT)
+    if carrier is CARRIERS["toy"]:  # it has no HTTP/2, which is what gRPC is sent over
+        text = text.replace("port: 9000}", "port: 9000}, policies: {http: {version: HTTP1}}")
+    return carrier.proxy(text + (f"frontendPolicies: {{accessLog: {{add: {log}}}}}\n" if log else ""))
+
+
+def allowing(*rules: str, action: str = "Allow") -> str:
+    return f"policies: {{authorization: {{action: {action}, policy: {{matchExpressions: {json.dumps(rules)}}}}}}}"
+
+
+def rpc(method: str, params: Any = None, target: str = "/", **more: Any) -> Request:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}, **more}
+    return Request("POST", target, [JSON], json.dumps(body).encode(), authority=CLIENT)
+
+
+def get(target: str, *headers: tuple[str, str]) -> Request:
+    return Request("GET", target, headers, authority=CLIENT)
+
+
+def answering(value: Any, *headers: tuple[str, str]) -> Response:
+    return Response(200, [JSON, *headers], json.dumps(value).encode())
+
+
+# --- cards
+
+OLD = {
+    "name": "a",
+    "protocolVersion": "0.3.0",
+    "url": "http://127.0.0.1:9000/rpc",
+    "preferredTransport": "JSONRPC",
+    "additionalInterfaces": [
+        {"url": "http://127.0.0.1:9000/rpc", "transport": "JSONRPC"},
+        {"url": "http://127.0.0.1:9000/v1?x=1", "transport": "HTTP+JSON"},
+        {"url": "127.0.0.1:50051", "transport": "GRPC"},
+    ],
+    "provider": {"organization": "o", "url": "http://127.0.0.1:9000/about"},
+    "signatures": [{"protected": "e30", "signature": "x"}],
+}
+NEW = {
+    "name": "a",
+    "supportedInterfaces": [
+        {"url": "https://elsewhere.test/a2a", "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": "t"},
+        {"url": "http://127.0.0.1:9000", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+    ],
+}
+
+
+@pytest.mark.parametrize("path", ["/.well-known/agent-card.json", "/.well-known/agent.json"])
+def test_the_card_leads_through_the_gateway(path: str, carrier: Carrier) -> None:
+    run = proxy(carrier)
+    seen = run.carry(get(path, ("accept-encoding", "gzip"), ("range", "bytes=0-5")), answering(OLD, ("etag", '"1"')))
+    assert (seen.received.target, seen.received.authority) == (path, "127.0.0.1:9000")  # hostRewrite: Auto
+    assert seen.received.passed == {}  # what is compressed, or a part, could not be rewritten
+    card = json.loads(seen.answer.body)
+    assert card["url"] == "http://gw.example:8080/rpc"
+    assert [each["url"] for each in card["additionalInterfaces"]] == [
+        "http://gw.example:8080/rpc",
+        "http://gw.example:8080/v1?x=1",
+        "gw.example:8080",
+    ]
+    assert card["provider"] == OLD["provider"]
+    assert "signatures" not in card
+    assert "etag" not in seen.answer.headers
+    assert seen.answer.headers["content-length"] == str(len(seen.answer.body))
+    assert " a2a.method=agent/getCard " in seen.line
+
+
+def test_a_card_of_version_1(carrier: Carrier) -> None:
+    card = json.loads(proxy(carrier).carry(get("/.well-known/agent-card.json"), answering(NEW)).answer.body)
+    first, second = card["supportedInterfaces"]
+    assert first == {**NEW["supportedInterfaces"][0], "url": "http://gw.example:8080/a2a"}  # type: ignore[dict-item]
+    assert second["url"] == "http://gw.example:8080"
+
+
+def test_a_rewritten_prefix_is_put_back(carrier: Carrier) -> None:
+    route = """
+    matches: [{path: {type: PathPrefix, value: /agents/a}}]
+    policies: {urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}}
+    """
+    seen = proxy(carrier, route).carry(get("/agents/a/.well-known/agent-card.json"), answering(OLD))
+    assert seen.received.target == "/.well-known/agent-card.json"
+    assert json.loads(seen.answer.body)["url"] == "http://gw.example:8080/agents/a/rpc"
+
+
+def test_policies_see_the_rewritten_card(carrier: Carrier) -> None:
+    route = "policies: {transformation: {response: {set: [{name: x-url, value: 'json(response.body).url'}]}}}"
+    seen = proxy(carrier, route).carry(get("/.well-known/agent-card.json"), answering(OLD))
+    assert seen.answer.headers["x-url"] == "http://gw.example:8080/rpc"
+
+
+@pytest.mark.parametrize(
+    ("response", "why"),
+    [
+        (Response(200, [JSON], b"<html>"), "not JSON"),
+        (Response(200, [JSON], b"[]"), "no JSON object"),
+        (Response(200, [JSON], b'{"name": "a"}'), "no URL"),
+        (Response(200, [JSON], b'{"url": 7}'), "no text"),
+        (Response(200, [JSON], b'{"url": "file:///etc/passwd"}'), "neither http nor https"),
+        (Response(200, [JSON], b'{"url": "http://["}'), "URL that is none"),
+        (Response(200, [JSON], b'{"url": "a b"}'), "URL that is none"),
+        (Response(200, [JSON], b'{"url": "http://a", "url": "http://b"}'), "name twice"),
+        (Response(200, [JSON], b'{"url": "http://a", "supportedInterfaces": {}}'), "no list"),
+        (Response(200, [JSON], b'{"supportedInterfaces": [7]}'), "no JSON object"),
+        (Response(200, [JSON], json.dumps({"supportedInterfaces": [{"url": "http://a"}] * 65}).encode()), "no list"),
+        (Response(200, [JSON], b'{"url": "http://a", "x": 1e999}'), "cannot be written"),
+        (Response(200, [JSON], b'{"url": "http://a", "x": ' + b"[" * 100_000), "not JSON"),
+        (Response(200, [JSON], b"x" * 262_145), "more than"),
+        (Response(200, [JSON], [b"x" * 131_072] * 3, sized=False), "more than"),
+        (Response(200, [JSON, ("content-encoding", "gzip")], gzip.compress(json.dumps(OLD).encode())), "compressed"),
+    ],
+)
+def test_a_card_that_cannot_be_rewritten_is_not_passed(response: Response, why: str, carrier: Carrier) -> None:
+    seen = proxy(carrier).carry(get("/.well-known/agent-card.json"), response)
+    assert (seen.answer.status, seen.answer.body, seen.reason) == (502, b"agent card is invalid", "AgentCardInvalid")
+    assert why in seen.line
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", 404), ("GET", 304), ("HEAD", 200)])
+def test_what_is_no_card_passes(method: str, status: int, carrier: Carrier) -> None:
+    request = Request(method, "/.well-known/agent-card.json", authority=CLIENT)
+    body = b"" if method == "HEAD" or status == 304 else b"no"
+    seen = proxy(carrier).carry(request, Response(status, [JSON, ("etag", '"1"')], body))
+    assert (seen.answer.status, seen.answer.body) == (status, body)
+    assert ("etag" in seen.answer.headers) is (method != "HEAD")
+
+
+@pytest.mark.parametrize(
+    ("request_", "wrap"),
+    [
+        (rpc("agent/getAuthenticatedExtendedCard"), True),
+        (rpc("GetExtendedAgentCard"), True),
+        (get("/extendedAgentCard"), False),
+        (get("/v1/card"), False),
+    ],
+)
+def test_the_extended_card(request_: Request, wrap: bool, carrier: Carrier) -> None:
+    value = {"jsonrpc": "2.0", "id": 1, "result": OLD} if wrap else OLD
+    seen = proxy(carrier).carry(request_, answering(value))
+    found = json.loads(seen.answer.body)
+    assert (found["result"] if wrap else found)["url"] == "http://gw.example:8080/rpc"
+    assert " a2a.method=agent/getAuthenticatedExtendedCard " in seen.line
+
+
+def test_an_error_in_place_of_the_extended_card_passes(carrier: Carrier) -> None:
+    error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32007, "message": "none"}}
+    seen = proxy(carrier).carry(rpc("GetExtendedAgentCard"), answering(error))
+    assert json.loads(seen.answer.body) == error
+
+
+def test_other_backends_pass_cards_as_they_are(carrier: Carrier) -> None:
+    run = carrier.shared(text_of("backends: [{host: '127.0.0.1:9000'}]"))
+    seen = run.carry(get("/.well-known/agent-card.json", ("accept-encoding", "gzip")), answering(OLD))
+    assert json.loads(seen.answer.body) == OLD
+    assert seen.received.passed == {"accept-encoding": "gzip"}
+    assert "a2a." not in seen.line
+
+
+# --- policies by method
+
+MESSAGE = {"message": {"messageId": "m", "taskId": "t1", "contextId": "c1", "metadata": {"skillId": "translate"}}}
+
+
+def frame(message: bytes) -> bytes:
+    return b"\0" + len(message).to_bytes(4, "big") + message
+
+
+def grpc(name: str, message: bytes = b"", service: str = "lf.a2a.v1.A2AService") -> Request:
+    headers = [("content-type", "application/grpc"), ("te", "trailers")]
+    return Request("POST", f"/{service}/{name}", headers, frame(message), authority=CLIENT)
+
+
+def rest(method: str, target: str, body: Any = None) -> Request:
+    return Request(method, target, [JSON], b"" if body is None else json.dumps(body).encode(), authority=CLIENT)
+
+
+CALLS = [
+    # request, method
+    (rpc("message/send"), "message/send"),
+    (rpc("SendMessage"), "message/send"),
+    (rest("POST", "/v1/message:send", MESSAGE), "message/send"),
+    (rest("POST", "/tenant/message%3Asend", MESSAGE), "message/send"),
+    (grpc("SendMessage"), "message/send"),
+    (grpc("SendMessage", service="a2a.v1.A2AService"), "message/send"),
+    (rpc("SendStreamingMessage"), "message/stream"),
+    (rest("POST", "/message:stream", MESSAGE), "message/stream"),
+    (rpc("tasks/get"), "tasks/get"),
+    (rest("GET", "/v1/tasks/t1"), "tasks/get"),
+    (rest("GET", "/v1//tasks/t1/"), "tasks/get"),
+    (rest("GET", "/tasks"), "tasks/list"),
+    (rest("POST", "/tasks/t1:cancel"), "tasks/cancel"),
+    (rest("POST", "/tasks/t1:cancel", {}), "tasks/cancel"),
+    (rest("GET", "/tasks/t1:subscribe"), "tasks/resubscribe"),
+    (grpc("TaskSubscription", service="a2a.v1.A2AService"), "tasks/resubscribe"),
+    (rest("POST", "/tasks/t1/pushNotificationConfigs", {}), "tasks/pushNotificationConfig/set"),
+    (rest("GET", "/tasks/t1/pushNotificationConfigs"), "tasks/pushNotificationConfig/list"),
+    (rest("GET", "/tasks/t1/pushNotificationConfigs/c"), "tasks/pushNotificationConfig/get"),
+    (rest("DELETE", "/tasks/t1/pushNotificationConfigs/c"), "tasks/pushNotificationConfig/delete"),
+    (rpc("CreateTaskPushNotificationConfig"), "tasks/pushNotificationConfig/set"),
+    (get("/.well-known/agent-card.json"), "agent/getCard"),
+    (rpc("custom/method"), "custom/method"),
+]
+
+
+@pytest.mark.parametrize(("request_", "method"), CALLS, ids=lambda value: getattr(value, "target", value))
+def test_a_rule_by_method_holds_in_every_binding(request_: Request, method: str, carrier: Carrier) -> None:
+    rule = f"a2a.method == '{method}'"
+    assert proxy(carrier, allowing(rule)).carry(request_, answering(OLD)).reason == ""
+    denied = proxy(carrier, allowing(rule, action="Deny")).carry(request_)
+    assert (denied.reason, denied.reached) == ("AuthorizationDenied", ())
+    assert f" a2a.method={method} " in denied.line
+    assert proxy(carrier, allowing("a2a.method == 'other'")).carry(request_).reason == "AuthorizationDenied"
+
+
+NAMED = [
+    # request, task, context, skill
+    (rpc("message/send", MESSAGE), "t1", "c1", "translate"),
+    (rest("POST", "/message:send", MESSAGE), "t1", "c1", "translate"),
+    (rest("POST", "/message:send", {"message": {"task_id": "t1"}, "metadata": {"skill": "s"}}), "t1", None, "s"),
+    (rpc("tasks/get", {"id": "t2"}), "t2", None, None),
+    (rpc("GetTask", {"id": "t2"}), "t2", None, None),
+    (rpc("tasks/pushNotificationConfig/get", {"id": "t2", "pushNotificationConfigId": "c"}), "t2", None, None),
+    (rpc("GetTaskPushNotificationConfig", {"taskId": "t2", "id": "c"}), "t2", None, None),
+    (rest("POST", "/tasks/t3:cancel"), "t3", None, None),
+    (grpc("SendMessage", b"\x12\x08\x12\x02c1\x1a\x02t1"), "t1", "c1", None),
+    (grpc("SendMessage", b"\x0a\x04\x1a\x02t1", "a2a.v1.A2AService"), "t1", None, None),
+    (grpc("SendMessage", b"\x12\x13\x32\x11\x0a\x0f\x0a\x07skillId\x12\x04\x1a\x02tr"), None, None, "tr"),
+    (grpc("GetTask", b"\x12\x02t2"), "t2", None, None),
+    (grpc("GetTask", b"\x0a\x08tasks/t2", "a2a.v1.A2AService"), "t2", None, None),
+    (grpc("GetTaskPushNotificationConfig", b"\x12\x02t2\x1a\x01c"), "t2", None, None),
+]
+
+
+@pytest.mark.parametrize(("request_", "task", "context", "skill"), NAMED)
+def test_what_a_call_names(
+    request_: Request, task: str | None, context: str | None, skill: str | None, carrier: Carrier
+) -> None:
+    sets = ", ".join(
+        f"{{name: {name}, value: '{value}'}}"
+        for name, value in (("x-task", "a2a.task.id"), ("x-context", "a2a.contextId"), ("x-skill", "a2a.skill"))
+    )
+    route = f"policies: {{transformation: {{request: {{set: [{sets}]}}}}}}"
+    received = proxy(carrier, route).carry(request_).received
+    assert [received.headers.get(name) for name in ("x-task", "x-context", "x-skill")] == [task, context, skill]
+
+
+TWICE = b'{"jsonrpc": "2.0", "method": "tasks/get", "method": "message/send", "id": 1}'
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request("POST", "/", [JSON], TWICE),
+        Request("POST", "/", [JSON], b"[" + json.dumps({"method": "message/send"}).encode() + b"]"),
+        Request("POST", "/", [JSON], '{"method": "message/send"}'.encode("utf-16")),
+        Request("POST", "/", [JSON], b"{method: 1}"),
+        Request("POST", "/", [JSON, ("content-encoding", "gzip")], gzip.compress(b'{"method": "message/send"}')),
+        rpc("message/send", target="/tasks/t1:cancel"),
+        rest("POST", "/message:send", {"message": {"taskId": "a", "task_id": "b"}}),
+        rpc("message/send", {"message": {}, "request": {}}),
+        Request("POST", "/lf.a2a.v1.A2AService/GetTask", [("content-type", "application/grpc")], b"\1\0\0\0\1a"),
+    ],
+)
+@pytest.mark.parametrize("action", ["Allow", "Deny", "Require"])
+def test_what_two_readers_may_read_differently_is_refused(request_: Request, action: str, carrier: Carrier) -> None:
+    rule = "a2a.method == 'message/send'"
+    seen = proxy(carrier, allowing(rule, action=action)).carry(request_)
+    assert (seen.answer.status, seen.reason, seen.reached) in (
+        (400, "AgentCallUnreadable", ()),
+        (200, "AgentCallUnreadable", ()),  # gRPC has its own status
+    )
+    assert proxy(carrier).carry(request_, answering({})).reason == ""  # without a policy that asks, it passes
+
+
+def test_too_many_keys_are_refused(carrier: Carrier) -> None:
+    request = rpc("message/send", {"message": {"parts": [0] * 20_000}})
+    assert proxy(carrier, allowing("a2a.method == 'tasks/get'", action="Deny")).carry(request).reason == "JsonTooLarge"
+
+
+def test_a_body_that_is_too_large_to_be_judged_is_refused(carrier: Carrier) -> None:
+    request = rpc("message/send", {"message": "x" * 2_200_000})
+    assert proxy(carrier, allowing("a2a.method == 'tasks/get'", action="Deny")).carry(request).reason == "BodyTooLarge"
+
+
+def test_bodies_for_other_backends_are_not_held(carrier: Carrier) -> None:
+    """A rule of a listener about agents leaves other routes of it alone."""
+    rule = allowing("a2a.method == 'tasks/cancel'", action="Deny")
+    run = carrier.proxy(text_of(f"{rule}\nbackends: [{{host: '127.0.0.1:9000'}}]"))
+    asked = run.begin(Request("POST", "/", [JSON, ("content-length", "9")]))
+    asked.content(b"{")
+    assert run.arrival.received.body == b"{"
+    asked.content(b"garbage}")
+    asked.end()
+    run.serve()
+    assert asked.answer.status == 200
+
+
+# --- what came of it
+
+
+def task(state: str, **more: Any) -> dict[str, Any]:
+    return {"id": "t9", "contextId": "c9", "status": {"state": state}, **more}
+
+
+def event(value: Any) -> bytes:
+    return b"data: %b\n\n" % json.dumps(value).encode()
+
+
+def result(value: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "result": value}
+
+
+ANSWERS = [
+    (answering(result(task("completed", kind="task"))), "completed"),
+    (answering(result({"task": task("TASK_STATE_INPUT_REQUIRED")})), "input-required"),
+    (answering(task("TASK_STATE_CANCELED")), "canceled"),
+    (
+        Response(
+            200,
+            [EVENTS],
+            [
+                event(result(task("submitted", kind="task"))),
+                b": ping\n\n",
+                event(result({"taskId": "t9", "kind": "status-update", "status": {"state": "working"}}))[:20],
+                event(result({"taskId": "t9", "kind": "status-update", "status": {"state": "working"}}))[20:],
+                event(result({"statusUpdate": {"taskId": "t9", "status": {"state": "TASK_STATE_FAILED"}}})),
+            ],
+            sized=False,
+        ),
+        "failed",
+    ),
+]
+
+
+@pytest.mark.parametrize(("response", "state"), ANSWERS)
+def test_the_log_has_the_last_state_of_the_task(response: Response, state: str, carrier: Carrier) -> None:
+    seen = proxy(carrier, log="{state: a2a.task.state}").carry(rpc("message/stream"), response)
+    body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
+    assert seen.answer.body == body  # nothing is changed
+    assert f" a2a.method=message/stream a2a.task.id=t9 a2a.task.state={state} " in seen.line
+    assert seen.line.endswith(f" state={state}")
+
+
+def test_the_log_has_the_code_of_an_error(carrier: Carrier) -> None:
+    error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "no such task"}}
+    assert " a2a.error.code=-32001 " in proxy(carrier).carry(rpc("tasks/get"), answering(error)).line
+
+
+def test_the_state_in_messages_of_grpc(carrier: Carrier) -> None:
+    status = b"\x08\x03"
+    done = b"\x0a\x02t9\x1a" + bytes([len(status)]) + status
+    update = frame(b"\x1a" + bytes([len(done)]) + done)
+    response = Response(
+        200, [("content-type", "application/grpc")], [update[:3], update[3:]], [("grpc-status", "0")], False
+    )
+    seen = proxy(carrier).carry(grpc("SendStreamingMessage", b"\x12\x04\x1a\x02t1"), response)
+    assert seen.answer.body == update
+    assert " a2a.method=message/stream " in seen.line
+    assert " a2a.task.state=completed " in seen.line
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        Response(200, [JSON], b"{" * 200_000),
+        Response(200, [JSON], [b'{"result": "' + b"x" * 200_000, b"x" * 200_000 + b'"}'], sized=False),
+        Response(
+            200,
+            [EVENTS],
+            [b"data: " + b"x" * 60_000, b"y" * 60_000, b"\n\n", event(result(task("completed")))],
+            sized=False,
+        ),
+        Response(
+            200,
+            [EVENTS],
+            [event({"result": [{"status": 7}]}), event(7), event(None), event({"error": []})],
+            sized=False,
+        ),
+        Response(200, [JSON, ("content-encoding", "gzip")], gzip.compress(b"{}")),
+        answering(result({"id": 7, "status": {"state": "owned\n"}})),
+    ],
+)
+def test_hostile_answers_pass_and_say_nothing(response: Response, carrier: Carrier) -> None:
+    seen = proxy(carrier).carry(rpc("message/send"), response)
+    assert seen.answer.body == (response.body if isinstance(response.body, bytes) else b"".join(response.body))
+    assert "a2a.task" not in seen.line
+
+
+def test_a_large_request_streams_and_its_method_is_in_the_log(carrier: Carrier) -> None:
+    run = proxy(carrier)
+    asked = run.begin(Request("POST", "/", [JSON]))
+    asked.content(b'{"jsonrpc": "2.0", "id": "1", "method": "message/send", "params": {"x": "')
+    assert run.arrival.received.body  # it is not held
+    for _ in range(9):
+        asked.content(b"x" * 10_000)
+    asked.content(b'"}}')
+    asked.end()
+    run.serve(answering(result(task("working"))))
+    assert asked.answer.status == 200
+    assert " a2a.method=message/send a2a.task.id=t9 a2a.task.state=working " in run.new_lines()[0]
+
+
+def test_each_try_is_observed(carrier: Carrier) -> None:
+    run = proxy(carrier, "policies: {retry: {codes: [503], backoff: 1ms}}")
+    asked = run.send(rpc("message/send", MESSAGE))
+    run.arrival.answer(Response(503, last=True))
+    run.advance(1.0)
+    run.arrival.answer(answering(result(task("working"))))
+    assert json.loads(asked.answer.body) == result(task("working"))
+    assert " a2a.task.state=working " in run.new_lines()[0]
+
+
+def test_a_service_is_an_agent_where_its_port_says_so() -> None:
+    for protocol, is_agent in (("gatewright.dev/a2a", True), ("Gatewright.dev/A2A", True), ("http", False)):
+        service = backend_pb2.ServiceBackend(namespace="n", name="s", port=80, app_protocol=protocol, empty=True)
+        plan = compiler.backend_plan("backend/service/n/s/80", backend_pb2.Backend(service=service), ())
+        assert (plan.is_agent, plan.renames, plan.kind) == (is_agent, False, "service")
+
+
+@pytest.mark.parametrize("address", [{}, {"host": "a", "unix_path": "/b"}, {"host": "a", "port": 70_000}])
+def test_an_address_that_is_none_is_refused(address: dict[str, Any]) -> None:
+    with pytest.raises(Refused):
+        compiler.check_backend(backend_pb2.Backend(a2a=backend_pb2.StaticBackend(**address)))
