@@ -71,6 +71,7 @@ REPLIES = _table(
     ("UpstreamFailed", 502, "upstream closed the connection before it answered", False),
     ("RetriesExhausted", 503, "upstream closed the connection on every try", False),  # Gateway API: 500 or 503 by then
     ("UpstreamInvalid", 502, "upstream sent an invalid response", False),
+    ("OAuthMetadataUnavailable", 502, "authorization server metadata is unavailable", False),  # jwtAuthentication.mcp
     ("AgentCardInvalid", 502, "agent card is invalid", False),  # it cannot be rewritten to lead through us
     ("UpgradeFailed", 502, "request upgrade failed", False),
     ("UpstreamTimeout", 504, "upstream call timeout", False),  # decisions: per attempt

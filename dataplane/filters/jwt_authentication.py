@@ -48,8 +48,12 @@ def build(config: authentication_pb2.JwtAuthentication, env: Env) -> Filter:
         providers.setdefault(provider.issuer, []).append(made)
     if not providers:
         raise Refused("providers: none")
-    check = Authentication(providers, place, config.mode, env)
-    return place.step(NAME, check.hook(), env)
+    hook = Authentication(providers, place, config.mode, env).hook()
+    if config.HasField("mcp"):
+        from dataplane.credentials.mcp_discovery import Discovery
+
+        hook = Discovery(config, env).around(hook)
+    return place.step(NAME, hook, env)
 
 
 def _begin(keys: RemoteKeys, env: Env) -> None:

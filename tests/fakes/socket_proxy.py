@@ -132,9 +132,16 @@ class SocketProxy:
 
     async def get(self, headers: str = "") -> bytes:
         """The whole answer to a GET on a connection of its own."""
+        return await self.ask("GET", "/", headers=headers)
+
+    async def ask(self, method: str, target: str, body: bytes = b"", headers: str = "") -> bytes:
+        """The whole answer to a request on a connection of its own."""
+        if body:
+            headers += f"Content-Length: {len(body)}\r\n"
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
-            writer.write(f"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}\r\n".encode())
+            head = f"{method} {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}\r\n"
+            writer.write(head.encode() + body)
             async with asyncio.timeout(PATIENCE):
                 return await reader.read()
         finally:

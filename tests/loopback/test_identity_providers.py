@@ -19,6 +19,8 @@ from tests.fakes.tokens import DAY, Issuer, key_set
 from tests.harness.waiting import until
 from tests.unit.credentials.test_discovery import AUTH0, ENTRA, KEYCLOAK, TENANT
 
+OKTA = "https://shop.okta.com/oauth2/default"
+
 AUTHORITY = Authority()
 KEY = Issuer("RS256", kid="k1")
 
@@ -41,6 +43,10 @@ class Provider:
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                length = next(
+                    (int(line[16:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")), 0
+                )
+                await reader.readexactly(length)
                 host = next(line[6:] for line in head.split("\r\n") if line.lower().startswith("host: "))
                 url = f"https://{host}{head.split(' ')[1]}"
                 self.asked.append(url)
@@ -136,3 +142,61 @@ async def test_a_new_key_is_found(tmp_path: Path) -> None:
             proxy.advance(10)
             assert await answer(proxy, issuer, new) == (200, b"ann")
             await until(lambda: len(made.asked) >= 4, "metadata and keys are fetched anew")
+
+
+ORIGINS = {
+    # kind of provider: its issuer, where its metadata is, and where clients register
+    "Keycloak": (
+        KEYCLOAK,
+        f"{KEYCLOAK}/.well-known/openid-configuration",
+        f"{KEYCLOAK}/clients-registrations/openid-connect",
+    ),
+    "Auth0": (AUTH0, f"{AUTH0}.well-known/oauth-authorization-server", f"{AUTH0}oidc/register"),
+    "Okta": (OKTA, f"{OKTA}/.well-known/openid-configuration", "https://shop.okta.com/oauth2/v1/clients"),
+}
+
+
+@pytest.mark.parametrize(("kind", "places"), ORIGINS.items(), ids=ORIGINS)
+async def test_metadata_for_mcp_clients(kind: str, places: tuple[str, str, str], tmp_path: Path) -> None:
+    """What an MCP client does: a refusal leads to the resource, that to the server, and there it registers."""
+    issuer, metadata, registration = places
+    async with provider(issuer, f"{issuer}/keys", tmp_path) as made:
+        root = f"https://{made.host}"
+        made.documents[metadata] = json.dumps(
+            {
+                "issuer": issuer,
+                "jwks_uri": f"{issuer}/keys",
+                "authorization_endpoint": f"{root}/authorize",
+                "token_endpoint": f"{root}/token",
+                "registration_endpoint": registration,
+            }
+        ).encode()
+        made.documents[registration] = b'{"client_id": "made"}'
+        path = f"https://127.0.0.1:{made.port}/keys"
+        made.documents[path] = made.documents[f"{issuer}/keys"]
+        jwks = f'{{remote: {{host: "127.0.0.1:{made.port}", jwksPath: /keys, {tls(made.host)}}}}}'
+        text = file(issuer, jwks).replace("jwtAuthentication: {", f"jwtAuthentication: {{mcp: {{provider: {kind}}}, ")
+        text = text.replace(f"jwks: {jwks}", f"audiences: [shop], jwks: {jwks}")
+        async with serving(text) as proxy:
+            refused = (await proxy.ask("GET", "/mcp")).decode()
+            pointer = refused.split('resource_metadata="')[1].split('"')[0]
+            assert pointer == "http://a/.well-known/oauth-protected-resource/mcp"
+            (server,) = json.loads(_body(await proxy.ask("GET", pointer.removeprefix("http://a"))))[
+                "authorization_servers"
+            ]
+            assert server == "http://a/mcp"
+            where = f"/.well-known/oauth-authorization-server{server.removeprefix('http://a')}"
+            found = json.loads(_body(await proxy.ask("GET", where)))
+            assert (found["issuer"], found["token_endpoint"]) == (server, f"{root}/token")
+            assert found["authorization_endpoint"].endswith("?audience=shop") is (kind != "Keycloak")
+            target = found["registration_endpoint"]
+            if kind == "Auth0":  # it registers clients of any origin itself
+                assert target == registration
+                return
+            answer = await proxy.ask("POST", target.removeprefix("http://a"), b'{"redirect_uris": []}')
+            assert json.loads(_body(answer)) == {"client_id": "made"}
+            assert made.asked[-1] == registration
+
+
+def _body(answer: bytes) -> bytes:
+    return answer.partition(b"\r\n\r\n")[2]

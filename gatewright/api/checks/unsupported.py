@@ -54,7 +54,6 @@ _NOT_YET_IN_THE_FILE: Final = (
     "rateLimit.conditional[].policy.local[].tokens",  # LLM
     "rateLimit.global",  # gRPC callouts
     "rateLimit.conditional[].policy.global",  # gRPC callouts
-    "jwtAuthentication.mcp",  # MCP
     *(f"jwtAuthentication.providers[].jwks.remote.policies.{name}" for name in _NOT_OF_SERVERS),
     *(f"jwtAuthentication.providers[].jwks.discovery.policies.{name}" for name in _NOT_OF_SERVERS),
 )
@@ -113,7 +112,6 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "-spec.traffic.rateLimit.conditional[].policy.local[].tokens",  # LLM
         "-spec.traffic.rateLimit.global",  # gRPC callouts
         "-spec.traffic.rateLimit.conditional[].policy.global",  # gRPC callouts
-        "-spec.traffic.jwtAuthentication.mcp",  # MCP
         *(f"spec.backend.{name}" for name in _CONNECTING),
     ),
     "BackendTLSPolicy": ("spec", "-spec.options"),

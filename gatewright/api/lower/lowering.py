@@ -6,6 +6,7 @@ resources stay empty here. One plan is made for each message type, when it is fi
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -140,6 +141,16 @@ def _bytes(attribute: str) -> Callable[[Any], int | None]:
     def convert(model: Any) -> int | None:
         size = getattr(model, attribute)
         return byte_size(size) if size is not None else None
+
+    return convert
+
+
+def _json(attribute: str) -> Callable[[Any], str | None]:
+    """A value of the user's own as JSON text."""
+
+    def convert(model: Any) -> str | None:
+        value = getattr(model, attribute)
+        return None if value is None else json.dumps(value)
 
     return convert
 
@@ -285,6 +296,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("DiscoveredJwks", "backend"): _nothing,
     ("DiscoveredJwks", "cache_duration_ms"): _milliseconds("cache_duration"),
     ("JwtProvider", "secret"): _nothing,
+    ("JwtMcp", "resource_metadata"): _json("resource_metadata"),
     ("BasicAuthentication", "secret"): _nothing,
     ("ApiKeyAuthentication", "secrets"): _nothing,
     ("BackendHttp", "request_timeout_ms"): _milliseconds("request_timeout"),

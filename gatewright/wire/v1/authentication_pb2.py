@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'gatewright/wire/v1/authentication.proto\x12\x12gatewright.wire.v1\".\n\x0eHeaderLocation\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06prefix\x18\x02 \x01(\t\"\x1d\n\rNamedLocation\x12\x0c\n\x04name\x18\x01 \x01(\t\"\xdb\x01\n\x12\x43redentialLocation\x12\x34\n\x06header\x18\x01 \x01(\x0b\x32\".gatewright.wire.v1.HeaderLocationH\x00\x12<\n\x0fquery_parameter\x18\x02 \x01(\x0b\x32!.gatewright.wire.v1.NamedLocationH\x00\x12\x33\n\x06\x63ookie\x18\x03 \x01(\x0b\x32!.gatewright.wire.v1.NamedLocationH\x00\x12\x14\n\nexpression\x18\x04 \x01(\tH\x00\x42\x06\n\x04kind\"K\n\nRemoteJwks\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x11\n\tjwks_path\x18\x02 \x01(\t\x12\x19\n\x11\x63\x61\x63he_duration_ms\x18\x03 \x01(\x04\"<\n\x0e\x44iscoveredJwks\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x19\n\x11\x63\x61\x63he_duration_ms\x18\x02 \x01(\x04\"\x8b\x01\n\x04Jwks\x12\x30\n\x06remote\x18\x01 \x01(\x0b\x32\x1e.gatewright.wire.v1.RemoteJwksH\x00\x12\x10\n\x06inline\x18\x02 \x01(\tH\x00\x12\x37\n\tdiscovery\x18\x03 \x01(\x0b\x32\".gatewright.wire.v1.DiscoveredJwksH\x00\x42\x06\n\x04kind\"h\n\x0bJwtProvider\x12\x0e\n\x06issuer\x18\x01 \x01(\t\x12\x11\n\taudiences\x18\x02 \x03(\t\x12&\n\x04jwks\x18\x03 \x01(\x0b\x32\x18.gatewright.wire.v1.Jwks\x12\x0e\n\x06secret\x18\x04 \x01(\t\"\xb7\x01\n\x11JwtAuthentication\x12\x34\n\x04mode\x18\x01 \x01(\x0e\x32&.gatewright.wire.v1.AuthenticationMode\x12\x32\n\tproviders\x18\x02 \x03(\x0b\x32\x1f.gatewright.wire.v1.JwtProvider\x12\x38\n\x08location\x18\x03 \x01(\x0b\x32&.gatewright.wire.v1.CredentialLocation\"\xa4\x01\n\x13\x42\x61sicAuthentication\x12\x34\n\x04mode\x18\x01 \x01(\x0e\x32&.gatewright.wire.v1.AuthenticationMode\x12\x0e\n\x06secret\x18\x02 \x01(\t\x12\r\n\x05realm\x18\x03 \x01(\t\x12\x38\n\x08location\x18\x04 \x01(\x0b\x32&.gatewright.wire.v1.CredentialLocation\"\x97\x01\n\x14\x41piKeyAuthentication\x12\x34\n\x04mode\x18\x01 \x01(\x0e\x32&.gatewright.wire.v1.AuthenticationMode\x12\x0f\n\x07secrets\x18\x02 \x03(\t\x12\x38\n\x08location\x18\x03 \x01(\x0b\x32&.gatewright.wire.v1.CredentialLocation*\x9f\x01\n\x12\x41uthenticationMode\x12#\n\x1f\x41UTHENTICATION_MODE_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x41UTHENTICATION_MODE_STRICT\x10\x01\x12 \n\x1c\x41UTHENTICATION_MODE_OPTIONAL\x10\x02\x12\"\n\x1e\x41UTHENTICATION_MODE_PERMISSIVE\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'gatewright/wire/v1/authentication.proto\x12\x12gatewright.wire.v1\".\n\x0eHeaderLocation\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06prefix\x18\x02 \x01(\t\"\x1d\n\rNamedLocation\x12\x0c\n\x04name\x18\x01 \x01(\t\"\xdb\x01\n\x12\x43redentialLocation\x12\x34\n\x06header\x18\x01 \x01(\x0b\x32\".gatewright.wire.v1.HeaderLocationH\x00\x12<\n\x0fquery_parameter\x18\x02 \x01(\x0b\x32!.gatewright.wire.v1.NamedLocationH\x00\x12\x33\n\x06\x63ookie\x18\x03 \x01(\x0b\x32!.gatewright.wire.v1.NamedLocationH\x00\x12\x14\n\nexpression\x18\x04 \x01(\tH\x00\x42\x06\n\x04kind\"K\n\nRemoteJwks\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x11\n\tjwks_path\x18\x02 \x01(\t\x12\x19\n\x11\x63\x61\x63he_duration_ms\x18\x03 \x01(\x04\"<\n\x0e\x44iscoveredJwks\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x19\n\x11\x63\x61\x63he_duration_ms\x18\x02 \x01(\x04\"\x8b\x01\n\x04Jwks\x12\x30\n\x06remote\x18\x01 \x01(\x0b\x32\x1e.gatewright.wire.v1.RemoteJwksH\x00\x12\x10\n\x06inline\x18\x02 \x01(\tH\x00\x12\x37\n\tdiscovery\x18\x03 \x01(\x0b\x32\".gatewright.wire.v1.DiscoveredJwksH\x00\x42\x06\n\x04kind\"h\n\x0bJwtProvider\x12\x0e\n\x06issuer\x18\x01 \x01(\t\x12\x11\n\taudiences\x18\x02 \x03(\t\x12&\n\x04jwks\x18\x03 \x01(\x0b\x32\x18.gatewright.wire.v1.Jwks\x12\x0e\n\x06secret\x18\x04 \x01(\t\"\xe0\x01\n\x11JwtAuthentication\x12\x34\n\x04mode\x18\x01 \x01(\x0e\x32&.gatewright.wire.v1.AuthenticationMode\x12\x32\n\tproviders\x18\x02 \x03(\x0b\x32\x1f.gatewright.wire.v1.JwtProvider\x12\x38\n\x08location\x18\x03 \x01(\x0b\x32&.gatewright.wire.v1.CredentialLocation\x12\'\n\x03mcp\x18\x04 \x01(\x0b\x32\x1a.gatewright.wire.v1.JwtMcp\"H\n\x06JwtMcp\x12\x19\n\x11resource_metadata\x18\x01 \x01(\t\x12\x10\n\x08provider\x18\x02 \x01(\t\x12\x11\n\tclient_id\x18\x03 \x01(\t\"\xa4\x01\n\x13\x42\x61sicAuthentication\x12\x34\n\x04mode\x18\x01 \x01(\x0e\x32&.gatewright.wire.v1.AuthenticationMode\x12\x0e\n\x06secret\x18\x02 \x01(\t\x12\r\n\x05realm\x18\x03 \x01(\t\x12\x38\n\x08location\x18\x04 \x01(\x0b\x32&.gatewright.wire.v1.CredentialLocation\"\x97\x01\n\x14\x41piKeyAuthentication\x12\x34\n\x04mode\x18\x01 \x01(\x0e\x32&.gatewright.wire.v1.AuthenticationMode\x12\x0f\n\x07secrets\x18\x02 \x03(\t\x12\x38\n\x08location\x18\x03 \x01(\x0b\x32&.gatewright.wire.v1.CredentialLocation*\x9f\x01\n\x12\x41uthenticationMode\x12#\n\x1f\x41UTHENTICATION_MODE_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x41UTHENTICATION_MODE_STRICT\x10\x01\x12 \n\x1c\x41UTHENTICATION_MODE_OPTIONAL\x10\x02\x12\"\n\x1e\x41UTHENTICATION_MODE_PERMISSIVE\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gatewright.wire.v1.authentication_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_AUTHENTICATIONMODE']._serialized_start=1259
-  _globals['_AUTHENTICATIONMODE']._serialized_end=1418
+  _globals['_AUTHENTICATIONMODE']._serialized_start=1374
+  _globals['_AUTHENTICATIONMODE']._serialized_end=1533
   _globals['_HEADERLOCATION']._serialized_start=63
   _globals['_HEADERLOCATION']._serialized_end=109
   _globals['_NAMEDLOCATION']._serialized_start=111
@@ -48,9 +48,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_JWTPROVIDER']._serialized_start=645
   _globals['_JWTPROVIDER']._serialized_end=749
   _globals['_JWTAUTHENTICATION']._serialized_start=752
-  _globals['_JWTAUTHENTICATION']._serialized_end=935
-  _globals['_BASICAUTHENTICATION']._serialized_start=938
-  _globals['_BASICAUTHENTICATION']._serialized_end=1102
-  _globals['_APIKEYAUTHENTICATION']._serialized_start=1105
-  _globals['_APIKEYAUTHENTICATION']._serialized_end=1256
+  _globals['_JWTAUTHENTICATION']._serialized_end=976
+  _globals['_JWTMCP']._serialized_start=978
+  _globals['_JWTMCP']._serialized_end=1050
+  _globals['_BASICAUTHENTICATION']._serialized_start=1053
+  _globals['_BASICAUTHENTICATION']._serialized_end=1217
+  _globals['_APIKEYAUTHENTICATION']._serialized_start=1220
+  _globals['_APIKEYAUTHENTICATION']._serialized_end=1371
 # @@protoc_insertion_point(module_scope)

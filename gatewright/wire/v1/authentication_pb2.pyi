@@ -85,14 +85,26 @@ class JwtProvider(_message.Message):
     def __init__(self, issuer: _Optional[str] = ..., audiences: _Optional[_Iterable[str]] = ..., jwks: _Optional[_Union[Jwks, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
 
 class JwtAuthentication(_message.Message):
-    __slots__ = ("mode", "providers", "location")
+    __slots__ = ("mode", "providers", "location", "mcp")
     MODE_FIELD_NUMBER: _ClassVar[int]
     PROVIDERS_FIELD_NUMBER: _ClassVar[int]
     LOCATION_FIELD_NUMBER: _ClassVar[int]
+    MCP_FIELD_NUMBER: _ClassVar[int]
     mode: AuthenticationMode
     providers: _containers.RepeatedCompositeFieldContainer[JwtProvider]
     location: CredentialLocation
-    def __init__(self, mode: _Optional[_Union[AuthenticationMode, str]] = ..., providers: _Optional[_Iterable[_Union[JwtProvider, _Mapping]]] = ..., location: _Optional[_Union[CredentialLocation, _Mapping]] = ...) -> None: ...
+    mcp: JwtMcp
+    def __init__(self, mode: _Optional[_Union[AuthenticationMode, str]] = ..., providers: _Optional[_Iterable[_Union[JwtProvider, _Mapping]]] = ..., location: _Optional[_Union[CredentialLocation, _Mapping]] = ..., mcp: _Optional[_Union[JwtMcp, _Mapping]] = ...) -> None: ...
+
+class JwtMcp(_message.Message):
+    __slots__ = ("resource_metadata", "provider", "client_id")
+    RESOURCE_METADATA_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    resource_metadata: str
+    provider: str
+    client_id: str
+    def __init__(self, resource_metadata: _Optional[str] = ..., provider: _Optional[str] = ..., client_id: _Optional[str] = ...) -> None: ...
 
 class BasicAuthentication(_message.Message):
     __slots__ = ("mode", "secret", "realm", "location")

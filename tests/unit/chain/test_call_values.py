@@ -127,6 +127,7 @@ STATUSES = {
     "UpstreamFailed": 502,
     "RetriesExhausted": 503,
     "UpstreamInvalid": 502,
+    "OAuthMetadataUnavailable": 502,
     "AgentCardInvalid": 502,
     "UpgradeFailed": 502,
     "UpstreamTimeout": 504,
