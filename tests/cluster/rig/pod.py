@@ -10,6 +10,7 @@ import logging
 import os
 import shlex
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -131,8 +132,9 @@ class Pod:
             "set -e",
             f"mkdir -p {folders}",
             f"mount -t overlay overlay -o lowerdir=/,upperdir={root}/upper,workdir={root}/work {merged}",
-            *(f"mount --rbind /{each} {merged}/{each}" for each in ("proc", "dev", "sys")),
-            f"chmod o+x {merged}/root {merged}/work; mkdir -p {merged}/.volumes; rm -f {merged}/etc/resolv.conf",
+            *(f"mkdir -p {merged}{each}; mount --rbind {each} {merged}{each}" for each in _elsewhere()),
+            # Programs of the host are the image, for whatever user runs.
+            f"chmod o+x {merged}/root; mkdir -p {merged}/.volumes; rm -f {merged}/etc/resolv.conf",
             f"printf 'nameserver {NODE_ADDRESS}\\nsearch {self.meta['namespace']}.svc.cluster.local svc.cluster.local"
             f" cluster.local\\noptions ndots:5\\n' > {merged}/etc/resolv.conf",
             *([f"mount --rbind {self._folder}/volumes {merged}/.volumes"] if self.spec.get("volumes") else []),
@@ -271,6 +273,14 @@ class Pod:
         body = {"gracePeriodSeconds": 0, "preconditions": {"uid": self.meta["uid"]}}
         with contextlib.suppress(ApiError):
             await self._api.call("DELETE", self._path, body)
+
+
+def _elsewhere() -> list[str]:
+    """What is on other file systems than the root, and belongs into a container: an overlay shows one alone."""
+    root = Path("/").stat().st_dev
+    programs = [Path(each) for each in (sys.prefix, sys.base_prefix)]
+    programs += [Path(__file__).resolve().parents[3]]
+    return ["/proc", "/dev", "/sys", *dict.fromkeys(str(each) for each in programs if each.stat().st_dev != root)]
 
 
 def _listens(pid: int) -> bool:
