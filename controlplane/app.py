@@ -61,7 +61,9 @@ class App:
         if isinstance(settings.source, Cluster):
             knows_proxies = settings.security.service_accounts
             unwritten = self.pipeline.program.unwritten
-            self.cluster = kube.ClusterSide(settings.source, unwritten, name, knows_proxies=knows_proxies)
+            self.cluster = kube.ClusterSide(
+                settings.source, unwritten, name, self.pipeline.fleet, knows_proxies=knows_proxies
+            )
             self.source = self.cluster
         else:
             pieces = Pieces(decode.decode)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +39,8 @@ PIECE = 200
 """Resources that are looked at together before they wait for publication."""
 FEW = 20
 """Objects of a batch whose statuses may wait for the proxies to serve it."""
+RETURN = 20.0
+"""Seconds after the start in which proxies connect again: the longest pause between two tries of one is 15 s."""
 LONGEST_HOLD = 1.0
 """Seconds that objects wait for a source that goes on reading."""
 
@@ -71,6 +74,9 @@ class Pipeline:
         self._awaiting: set[str] = set()  # Gateways whose newest content is not published yet
         self._news: set[str] = set()  # Gateways whose proxies answered something
         self._news_due: asyncio.TimerHandle | None = None
+        self._are_returning = bool(origin)  # whether proxies of before the start are waited for
+        self._returned: asyncio.TimerHandle | None = None
+        self._most: dict[str, int] = {}  # proxies of a Gateway that were connected meanwhile
         self.program.resources.subscribe(self._translated.extend)
         self.fleet.listen(self._answered)
         self.fleet.on_acknowledged = self._acknowledged
@@ -84,6 +90,8 @@ class Pipeline:
             self._news_due.cancel()
         if self._hourly:
             self._hourly.cancel()
+        if self._returned:
+            self._returned.cancel()
         self.turns.close()
 
     # Objects in: the pipeline is the sink of a source
@@ -109,6 +117,8 @@ class Pipeline:
             await self.turns.start(self._publish(early=True))
             self.ready.set()
             self._await_the_hour()
+            if self._are_returning:
+                self._returned = asyncio.get_running_loop().call_later(RETURN, self._all_returned)
         if changes:
             self.changed()
 
@@ -245,6 +255,19 @@ class Pipeline:
             if key.kind == "Gateway":
                 self._answered(f"{key.namespace}/{key.name}")
 
+    def _all_returned(self) -> None:
+        """Who is not connected now is gone."""
+        self._are_returning = False
+        self._most.clear()
+        self._all_answered()
+
+    def _is_returning(self, gateway: str, connected: int) -> bool:
+        """Whether further proxies of a Gateway may be on their way back. Where one has left nothing is kept."""
+        if not self._are_returning:
+            return False
+        most = self._most[gateway] = max(self._most.get(gateway, 0), connected)
+        return connected == most
+
     def _start_news(self) -> None:
         self._news_due = None
         self.turns.start(self._tell_news())
@@ -258,7 +281,9 @@ class Pipeline:
     def _tell_program(self, gateway: str) -> Job:
         view = self.fleet.view(gateway)
         with self._bugs_logged():
-            yield from self.program.news(gateway, fleet_view(view, self._wanted.get(gateway, 0)), refusals(view))
+            returning = self._is_returning(gateway, view.connected)
+            found = dataclasses.replace(fleet_view(view, self._wanted.get(gateway, 0)), returning=returning)
+            yield from self.program.news(gateway, found, refusals(view))
 
     @contextlib.contextmanager
     def _bugs_logged(self) -> Iterator[None]:

@@ -50,6 +50,8 @@ class Cluster:
     """Of the kubeconfig file; None: its current one."""
     namespace: str = ""
     """Of the controller's own objects; "": the pod's, or that of the context."""
+    peers: tuple[str, int] = ("127.0.0.1", 0)
+    """Where other controllers bring what their proxies answered."""
 
     def __str__(self) -> str:
         where = "the cluster" if self.kubeconfig is None else f"the cluster of {self.kubeconfig}"

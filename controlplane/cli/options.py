@@ -71,6 +71,13 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="how to reach it (default: the pod's service account, else $KUBECONFIG, else ~/.kube/config)",
     )
+    group.add_argument(
+        "--peers",
+        metavar="ADDRESS",
+        type=address,
+        help="where other controllers tell the one that leads what their proxies answered, over TLS; used with"
+        " --xds-service-accounts (default: the host of --xds, port 18004)",
+    )
     group.add_argument("--context", metavar="NAME", help="context of the kubeconfig file (default: its current one)")
     group.add_argument(
         "--namespace",

@@ -23,6 +23,7 @@ from controlplane.xds import SocketError, exposure
 from controlplane.xds.tokens import CredentialError
 
 EXAMPLES = "examples"
+PEERS_PORT = 18004
 
 
 def directory(text: str) -> Path:
@@ -67,7 +68,7 @@ def from_arguments(arguments: argparse.Namespace) -> settings.Settings:
 def _source(arguments: argparse.Namespace) -> Path | settings.Cluster:
     """The folder or the cluster that is read; `up` reads folders alone."""
     if not getattr(arguments, "kubernetes", False):
-        for name in ("kubeconfig", "context", "namespace"):
+        for name in ("kubeconfig", "context", "namespace", "peers"):
             if getattr(arguments, name, None) is not None:
                 raise exits.Failure(exits.USAGE, f"--{name} is about a cluster: it needs --kubernetes")
         if arguments.dir is None:
@@ -76,7 +77,14 @@ def _source(arguments: argparse.Namespace) -> Path | settings.Cluster:
     if arguments.dir is not None:
         raise exits.Failure(exits.USAGE, f"either the folder {arguments.dir} or --kubernetes is read, not both")
     kubeconfig = None if arguments.kubeconfig is None else Path(arguments.kubeconfig)
-    return settings.Cluster(kubeconfig, arguments.context, arguments.namespace or "")
+    return settings.Cluster(kubeconfig, arguments.context, arguments.namespace or "", _peers(arguments))
+
+
+def _peers(arguments: argparse.Namespace) -> tuple[str, int]:
+    if arguments.peers is not None:
+        return settings.address(arguments.peers)
+    host, port = settings.address(arguments.xds)
+    return host, PEERS_PORT if port else 0
 
 
 def _security(arguments: argparse.Namespace) -> settings.Security:
@@ -155,7 +163,7 @@ async def controller(wanted: settings.Settings) -> AsyncIterator[app.App]:
         async with app.running(wanted) as started:
             yield started
     except (app.AddressTaken, SocketError) as error:
-        cure = "another one is named with --admin, --stats, --readiness, --xds or --socket"
+        cure = "another one is named with --admin, --stats, --readiness, --xds, --peers or --socket"
         raise exits.Failure(exits.BIND, f"{error}; {cure}") from error
     except (CredentialError, NoCluster) as error:
         raise exits.Failure(exits.DEPENDENCY, str(error)) from error

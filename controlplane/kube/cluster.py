@@ -13,18 +13,21 @@ from datetime import UTC, datetime
 from typing import Final
 
 from controlplane.derive import Feed
+from controlplane.kube import lease as leases
 from controlplane.kube.access import Access, ApiError, NoCluster, opened
 from controlplane.kube.authority_secret import AuthoritySecret
 from controlplane.kube.leadership import Leadership
 from controlplane.kube.reviews import TokenReviews
 from controlplane.kube.source import ClusterSource
 from controlplane.kube.statuses import StatusWriter
-from controlplane.settings import Cluster
+from controlplane.settings import Cluster, shown
 from controlplane.sources.source import Sink
 from controlplane.translate.statuses import StatusKey, StatusWrite
 from controlplane.translate.wanted import object_name
 from controlplane.xds.authority import UnusableAuthority
+from controlplane.xds.fleet import Fleet
 from controlplane.xds.issuer import Issuer
+from controlplane.xds.peers import Hub, Teller
 from controlplane.xds.service_accounts import ServiceAccounts, account
 from gatewright.api.text.problem import Problem
 
@@ -60,11 +63,22 @@ class ClusterSide:
     """
 
     def __init__(
-        self, cluster: Cluster, unwritten: Feed[StatusKey, StatusWrite], name: str, *, knows_proxies: bool = False
+        self,
+        cluster: Cluster,
+        unwritten: Feed[StatusKey, StatusWrite],
+        name: str,
+        fleet: Fleet,
+        *,
+        knows_proxies: bool = False,
     ) -> None:
         self._cluster = cluster
         self._unwritten = unwritten
         self._name = name
+        self._fleet = fleet
+        self.hub: Hub | None = None
+        """Where other controllers tell what their proxies answer, while this one leads."""
+        self._teller: Teller | None = None
+        self._where = ""
         self.issuer: Issuer | None = None
         self.accounts: ServiceAccounts | None = None
         self._authority: AuthoritySecret | None = None
@@ -94,6 +108,7 @@ class ClusterSide:
         log.info("reading %s at %s", self._cluster, access.host)
         if self.issuer is not None:
             await self._open_authority(access, self.issuer)
+            await self._open_hub(self.issuer, self.leadership)
 
     async def _open_authority(self, access: Access, issuer: Issuer) -> None:
         """Nobody can be served without one. Raises NoCluster."""
@@ -106,6 +121,26 @@ class ClusterSide:
         except (ApiError, OSError, TimeoutError) as error:
             raise NoCluster(f"{secret.place}, the authority of xDS, cannot be read or made: {error}") from error
 
+    async def _open_hub(self, issuer: Issuer, leadership: Leadership) -> None:
+        """Raises SocketError."""
+        host, port = self._cluster.peers
+        self.hub = Hub(self._fleet, self._name)
+        self._teller = Teller(self._fleet, self._name, issuer, lambda: leadership.address)
+        self._where = shown((_reachable(host), await self.hub.start(host, port, issuer)))
+        leadership.place = self._place
+        leadership.seen = self._seen
+
+    def _place(self) -> leases.Place | None:
+        return None if self.hub is None else leases.Place(self._where, frozenset(self.hub.origins))
+
+    def _seen(self) -> None:
+        """The Lease was looked at: who else is there, who leads."""
+        assert self.hub is not None and self._teller is not None and self.leadership is not None
+        if self.leadership.is_leader:
+            for origin in self.leadership.watched.others:
+                self.hub.expect(origin)
+        self._teller.look()
+
     async def run(self, sink: Sink) -> None:
         """As `Source` has it."""
         assert self.source is not None and self.leadership is not None
@@ -114,19 +149,28 @@ class ClusterSide:
             group.create_task(self.leadership.lead(self._write))
             if self._authority is not None:
                 group.create_task(self._authority.follow(lambda: self._leads))
+            if self._teller is not None:
+                group.create_task(self._teller.run())
 
     @property
     def _leads(self) -> bool:
         return self.leadership is not None and self.leadership.is_leader
 
     async def _write(self) -> None:
-        assert self.writer is not None
-        await self.writer.run(self._unwritten)
+        assert self.writer is not None and self.leadership is not None
+        if self.hub is not None:
+            self.hub.lead(self.leadership.before)
+        try:
+            await self.writer.run(self._unwritten)
+        finally:
+            if self.hub is not None:
+                self.hub.follow()
 
     def problems(self) -> Sequence[Problem]:
         """As `Source` has it."""
         found = list(self.source.problems()) if self.source is not None else []
-        troubled = [each.trouble for each in (self.leadership, self._authority) if each is not None and each.trouble]
+        parts = (self.leadership, self._authority, self._teller)
+        troubled = [each.trouble for each in parts if each is not None and each.trouble]
         return [*found, *(Problem("cluster", 0, "", "", trouble, code="unreadable") for trouble in troubled)]
 
     def numbers(self) -> dict[str, dict[tuple[str, ...], float]]:
@@ -150,8 +194,16 @@ class ClusterSide:
     async def close(self) -> None:
         if self.accounts is not None:
             await self.accounts.close()
+        if self.hub is not None:
+            await self.hub.stop()
         if self._access is not None:
             await self._access.close()
+
+
+def _reachable(host: str) -> str:
+    """By which others reach a listener of this process."""
+    pod = os.environ.get("POD_IP", "")
+    return pod or (socket.gethostname() if host in ("0.0.0.0", "::", "[::]") else host)
 
 
 def _now() -> datetime:

@@ -40,6 +40,18 @@ class Leadership:
         self._identity = identity
         self._clock = clock
         self._lease: dict[str, Any] | None = None
+        self.before: tuple[str, ...] = ()
+        """The other controllers when we took the Lease, but for who held it: that one is gone, or comes as another."""
+        self.place: Callable[[], leases.Place | None] = lambda: None
+        """Where others find us."""
+        self.seen: Callable[[], None] = lambda: None
+        """Called when the Lease was looked at."""
+
+    @property
+    def address(self) -> str:
+        """Of the controller that leads, where it is another one; else ""."""
+        watched = self.watched
+        return watched.address if watched.holder not in ("", self._identity) else ""
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
         """Until cancelled: waits for the Lease, runs `work` while we hold it, waits again. `work` runs until it is
@@ -99,10 +111,16 @@ class Leadership:
         now = self._clock()
         if self._lease is not None:
             self.watched.saw(self._lease, now)
+            self.seen()
             if not self.watched.may_take(now):
                 self.trouble = ""
+                await self._join(self._lease, f"{path}/{NAME}")
                 return False
-        wanted = leases.wanted(self._lease, NAME, self._namespace, self._identity, datetime.now(UTC))
+            if self.watched.holder != self._identity:
+                gone = (self.watched.holder, self._identity)
+                self.before = tuple(each for each in self.watched.others if each not in gone)
+        place = self.place()
+        wanted = leases.wanted(self._lease, NAME, self._namespace, self._identity, datetime.now(UTC), place)
         if self._lease is None:
             self._lease = await self._access.request("POST", path, wanted)
         else:
@@ -110,6 +128,13 @@ class Leadership:
         self.watched.saw(self._lease, now)
         self.trouble = ""
         return True
+
+    async def _join(self, lease: dict[str, Any], path: str) -> None:
+        """Be one of those that the next holder waits for."""
+        wanted = leases.joined(lease, self._identity) if self.place() is not None else None
+        if wanted is not None:
+            with contextlib.suppress(ApiError):  # the holder renews at the same moment; there is a next time
+                await self._access.request("PUT", path, wanted)
 
     async def _give_back(self) -> None:
         if self._lease is None or self.watched.holder != self._identity:

@@ -6,6 +6,7 @@ has not changed for as long as it promises, by our own clock, since we saw it ch
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -18,6 +19,12 @@ RENEW: Final = 10.0
 RETRY: Final = 2.0
 """Seconds between two looks, or renewals."""
 API: Final = "/apis/coordination.k8s.io/v1"
+ADDRESS: Final = "gatewright.dev/peer-address"
+"""Annotation: where the holder is told what proxies of other controllers answered."""
+CONTROLLERS: Final = "gatewright.dev/controllers"
+"""Annotation: the other controllers, separated by spaces. A new holder waits for what they tell."""
+MOST: Final = 64
+"""Controllers that are named."""
 
 
 class Watched:
@@ -26,6 +33,10 @@ class Watched:
     def __init__(self, identity: str) -> None:
         self.identity = identity
         self.holder = ""
+        self.address = ""
+        """Of the holder."""
+        self.others: tuple[str, ...] = ()
+        """The controllers beside the holder."""
         self._seen: tuple[str, str, str] | None = None
         self._since = 0.0
         self._duration = float(DURATION)
@@ -36,6 +47,9 @@ class Watched:
         if record != self._seen:
             self._seen, self._since = record, now  # type: ignore[assignment]  # three texts
         self.holder = record[0]
+        annotations = (lease.get("metadata") or {}).get("annotations") or {}
+        self.address = str(annotations.get(ADDRESS) or "")
+        self.others = tuple(str(annotations.get(CONTROLLERS) or "").split()[:MOST])
         duration = spec.get("leaseDurationSeconds")
         self._duration = float(duration) if isinstance(duration, int) and duration > 0 else float(DURATION)
 
@@ -44,7 +58,17 @@ class Watched:
         return self.holder in ("", self.identity) or now - self._since > self._duration
 
 
-def wanted(lease: Json | None, name: str, namespace: str, identity: str, now: datetime) -> Json:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a holder is told, and which other controllers it knows."""
+
+    address: str
+    others: frozenset[str] = frozenset()
+
+
+def wanted(
+    lease: Json | None, name: str, namespace: str, identity: str, now: datetime, place: Place | None = None
+) -> Json:
     """The Lease with us as its holder; `lease` as it was read, None when there is none. A holder that stays keeps its
     time of acquisition."""
     spec = dict((lease or {}).get("spec") or {})
@@ -54,8 +78,22 @@ def wanted(lease: Json | None, name: str, namespace: str, identity: str, now: da
         spec["leaseTransitions"] = (changes if isinstance(changes, int) else 0) + (1 if lease is not None else 0)
         spec["acquireTime"] = time
     spec |= {"holderIdentity": identity, "leaseDurationSeconds": DURATION, "renewTime": time}
-    metadata = (lease or {}).get("metadata") or {"name": name, "namespace": namespace}
+    metadata = dict((lease or {}).get("metadata") or {"name": name, "namespace": namespace})
+    if place is not None:
+        annotations = {ADDRESS: place.address, CONTROLLERS: " ".join(sorted(place.others)[:MOST])}
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def joined(lease: Json, identity: str) -> Json | None:
+    """The Lease with us among the other controllers; None when we are there already, or there are too many."""
+    metadata = dict(lease.get("metadata") or {})
+    annotations = dict(metadata.get("annotations") or {})
+    named = str(annotations.get(CONTROLLERS) or "").split()
+    if identity in named or len(named) >= MOST:
+        return None
+    metadata["annotations"] = annotations | {CONTROLLERS: " ".join(sorted([*named, identity]))}
+    return {**lease, "metadata": metadata}
 
 
 def released(lease: Json) -> Json:

@@ -28,6 +28,8 @@ class _Entry:
     due: float
     failures: int = 0
     is_under_way: bool = False
+    taken_for: str = ""
+    """The version of the fact that the write under way was made of."""
     is_stale: bool = False
     """The object has another version than we know: whatever it is, a fact about it is on its way."""
 
@@ -83,7 +85,7 @@ class Schedule:
             return None
         _, key = heapq.heappop(self._heap)
         entry = self._entries[key]
-        entry.is_under_way = True
+        entry.is_under_way, entry.taken_for = True, entry.write.resource_version
         asked, made = self._versions.get(key, ("", ""))
         version = made if entry.write.resource_version == asked else entry.write.resource_version
         return key, entry.write._replace(resource_version=version)
@@ -99,10 +101,16 @@ class Schedule:
             self._again(key, entry, now, now + QUIET)
 
     def conflicted(self, key: StatusKey, now: float) -> None:
-        """The object has another version than the write was made for: wait for the fact that has it."""
+        """The object has another version than the write was made for: wait for the fact that has it, unless that came
+        while the write was under way."""
         self._versions.pop(key, None)
         entry = self._entries[key]
-        entry.is_under_way, entry.is_stale = False, True
+        if entry.is_stale:  # the object has what it should have
+            del self._entries[key]
+        elif entry.write.resource_version != entry.taken_for:
+            self._again(key, entry, now, now + QUIET)
+        else:
+            entry.is_under_way, entry.is_stale = False, True
 
     def dropped(self, key: StatusKey) -> None:
         """It cannot be written: the object is gone, or takes no such status. It is tried again when it changes."""

@@ -6,6 +6,7 @@ API conventions; Gateway API GEP-1364).
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +27,18 @@ UNTRANSLATED = "a bug in the controller, which its log tells, keeps this object 
 """Of objects that have no good version to go on with."""
 
 KEEP = "keep"
-"""Mark of a condition in a body of the graph: it is not known now, so what was said before stays, where it was."""
+"""Mark of a condition in a body of the graph: what was said before stays, where it was, as far as `Keeps` says."""
+
+
+class Keeps(enum.Enum):
+    """Which former value of a condition is better than this one."""
+
+    NONE = ""
+    ANY = "any"
+    """It is not known now."""
+    TRUE = "true"
+    """True for this generation: it is about to be so again."""
+
 
 STATUS_TEXT = {True: "True", False: "False", None: "Unknown"}
 
@@ -39,11 +51,11 @@ class Condition:
     status: bool | None
     reason: str
     message: str
-    keeps: bool = False
-    """Whether a value that was written before is better."""
+    keeps: Keeps = Keeps.NONE
+    """Which value that was written before is better."""
 
     def rendered(self, generation: int) -> dict[str, Any]:
-        mark = {KEEP: True} if self.keeps else {}
+        mark = {KEEP: self.keeps} if self.keeps is not Keeps.NONE else {}
         return mark | {
             "type": self.type,
             "status": STATUS_TEXT[self.status],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from controlplane.translate.conditions import Condition
+from controlplane.translate.conditions import Condition, Keeps
 from controlplane.translate.keys import ObjectKey
 
 
@@ -21,6 +21,8 @@ class FleetView:
     detail: str = ""
     complete: bool = True
     """Whether the proxies of all controllers are known; if not, what was said last stays."""
+    returning: bool = False
+    """Whether proxies are about to connect again, because this controller was just started: True stays meanwhile."""
 
 
 class RefusalKey(NamedTuple):
@@ -38,12 +40,18 @@ def programmed(fleet: FleetView | None) -> Condition:
     view = fleet or FleetView()
     if not view.complete:
         return Condition(
-            "Programmed", False, "Pending", "what the proxies of another controller have is not known yet", keeps=True
+            "Programmed",
+            False,
+            "Pending",
+            "what the proxies of another controller have is not known yet",
+            keeps=Keeps.ANY,
         )
+    keeps = Keeps.TRUE if view.returning else Keeps.NONE
     if view.connected and view.acknowledged == view.connected:
-        return Condition("Programmed", True, "Programmed", f"{_proxies(view.connected)} serving this configuration")
+        text = f"{_proxies(view.connected)} serving this configuration"
+        return Condition("Programmed", True, "Programmed", text, keeps)
     if not view.connected:
-        return Condition("Programmed", False, "Pending", view.detail or "0 proxies connected")
+        return Condition("Programmed", False, "Pending", view.detail or "0 proxies connected", keeps)
     waiting = f"{view.acknowledged} of {_proxies(view.connected)} have acknowledged"
     return Condition("Programmed", False, "Pending", f"{waiting}: {view.detail}" if view.detail else waiting)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from controlplane.translate.conditions import ENTRY_IDENTITIES, KEEP, StatusBody
+from controlplane.translate.conditions import ENTRY_IDENTITIES, KEEP, Keeps, StatusBody
 from gatewright.api.schema.names import CONTROLLER_NAME
 
 OWN_TYPES: Final = frozenset(
@@ -74,13 +74,22 @@ def _conditions(own: Sequence[Json], before: Sequence[Sequence[Json]], now: str)
 
 
 def _stamped(condition: Json, before: Sequence[Sequence[Json]], now: str) -> Json:
-    """With the time of its last change; one that is to be kept (`KEEP`) is as it was, where it was."""
+    """With the time of its last change; one that is to be kept is as it was, where it was."""
     found = [each for conditions in before for each in conditions if each.get("type") == condition["type"]]
-    if condition.get(KEEP) and found:
+    if found and _stays(condition, found[0]):
         return dict(found[0])
     written = {name: value for name, value in condition.items() if name != KEEP}
     times = (each.get("lastTransitionTime") for each in found if each.get("status") == condition["status"])
     return written | {"lastTransitionTime": next(filter(None, times), now)}
+
+
+def _stays(condition: Json, former: Json) -> bool:
+    """Whether what was said is better than what is known now."""
+    keeps = condition.get(KEEP, Keeps.NONE)
+    if keeps is Keeps.TRUE:
+        generation = condition.get("observedGeneration")
+        return former.get("status") == "True" and former.get("observedGeneration") == generation
+    return keeps is Keeps.ANY
 
 
 def _list(field: str, identity: str, own: Sequence[Json], before: Sequence[Sequence[Json]], now: str) -> list[Json]:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cluster.controllers import BASE, SYSTEM, created, path_of
+from tests.cluster.controllers import BASE, SHOP, SYSTEM, created, gateway, path_of, route
 from tests.cluster.kube import ApiServer
 from tests.conftest import ALL, ROOT
+from tests.harness.ports import reserve
 from tests.harness.waiting import wait_until
 from tests.outside.gateway_api.modules import definitions
 
@@ -76,3 +77,16 @@ def token(server: ApiServer) -> str:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     found: str = server.request("POST", path, body).body["status"]["token"]
     return found
+
+
+@pytest.fixture
+def shop(server: ApiServer) -> Iterator[str]:
+    """A Gateway with a route, and the account of its proxies."""
+    gateway(server, "web", reserve())
+    route(server, "web", "web")
+    for name in ("web", "other"):
+        path = f"/api/v1/namespaces/shop/serviceaccounts/{name}"
+        created(server, path, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
+    yield "web"
+    for plural in ("httproutes", "gateways"):
+        server.request("DELETE", f"{SHOP}/{plural}/web")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import yaml
 
+from controlplane.kube.authority_secret import NAME as AUTHORITY
 from tests.cluster.kube import ApiServer
 from tests.conftest import ROOT
 from tests.harness.patience import PATIENCE
-from tests.harness.processes import Program
+from tests.harness.processes import Program, running
 
 GATEWAY_API = "/apis/gateway.networking.k8s.io/v1"
 SHOP = f"{GATEWAY_API}/namespaces/shop"
@@ -74,12 +79,14 @@ def of_route(server: ApiServer, name: str) -> dict[str, str]:
 class Controller:
     """`gatewright controller --kubernetes`, told by a kubeconfig file."""
 
-    def __init__(self, server: ApiServer, token: str, folder: Path, name: str, *more: str) -> None:
+    def __init__(
+        self, server: ApiServer, token: str, folder: Path, name: str, *more: str, xds: str = "127.0.0.1:0"
+    ) -> None:
         self.socket = folder / f"{name}.sock"
         config = folder / "kubeconfig"
         config.write_text(yaml.safe_dump(server.kubeconfig(token)))
         options = ["--kubernetes", "--kubeconfig", str(config), "--namespace", SYSTEM, "--socket", str(self.socket)]
-        command = [sys.executable, "-m", "controlplane.cli", "controller", *options, *more, "--xds", "127.0.0.1:0"]
+        command = [sys.executable, "-m", "controlplane.cli", "controller", *options, *more, "--xds", xds]
         self.process = Program(folder, name, [*command, "--admin", "127.0.0.1:0"])
 
     def await_ready(self) -> Controller:
@@ -92,6 +99,23 @@ class Controller:
         return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     @property
+    def metrics(self) -> str:
+        with urlopen(f"http://127.0.0.1:{self.process.port('ADMIN')}/metrics", timeout=PATIENCE) as page:
+            return str(page.read().decode())
+
+    @property
+    def writes_pending(self) -> float:
+        return self._metric("gatewright_controller_status_writes_pending")
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a proxy has acknowledged, and nothing is to be written."""
+        return self._metric("gatewright_controller_xds_acks_total") > 0 and self.writes_pending == 0
+
+    def _metric(self, name: str) -> float:
+        return next(float(line.split()[1]) for line in self.metrics.splitlines() if line.startswith(f"{name} "))
+
+    @property
     def leads(self) -> bool:
         log = self.process.log()
         return log.count("this controller leads: ") > log.count("leads no more")
@@ -100,3 +124,38 @@ class Controller:
         self.process.signal(number)
         self.process.wait()
         self.process.stop()
+
+
+SECRET = f"/api/v1/namespaces/{SYSTEM}/secrets/{AUTHORITY}"
+SERVICE = f"gatewright-controller.{SYSTEM}.svc"
+
+
+def token_of(server: ApiServer, account: str, audience: str = "gatewright", seconds: int = 3600) -> str:
+    path = f"/api/v1/namespaces/shop/serviceaccounts/{account}/token"
+    spec: dict[str, Any] = {"audiences": [audience], "expirationSeconds": seconds}
+    answer = server.request(
+        "POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    )
+    return str(answer.body["status"]["token"])
+
+
+def bundle(server: ApiServer) -> bytes:
+    return base64.b64decode(get(server, SECRET)["data"]["ca.crt"])
+
+
+@contextmanager
+def proxy(
+    folder: Path, controller: Controller, authority: bytes, token: str, name: str = "proxy", *more: str
+) -> Iterator[Program]:
+    (folder / f"{name}.ca").write_bytes(authority)
+    (folder / f"{name}.token").write_text(token)
+    port = controller.process.port("XDS")
+    command = [sys.executable, "-m", "dataplane", "--xds", f"127.0.0.1:{port}", "--gateway", "shop/web"]
+    command += ["--xds-ca-file", str(folder / f"{name}.ca"), "--xds-token-file", str(folder / f"{name}.token")]
+    command += ["--xds-server-name", SERVICE, "--any-port", "--workers", "1", "--stats", "off", "--readiness", "off"]
+    with running(folder, name, [*command, "--admin", "127.0.0.1:0", *more]) as started:
+        yield started
+
+
+def is_programmed(server: ApiServer) -> bool:
+    return conditions(get(server, f"{SHOP}/gateways/web").get("status")).get("Programmed") == "True"

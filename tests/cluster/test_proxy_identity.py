@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import base64
 import signal
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from controlplane.kube.authority_secret import NAME as AUTHORITY
-from tests.cluster.controllers import SHOP, SYSTEM, Controller, conditions, created, gateway, get, route
+from tests.cluster.controllers import (
+    SECRET,
+    SYSTEM,
+    Controller,
+    bundle,
+    is_programmed,
+    proxy,
+    token_of,
+)
 from tests.cluster.kube import ApiServer
-from tests.harness.ports import reserve
-from tests.harness.processes import Program, running
 from tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.needs("go")
-
-SECRET = f"/api/v1/namespaces/{SYSTEM}/secrets/{AUTHORITY}"
-SERVICE = f"gatewright-controller.{SYSTEM}.svc"
 
 
 @pytest.fixture
@@ -32,48 +31,6 @@ def controller(server: ApiServer, token: str, tmp_path: Path) -> Iterator[Contro
         yield made.await_ready()
     finally:
         made.process.stop()
-
-
-@pytest.fixture
-def shop(server: ApiServer) -> Iterator[str]:
-    """A Gateway with a route, and the account of its proxies."""
-    gateway(server, "web", reserve())
-    route(server, "web", "web")
-    for name in ("web", "other"):
-        path = f"/api/v1/namespaces/shop/serviceaccounts/{name}"
-        created(server, path, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
-    yield "web"
-    for plural in ("httproutes", "gateways"):
-        server.request("DELETE", f"{SHOP}/{plural}/web")
-
-
-def token_of(server: ApiServer, account: str, audience: str = "gatewright", seconds: int = 3600) -> str:
-    path = f"/api/v1/namespaces/shop/serviceaccounts/{account}/token"
-    spec: dict[str, Any] = {"audiences": [audience], "expirationSeconds": seconds}
-    answer = server.request(
-        "POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-    )
-    return str(answer.body["status"]["token"])
-
-
-def bundle(server: ApiServer) -> bytes:
-    return base64.b64decode(get(server, SECRET)["data"]["ca.crt"])
-
-
-@contextmanager
-def proxy(folder: Path, controller: Controller, authority: bytes, token: str, name: str = "proxy") -> Iterator[Program]:
-    (folder / f"{name}.ca").write_bytes(authority)
-    (folder / f"{name}.token").write_text(token)
-    port = controller.process.port("XDS")
-    command = [sys.executable, "-m", "dataplane", "--xds", f"127.0.0.1:{port}", "--gateway", "shop/web"]
-    command += ["--xds-ca-file", str(folder / f"{name}.ca"), "--xds-token-file", str(folder / f"{name}.token")]
-    command += ["--xds-server-name", SERVICE, "--any-port", "--workers", "1", "--stats", "off", "--readiness", "off"]
-    with running(folder, name, [*command, "--admin", "127.0.0.1:0"]) as started:
-        yield started
-
-
-def is_programmed(server: ApiServer) -> bool:
-    return conditions(get(server, f"{SHOP}/gateways/web").get("status")).get("Programmed") == "True"
 
 
 def test_the_account_of_its_own_gateway_is_let_in(

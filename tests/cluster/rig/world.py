@@ -160,7 +160,9 @@ async def _start_server(world: World) -> None:
     folder = world.folder
     key = folder / "sa.key"
     (folder / "tokens.csv").write_text(f"{TOKEN},admin,admin,system:masters\n")
-    (folder / "audit.yaml").write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n")
+    (folder / "audit.yaml").write_text(
+        "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"
+    )
     world.write_kubeconfig(world.kubeconfig, TOKEN)
     await sh(f"openssl genrsa -out {key} 2048 2>/dev/null; openssl req -x509 -newkey rsa:2048 -nodes -days 2"
              f" -subj /CN=rig -keyout {folder}/kubelet.key -out {folder}/kubelet.crt 2>/dev/null")  # fmt: skip
@@ -232,7 +234,9 @@ async def apply(api: Api, document: Json) -> None:
 def documents(*files: Path) -> list[Json]:
     found: list[Any] = []
     for file in files:
-        found += [each for each in yaml.load_all(file.read_text(), yaml.CSafeLoader) if (each or {}).get("kind") in PLURALS]
+        found += [
+            each for each in yaml.load_all(file.read_text(), yaml.CSafeLoader) if (each or {}).get("kind") in PLURALS
+        ]
     return sorted(found, key=lambda each: each["kind"] not in ("Namespace", "CustomResourceDefinition"))
 
 

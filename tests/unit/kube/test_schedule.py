@@ -84,6 +84,25 @@ def test_after_a_conflict_the_next_fact_is_waited_for() -> None:
     assert made.take(100.0 + QUIET) == (KEY, write(1, "2"))
 
 
+def test_after_a_conflict_a_fact_that_came_meanwhile_counts() -> None:
+    """A change of the object that is told before the answer to the write: nothing more would be told."""
+    made = schedule()
+    made.want(KEY, write(1, "1"), 0.0)
+    assert made.take(1.0) == (KEY, write(1, "1"))
+    made.want(KEY, write(2, "5"), 1.0)
+    made.conflicted(KEY, 1.1)
+    assert made.take(1.1 + QUIET) == (KEY, write(2, "5"))
+
+
+def test_after_a_conflict_nothing_is_left_of_what_is_no_more_wanted() -> None:
+    made = schedule()
+    made.want(KEY, write(1), 0.0)
+    made.take(1.0)
+    made.want(KEY, None, 1.0)
+    made.conflicted(KEY, 1.1)
+    assert (len(made), made.next_due()) == (0, None)
+
+
 def test_what_is_no_more_wanted_while_it_is_written_ends_with_its_write() -> None:
     made = schedule()
     made.want(KEY, write(1), 0.0)

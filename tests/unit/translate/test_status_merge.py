@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.translate.conditions import KEEP
+from controlplane.translate.conditions import KEEP, Keeps
 from controlplane.translate.status_merge import MOST_CONDITIONS, MOST_ENTRIES, OWN_TYPES, merged
 from gatewright.api.schema.names import CONTROLLER_NAME
 
@@ -165,7 +165,7 @@ def test_of_an_object_that_concerns_us_no_longer_our_entries_go() -> None:
 
 
 def test_what_is_not_known_now_stays_as_it_was() -> None:
-    own = {"conditions": [condition("Programmed", "False", **{KEEP: True})]}
+    own = {"conditions": [condition("Programmed", "False", **{KEEP: Keeps.ANY})]}
     written = condition("Programmed", reason="Programmed", observedGeneration=3, lastTransitionTime=T0)
     made = merged(own, None, {"conditions": [written]}, T2)
     assert made == {"conditions": [written]}

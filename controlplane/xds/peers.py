@@ -1,0 +1,279 @@
+"""Controllers that serve the same Gateways tell the one that leads what their proxies answered: both ends of that call.
+
+Each end is known by a certificate of the common authority (`issuer`). The laws of what is told are those of `answers`:
+while a controller that should be there has not told yet, or was lost, nobody guesses what its proxies have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NoReturn, Protocol
+
+import grpc
+
+from controlplane.derive import Change
+from controlplane.xds import answer_messages, listeners
+from controlplane.xds.answer_messages import METHOD, MOST, ORIGIN, SERVICE, Unreadable
+from controlplane.xds.answers import Answer, AnswerKey
+from controlplane.xds.authority import CONTROLLER
+from controlplane.xds.fleet import Fleet
+from controlplane.xds.issuer import Issuer
+
+log = logging.getLogger("controlplane.xds")
+
+LOST: Final = 10.0
+"""Seconds that a controller which was heard of, or was lost, has to tell: then it counts as gone, with its proxies."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 3.0
+"""Seconds between two tries to reach the leader."""
+KEEPALIVE: Final = (5.0, 3.0)
+"""Seconds between pings, and for an answer: half-open connections must not pass for silence."""
+MOST_ORIGINS: Final = 64
+"""Controllers that are listened to."""
+
+_NAME: Final = re.compile(r"[!-+\--~]{1,128}")
+
+NOT_LEADING: Final = "this controller does not lead"
+
+
+class Call(Protocol):
+    """The part of grpc.aio's context that we use."""
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn: ...
+
+    def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]] | None: ...
+
+    async def read(self) -> Any: ...  # Any: bytes, or grpc's mark of the end
+
+
+class Hub:
+    """The end of who leads. `fleet` is told; `name` is this controller's own."""
+
+    def __init__(self, fleet: Fleet, name: str) -> None:
+        self.is_leading = False
+        self._fleet = fleet
+        self._name = name
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        """Of controllers that have to tell."""
+        self._calls: dict[str, object] = {}
+        """The newest call of each that is connected."""
+        self._gone: dict[str, None] = {}
+        """Controllers that were waited for and did not tell: each process has a name of its own, so they stay gone."""
+        self._server: grpc.aio.Server | None = None
+        self._ended = asyncio.Event()
+
+    @property
+    def origins(self) -> set[str]:
+        """The controllers that are there, as far as is known."""
+        return self._calls.keys() | self._timers.keys()
+
+    async def start(self, host: str, port: int, issuer: Issuer) -> int:
+        """Listens; the port. Raises SocketError."""
+        options = [*listeners.options(*KEEPALIVE), ("grpc.max_receive_message_length", MOST)]
+        self._server = grpc.aio.server(options=list(dict(options).items()))
+        method = grpc.stream_unary_rpc_method_handler(self._tell)
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {"Tell": method}),))
+        shown = f"[{host}]" if ":" in host else host
+        found = listeners.bind(self._server, f"{shown}:{port}", issuer.mutual_credentials())
+        await self._server.start()
+        return found
+
+    async def stop(self) -> None:
+        self.follow()
+        if self._server is not None:
+            await self._server.stop(0)
+
+    def lead(self, expected: Iterable[str]) -> None:
+        """From now on others tell; those that are `expected` are waited for."""
+        self.is_leading = True
+        self._ended = asyncio.Event()
+        for origin in expected:
+            self.expect(origin)
+
+    def follow(self) -> None:
+        """Somebody else leads: what others told is of no use, and they tell somebody else."""
+        self.is_leading = False
+        self._gone.clear()
+        self._ended.set()
+        for origin in [*self.origins]:
+            self._forget(origin)
+
+    def expect(self, origin: str) -> None:
+        """There is another controller, which has not told yet."""
+        is_known = origin == self._name or origin in self.origins or origin in self._gone
+        if self.is_leading and not is_known and self._has_room():
+            self._wait_for(origin)
+
+    def _has_room(self) -> bool:
+        return len(self.origins) < MOST_ORIGINS
+
+    def _wait_for(self, origin: str) -> None:
+        self._fleet.expect(origin)
+        self._timers[origin] = asyncio.get_running_loop().call_later(LOST, self._give_up, origin)
+
+    def _give_up(self, origin: str) -> None:
+        self._gone[origin] = None
+        while len(self._gone) > MOST_ORIGINS:
+            del self._gone[next(iter(self._gone))]
+        self._forget(origin)
+
+    def _forget(self, origin: str) -> None:
+        self._settle(origin)
+        self._calls.pop(origin, None)
+        self._fleet.forget(origin)
+
+    def _settle(self, origin: str) -> None:
+        timer = self._timers.pop(origin, None)
+        if timer is not None:
+            timer.cancel()
+
+    async def _tell(self, requests: object, call: Call) -> bytes:
+        origin = _origin(call)
+        if not self.is_leading:
+            await call.abort(grpc.StatusCode.FAILED_PRECONDITION, NOT_LEADING)
+        if not _NAME.fullmatch(origin) or origin == self._name:
+            await call.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call names no controller")
+        if origin not in self.origins and not self._has_room():
+            await call.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "there are too many controllers")
+        mark = object()
+        self._calls[origin] = mark
+        self._gone.pop(origin, None)
+        self._fleet.expect(origin)
+        log.info("controller %s tells what its proxies answer", origin)
+        try:
+            await self._hear(origin, mark, call)
+        finally:
+            if self._calls.get(origin) is mark:  # else it has called again, or is forgotten
+                del self._calls[origin]
+                self._settle(origin)
+                self._wait_for(origin)
+                log.info("controller %s tells nothing any more", origin)
+        return b""
+
+    async def _hear(self, origin: str, mark: object, call: Call) -> None:
+        """Until the other end leaves, we do not lead any more, or it calls anew."""
+        batch: list[Change[AnswerKey, Answer]] = []
+        ended = asyncio.ensure_future(self._ended.wait())
+        try:
+            while True:
+                reading = asyncio.ensure_future(call.read())
+                await asyncio.wait((reading, ended), return_when=asyncio.FIRST_COMPLETED)
+                if not reading.done() or self._calls.get(origin) is not mark:
+                    reading.cancel()
+                    await call.abort(grpc.StatusCode.UNAVAILABLE, NOT_LEADING)
+                message = reading.result()
+                if message is grpc.aio.EOF:
+                    return
+                changes, has_more = await self._read(message, origin, call)
+                batch += changes
+                if not has_more:
+                    self._settle(origin)
+                    self._fleet.hear(origin, batch)
+                    batch = []
+        finally:
+            ended.cancel()
+
+    async def _read(self, message: bytes, origin: str, call: Call) -> tuple[list[Change[AnswerKey, Answer]], bool]:
+        try:
+            return answer_messages.read(message, origin)
+        except Unreadable as error:
+            log.warning("%s", error)
+            await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+
+
+def _origin(call: Call) -> str:
+    found = [value for name, value in call.invocation_metadata() or () if name == ORIGIN]
+    return str(found[0]) if len(found) == 1 else ""
+
+
+class Teller:
+    """The end of who does not lead: tells the leader, whoever that is now. `leader`: its address, "" while there is
+    none but us."""
+
+    def __init__(self, fleet: Fleet, name: str, issuer: Issuer, leader: Callable[[], str]) -> None:
+        self.trouble = ""
+        self._fleet = fleet
+        self._name = name
+        self._issuer = issuer
+        self._leader = leader
+        self._changed = asyncio.Event()
+
+    def look(self) -> None:
+        """The leader may be another one."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        pause = FIRST_PAUSE
+        while True:
+            address = self._leader()
+            if not address:
+                await self._wait(None)
+                continue
+            try:
+                await self._tell(address)
+                pause = FIRST_PAUSE
+            except grpc.aio.AioRpcError as error:
+                self._failed(f"the controller that leads, at {address}, cannot be told: {error.code().name}")
+            except asyncio.InvalidStateError:  # the library's word for a call that ended while it was written to
+                pass
+            await self._wait(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _wait(self, seconds: float | None) -> None:
+        self._changed.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+
+    async def _tell(self, address: str) -> None:
+        """To one leader, as long as it leads."""
+        options = [
+            ("grpc.ssl_target_name_override", CONTROLLER),
+            ("grpc.keepalive_time_ms", int(KEEPALIVE[0] * 1000)),
+            ("grpc.keepalive_timeout_ms", int(KEEPALIVE[1] * 1000)),
+            ("grpc.http2.max_pings_without_data", 0),
+            ("grpc.use_local_subchannel_pool", 1),
+        ]
+        async with grpc.aio.secure_channel(address, self._issuer.channel_credentials(), options) as channel:
+            call = channel.stream_unary(METHOD)(metadata=((ORIGIN, self._name),))
+            pending: dict[AnswerKey, Change[AnswerKey, Answer]] = {}
+            news = asyncio.Event()
+
+            def note(changes: Sequence[Change[AnswerKey, Answer]]) -> None:
+                pending.update((change.key, change) for change in changes)
+                news.set()
+
+            end = self._fleet.answers.subscribe(note)
+            news.set()  # the first batch is all that there is, also when that is nothing
+            ended = asyncio.ensure_future(call.wait_for_connection())
+            call.add_done_callback(lambda _call: news.set())
+            try:
+                await ended
+                await self._pass_on(call, address, pending, news)
+            finally:
+                end()
+                call.cancel()
+
+    async def _pass_on(
+        self, call: Any, address: str, pending: dict[AnswerKey, Change[AnswerKey, Answer]], news: asyncio.Event
+    ) -> None:  # Any: grpc is not typed
+        while self._leader() == address:
+            await news.wait()
+            news.clear()
+            if call.done():
+                await call  # raises why
+                return
+            batch = [*pending.values()]
+            pending.clear()
+            for message in answer_messages.written(batch):
+                await call.write(message)
+            self.trouble = ""
+
+    def _failed(self, text: str) -> None:
+        if text != self.trouble:
+            log.warning("%s; it is tried again", text)
+        self.trouble = text
