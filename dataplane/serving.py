@@ -48,7 +48,6 @@ from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.telemetry.watches import Watches
 from dataplane.upstream import health
-from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.guards import Guards
@@ -128,6 +127,7 @@ class Serving:
             make_future=partial(StepFuture, loop=loop),
             call_soon=loop.call_soon,
             clock=host.clock,
+            session_key=settings.session_key.value,
             loads=loads,
             descriptors=lambda: admission.for_connections(host.descriptors(), self._acceptor.listening()),
         )
@@ -284,17 +284,10 @@ class Serving:
 
 def _env(context: Context, buckets: Buckets, loop: asyncio.AbstractEventLoop) -> Env:
     """What builders of policies are given: the capabilities that requests have, and threads."""
-    calls = HttpCalls(
-        table=lambda: context.current.table,
-        leases=context.leases,
-        wake_at=context.deadlines.wake_at,
-        make_future=context.make_future,
-        clock=context.clock,
-    )
     return Env(
         clock=context.clock,
         random=context.random,
-        calls=calls,
+        calls=context.calls,
         offload=_beside(loop, partial(StepFuture, loop=loop)),
         buckets=buckets,
         spawn=context.spawn,

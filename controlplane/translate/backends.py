@@ -6,14 +6,15 @@ computed once, however many Gateways use them; the program sends them only to Ga
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from controlplane.derive import Collection, Context, Groups
-from controlplane.translate import wire
+from controlplane.translate import mcp, wire
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import BackendKey, ObjectKey
+from controlplane.translate.mcp import McpView, Part
 from controlplane.translate.references import permitted
 from gatewright.api.objects import grants
 from gatewright.api.objects.grants import Permission
@@ -29,7 +30,7 @@ BACKEND_NOT_FOUND: Final = "BackendNotFound"
 # Application protocols that the proxy speaks upstream: HTTP/1.1, upgrades from it, both over TLS, HTTP/2 in plain text,
 # which is what gRPC without TLS is.
 APP_PROTOCOLS = frozenset(
-    {"", "http", "https", "kubernetes.io/ws", "kubernetes.io/wss", "kubernetes.io/h2c", "grpc"}
+    {"", "http", "https", "kubernetes.io/ws", "kubernetes.io/wss", "kubernetes.io/h2c", "grpc", *mcp.PROTOCOLS}
 ) | {
     f"{GROUP}/a2a"  # an A2A agent, over HTTP
 }
@@ -71,6 +72,8 @@ class GatewayBackendView:
     """Its own policies, as messages of the wire."""
     secrets: tuple[ObjectKey, ...] = ()
     """Those that these read."""
+    mcp: McpView | None = None
+    """MCP servers behind one endpoint."""
     unresolved: Condition | None = None
     """`ResolvedRefs` False: what is wrong with what these name. Nothing is sent to it then."""
     refused: Condition | None = None
@@ -192,7 +195,19 @@ def _resolve_gateway_backend(
         return unresolved(BACKEND_NOT_FOUND, f"GatewayBackend {key} is not accepted: {backend.refused.message}")
     if referrer.transport != "TCP":
         return unresolved("UnsupportedProtocol", f"GatewayBackend {key} takes no {referrer.transport}")
+    if backend.mcp is not None and referrer.kind != "HTTPRoute":
+        what = f"GatewayBackend {key} has MCP servers, which answer requests of HTTPRoutes"
+        return unresolved("InvalidKind", what)
     return BackendKey("gatewaybackend", key.namespace, key.name)
+
+
+def with_parts(context: Context, backends: Backends, key: BackendKey) -> Iterator[BackendKey]:
+    """A backend and those that its proxies need with it."""
+    yield key
+    if key.kind == "gatewaybackend":
+        view = context.fetch(backends.gateway_backends, key.object)
+        if view is not None and view.mcp is not None:
+            yield from view.mcp.backends
 
 
 # Each: the backend, why it cannot be used, or None when there is no such object.
@@ -234,6 +249,25 @@ def static_resource(key: BackendKey, view: GatewayBackendView, tls: Secured) -> 
     address = backend_pb2.StaticBackend(host=view.host, port=view.port, unix_path=view.unix_path)
     message = backend_pb2.Backend(policies=_policies(view.policies, tls), refused=tls.refused)
     (message.a2a if view.is_agent else message.static).CopyFrom(address)
+    return wire.resource(key.resource, backend=message)
+
+
+def mcp_resource(key: BackendKey, view: McpView, refused: str = "") -> bytes:
+    """The Backend of MCP servers."""
+    message = backend_pb2.Backend(
+        mcp=backend_pb2.McpBackend.FromString(view.message),
+        policies=[policy_pb2.Policy.FromString(policy) for policy in view.policies],
+        refused=refused,
+    )
+    return wire.resource(key.resource, backend=message)
+
+
+def part_resource(key: BackendKey, part: Part) -> bytes:
+    """The Backend of one of them that has a host."""
+    message = backend_pb2.Backend(
+        static=backend_pb2.StaticBackend(host=part.host, port=part.port),
+        policies=[policy_pb2.Policy.FromString(policy) for policy in part.policies],
+    )
     return wire.resource(key.resource, backend=message)
 
 

@@ -40,11 +40,14 @@ class BackendKey(NamedTuple):
     port: int = 0
     transport: str = "TCP"
     """One number may be a port of TCP and another one of UDP."""
+    part: str = ""
+    """Of a GatewayBackend: the MCP target that it is."""
 
     @property
     def resource(self) -> str:
         base = f"backend/{self.kind}/{self.namespace}/{self.name}"
-        return f"{base}/{self.port_text}" if self.kind == "service" else base
+        below = self.port_text if self.kind == "service" else self.part
+        return f"{base}/{below}" if below else base
 
     @property
     def port_text(self) -> str:
@@ -127,7 +130,7 @@ _NAMES = {
     "Gateway": ("gateway/{}", "bind/{}/", "listener/gateway/{}/"),
     "ListenerSet": ("listener/listenerset/{}/",),
     "GatewayPolicy": ("policy/{}/", "secret/{}/"),
-    "GatewayBackend": ("backend/gatewaybackend/{}",),
+    "GatewayBackend": ("backend/gatewaybackend/{}", "backend/gatewaybackend/{}/"),
     "Service": ("backend/service/{}/",),
     "Secret": ("secret/{}", "secret/{}/tls"),
 }

@@ -1,24 +1,26 @@
 """Views and statuses of two of our own kinds: GatewayBackend and GatewayParameters (spec 1). Policies have rooms of
 their own (`policies`, `policy_status`).
 
-Of GatewayBackend, `static`, `a2a` and the policies for connecting work. What the other settings hold is not read yet:
-such an object is refused by name.
+Settings of GatewayBackend that do not work yet are not read: such an object is refused by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from controlplane.derive import Context
-from controlplane.translate import support
-from controlplane.translate.backends import GatewayBackendView
+from controlplane.translate import mcp, support
+from controlplane.translate.backends import BACKEND_NOT_FOUND, GatewayBackendView
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.fleet import FleetView, programmed, rejected
 from controlplane.translate.keys import ObjectKey
+from controlplane.translate.mcp import Lookups
 from controlplane.translate.tls_references import Known, OfBackend
 from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.schema.metadata import KubeObject
+from gatewright.wire.v1 import policy_pb2
 
 ACCEPTED = Condition("Accepted", True, "Accepted", "")
 RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")
@@ -33,15 +35,19 @@ def refused(item: KubeObject) -> Condition | None:
     return Condition("Accepted", False, "Invalid", support.message(paths)) if paths else None
 
 
-def backend_view(context: Context, known: Known, key: ObjectKey, backend: GatewayBackend) -> GatewayBackendView:
+def backend_view(
+    context: Context, known: Known, lookups: Lookups, key: ObjectKey, backend: GatewayBackend
+) -> GatewayBackendView:
     """What routes see of a GatewayBackend. A host without a port is sent so: what its port is depends on all policies
     for connecting to it (decisions: 80, with TLS 443)."""
     condition = refused(backend)
     address = backend.spec.static or backend.spec.a2a
-    if condition is not None or address is None:
+    if condition is not None or (address is None and backend.spec.mcp is None):
         return GatewayBackendView(refused=condition)
     found = OfBackend(context, known, key.namespace)
     policies = to_wire.backend_policies(backend.spec.policies, found.references())
+    if address is None:
+        return _mcp_view(found, lookups, key, backend, policies)
     return GatewayBackendView(
         host=address.host or "",
         port=address.port or 0,
@@ -51,6 +57,30 @@ def backend_view(context: Context, known: Known, key: ObjectKey, backend: Gatewa
         secrets=tuple(sorted(found.read)),
         unresolved=found.unresolved[0] if found.unresolved else None,
     )
+
+
+def _mcp_view(
+    found: OfBackend, lookups: Lookups, key: ObjectKey, backend: GatewayBackend, policies: list[policy_pb2.Policy]
+) -> GatewayBackendView:
+    model = backend.spec.mcp
+    assert model is not None  # the caller looked
+    own = {
+        target.name: by_field(to_wire.backend_policies(target.static.policies, found.references()))
+        for target in model.targets
+        if target.static is not None and target.static.policies is not None
+    }
+    view, problems = mcp.view(key, model, by_field(policies), own, lookups)
+    messages = [each.message for each in found.unresolved] + problems
+    unresolved = None
+    if messages:
+        shown = "; ".join(messages[: mcp.MAX_MESSAGES])
+        reason = found.unresolved[0].reason if found.unresolved else BACKEND_NOT_FOUND
+        unresolved = Condition("ResolvedRefs", False, reason, shown)
+    return GatewayBackendView(mcp=view, secrets=tuple(sorted(found.read)), unresolved=unresolved)
+
+
+def by_field(policies: Iterable[policy_pb2.Policy]) -> dict[str, policy_pb2.Policy]:
+    return {policy.WhichOneof("field") or "": policy for policy in policies}
 
 
 def backend_status(
@@ -64,7 +94,10 @@ def backend_status(
         return {"conditions": rendered([view.refused, NOT_EXAMINED, NOT_PROGRAMMED], generation)}
     texts = list(refusals)
     resolved = view.unresolved or RESOLVED
-    return {"conditions": rendered([ACCEPTED, resolved, rejected(texts) if texts else _everywhere(fleets)], generation)}
+    accepted = ACCEPTED
+    if view.mcp is not None:
+        accepted = replace(ACCEPTED, message=mcp.long_names(view.mcp))
+    return {"conditions": rendered([accepted, resolved, rejected(texts) if texts else _everywhere(fleets)], generation)}
 
 
 def _everywhere(fleets: Sequence[FleetView | None]) -> Condition:

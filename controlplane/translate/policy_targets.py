@@ -216,10 +216,14 @@ def _service(context: Context, targets: Targets, key: ObjectKey, target: Target)
 
 
 def _gateway_backend(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
-    if context.fetch(targets.gateway_backends, key) is None:
+    view = context.fetch(targets.gateway_backends, key)
+    if view is None:
         return Missing(f"GatewayBackend {key} does not exist")
     users = _users(context, targets, "gatewaybackend", key)
-    if target.section is not None:
+    parts = [] if view.mcp is None else [name for name, _ in view.mcp.targets]
+    if target.section is not None and parts and target.section not in parts:
+        return _no_section(key, target, "target", parts, users)
+    if target.section is not None and not parts:
         return Missing(f'GatewayBackend {key} has no part "{target.section}"', users, is_section=True)
     return Found(users, users)
 
@@ -235,7 +239,7 @@ def _no_section(
 def _users(context: Context, targets: Targets, kind: str, key: ObjectKey) -> tuple[ObjectKey, ...]:
     if targets.uses is None:
         return ()
-    return tuple(use.gateway for use, _ in context.fetch_index(targets.uses, (kind, key)))
+    return tuple(dict.fromkeys(use.gateway for use, _ in context.fetch_index(targets.uses, (kind, key))))
 
 
 KINDS: Mapping[tuple[str, str], Callable[[Context, Targets, ObjectKey, Target], Found | Missing]] = {

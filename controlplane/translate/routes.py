@@ -15,7 +15,7 @@ from typing import Any
 from controlplane.derive import Context
 from controlplane.translate import support, wire
 from controlplane.translate.attachment import Parent
-from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, resolve
+from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, resolve, with_parts
 from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass, route_resource
 from controlplane.translate.route_kinds import RouteKind, RouteMessage
@@ -221,7 +221,7 @@ class _References:
     def resolve(self, reference: BackendObjectReference) -> BackendKey | Condition:
         found = resolve(self._context, self._backends, self._referrer, reference)
         if isinstance(found, BackendKey):
-            self.used.append(found)
+            self.used += with_parts(self._context, self._backends, found)
         else:
             self.unresolved.append(found)
         return found

@@ -24,6 +24,9 @@ PARENTS: Final = 6
 CONNECTIONS: Final = 7
 """The revision that brought TLS, and the policies of connections on both sides."""
 
+AGENTS: Final = 8
+"""The revision that brought backends of agents' traffic, and policies for them."""
+
 _CONNECTION_POLICIES: Final = frozenset(
     (
         *("frontend_tls", "frontend_tcp", "network_authorization", "proxy_protocol"),
@@ -31,6 +34,8 @@ _CONNECTION_POLICIES: Final = frozenset(
     )
 )
 
+
+_AGENT_POLICIES: Final = frozenset(("backend_mcp",))
 
 _FIRST_OF_CONNECTIONS: Final = frontend_pb2.FrontendHttp.MAX_BUFFER_SIZE_FIELD_NUMBER
 """Of FrontendHttp: fields from here on came with this revision."""
@@ -41,6 +46,10 @@ def _is_of_connections(policy: policy_pb2.Policy) -> bool:
     if field == "frontend_http":
         return any(each.number >= _FIRST_OF_CONNECTIONS for each, _ in policy.frontend_http.ListFields())
     return field in _CONNECTION_POLICIES
+
+
+def _is_of_agents(policy: policy_pb2.Policy) -> bool:
+    return policy.WhichOneof("field") in _AGENT_POLICIES
 
 
 def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.kind, under its field name
@@ -57,5 +66,7 @@ def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.ki
         revision = CONNECTIONS
     if name == "backend" and any(map(_is_of_connections, content.policies)):
         revision = CONNECTIONS
+    if (name == "policy" and _is_of_agents(content)) or (name == "backend" and content.HasField("mcp")):
+        revision = AGENTS
     message = resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)
     return message.SerializeToString(deterministic=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from dataplane.backends.mcp.backend import Mcp
+
 if TYPE_CHECKING:
     from dataplane.upstream.lease import Backend, BackendPlan, Lease, Leases
 
@@ -61,6 +63,7 @@ ROWS: Final[dict[str, Backend]] = {
     # name: the field of the wire's Backend message
     "service": Service(),
     "static": Static(),
+    "mcp": Mcp(),
     # name: the field that stands above the kind
     "refused": Refused(),
     # of those that forward, with policies for their sake (`upstream/guards`)

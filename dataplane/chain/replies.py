@@ -76,6 +76,18 @@ REPLIES = _table(
     ("UpgradeFailed", 502, "request upgrade failed", False),
     ("UpstreamTimeout", 504, "upstream call timeout", False),  # decisions: per attempt
     ("RequestDeadline", 504, "request timeout", False),  # decisions: over all attempts
+    ("McpNotAcceptable", 406, "Not Acceptable: Client must accept text/event-stream", False),  # spec 2 Errors
+    ("McpContentType", 415, "content type must be application/json", False),  # RFC 9110 15.5.16
+    ("McpBadMessage", 400, "not a JSON-RPC message", False),  # JSON-RPC 2.0, 5.1
+    ("McpBadVersion", 400, "unsupported protocol version", False),  # MCP, Transports: MCP-Protocol-Version
+    ("McpSessionMissing", 400, "header Mcp-Session-Id is required", False),  # MCP, Transports: sessions
+    ("McpSessionUnknown", 404, "session not found", False),  # the same
+    ("McpMethodNotAllowed", 405, "method must be GET, POST or DELETE", False),
+    ("McpNoStream", 405, "there is no stream of events to listen to", False),  # MCP, Transports: listening
+    ("McpOriginNotAllowed", 403, "host or origin is not allowed", False),  # MCP, Transports: DNS rebinding
+    ("McpDenied", 200, "unknown item", False),  # decisions: refused MCP call
+    ("McpNoTargets", 503, "no MCP servers", False),
+    ("McpTargetFailed", 502, "MCP server is not available", False),
     ("InternalError", 500, "internal error", True),
 )
 

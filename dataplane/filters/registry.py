@@ -17,6 +17,7 @@ from dataplane.filters import (
     authorization,
     backend_http,
     backend_limits,
+    backend_mcp,
     backend_tcp,
     backend_tls,
     basic_authentication,
@@ -153,6 +154,14 @@ ROWS: tuple[Row, ...] = (
         secrets=backend_tls.secrets,
     ),
     Row("backend_limits", backend_limits.build, SETTING, "asked with the attempt, before a choice", "backend_limits"),
+    Row(
+        "backend_mcp",
+        backend_mcp.build,
+        SETTING,
+        "asked by the backend, of each item; one that cannot be built refuses what goes to MCP servers",
+        "mcp",
+        refuses=True,
+    ),
     Row("health", health.build, SETTING, "endpoints are chosen with the attempt", "health"),
     Row("frontend_tcp", frontend_tcp.build, FRONTEND, "set on sockets, before anything is read; of a Gateway", "tcp"),
     Row(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import time
 from collections.abc import Callable, Coroutine
@@ -20,8 +21,11 @@ from dataplane.telemetry.handshakes import HandshakeLog
 from dataplane.telemetry.refusals import Refusals
 from dataplane.telemetry.shortages import Shortages
 from dataplane.tls.handshakes import Handshakes
+from dataplane.upstream.calls import HttpCalls
 
 if TYPE_CHECKING:
+    from dataplane.mcp.sealing import Sealer
+    from dataplane.mcp.worker import Memory
     from dataplane.net.writes import Writes
     from dataplane.proxy.deadlines import Deadlines
     from dataplane.table.current import Current
@@ -125,6 +129,13 @@ class Context:
     handshake_log: HandshakeLog = field(init=False)
     """and what is said of them."""
     refusals: Refusals = field(init=False)
+    wall_clock: Callable[[], float] = time.time
+    """Seconds since the epoch: for what is dated."""
+    session_key: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
+    """Seals what clients keep for us."""
+    _calls: HttpCalls | None = None
+    _sealer: Sealer | None = None
+    _mcp_memory: Memory | None = None
     mirrors: InFlight = field(default_factory=InFlight)
     _has_dropped: bool = False
     room: Room = field(init=False)
@@ -137,6 +148,37 @@ class Context:
     @resolver.setter
     def resolver(self, resolver: Resolves) -> None:
         self.leases.resolver = resolver
+
+    @property
+    def calls(self) -> HttpCalls:
+        """Calls of policies and of backends that end requests themselves."""
+        if self._calls is None:
+            self._calls = HttpCalls(
+                table=lambda: self.current.table,
+                leases=self.leases,
+                wake_at=self.deadlines.wake_at,
+                make_future=self.make_future,
+                clock=self.clock,
+            )
+        return self._calls
+
+    @property
+    def sealer(self) -> Sealer:
+        """Seals what clients keep for us."""
+        if self._sealer is None:
+            from dataplane.mcp.sealing import Sealer  # here: most workers do without
+
+            self._sealer = Sealer(self.session_key)
+        return self._sealer
+
+    @property
+    def mcp_memory(self) -> Memory:
+        """What is remembered of sessions with MCP servers."""
+        if self._mcp_memory is None:
+            from dataplane.mcp.worker import Memory  # as above
+
+            self._mcp_memory = Memory()
+        return self._mcp_memory
 
     def rules(self, bind: str, host: bytes) -> HttpRules:
         """How a head for this host is read: as the listener wants that will take the request."""

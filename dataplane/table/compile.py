@@ -13,6 +13,7 @@ from dataplane.chain.filter import SETTING, Refused
 from dataplane.chain.network import NetworkGate
 from dataplane.http.connection_rules import strictest
 from dataplane.http.uri import SCHEME_PORTS
+from dataplane.mcp import plans as mcp_plans
 from dataplane.net.proxy_rules import ProxyRules
 from dataplane.table.binds import BindPlan, ListenerPlan, Phases
 from dataplane.table.built import Built
@@ -70,6 +71,7 @@ def route_plan(
         kind=source.kind,
         http_version=HTTP2 if source.kind == GRPC_ROUTE else BY_REQUEST,
         traces=any(match.method == "TRACE" for match in message.matches),
+        is_named=bool(message.hostnames),
     )
 
 
@@ -228,6 +230,8 @@ def check_backend(message: backend_pb2.Backend) -> None:
             raise Refused("a static backend needs a host or the path of a Unix socket")
         if static.port > 65535:
             raise Refused(f"port {static.port} is not between 1 and 65535")
+    elif kind == "mcp":
+        mcp_plans.check(message.mcp)
 
 
 def check_endpoint(message: backend_pb2.Endpoint) -> None:
@@ -280,7 +284,9 @@ def backend_plan(
         keeps_name=kind != "a2a",
     )
     named = static.host.lower().encode() if static.host and not found else b""
-    return planned(BackendPlan(key, found, named, rules=rules, far=tuple(dict.fromkeys(far)), own=own, where=where))
+    mcp = mcp_plans.plan(message.mcp) if message.HasField("mcp") else None
+    far = tuple(dict.fromkeys(far))
+    return planned(BackendPlan(key, found, named, rules=rules, far=far, own=own, where=where, mcp=mcp))
 
 
 def backend_position(key: str, message: backend_pb2.Backend) -> tuple[str, str, str, tuple[str, ...]]:
@@ -289,7 +295,10 @@ def backend_position(key: str, message: backend_pb2.Backend) -> tuple[str, str, 
         service = message.service
         return "Service", service.namespace, service.name, (service.port_name, str(service.port))
     _, _, namespace, name = key.split("/", 3) if key.count("/") >= 3 else ("", "", "", key)
-    return "GatewayBackend", namespace, name, ()
+    if ":" in name:  # an address, or a path of a socket, of the standalone file
+        return "GatewayBackend", namespace, name, ()
+    name, _, part = name.partition("/")
+    return "GatewayBackend", namespace, name, (part,)
 
 
 def _host(message: backend_pb2.Backend) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dataplane.chain.filter import Refused
+from dataplane.mcp.plans import TargetPlan
 from dataplane.table import compile as compiler
 from dataplane.table import policies
 from dataplane.table.parted import grown
@@ -105,8 +107,11 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
                 yield
     near, far = by_zone(found, swap.of.zone)
     position = compiler.backend_position(key, record.message)
-    own, rules = policies.of_backend(swap.of.interns, store, position, record.inline)
+    own, rules, mcp = policies.of_backend(swap.of.interns, store, position, record.inline)
     new = compiler.backend_plan(key, record.message, near, own, swap.of.interns.system_tls, record.secure, rules, far)
+    if new.mcp is not None:
+        new.mcp.policies = mcp
+        new.mcp.targets = tuple([_with_own(swap, position, record, target) for target in new.mcp.targets])
     if old is not None and old.endpoints:
         for endpoint in set(new.endpoints).difference(old.endpoints):
             balance.warm_up(endpoint)
@@ -116,9 +121,18 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
         swap.backends = grown(backends)
 
 
+def _with_own(
+    swap: Swap, position: tuple[str, str, str, tuple[str, ...]], record: BackendRecord, target: TargetPlan
+) -> TargetPlan:
+    """A target with what the policies of its backend say of connecting to it, those that name it alone included."""
+    place = (*position[:3], (target.name,))
+    own, rules, _ = policies.of_backend(swap.of.interns, swap.of.store, place, record.inline)
+    return replace(target, own=own, rules=rules)
+
+
 def _said(plan: BackendPlan) -> tuple[object, ...]:
     """What a plan says beside what its key does."""
-    return plan.endpoints, plan.far, plan.host, plan.own, plan.where, plan.rules
+    return plan.endpoints, plan.far, plan.host, plan.own, plan.where, plan.rules, plan.mcp
 
 
 def by_zone(found: list[EndpointRecord], zone: str) -> tuple[list[Endpoint], list[Endpoint]]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count
 from typing import Any, TypeVar
 from weakref import WeakSet, WeakValueDictionary, finalize, ref
 
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.chain.filter import FRONTEND, SETTING, Env, Filter, Origin, Refused, Row, no_secrets
 from dataplane.chain.tasks import in_tasks
+from dataplane.mcp.policies import McpPolicies
 from dataplane.table.built import Built, build, refusing, steps_of
 from dataplane.table.parted import PartedDict
 from dataplane.table.plans import RoutePolicies, Upper
@@ -23,7 +24,7 @@ from dataplane.table.store import digest
 from dataplane.tls.client import security
 from dataplane.upstream.guards import Rules
 from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls
-from gatewright.attach.merge import Attached, merge
+from gatewright.attach.merge import Attached, merge, winner
 from gatewright.attach.places import Level
 from gatewright.wire.v1 import policy_pb2
 
@@ -35,7 +36,10 @@ LIMIT = 8192
 CONNECTING = {"backend_http": "http", "backend_tcp": "tcp", "backend_tls": "tls"}
 """Policies about connections to a backend, and their fields of `upstream/settings.Settings`."""
 
-BACKEND_SETTINGS = (*CONNECTING, "backend_limits", "health")
+MCP = "backend_mcp"
+"""The policy about MCP calls: of routes and of backends alike a value of its own (`Interns.mcp`)."""
+
+BACKEND_SETTINGS = (*CONNECTING, "backend_limits", "health", MCP)
 """Policies that a backend has as values (`plans.BackendPlan`)."""
 
 _SAME = "same"
@@ -188,6 +192,8 @@ class Interns:
         rules = self.rules(effective)
         if rules is not None:
             settings["rules"] = rules
+        if MCP in effective:
+            settings["mcp"] = self.mcp(effective)
         backend = self.same(settings_of(effective))
         return RoutePolicies(chain, **settings, backend=backend, inline=inline, attached=attached)
 
@@ -195,6 +201,17 @@ class Interns:
         """What policies say for the sake of backends, one object for equal ones; None: nothing."""
         found = {field: effective[field][-1].value.made for field in Rules._fields if field in effective}
         return self.same(Rules(**found)) if found else None
+
+    def mcp(self, effective: dict[str, list[Attached[Built]]]) -> McpPolicies | None:
+        """What policies say of MCP calls: rules of all of them, the rest of the one that wins."""
+        found = effective.get(MCP)
+        if not found:
+            return None
+        refused = next((each.value.why for each in found if each.value.refused), "")
+        if refused:
+            return McpPolicies(refused=refused)
+        rules = tuple(chain.from_iterable(each.value.made.rules for each in found))
+        return McpPolicies(rules, winner(found).value.made.guardrails)
 
     def chain(self, effective: dict[str, list[Attached[Built]]]) -> tuple[Chain, dict[str, Any]]:
         """The steps in order of the registry, and values of plan fields."""
@@ -204,7 +221,7 @@ class Interns:
             built = [each.value for each in found]
             index, row = built[0].index, built[0].row
             refused = next((each for each in built if each.refused), None)
-            if row.name in CONNECTING:
+            if row.name in CONNECTING or row.name == MCP:
                 continue
             if refused is not None:
                 steps.append((index, refusing(row.name, refused.why, refused.hides)))

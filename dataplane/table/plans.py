@@ -25,6 +25,8 @@ from gatewright.attach.merge import Attached
 if TYPE_CHECKING:
     from dataplane.chain.rules import Rule
     from dataplane.exchange import Exchange
+    from dataplane.mcp.plans import McpPlan
+    from dataplane.mcp.policies import McpPolicies
     from dataplane.upstream.endpoint import Endpoint
     from dataplane.upstream.guards import Guard, Rules
     from dataplane.upstream.health import Health
@@ -99,6 +101,8 @@ class RoutePolicies:
     backend_limits: Limits | None = None
     rules: Rules | None = None
     """`health` and `backend_limits` for the backends, where they do not have their own; None: neither is set."""
+    mcp: McpPolicies | None = None
+    """What policies say of MCP calls."""
     inline: tuple[Any, ...] = ()
     """Of what it was made: the rule's own filters and fields (`table/built.Built`)."""
     attached: tuple[Attached[Any], ...] = ()
@@ -176,6 +180,8 @@ class RoutePlan:
     """Version of HTTP that backends are spoken to with (`upstream/versions`) where no policy names one."""
     traces: bool = False
     """One of its matches names the method TRACE, which is refused otherwise."""
+    is_named: bool = False
+    """It says for which hosts it is."""
 
 
 class Destination(NamedTuple):
@@ -247,6 +253,8 @@ class BackendPlan:
     own: Settings = NO_SETTINGS
     """Those of its own policies: these of routes count where it does not say."""
     where: Destination = NOWHERE
+    mcp: McpPlan | None = None
+    """Of MCP servers behind one endpoint; `kind` is then "mcp"."""
     _under: dict[tuple[Settings, int], BackendPlan] | None = None
     _guarded: dict[int, tuple[Rules, BackendPlan]] | None = None
 
@@ -264,7 +272,7 @@ class BackendPlan:
 
     def guarded(self, rules: Rules) -> BackendPlan:
         """The same for routes whose policies say this for its sake; made once. Its own rules win."""
-        if self.refused:
+        if self.refused or self.mcp is not None:  # they count for its targets
             return self
         found = None if self._guarded is None else self._guarded.get(id(rules))
         if found is not None:
@@ -282,6 +290,11 @@ class BackendPlan:
 def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 0) -> BackendPlan:
     """The plan below settings of a route, finished. It is this plan's to keep: nobody has it yet."""
     where = plan.where
+    if plan.mcp is not None:  # settings are for its servers (`mcp/plans.TargetPlan`)
+        http = plan.own.over(settings).http
+        plan.request_timeout = None if http is None else http.request_timeout
+        plan.kind, plan.refused = "refused" if where.refused else where.kind, where.refused
+        return plan
     all_settings = plan.own.over(settings)
     if all_settings.tls is None and where.speaks_tls is not None:
         all_settings = replace(all_settings, tls=where.speaks_tls)

@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import FRONTEND, STEP, Origin, Refused, Row
+from dataplane.mcp.policies import McpPolicies
 from dataplane.table.built import Built
 from dataplane.table.intern import Interns, settings_of
 from dataplane.table.plans import NO_LISTENER_POLICIES, ListenerPolicies
@@ -201,15 +202,15 @@ def attached_to_rule(store: Store, kind: str, namespace: str, name: str, rule: s
 
 def of_backend(
     interns: Interns, store: Store, position: tuple[str, str, str, tuple[str, ...]], inline: tuple[Attached[Built], ...]
-) -> tuple[Settings, Rules | None]:
+) -> tuple[Settings, Rules | None, McpPolicies | None]:
     """What the policies of a backend come to, attached ones and the object's own (`inline`): how it is connected to,
-    and what they say for its sake."""
+    what they say for its sake, and of MCP calls."""
     if not store.policies_at and not inline:
-        return NO_SETTINGS, None
+        return NO_SETTINGS, None, None
     kind, namespace, name, sections = position
     found = [each for _, each in _attached(store, backend_places(kind, namespace, name, *sections))]
     effective = merge([*found, *inline]).effective
-    return settings_of(effective), interns.rules(effective)
+    return settings_of(effective), interns.rules(effective), interns.mcp(effective)
 
 
 def _attached(store: Store, places: Iterable[tuple[Level, PlaceKey]]) -> Iterator[tuple[Phase, Attached[Built]]]:

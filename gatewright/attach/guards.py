@@ -18,6 +18,7 @@ GUARDS: Final = (
     "rate_limit",
     "ext_proc",
     "backend_tls",
+    "backend_mcp",
 )
 """Fields of the wire's Policy: of `traffic`, and `tls` of `backend`, without which it would be plain text."""
 

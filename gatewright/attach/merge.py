@@ -37,6 +37,7 @@ WITH_INLINE: Final = "the policy that wins and the rule's own filter both act, i
 ACCUMULATING: Final[dict[str, str]] = {
     "authorization": ALL,  # spec 2, Authorization 5
     "network_authorization": ALL,
+    "backend_mcp": ALL,  # of its authorization; of the rest the winner's alone (`winner`)
     "header_modifiers": WITH_INLINE,  # decisions: policy first, then filter
     "request_mirror": ALL,  # a rule's filters only, which may be several
     "url_rewrite": ALL,  # a rule's filters only
@@ -85,6 +86,13 @@ def merge(attached: Iterable[Attached[ValueT]]) -> Merged[ValueT]:
         rivals = [each for each in found if each.level != Level.INLINE] if own else found
         merged.effective[name] = ([_winner(_once(rivals), merged)] if rivals else []) + own
     return merged
+
+
+def winner(found: list[Attached[ValueT]]) -> Attached[ValueT]:
+    """Of what is in effect of an accumulating field, the one that would be alone if it were none."""
+    return next((each for each in found if each.override), None) or next(
+        each for each in found if each.level == found[-1].level
+    )
 
 
 def _rank(each: Attached[ValueT]) -> tuple[Level, bool, str]:

@@ -31,11 +31,11 @@ WAITING = {
     "HTTPRoute": 28,
     "GRPCRoute": 6,
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
-    "GatewayPolicy": 457,
+    "GatewayPolicy": 455,
     "BackendTLSPolicy": 0,
     "GatewayParameters": 37,
-    "GatewayBackend": 868,
-    STANDALONE: 73,  # what remains of `policies`, of the listeners' `traffic`, and of backends of connections
+    "GatewayBackend": 831,
+    STANDALONE: 80,  # what remains of `policies` and `mcp`, of the listeners' `traffic`, and of backends of connections
 }
 UNSERVED = {
     "InferencePool": 2,

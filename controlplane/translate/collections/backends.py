@@ -53,6 +53,11 @@ class UsedBackends:
 
     def _static_message(self, context: Context, key: BackendKey) -> bytes | None:
         view = context.fetch(self._views.gateway_backends, key.object)
+        if view is not None and view.mcp is not None:
+            part = view.mcp.parts.get(key.part)
+            if key.part:
+                return backends.part_resource(key, part) if part is not None else None
+            return backends.mcp_resource(key, view.mcp)
         tls = backend_tls.outcome(context, self._tls, key)
         return backends.static_resource(key, view, tls) if view is not None else None
 

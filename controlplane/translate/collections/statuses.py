@@ -142,7 +142,10 @@ class BackendStatuses:
         backend = BackendKey("gatewaybackend", key.namespace, key.name)
         uses = context.fetch_index(self._used.uses_by_backend, backend)
         fleets = [context.fetch(self._inputs.fleet, use.gateway) for use, _ in uses]
-        refusals = [text for _, text in context.fetch_index(self._inputs.refusals_by_resource, backend.resource)]
+        keys = [backend, *(each for each in (view.mcp.backends if view.mcp is not None else ()) if each.part)]
+        refusals = [
+            text for each in keys for _, text in context.fetch_index(self._inputs.refusals_by_resource, each.resource)
+        ]
         return own_kinds.backend_status(view, fleets, refusals, item.metadata.generation)
 
 

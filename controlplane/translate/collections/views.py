@@ -17,6 +17,7 @@ from controlplane.translate import (
 )
 from controlplane.translate.backends import Backends, GatewayBackendView
 from controlplane.translate.collections.inputs import Inputs
+from controlplane.translate.collections.mcp import McpViews
 from controlplane.translate.conditions import HOUR, Condition
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.secrets import Secrets
@@ -51,11 +52,12 @@ class Views:
         self.secrets = Secrets(self.secret_views, self.secret_views.index("labels", secrets.labels))
         self.tls = Known(self.secrets, self.certificates)
         """What `backend.tls` may name."""
+        self._mcp = McpViews(graph, inputs, self.services)
         self.gateway_backends = graph.map("gateway backends", inputs.gateway_backends, self._backend)
         self.backends = Backends(self.services, self.gateway_backends, self.granted)
 
     def _backend(self, context: Context, key: ObjectKey, backend: GatewayBackend) -> GatewayBackendView:
-        return own_kinds.backend_view(context, self.tls, key, backend)
+        return own_kinds.backend_view(context, self.tls, self._mcp.lookups(context), key, backend)
 
     def _expiring(self, context: Context, key: ObjectKey, expires: datetime) -> Condition | None:
         hour = context.fetch(self._hours, "")

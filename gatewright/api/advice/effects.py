@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from gatewright.api.backend.mcp import MCPAuthorization
+from gatewright.api.backend.mcp_targets import McpTarget
 from gatewright.api.backend.providers import LLMProvider, ProviderFormatConfig
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.checks.expressions import is_constant
@@ -66,16 +68,27 @@ def _key_that_tells_nobody_apart(limit: LocalRateLimit) -> Iterator[Advice]:
 
 
 def _rule_without_values(rule: Authorization) -> Iterator[Advice]:
-    """What agents do is not known to expressions before backends of these kinds work."""
+    """What agents do is not known to expressions before backends of these kinds have read it."""
     if rule.action == "Allow":
         return
     effect = "never matches" if rule.action == "Deny" else "refuses every request"
     for index, text in enumerate(rule.policy.match_expressions):
         found = _OF_AGENTS(_TEXTS("''", text))
-        if found is not None:
-            message = f"reads {found[1]}, which has no value yet: this {rule.action} {effect}"
+        if found is not None and not (found[1] == "mcp" and isinstance(rule, MCPAuthorization)):
+            why = _ELSEWHERE.get(found[1], "which has no value yet")
+            message = f"reads {found[1]}, {why}: this {rule.action} {effect}"
             yield Advice(("policy", "matchExpressions", index), message)
 
+
+def _older_protocol(target: McpTarget) -> Iterator[Advice]:
+    if target.protocol == "SSE":
+        yield Advice(("protocol",), "SSE is not supported yet: this target is never available")
+
+
+_ELSEWHERE: Final = {
+    "mcp": "which has a value in `backend.mcp.authorization`, when the backend has read the message, and none before",
+}
+"""Of what rules of another policy may read."""
 
 _TEXTS: Final = re.compile(r"""[rRbB]*('''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")""", re.DOTALL).sub
 _OF_CHANCE: Final = re.compile(r"(?<![\w.])(random|uuid)\s*\(").search
@@ -93,5 +106,6 @@ EFFECTS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], 
     (Buffer, _nothing_is_set),
     (Timeouts, _nothing_is_set),
     (Authorization, _rule_without_values),
+    (McpTarget, _older_protocol),
 )
 """As the rows of `advice`."""

@@ -74,10 +74,14 @@ class MCPGuardrails(Model):
     """They run in order; the first that rejects ends the call."""
 
 
+class MCPAuthorization(Authorization):
+    """A rule, asked for one tool, prompt or resource at a time. `mcp.*` has values there."""
+
+
 class BackendMCP(Model):
     """Policies for backends of type `mcp`."""
 
-    authorization: Authorization | None = None
+    authorization: MCPAuthorization | None = None
     """A rule about each tool, prompt or resource: lists leave out what it refuses, calls of it are rejected."""
     authentication: MCPAuthentication | None = None
     """Deprecated in favour of traffic.jwtAuthentication.mcp, which runs before transformations and rate limits."""

@@ -45,6 +45,23 @@ _CONNECTING: Final = ("tcp", "tls", "http", "health", "limits")
 """Policies for connecting to a backend."""
 _NOT_OF_SERVERS: Final = ("tunnel", "auth")
 """Those that do not work yet, of servers that policies call."""
+_NOT_OF_MCP: Final = ("authentication", "guardrails")
+"""Settings of `backend.mcp` that do not work yet."""
+
+
+def _mcp(above: str, policies: str) -> tuple[str, ...]:
+    """Rows of an MCP backend and of the policy about its calls. `above`, `policies`: where they stand."""
+    return (
+        f"{above}.mcp",
+        *(f"-{above}.mcp.targets[].static.policies.{name}" for name in _NOT_OF_SERVERS),
+        *_mcp_policy(policies),
+    )
+
+
+def _mcp_policy(policies: str) -> tuple[str, ...]:
+    return (f"{policies}.mcp", *(f"-{policies}.mcp.{name}" for name in _NOT_OF_MCP))
+
+
 _NOT_YET_IN_THE_FILE: Final = (
     *(f"extAuthz.policies.{name}" for name in _NOT_OF_SERVERS),
     "extAuthz.protocol.grpc",  # gRPC callouts
@@ -113,10 +130,16 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "-spec.traffic.rateLimit.global",  # gRPC callouts
         "-spec.traffic.rateLimit.conditional[].policy.global",  # gRPC callouts
         *(f"spec.backend.{name}" for name in _CONNECTING),
+        *_mcp_policy("spec.backend"),
     ),
     "BackendTLSPolicy": ("spec", "-spec.options"),
     "GatewayParameters": (),
-    "GatewayBackend": ("spec.static", "spec.a2a", *(f"spec.policies.{name}" for name in _CONNECTING)),
+    "GatewayBackend": (
+        "spec.static",
+        "spec.a2a",
+        *(f"spec.policies.{name}" for name in _CONNECTING),
+        *_mcp("spec", "spec.policies"),
+    ),
     STANDALONE: (
         "config",
         "-config.dynamicForwardProxy",  # agent backends
@@ -124,6 +147,8 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "backends[].host",
         "backends[].a2a",
         *(f"backends[].policies.{name}" for name in _CONNECTING),
+        *_mcp("backends[]", "backends[].policies"),
+        "-backends[].mcp.targets[].stdio",  # processes
         "binds[].port",
         "binds[].addresses",
         "binds[].listeners[].name",
@@ -139,6 +164,9 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "binds[].listeners[].routes[].backends[].backend",
         "binds[].listeners[].routes[].backends[].weight",
         *(f"binds[].listeners[].routes[].backends[].policies.{name}" for name in _CONNECTING),
+        *_mcp("binds[].listeners[].routes[].backends[]", "binds[].listeners[].routes[].backends[].policies"),
+        "-binds[].listeners[].routes[].backends[].mcp.targets[].stdio",  # processes
+        *_mcp_policy("binds[].listeners[].routes[].policies"),
         *(f"binds[].listeners[].routes[].policies.{name}" for name in _CONNECTING),
         *(f"-binds[].listeners[].routes[].policies.requestMirror.policies.{name}" for name in _NOT_OF_SERVERS),
         *(

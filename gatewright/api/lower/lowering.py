@@ -22,6 +22,7 @@ from gatewright.api.routes.http_filters import HTTPRequestMirrorFilter
 from gatewright.api.routes.http_route import HTTPHeaderMatch, HTTPPathMatch, HTTPRouteMatch
 from gatewright.api.schema import duration
 from gatewright.api.schema.byte_size import byte_size
+from gatewright.wire.v1 import mcp_pb2
 
 _MessageT = TypeVar("_MessageT", bound=Message)
 _Read = Callable[[Any], Any]  # of a model's value
@@ -238,6 +239,11 @@ def _owned_headers(http: FrontendHTTP) -> _Names | None:
     return None if names is None else _Names(tuple(name.lower() for name in names))
 
 
+def _phases(processor: Any) -> dict[str, int]:
+    """Phases by method, which are an enum in a map."""
+    return {method: mcp_pb2.McpPhase.Value(f"MCP_PHASE_{phase.upper()}") for method, phase in processor.methods.items()}
+
+
 EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("RouteMatch", "path"): _path,
     ("RouteMatch", "method"): _http_method,
@@ -301,4 +307,10 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("ApiKeyAuthentication", "secrets"): _nothing,
     ("BackendHttp", "request_timeout_ms"): _milliseconds("request_timeout"),
     ("Eviction", "duration_ms"): _milliseconds("duration"),
+    ("McpProcessor", "backend"): _nothing,
+    ("McpProcessor", "failure_mode"): attrgetter("remote.failure_mode"),
+    ("McpProcessor", "metadata"): attrgetter("remote.metadata"),
+    ("McpProcessor", "allowed_request_headers"): attrgetter("remote.allowed_request_headers"),
+    ("McpProcessor", "disallowed_request_headers"): attrgetter("remote.disallowed_request_headers"),
+    ("McpProcessor", "methods"): _phases,
 }

@@ -192,6 +192,7 @@ _BACKEND: Final = {
     "backend_tls": "tls",
     "health": "health",
     "backend_limits": "limits",
+    "backend_mcp": "mcp",
 }
 """Policies for connecting to backends: field of the wire to its name in `backend`."""
 

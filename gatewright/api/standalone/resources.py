@@ -11,9 +11,11 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
 
+from gatewright.api.backend.mcp_targets import MCPBackend
 from gatewright.api.checks import certificates
 from gatewright.api.checks.certificates import CERTIFICATE, KEY
 from gatewright.api.frontend.http import FrontendHTTP
+from gatewright.api.lower import backends as lowered
 from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway import ListenerTLS
 from gatewright.api.schema.targets import Target, target
@@ -36,7 +38,7 @@ from gatewright.wire.v1 import (
 
 NAMESPACE: Final = "default"
 GATEWAY: Final = "standalone"
-REVISION: Final = 7
+REVISION: Final = 8
 """Wire revision of the resources: the newest one that any of them needs."""
 
 _KINDS: Final = {
@@ -217,10 +219,11 @@ class Resources:
         backend of its own; these win over those of the backend that is named. `path`: where it stands."""
         top = reference if isinstance(reference, FileBackend) else self._named.get(reference.backend)
         where = _address(reference if top is None else top)
-        name = f"{NAMESPACE}/{top.name if top is not None else _named(where)}"  # an address has a colon, a name none
+        mcp = getattr(reference if top is None else top, "mcp", None)
+        name = f"{NAMESPACE}/{top.name if top is not None else _named(where, mcp)}"  # these have a colon, a name none
         policies: dict[str, policy_pb2.Policy] = {}
         for each in dict.fromkeys((top, reference)):
-            if each is not None and where is not None and each.policies is not None:
+            if each is not None and (where or mcp) is not None and each.policies is not None:
                 place = (*path, "policies") if each is reference else ("backends", "policies")
                 owner = self._references(f"backend/{name.partition('/')[2]}", place)
                 made = to_wire.backend_policies(each.policies, owner)
@@ -233,7 +236,37 @@ class Resources:
             message.CopyFrom(where)
             message.policies.extend(policies[field] for field in sorted(policies))
             self._backends.setdefault(key, message)
+        elif mcp is not None and key not in self._backends:
+            self._backends[key] = backend_pb2.Backend(
+                mcp=lowered.mcp_backend(mcp, self._servers(key, path, mcp, policies)),
+                policies=lowered.of_endpoint(policies),
+            )
         return key
+
+    def _servers(
+        self, key: str, path: Path, mcp: MCPBackend, policies: Mapping[str, policy_pb2.Policy]
+    ) -> Iterator[lowered.McpServer]:
+        """The targets of an MCP backend, each with a Backend of its own. `policies`: for connecting to all of them."""
+        for index, each in enumerate(mcp.targets):
+            server = each.static
+            if server is None:
+                continue  # not on the network
+            where = (*path, "mcp", "targets", index, "static")
+            if server.host is None:
+                yield lowered.McpServer(
+                    each.name, self._backend(where, server.backend_ref), server.path, server.protocol
+                )
+                continue
+            own: dict[str, policy_pb2.Policy] = {}
+            if server.policies is not None:
+                references = self._references(f"{key.partition('/')[2]}/{each.name}", (*where, "policies"))
+                made = to_wire.backend_policies(server.policies, references)
+                own = {policy.WhichOneof("field") or "": policy for policy in made}
+            self._backends[f"{key}/{each.name}"] = backend_pb2.Backend(
+                static=backend_pb2.StaticBackend(host=server.host, port=server.port),
+                policies=lowered.of_servers(policies, own),
+            )
+            yield lowered.McpServer(each.name, f"{key}/{each.name}", server.path, server.protocol)
 
     def _authorities(self, path: Path, tls: Any) -> tuple[str, ...]:  # Any: the file's form of BackendTLS
         """Certificates of `caCertificateRefs`. What cannot be read is noted as a problem."""
@@ -307,8 +340,10 @@ def _address(reference: Any) -> backend_pb2.Backend | None:  # Any: whatever has
     )
 
 
-def _named(where: backend_pb2.Backend | None) -> str:
-    """What an address is called that has no name in the file."""
+def _named(where: backend_pb2.Backend | None, mcp: MCPBackend | None) -> str:
+    """What a backend is called that has no name in the file."""
+    if mcp is not None:
+        return f"mcp:{blake2b(mcp.model_dump_json().encode(), digest_size=6).hexdigest()}"
     if where is None:
         return ""
     if where.HasField("a2a"):

@@ -1,5 +1,6 @@
 from gatewright.wire.v1 import policy_pb2 as _policy_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
@@ -7,19 +8,30 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class McpProtocol(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MCP_PROTOCOL_UNSPECIFIED: _ClassVar[McpProtocol]
+    MCP_PROTOCOL_STREAMABLE_HTTP: _ClassVar[McpProtocol]
+    MCP_PROTOCOL_SSE: _ClassVar[McpProtocol]
+MCP_PROTOCOL_UNSPECIFIED: McpProtocol
+MCP_PROTOCOL_STREAMABLE_HTTP: McpProtocol
+MCP_PROTOCOL_SSE: McpProtocol
+
 class Backend(_message.Message):
-    __slots__ = ("service", "static", "a2a", "policies", "refused")
+    __slots__ = ("service", "static", "mcp", "a2a", "policies", "refused")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     STATIC_FIELD_NUMBER: _ClassVar[int]
+    MCP_FIELD_NUMBER: _ClassVar[int]
     A2A_FIELD_NUMBER: _ClassVar[int]
     POLICIES_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     service: ServiceBackend
     static: StaticBackend
+    mcp: McpBackend
     a2a: StaticBackend
     policies: _containers.RepeatedCompositeFieldContainer[_policy_pb2.Policy]
     refused: str
-    def __init__(self, service: _Optional[_Union[ServiceBackend, _Mapping]] = ..., static: _Optional[_Union[StaticBackend, _Mapping]] = ..., a2a: _Optional[_Union[StaticBackend, _Mapping]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., refused: _Optional[str] = ...) -> None: ...
+    def __init__(self, service: _Optional[_Union[ServiceBackend, _Mapping]] = ..., static: _Optional[_Union[StaticBackend, _Mapping]] = ..., mcp: _Optional[_Union[McpBackend, _Mapping]] = ..., a2a: _Optional[_Union[StaticBackend, _Mapping]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., refused: _Optional[str] = ...) -> None: ...
 
 class ServiceBackend(_message.Message):
     __slots__ = ("namespace", "name", "port", "app_protocol", "empty", "port_name", "udp")
@@ -48,6 +60,28 @@ class StaticBackend(_message.Message):
     port: int
     unix_path: str
     def __init__(self, host: _Optional[str] = ..., port: _Optional[int] = ..., unix_path: _Optional[str] = ...) -> None: ...
+
+class McpBackend(_message.Message):
+    __slots__ = ("targets", "stateless", "fail_open")
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    STATELESS_FIELD_NUMBER: _ClassVar[int]
+    FAIL_OPEN_FIELD_NUMBER: _ClassVar[int]
+    targets: _containers.RepeatedCompositeFieldContainer[McpTarget]
+    stateless: bool
+    fail_open: bool
+    def __init__(self, targets: _Optional[_Iterable[_Union[McpTarget, _Mapping]]] = ..., stateless: _Optional[bool] = ..., fail_open: _Optional[bool] = ...) -> None: ...
+
+class McpTarget(_message.Message):
+    __slots__ = ("name", "backend", "path", "protocol")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    backend: str
+    path: str
+    protocol: McpProtocol
+    def __init__(self, name: _Optional[str] = ..., backend: _Optional[str] = ..., path: _Optional[str] = ..., protocol: _Optional[_Union[McpProtocol, str]] = ...) -> None: ...
 
 class Endpoint(_message.Message):
     __slots__ = ("key", "backend", "address", "port", "zones")

@@ -15,6 +15,7 @@ from tests.rules.verdicts.table import OBJECTS
 REF = "backendRef: {name: c, port: 4317}"
 PROVIDER = "spec: {ai: {provider: {%s}}}"
 POLICY = "spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: g}], %s}"
+OF_MCP = POLICY % "backend: {mcp: {authorization: {action: %s, policy: {matchExpressions: ['%s']}}}}"
 RULE = "traffic: {authorization: {action: %s, policy: {matchExpressions: ['%s']}}}"
 
 
@@ -102,7 +103,13 @@ def told(kind: str, text: str) -> list[str]:
         (
             "GatewayPolicy",
             POLICY % RULE % ("Deny", 'mcp.tool.name == "x"'),
-            "spec.traffic.authorization.policy.matchExpressions[0]: reads mcp, which has no value yet: this Deny never",
+            "spec.traffic.authorization.policy.matchExpressions[0]: reads mcp, which has a value in `backend.mcp.auth",
+        ),
+        ("GatewayPolicy", OF_MCP % ("Deny", 'mcp.tool.name == "x"'), ""),
+        (
+            "GatewayPolicy",
+            OF_MCP % ("Deny", "has(llm.provider)"),
+            "spec.backend.mcp.authorization.policy.matchExpressions[0]: reads llm, which has no value yet: this Deny",
         ),
         (
             "GatewayPolicy",

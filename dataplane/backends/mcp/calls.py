@@ -1,0 +1,103 @@
+"""Calls to the server of a target: endpoints and connections of its Backend, as the policies of route and backend want
+it spoken to; one endpoint alone where a session is pinned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from dataplane.chain.calls import CallFailed, CallRequest
+from dataplane.http.heads import Head, without_named
+from dataplane.upstream.asking import block_of
+from dataplane.upstream.call_streams import StreamedCall
+from dataplane.upstream.settings import NO_SETTINGS
+
+if TYPE_CHECKING:
+    from dataplane.backends.mcp.typing import McpExchange
+    from dataplane.carriers import Upstream
+    from dataplane.mcp.plans import McpPlan, TargetPlan
+    from dataplane.table.plans import BackendPlan
+    from dataplane.upstream.calls import HttpCalls
+
+FOR_EVER: Final = float("inf")
+
+_OWN: Final = frozenset(
+    {
+        *(b"host", b"accept", b"accept-encoding", b"mcp-session-id", b"last-event-id", b"expect", b"range"),
+        *(b"content-length", b"content-type", b"content-encoding", b"transfer-encoding", b"trailer", b"te"),
+        *(b"connection", b"keep-alive", b"upgrade", b"proxy-connection", b"if-none-match", b"if-modified-since"),
+    }
+)
+"""Headers of a client's request that are about its connection, its content or its session with us."""
+
+
+def passing(block: bytes) -> bytes:
+    """The lines of a request's block that go on to servers: all but those that are written anew."""
+    head = Head(block)
+    return without_named(head.block, head.low, set(_OWN))[0].removeprefix(b"\r\n")
+
+
+class TargetCall(StreamedCall):
+    """A request that is whole, and its answer in parts."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, calls: HttpCalls, plan: BackendPlan, request: CallRequest, seconds: float) -> None:
+        super().__init__(calls, plan.key, request, seconds)
+        self.length = len(request.body)
+        self._of = plan
+
+    def begin(self) -> None:
+        self.plan = self._of
+        self.calls.leases.begin(self, self._of)
+
+    def lease_ready(self, up: Upstream) -> None:
+        body = self.request.body
+        up.begin(self, block_of(self.request, self.plan, len(body)), body, True)
+
+
+def call(x: McpExchange, plan: BackendPlan, request: CallRequest, seconds: float = FOR_EVER) -> TargetCall:
+    """Begin a call. `seconds`: until the head of the answer."""
+    calls = x.context.calls
+    made = TargetCall(calls, plan, request, seconds)
+    made.begin()
+    if seconds != FOR_EVER:
+        calls.wake_at(made.started + seconds, made)
+    return made
+
+
+def plan_of(x: McpExchange, mcp: McpPlan, target: TargetPlan, pinned: str = "") -> BackendPlan:
+    """The backend of a target. `pinned`: label of the endpoint to use, if it is still there. Raises `CallFailed`."""
+    plan = x.table.backends.get(target.backend)
+    if plan is None:
+        raise CallFailed("unresolved", f"{target.backend} is not known")
+    if target.own is not NO_SETTINGS or x.policies.backend is not NO_SETTINGS:
+        plan = plan.under(target.own.over(x.policies.backend), 0)
+    rules = x.policies.rules if target.rules is None else target.rules.over(x.policies.rules)
+    if rules is not None:
+        plan = plan.guarded(rules)
+    return _pinned(x, plan, pinned) if pinned else plan
+
+
+def _pinned(x: McpExchange, plan: BackendPlan, label: str) -> BackendPlan:
+    found: Any = plan.endpoints
+    if plan.host:
+        found = x.context.calls.leases.resolve(plan.host, plan.port, _nothing) or ()
+    if len(found) == 1 and found[0].label == label:
+        return plan
+    one = tuple(endpoint for endpoint in found if endpoint.label == label)
+    if not one:
+        return plan  # it is gone: its session as well, which shows
+    if plan.rules is not None:
+        x.context.calls.leases.guard(plan, plan.rules)  # counts are the plan's, whichever endpoint is used
+    return replace(plan, endpoints=one, far=(), host=b"", _under=None, _guarded=None)
+
+
+def _nothing() -> None:
+    """Nobody waits for the name: another endpoint will do."""
+
+
+def authority(x: McpExchange, plan: BackendPlan) -> bytes:
+    """The Host header for a server: its own name, unless hostRewrite or a step want another (b"": its own)."""
+    return x.authority if x.policies.host_rewrite is False or x.host_set else b""

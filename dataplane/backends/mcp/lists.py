@@ -1,0 +1,157 @@
+"""Lists: of one server filtered by rules, of several merged, page by page.
+
+A page holds what each server gives for one of its pages; our cursor names those that have more. So nothing is lost, and
+what is held at a time is bounded by what a server may answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import UNSET, Raw
+
+from dataplane.backends.mcp.relay import relay
+from dataplane.backends.mcp.upstreams import LIST_SECONDS, TargetFailed, Upstreams, together
+from dataplane.mcp import merging, messages, sessions
+from dataplane.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Malformed, Message
+from dataplane.mcp.methods import METHODS, Method
+
+if TYPE_CHECKING:
+    from dataplane.backends.mcp.visit import Visit
+    from dataplane.chain.reply import Reply
+    from dataplane.mcp.plans import TargetPlan
+
+SLICE: Final = 128
+"""Items that are looked at in one turn of the loop."""
+
+
+class _Part(NamedTuple):
+    """What one target has for this page."""
+
+    target: TargetPlan
+    items: list[Raw]
+    cursor: str | None
+    rest: messages.Object
+
+
+async def merged(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
+    method = METHODS[str(message.method)]
+    if not visit.plan.several and not visit.policies.rules:
+        opened = await upstreams.post(visit.plan.targets[0], body)
+        try:
+            await relay(visit, opened)
+        finally:
+            opened.call.cancel()
+        return None
+    params = messages.object_of(message.params)
+    pages = _pages(visit, message, params)
+    found = await together(visit, [_part(visit, upstreams, message, method, params, *page) for page in pages])
+    failures = [each for each in found if isinstance(each, TargetFailed)]
+    if failures and (not visit.plan.fail_open or len(failures) == len(pages)):
+        raise failures[0]
+    parts = [each for each in found if isinstance(each, _Part)]
+    answers = [each for each in found if isinstance(each, Message)]
+    if answers and (not parts or not visit.plan.several):
+        visit.give(messages.encode(answers[0]))
+        return None
+    visit.give(messages.result(message.request_id, await _page(visit, message, method, parts)))
+    return None
+
+
+def _pages(visit: Visit, message: Message, params: messages.Object) -> list[tuple[TargetPlan, str | None]]:
+    """Which targets are asked, with which cursor of theirs. Raises `Malformed`."""
+    plan = visit.plan
+    if "cursor" not in params or not plan.several:
+        return [(target, None) for target in plan.targets]
+    text = messages.text_of(params["cursor"]) or ""
+    cursor = sessions.opened_cursor(text, visit.x.context.sealer, visit.owner, str(message.method))
+    if cursor is None:
+        raise Malformed(INVALID_PARAMS, "params.cursor is none of this list", message.request_id)
+    return [(plan.by_name[name], theirs) for name, theirs in cursor.pages if name in plan.by_name]
+
+
+async def _part(
+    visit: Visit,
+    upstreams: Upstreams,
+    message: Message,
+    method: Method,
+    params: messages.Object,
+    target: TargetPlan,
+    cursor: str | None,
+) -> _Part | Message:
+    """What one target answers; an error of JSON-RPC as its message. Of a server that lacks the method, nothing."""
+    mine = params
+    if visit.plan.several:
+        mine = {name: value for name, value in params.items() if name != "cursor"}
+        if cursor is not None:
+            mine["cursor"] = messages.raw(cursor)
+    sent = Message("2.0", message.id, message.method, messages.raw(mine) if mine else UNSET)
+    opened = await upstreams.post(target, messages.encode(sent), LIST_SECONDS)
+    try:
+        if opened.answer.status != _OK:
+            raise TargetFailed(target.name, f"it answered {message.method} with {opened.answer.status}")
+        answer = await upstreams.read(opened, message.request_id, target.name)
+    finally:
+        opened.call.cancel()
+    if answer.result is UNSET:
+        return _without(visit, target, answer)
+    try:
+        items = await _items(visit, method, target, answer.result)
+        rest = messages.object_of(answer.result)
+        return _Part(target, items, messages.text_of(rest.pop("nextCursor", None)), rest)
+    except Malformed as error:
+        raise TargetFailed(target.name, f"its answer is not readable: {error}") from None
+
+
+_OK: Final = 200
+
+
+def _without(visit: Visit, target: TargetPlan, answer: Message) -> _Part | Message:
+    if not visit.plan.several:
+        return answer
+    error = messages.object_of(answer.error)
+    if messages.value_of(error.get("code"), _CODE) == METHOD_NOT_FOUND:
+        return _Part(target, [], None, {})
+    if visit.plan.fail_open:
+        return answer
+    text = messages.text_of(error.get("message")) or "an error"
+    raise TargetFailed(target.name, f"it answered a list with {text[:200]}")
+
+
+_CODE: Final = 32
+
+
+async def _items(visit: Visit, method: Method, target: TargetPlan, result: Raw) -> list[Raw]:
+    """Those that rules show, in slices: there may be ten thousand."""
+    rules = visit.policies
+    decide = rules.for_lists if rules.rules else None
+    found: list[Raw] = []
+    for index, (name, item) in enumerate(merging.items(method, target.name, result, visit.plan.several), 1):
+        if not index % SLICE:
+            visit.no_item(method.kind)
+            await asyncio.sleep(0)
+        if decide is not None:
+            visit.item(method.kind, target.name, name)
+            if decide(visit.x) is not None:  # type: ignore[arg-type]  # the exchange is the context
+                continue
+        found.append(item)
+    visit.no_item(method.kind)
+    return found
+
+
+async def _page(visit: Visit, message: Message, method: Method, parts: list[_Part]) -> Raw:
+    if not visit.plan.several:
+        (part,) = parts
+        return merging.page(method, part.items, part.cursor, part.rest)
+    found: list[Raw] = []
+    more: list[tuple[str, str]] = []
+    for part in parts:
+        found += part.items
+        if part.cursor is not None:
+            more.append((part.target.name, part.cursor))
+    cursor = None
+    if more:
+        made = sessions.Cursor(str(message.method), more)
+        cursor = sessions.sealed_cursor(made, visit.x.context.sealer, visit.owner)
+    return merging.page(method, found, cursor)

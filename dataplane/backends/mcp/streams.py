@@ -1,0 +1,113 @@
+"""GET: what servers have to say beside answers, several streams as one. DELETE: the end of a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dataplane.backends.mcp.relay import Rewrite, kind_of, relay, relay_events
+from dataplane.backends.mcp.upstreams import Opened, TargetFailed, Upstreams, together
+from dataplane.backends.mcp.visit import EVENTS, Visit
+from dataplane.mcp import accept, errors, versions
+from dataplane.mcp.messages import INTERNAL_ERROR
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dataplane.chain.reply import Reply
+    from dataplane.mcp.plans import TargetPlan
+
+_OK: Final = 200
+_NOT_ALLOWED: Final = 405
+
+
+async def get(visit: Visit, body: bytes) -> Reply | None:
+    if not accept.takes_stream(visit.takes):
+        return errors.refused("McpNotAcceptable")
+    if visit.plan.stateless:
+        return errors.refused("McpNoStream", headers=b"allow: POST\r\n")
+    reply = _version(visit) or visit.open_session()
+    if reply is not None:
+        return reply
+    visit.describe("stream")
+    upstreams = Upstreams(visit)
+    last = visit.head.get(b"last-event-id")
+    try:
+        if visit.plan.several:
+            return await _merged(visit, upstreams, last)
+        opened = await upstreams.get(visit.plan.targets[0], last)
+        try:
+            await relay(visit, opened)
+        finally:
+            opened.call.cancel()
+    except TargetFailed as failed:
+        return _failed(visit, failed)
+    return None
+
+
+def _version(visit: Visit) -> Reply | None:
+    asked = visit.version()
+    return errors.wrong_version(asked, None) if asked and asked not in versions.KNOWN else None
+
+
+def _failed(visit: Visit, failed: TargetFailed) -> Reply | None:
+    if visit.out.has_begun:
+        visit.out.lost()
+        return None
+    return errors.error("McpTargetFailed", INTERNAL_ERROR, "MCP server is not available", None, str(failed))
+
+
+async def _merged(visit: Visit, upstreams: Upstreams, last: bytes | None) -> Reply | None:
+    """All streams as one. With the id of an event: the stream of the target that it names goes on, alone."""
+    targets, theirs = _resumed(visit, last)
+    found = await together(visit, [_open(upstreams, target, theirs) for target in targets])
+    failures = [each for each in found if isinstance(each, TargetFailed)]
+    opened = [each for each in found if isinstance(each, Opened)]
+    streams = [
+        (target, each)
+        for target, each in zip(targets, found, strict=True)
+        if isinstance(each, Opened) and each.answer.status == _OK and kind_of(each) == b"text/event-stream"
+    ]
+    try:
+        if failures and (not visit.plan.fail_open or len(failures) == len(found)):
+            raise failures[0]
+        if not streams:
+            return errors.refused("McpNoStream", headers=b"allow: POST, DELETE\r\n")
+        visit.out.head(_OK, EVENTS)
+        ended = await together(visit, [_stream(visit, target, each) for target, each in streams])
+        lost = [each for each in ended if isinstance(each, TargetFailed)]
+        if lost and (len(lost) == len(ended) or not visit.plan.fail_open):
+            raise lost[0]
+        visit.out.end()
+        return None
+    finally:
+        for each in opened:
+            each.call.cancel()
+
+
+def _resumed(visit: Visit, last: bytes | None) -> tuple[Sequence[TargetPlan], bytes | None]:
+    name, mark, theirs = (last or b"").partition(b":")
+    target = visit.plan.by_name.get(name.decode("latin-1")) if mark else None
+    return ((target,), theirs) if target is not None else (visit.plan.targets, None)
+
+
+async def _open(upstreams: Upstreams, target: TargetPlan, last: bytes | None) -> Opened:
+    return await upstreams.get(target, last)
+
+
+async def _stream(visit: Visit, target: TargetPlan, opened: Opened) -> None:
+    await relay_events(visit, opened, Rewrite(target.name, None, ""))
+
+
+async def delete(visit: Visit, body: bytes) -> Reply | None:
+    if visit.plan.stateless:
+        return errors.refused("McpNoStream", headers=b"allow: POST\r\n")
+    reply = _version(visit) or visit.open_session()
+    if reply is not None:
+        return reply
+    assert visit.session is not None  # it was opened
+    visit.describe("delete")
+    upstreams, context = Upstreams(visit), visit.x.context
+    context.mcp_memory.of(visit.session.number, context.clock()).is_over = True
+    await together(visit, [upstreams.delete(target) for target in visit.plan.targets])
+    visit.out.whole(_OK, b"", b"")
+    return None

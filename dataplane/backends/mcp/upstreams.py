@@ -1,0 +1,230 @@
+"""Sessions with the servers of targets, for one request: found in the session's id, renewed where a server has
+forgotten them, opened where there are none yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from dataplane.backends.mcp import calls
+from dataplane.backends.mcp.visit import SESSION, Visit
+from dataplane.chain.calls import CallFailed, CallRequest
+from dataplane.http.sse import EventReader, EventTooLarge
+from dataplane.mcp import messages
+from dataplane.mcp.messages import Malformed, Message
+from dataplane.mcp.sessions import MAX_UPSTREAM_ID, UpstreamSession
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
+    from dataplane.backends.mcp.calls import TargetCall
+    from dataplane.chain.calls import CallAnswer
+    from dataplane.mcp.plans import TargetPlan
+
+HELLO_SECONDS: Final = 15.0
+"""For the head of a server's answer to `initialize`."""
+LIST_SECONDS: Final = 30.0
+"""For the head of its answer to a list, and to what all servers are asked."""
+GOODBYE_SECONDS: Final = 5.0
+MAX_ANSWER: Final = 4 * 1024 * 1024
+"""Bytes of an answer that is read whole."""
+MAX_ANSWERS: Final = 16 * 1024 * 1024
+"""Bytes of all answers that are read for one request."""
+NOT_FOUND: Final = 404
+
+_TAKES: Final = b"accept: application/json, text/event-stream\r\n"
+_JSON: Final = b"content-type: application/json\r\n"
+
+
+class TargetFailed(Exception):
+    """A target gave no answer. The text is for the log."""
+
+    def __init__(self, target: str, text: str) -> None:
+        super().__init__(f"{target}: {text}")
+        self.target = target
+
+
+class Opened(NamedTuple):
+    """A call whose answer has begun. Whoever has it cancels it in the end."""
+
+    call: TargetCall
+    answer: CallAnswer
+
+
+class Upstreams:
+    def __init__(self, visit: Visit) -> None:
+        self.visit = visit
+        self._bytes_left = MAX_ANSWERS
+        self._fresh: dict[str, UpstreamSession] = {}
+        """Opened by this request."""
+
+    def of(self, target: str) -> UpstreamSession | None:
+        """The session that counts now."""
+        fresh = self._fresh.get(target)
+        session = self.visit.session
+        if fresh is not None or session is None:
+            return fresh
+        remembered = self.visit.x.context.mcp_memory.peek(session.number)
+        renewed = None if remembered is None else remembered.renewed.get(target)
+        return renewed or session.of(target)
+
+    async def post(self, target: TargetPlan, body: bytes, seconds: float = calls.FOR_EVER) -> Opened:
+        """Send a message within the session. Raises `TargetFailed`."""
+        return await self._within(target, b"POST", body, _TAKES + _JSON, seconds)
+
+    async def get(self, target: TargetPlan, last_event: bytes | None = None) -> Opened:
+        """Ask for the stream of what the server has to say. Raises `TargetFailed`."""
+        lines = b"accept: text/event-stream\r\n"
+        if last_event:
+            lines += b"last-event-id: %b\r\n" % last_event
+        return await self._within(target, b"GET", b"", lines, calls.FOR_EVER)
+
+    async def delete(self, target: TargetPlan) -> None:
+        """End the session there, if there is one. Whether that worked does not matter to the client."""
+        known = self.of(target.name)
+        if known is None or not known.session_id:
+            return
+        try:
+            opened = await self._ask(target, known, b"DELETE", b"", b"", GOODBYE_SECONDS)
+            opened.call.cancel()
+        except TargetFailed:
+            pass  # it ends there by itself, in time
+
+    async def _within(self, target: TargetPlan, method: bytes, body: bytes, lines: bytes, seconds: float) -> Opened:
+        known = self.of(target.name)
+        if known is None or known.lost:
+            known = await self.renew(target)
+        opened = await self._ask(target, known, method, body, lines, seconds)
+        if opened.answer.status != NOT_FOUND or not known.session_id:
+            return opened
+        opened.call.cancel()
+        now = self.of(target.name)
+        if now is None or now == known:  # nobody else has renewed it meanwhile
+            now = await self.renew(target)
+        return await self._ask(target, now, method, body, lines, seconds)
+
+    async def _ask(
+        self, target: TargetPlan, known: UpstreamSession, method: bytes, body: bytes, lines: bytes, seconds: float
+    ) -> Opened:
+        x = self.visit.x
+        if target.is_sse:
+            raise TargetFailed(target.name, "protocol SSE is not supported yet")
+        lines = self.visit.passing + lines
+        if known.session_id:
+            lines += b"%b: %b\r\n" % (SESSION, known.session_id.encode("latin-1"))
+        try:
+            plan = calls.plan_of(x, self.visit.plan, target, known.endpoint)
+            request = CallRequest(method, target.path, calls.authority(x, plan), lines, body)
+            call = calls.call(x, plan, request, seconds)
+            try:
+                return Opened(call, await call.head())
+            except BaseException:
+                call.cancel()
+                raise
+        except CallFailed as error:
+            raise TargetFailed(target.name, str(error)) from None
+
+    # --- sessions
+
+    async def hello(self, target: TargetPlan, body: bytes) -> Opened:
+        """Send `initialize` outside any session. Raises `TargetFailed`."""
+        return await self._ask(target, UpstreamSession(target.name), b"POST", body, _TAKES + _JSON, HELLO_SECONDS)
+
+    def begun(self, target: TargetPlan, opened: Opened) -> UpstreamSession:
+        """The session that an answer to `initialize` begins. Raises `TargetFailed` for an id that cannot be kept."""
+        text = (opened.answer.head.get(SESSION) or b"").decode("latin-1")
+        if len(text) > MAX_UPSTREAM_ID or not text.isprintable():
+            raise TargetFailed(target.name, "its session id is too long, or not printable")
+        endpoint = opened.call.endpoint
+        made = UpstreamSession(target.name, text, "" if endpoint is None else endpoint.label)
+        self._fresh[target.name] = made
+        return made
+
+    async def renew(self, target: TargetPlan) -> UpstreamSession:
+        """Open a session as the client did, which does not notice. Raises `TargetFailed`."""
+        session = self.visit.session
+        hello = msgspec.Raw(session.hello if session is not None and session.hello else _ANONYMOUS)
+        opened = await self.hello(target, messages.request("initialize", "gw-initialize", hello))
+        try:
+            if opened.answer.status != _OK:
+                raise TargetFailed(target.name, f"it answered initialize with {opened.answer.status}")
+            answer = await self.read(opened, "gw-initialize", target.name)
+            if answer.result is msgspec.UNSET:
+                raise TargetFailed(target.name, "it answered initialize with an error")
+            made = self.begun(target, opened)
+        finally:
+            opened.call.cancel()
+        told = messages.notification("notifications/initialized")
+        (await self._ask(target, made, b"POST", told, _TAKES + _JSON, HELLO_SECONDS)).call.cancel()
+        if session is not None and not self.visit.plan.stateless:
+            context = self.visit.x.context
+            context.mcp_memory.of(session.number, context.clock()).renewed[target.name] = made
+        return made
+
+    async def read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message:
+        """The response to a request, read whole, from JSON or a stream of events. Other messages of the stream are left
+        out. Raises `TargetFailed`, also for more bytes than are read of one answer, or of all of them."""
+        content_type = (opened.answer.head.get(b"content-type") or b"").lower()
+        is_stream = content_type.startswith(b"text/event-stream")
+        reader, parts, size = EventReader(MAX_ANSWER), [], 0
+        try:
+            while data := await opened.call.receive():
+                size += len(data)
+                self._bytes_left -= len(data)
+                if size > MAX_ANSWER or self._bytes_left < 0:
+                    raise TargetFailed(target, f"its answer has more than {MAX_ANSWER} bytes, or all have too many")
+                if not is_stream:
+                    parts.append(data)
+                    continue
+                for event in reader.feed(data):
+                    message = messages.read(event.data)
+                    if message.is_response and message.request_id == request_id:
+                        return message
+            if is_stream:
+                raise TargetFailed(target, "its stream ended without an answer")
+            return messages.read(b"".join(parts))
+        except CallFailed as error:
+            raise TargetFailed(target, str(error)) from None
+        except (Malformed, EventTooLarge) as error:
+            raise TargetFailed(target, f"its answer is not readable: {error}") from None
+
+    def leave(self) -> None:
+        """End what was opened for this request alone, in the background."""
+        targets = [self.visit.plan.by_name[name] for name, each in self._fresh.items() if each.session_id]
+        if targets:
+            self.visit.x.context.spawn(self._leave(targets))
+
+    async def _leave(self, targets: Sequence[TargetPlan]) -> None:
+        for target in targets:
+            await self.delete(target)
+
+
+_OK: Final = 200
+_ANONYMOUS: Final = messages.encode(
+    {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "gatewright", "version": "1"}}
+)
+
+
+async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Run them beside each other; a `TargetFailed` is a result."""
+    x = visit.x
+    results: list[Any] = [None] * len(works)
+    left, done = len(works), x.context.make_future()
+
+    async def one(index: int, work: Coroutine[Any, Any, Any]) -> None:
+        nonlocal left
+        try:
+            results[index] = await work
+        except TargetFailed as error:
+            results[index] = error
+        finally:
+            left -= 1
+            if not left and not done.done():
+                done.set_result(None)
+
+    for index, work in enumerate(works):
+        x.work(one(index, work))
+    await done
+    return results

@@ -1,0 +1,136 @@
+"""One request of a client, as far as it concerns all methods: who asks, in which session, what policies say of it."""
+
+from __future__ import annotations
+
+import os
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from dataplane.backends.mcp import calls
+from dataplane.chain.replies import made
+from dataplane.http.heads import Head
+from dataplane.http.sse import Event, write
+from dataplane.mcp import accept, errors, sessions
+from dataplane.mcp.policies import NO_POLICIES
+
+if TYPE_CHECKING:
+    from dataplane.backends.mcp.outlet import Outlet
+    from dataplane.chain.reply import Reply
+    from dataplane.mcp.plans import McpPlan
+    from dataplane.mcp.sessions import Session
+
+SESSION: Final = b"mcp-session-id"
+VERSION: Final = b"mcp-protocol-version"
+
+EVENTS: Final = b"content-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no\r\n"
+JSON_LINES: Final = b"content-type: application/json\r\n"
+
+
+class Visit:
+    """`out` takes the answer."""
+
+    def __init__(self, out: Outlet) -> None:
+        self.out = out
+        self.x = x = out.x
+        self.plan: McpPlan = out.plan
+        self.head = Head(out.block)
+        self.passing = calls.passing(out.block)
+        own = out.plan.policies or NO_POLICIES
+        self.policies = own.over(x.policies.mcp)
+        self.takes = self.head.get_all(b"accept")
+        self.takes_json = accept.takes_json(self.takes)
+        self.session: Session | None = None
+        self._owner: bytes | None = None
+        self._described: dict[str, Any] = {}
+
+    @property
+    def owner(self) -> bytes:
+        """Backend and caller: what a session belongs to."""
+        if self._owner is None:
+            self._owner = self.x.backend_plan.key.encode() + b"\0" + _caller(self)
+        return self._owner
+
+    @property
+    def now(self) -> float:
+        return self.x.context.wall_clock()
+
+    def version(self) -> str:
+        """The revision that the client names; "" when it names none."""
+        return (self.head.get(VERSION) or b"").decode("latin-1")
+
+    def new_session(self, hello: bytes) -> Session:
+        if len(hello) > sessions.MAX_HELLO:
+            hello = b"{}"  # it cannot be repeated: a server that forgets the client makes it begin anew
+        return sessions.Session(os.urandom(8), int(self.now), hello, [])
+
+    def open_session(self) -> Reply | None:
+        """The session that the request names; otherwise why there is none."""
+        text = self.head.get(SESSION)
+        if text is None:
+            return errors.refused("McpSessionMissing")
+        context = self.x.context
+        found = sessions.opened(text.decode("latin-1"), context.sealer, self.owner, self.now)
+        remembered = None if found is None else context.mcp_memory.peek(found.number)
+        if found is None or (remembered is not None and remembered.is_over):
+            return errors.refused("McpSessionUnknown")
+        self.session = found
+        return None
+
+    # --- for expressions and logs
+
+    def describe(self, method: str) -> None:
+        self._described = {"methodName": method}
+        if self.session is not None:
+            self._described["sessionId"] = self.session.label
+        self.x.leave("mcp", self._described)
+
+    def item(self, kind: str, target: str, name: str, arguments: Any = None) -> None:
+        """The item that is called, or in question."""
+        key = "id" if kind == "task" else "name"
+        part = {"target": target, key: name}
+        if arguments is not None:
+            part["arguments"] = arguments
+        self.x.leave(f"mcp.{kind}", part)
+        self._described[kind] = part
+
+    def no_item(self, kind: str) -> None:
+        """None is any more."""
+        self._described.pop(kind, None)
+        if self.x.attributes is not None:
+            self.x.attributes.pop(f"mcp.{kind}", None)
+
+    # --- answers
+
+    def give(self, body: bytes, lines: bytes = b"") -> None:
+        """A JSON-RPC message as the whole answer, in the form that the client takes."""
+        if self.takes_json:
+            self.out.whole(200, JSON_LINES + lines, body)
+        else:
+            event = write(Event(body, b"message"))
+            self.out.whole(200, EVENTS + lines, event)
+
+    def unusable(self) -> Reply | None:
+        """Why nothing may be served at all."""
+        if self.policies.refused:
+            return made("PolicyUnusable", self.policies.refused)
+        if not self.plan.targets:
+            return errors.refused("McpNoTargets")
+        return None
+
+
+def _caller(visit: Visit) -> bytes:
+    """Stands for who the client has proven to be; b"" for anybody."""
+    attributes = visit.x.attributes or {}
+    parts: list[object] = []
+    jwt: Any = attributes.get("jwt")
+    if jwt:
+        parts += ["jwt", jwt.get("iss"), jwt.get("sub", jwt.get("client_id"))]
+    for path, name in (("basicAuth", "username"), ("apiKey", "key")):
+        values: Any = attributes.get(path)
+        if values and values.get(name) is not None:
+            found = values[name]
+            parts += [path, getattr(found, "value", found)]
+    tls = visit.x.client.tls
+    if tls is not None and tls.certificate and tls.is_proven:
+        parts += ["certificate", tls.certificate]
+    return blake2b(repr(parts).encode(), digest_size=16).digest() if parts else b""

@@ -1,0 +1,26 @@
+"""What happens with MCP calls (spec 2, BackendMCP): rules about tools, prompts and resources, and guardrails.
+
+A value of plans: the kind of backend (`backends/mcp`) acts on it. Of other backends it says nothing.
+"""
+
+from __future__ import annotations
+
+from dataplane.chain import rules
+from dataplane.chain.filter import Env, Refused
+from dataplane.mcp.policies import McpPolicy
+from gatewright.wire.v1 import mcp_pb2
+
+OWN = "policies of the route or backend itself"
+
+
+def build(config: mcp_pb2.BackendMcp, env: Env) -> McpPolicy:
+    """Raises `Refused` for a rule that cannot work."""
+    if config.HasField("guardrails"):
+        raise Refused("guardrails are not supported yet")
+    if not config.HasField("authorization"):
+        return McpPolicy()
+    who = str(env.origin) if env.origin.policy else OWN
+    try:
+        return McpPolicy((rules.compiled(config.authorization, "request", env, who),))
+    except Refused as error:
+        raise Refused(f"authorization.{error}") from None

@@ -1,0 +1,40 @@
+"""What is answered to requests that cannot be served: status and reason are rows of `chain/replies`; messages that
+have an id, and mistakes of JSON-RPC, get a JSON-RPC error as their body.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from dataplane.chain.replies import made
+from dataplane.mcp import messages, versions
+
+if TYPE_CHECKING:
+    from dataplane.chain.reply import Reply
+    from dataplane.mcp.messages import Id, Malformed
+
+JSON: Final = b"application/json"
+UNSUPPORTED_VERSION: Final = -32022
+
+
+def refused(reason: str, detail: str = "", headers: bytes = b"") -> Reply:
+    """With the text of its row."""
+    return made(reason, detail, headers)
+
+
+def error(
+    reason: str, code: int, text: str, request_id: Id | None = None, detail: str = "", data: object = None
+) -> Reply:
+    """With a JSON-RPC error."""
+    body = messages.error(request_id, code, text, data)
+    return replace(made(reason, detail), body=body, content_type=JSON)
+
+
+def malformed(found: Malformed) -> Reply:
+    return error("McpBadMessage", found.code, str(found), found.request_id)
+
+
+def wrong_version(asked: str, request_id: Id | None) -> Reply:
+    data = {"supported": list(versions.LEGACY), "requested": asked[:64]}
+    return error("McpBadVersion", UNSUPPORTED_VERSION, "unsupported protocol version", request_id, data=data)

@@ -1,0 +1,128 @@
+"""What several servers answer, as one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from dataplane.mcp import messages, names, versions
+from dataplane.mcp.messages import Malformed, Object
+from dataplane.mcp.methods import Method
+
+NAME: Final = "gatewright"
+
+_FEATURES: Final = ("tools", "prompts", "resources", "logging", "completions", "tasks")
+"""Capabilities that a merged endpoint has when one of its servers has them."""
+
+
+def hello(client_version: str, answers: Iterable[tuple[str, Raw]], stateless: bool, own_version: str) -> Raw:
+    """The result of `initialize`: `answers` are those of the targets. Raises `Malformed`."""
+    spoken, capabilities, instructions = [client_version], dict[str, object](), list[str]()
+    for target, answer in answers:
+        fields = messages.object_of(answer)
+        spoken.append(messages.text_of(fields.get("protocolVersion")) or client_version)
+        _add_capabilities(capabilities, messages.object_of(fields.get("capabilities", Raw(b"{}"))), stateless)
+        said = messages.text_of(fields.get("instructions"))
+        if said:
+            instructions.append(f"[{target}]\n{said}")
+    merged: dict[str, object] = {
+        "protocolVersion": versions.lowest([each for each in spoken if each in versions.KNOWN] or [versions.NEWEST]),
+        "capabilities": capabilities,
+        "serverInfo": {"name": NAME, "version": own_version},
+    }
+    if instructions:
+        merged["instructions"] = "Tools of several servers; names begin with the server's.\n\n" + "\n\n".join(
+            instructions
+        )
+    return messages.raw(merged)
+
+
+def _add_capabilities(merged: dict[str, object], theirs: Object, stateless: bool) -> None:
+    """Flags of a feature are true when one server has them; of others the first server's word counts."""
+    for feature, value in theirs.items():
+        if feature not in _FEATURES and feature not in ("extensions", "experimental"):
+            continue
+        found = merged.setdefault(feature, {})
+        assert isinstance(found, dict)
+        for name, setting in messages.object_of(value).items():
+            if stateless and name in ("subscribe", "listChanged"):
+                continue  # without sessions nobody is told
+            if bytes(setting) == b"true":
+                found[name] = True
+            else:
+                found.setdefault(name, setting)
+
+
+def items(method: Method, target: str, result: Raw, several: bool) -> Iterator[tuple[str, Raw]]:
+    """The items of one target's page: the name that the target knows, and the item as clients see it. What has no name
+    is left out: nobody could ask for it. Raises `Malformed`."""
+    fields = messages.object_of(result)
+    name_of = _NAMERS[method.key]
+    for item in messages.items_of(fields.get(method.field)):
+        try:
+            name = name_of(item)
+            seen = renamed(item, method.key, method.kind, target) if several else item
+        except (Malformed, msgspec.MsgspecError, UnicodeError, RecursionError):
+            continue
+        yield name, seen
+
+
+class _Name(msgspec.Struct):
+    name: str
+
+
+class _Uri(msgspec.Struct):
+    uri: str
+
+
+class _Template(msgspec.Struct):
+    uriTemplate: str
+
+
+class _Task(msgspec.Struct):
+    taskId: str
+
+
+def _namer(shape: type[msgspec.Struct], key: str) -> Callable[[Raw], str]:
+    decode = msgspec.json.Decoder(shape).decode
+    return lambda raw: getattr(decode(raw), key)
+
+
+_NAMERS: Final = {
+    "name": _namer(_Name, "name"),
+    "uri": _namer(_Uri, "uri"),
+    "uriTemplate": _namer(_Template, "uriTemplate"),
+    "taskId": _namer(_Task, "taskId"),
+}
+
+
+def page(method: Method, found: list[Raw], cursor: str | None, rest: Object | None = None) -> Raw:
+    """The result of a list. `rest`: what else a single server said of it."""
+    fields: dict[str, object] = dict(rest or {})
+    fields[method.field] = found
+    if cursor is not None:
+        fields["nextCursor"] = cursor
+    return messages.raw(fields)
+
+
+def renamed(raw: Raw, key: str, kind: str, target: str) -> Raw:
+    """An object whose `key` names an item of a target, as clients see it."""
+    fields = messages.object_of(raw)
+    name = messages.text_of(fields.get(key))
+    if name is None:
+        return raw
+    fields[key] = messages.raw(names.joined(kind, target, name))
+    return messages.raw(fields)
+
+
+def contents_renamed(result: Raw, target: str) -> Raw:
+    """The result of `resources/read` as clients see it."""
+    fields = messages.object_of(result)
+    if "contents" in fields:
+        fields["contents"] = messages.raw(
+            [renamed(each, "uri", "resource", target) for each in messages.items_of(fields["contents"])]
+        )
+    return messages.raw(fields)

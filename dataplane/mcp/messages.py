@@ -1,0 +1,167 @@
+"""JSON-RPC messages of MCP, read strictly and lazily: the envelope is decoded, what it carries stays text.
+
+So a message of megabytes costs what a scan costs, and what is not looked at passes as it was written. What was looked
+at is written anew before it goes on: a repeated key must not mean one thing here and another one to the server.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+Id = str | int
+"""Of a request. MCP knows no others, and no null."""
+
+
+class Malformed(Exception):
+    """No message: `code` is JSON-RPC's, the text says what is wrong and repeats nothing of it."""
+
+    def __init__(self, code: int, text: str, request_id: Id | None = None) -> None:
+        super().__init__(text)
+        self.code = code
+        self.request_id = request_id
+
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+
+
+class Message(msgspec.Struct, omit_defaults=True):
+    """A request (method and id), a notification (method), or a response (id with result or error)."""
+
+    jsonrpc: str | UnsetType = UNSET
+    id: Id | UnsetType | None = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+    @property
+    def is_request(self) -> bool:
+        return self.method is not UNSET and self.id is not UNSET
+
+    @property
+    def is_response(self) -> bool:
+        return self.method is UNSET
+
+    @property
+    def request_id(self) -> Id | None:
+        return None if self.id is UNSET else self.id
+
+    def __repr__(self) -> str:
+        return f"Message({'response' if self.is_response else self.method!r}, id={self.request_id!r})"
+
+
+Object = dict[str, Raw]
+"""A JSON object of which only the keys were read."""
+
+_message = msgspec.json.Decoder(Message).decode
+_object = msgspec.json.Decoder(Object).decode
+_items = msgspec.json.Decoder(list[Raw]).decode
+encode = msgspec.json.Encoder().encode
+
+_NOT_READABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+def read(body: bytes) -> Message:
+    """The one message of a body. Raises `Malformed`; batches are none (MCP 2025-06-18)."""
+    try:
+        str(body, "utf-8")  # text that is only scanned is not looked at otherwise
+        message = _message(body)
+    except msgspec.ValidationError as error:
+        if body.lstrip(b" \t\r\n")[:1] == b"[":
+            raise Malformed(INVALID_REQUEST, "batches of messages are not supported") from None
+        raise Malformed(INVALID_REQUEST, f"not a JSON-RPC message: {error}") from None
+    except RecursionError:
+        raise Malformed(PARSE_ERROR, "the message has too many levels") from None
+    except _NOT_READABLE:
+        raise Malformed(PARSE_ERROR, "the message is not JSON") from None
+    _check(message)
+    return message
+
+
+def _check(message: Message) -> None:
+    request_id = message.request_id
+    if message.jsonrpc != "2.0":
+        raise Malformed(INVALID_REQUEST, 'jsonrpc must be "2.0"', request_id)
+    if message.id is None and not (message.is_response and message.error is not UNSET):
+        raise Malformed(INVALID_REQUEST, "id must be a string or an integer")
+    answers = (message.result is not UNSET) + (message.error is not UNSET)
+    if message.is_response:
+        if answers != 1 or message.id is UNSET:
+            raise Malformed(INVALID_REQUEST, "a message has a method, or an id with a result or an error", request_id)
+    elif answers:
+        raise Malformed(INVALID_REQUEST, "a request has no result and no error", request_id)
+    elif not message.method:
+        raise Malformed(INVALID_REQUEST, "method is empty", request_id)
+
+
+def object_of(raw: Raw | UnsetType) -> Object:
+    """The keys of an object that was scanned; {} where there is none. Raises `Malformed` for what is no object."""
+    if raw is UNSET:
+        return {}
+    try:
+        return _object(raw)
+    except _NOT_READABLE:
+        raise Malformed(INVALID_PARAMS, "params must be an object") from None
+
+
+def items_of(raw: Raw | None) -> list[Raw]:
+    """The items of a list that was scanned. Raises `Malformed`."""
+    if raw is None:
+        return []
+    try:
+        return _items(raw)
+    except _NOT_READABLE:
+        raise Malformed(INTERNAL_ERROR, "the list is not readable") from None
+
+
+def text_of(raw: Raw | None) -> str | None:
+    """A string that was scanned; None for anything else."""
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except _NOT_READABLE:
+        return None
+
+
+def value_of(raw: Raw | None, most: int) -> Any:  # Any: JSON
+    """A value as a whole, of at most `most` bytes. Raises `Malformed`: reading takes ten times as long as scanning."""
+    if raw is None:
+        return None
+    if len(bytes(raw)) > most:
+        raise Malformed(INVALID_PARAMS, f"more than {most} bytes")
+    try:
+        return msgspec.json.decode(raw)
+    except _NOT_READABLE:
+        raise Malformed(INVALID_PARAMS, "not readable") from None
+
+
+def raw(value: object) -> Raw:
+    """A value as text of JSON."""
+    return Raw(encode(value))
+
+
+def request(method: str, request_id: Id, params: Raw | UnsetType = UNSET) -> bytes:
+    return encode(Message("2.0", request_id, method, params))
+
+
+def notification(method: str, params: Raw | UnsetType = UNSET) -> bytes:
+    return encode(Message("2.0", UNSET, method, params))
+
+
+def result(request_id: Id | None, value: Raw) -> bytes:
+    return encode(Message("2.0", request_id, result=value))
+
+
+def error(request_id: Id | None, code: int, text: str, data: object = None) -> bytes:
+    body: dict[str, object] = {"code": code, "message": text}
+    if data is not None:
+        body["data"] = data
+    return encode(Message("2.0", request_id, error=raw(body)))

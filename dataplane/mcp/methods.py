@@ -1,0 +1,53 @@
+"""What each method of MCP is about, as a table: of one item, of a list, of all servers.
+
+Methods that are not in it are sent to the only target as they are, and are not known where there are several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+ITEM, LIST, ALL, REFERENCE = "item", "list", "all", "reference"
+"""Forms of a method: about an item that one target has; a list that all give a part of; for all of them; about an item
+within `ref`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """`kind`: of the items, as expressions call them. `key`: where an item's name is, in `params` of a call and in each
+    item of a list. `field`: where a result has its list. `missing`: what a client is told of an item that is not
+    there, or not for it."""
+
+    form: str
+    kind: str = ""
+    key: str = ""
+    field: str = ""
+    missing: str = ""
+
+
+METHODS: Final[dict[str, Method]] = {
+    "tools/list": Method(LIST, "tool", "name", "tools"),
+    "tools/call": Method(ITEM, "tool", "name", missing="Unknown tool: "),
+    "prompts/list": Method(LIST, "prompt", "name", "prompts"),
+    "prompts/get": Method(ITEM, "prompt", "name", missing="Unknown prompt: "),
+    "resources/list": Method(LIST, "resource", "uri", "resources"),
+    "resources/templates/list": Method(LIST, "resource", "uriTemplate", "resourceTemplates"),
+    "resources/read": Method(ITEM, "resource", "uri", missing="Unknown resource: "),
+    "resources/subscribe": Method(ITEM, "resource", "uri", missing="Unknown resource: "),
+    "resources/unsubscribe": Method(ITEM, "resource", "uri", missing="Unknown resource: "),
+    "completion/complete": Method(REFERENCE, missing="Unknown reference: "),
+    "tasks/list": Method(LIST, "task", "taskId", "tasks"),
+    "tasks/get": Method(ITEM, "task", "taskId", missing="Unknown task: "),
+    "tasks/result": Method(ITEM, "task", "taskId", missing="Unknown task: "),
+    "tasks/cancel": Method(ITEM, "task", "taskId", missing="Unknown task: "),
+    "tasks/update": Method(ITEM, "task", "taskId", missing="Unknown task: "),
+    "ping": Method(ALL),
+    "logging/setLevel": Method(ALL),
+}
+
+OTHER: Final = Method("other")
+"""A method that this table does not know."""
+
+REFERENCES: Final[dict[str, tuple[str, str]]] = {"ref/prompt": ("prompt", "name"), "ref/resource": ("resource", "uri")}
+"""Type of a `ref` of completions to the kind of its item and where its name is."""

@@ -1,0 +1,112 @@
+"""A session of a client with the servers behind one endpoint. All that is needed to go on with it is in its id, sealed:
+which worker, replica or restarted proxy gets the next request does not matter.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+import msgspec
+
+from dataplane.mcp.sealing import MAX_SEALED, Sealer
+
+LIFETIME: Final = 24 * 3600.0
+"""Seconds after which a session is over in any case: ids do not live for ever."""
+MAX_HELLO: Final = 16_384
+"""Bytes of what a client said of itself at `initialize`, as it is kept for servers that have to hear it again."""
+MAX_UPSTREAM_ID: Final = 1024
+"""Characters of the session id of a server."""
+
+
+class UpstreamSession(msgspec.Struct, array_like=True, frozen=True):
+    """A session that a target has for this one. `session_id`: "" where the server gave none; `endpoint`: the address
+    that is pinned. `lost`: the target could not be reached (failureMode FailOpen)."""
+
+    target: str
+    session_id: str = ""
+    endpoint: str = ""
+    lost: bool = False
+
+    def __repr__(self) -> str:
+        return f"UpstreamSession({self.target!r}, endpoint={self.endpoint!r})"
+
+
+class Session(msgspec.Struct, array_like=True):
+    """`number`: random, for logs and for what workers remember. `hello`: the params of the client's `initialize`."""
+
+    number: bytes
+    created: int
+    hello: bytes
+    upstreams: list[UpstreamSession]
+    was_initialized: bool = True
+
+    def of(self, target: str) -> UpstreamSession | None:
+        return next((each for each in self.upstreams if each.target == target), None)
+
+    @property
+    def label(self) -> str:
+        """As logs and expressions see it: it opens nothing."""
+        return self.number.hex()
+
+    def __repr__(self) -> str:
+        return f"Session({self.label}, {self.upstreams!r})"
+
+
+_decode = msgspec.msgpack.Decoder(Session).decode
+
+
+class TooLong(Exception):
+    """What the servers gave does not fit into an id."""
+
+
+def sealed(session: Session, sealer: Sealer, owner: bytes) -> str:
+    """The id of a session. `owner`: backend and caller. Raises `TooLong`."""
+    content = zlib.compress(msgspec.msgpack.encode(session), 1)
+    text = sealer.seal(content, b"mcp session\0" + owner)
+    if len(text) > MAX_SEALED:
+        raise TooLong(f"a session id of {len(text)} characters")
+    return text
+
+
+def opened(text: str, sealer: Sealer, owner: bytes, now: float) -> Session | None:
+    """The session of an id; None where it is none of this owner's, or is over."""
+    content = sealer.open(text, b"mcp session\0" + owner)
+    if content is None:
+        return None
+    try:
+        session = _decode(zlib.decompress(content))
+    except (zlib.error, msgspec.MsgspecError):
+        return None
+    return session if session.created <= now + _SKEW and now - session.created < LIFETIME else None
+
+
+_SKEW: Final = 300.0
+
+
+class Cursor(msgspec.Struct, array_like=True, frozen=True):
+    """Where a merged list goes on: targets with the cursors that they gave."""
+
+    method: str
+    pages: list[tuple[str, str]]
+
+
+_decode_cursor = msgspec.msgpack.Decoder(Cursor).decode
+
+
+def sealed_cursor(cursor: Cursor, sealer: Sealer, owner: bytes) -> str | None:
+    """None where it would be too long."""
+    text = sealer.seal(msgspec.msgpack.encode(cursor), b"mcp cursor\0" + owner)
+    return text if len(text) <= MAX_SEALED else None
+
+
+def opened_cursor(text: str, sealer: Sealer, owner: bytes, method: str) -> Cursor | None:
+    """None for what was not sealed for this owner and method."""
+    content = sealer.open(text, b"mcp cursor\0" + owner)
+    if content is None:
+        return None
+    try:
+        cursor = _decode_cursor(content)
+    except msgspec.MsgspecError:
+        return None
+    return cursor if cursor.method == method else None
