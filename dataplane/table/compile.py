@@ -273,7 +273,7 @@ def backend_plan(
     static = address_of(message)
     kind = message.WhichOneof("kind")
     where = Destination(
-        "service" if kind == "service" else "static",
+        str(kind) if kind in ("service", "mcp") else "static",
         _host(message),
         message.service.port or static.port,
         configured(BY_REQUEST, message.service.app_protocol),

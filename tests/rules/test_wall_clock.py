@@ -17,6 +17,7 @@ ALLOWED = {
     ("dataplane/telemetry/access_log.py", 2): "time stamps of log lines; durations come from the monotonic clock",
     ("dataplane/variables.py", 1): "moments of the monotonic clock as times of the day, for expressions",
     ("dataplane/chain/filter.py", 1): "tokens and cookies are dated (`Env.wall_clock`)",
+    ("dataplane/proxy/context.py", 1): "sessions of MCP clients are dated (`Context.wall_clock`)",
     ("dataplane/proxy/own_answers.py", 1): "the date header of our own answers (RFC 9110, 6.6.1)",
     ("controlplane/app.py", 1): "when the controller was started, shown to people",
     ("controlplane/snapshot/snapshots.py", 1): "when a state was published, shown to people",
