@@ -14,20 +14,23 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from controlplane import collector, readings, tracing
 from controlplane.admin import content, facts, ignored, metrics, pages
 from controlplane.admin.pages import Listening
 from controlplane.admin.server import Server as AdminServer
+from controlplane.deploy.request import Defaults
 from controlplane.facts import Fact
 from controlplane.kube import cluster as kube
 from controlplane.pipeline import Pipeline
-from controlplane.settings import Cluster, Settings, shown, version
+from controlplane.settings import Cluster, Proxies, Settings, shown, version
 from controlplane.sources import decode, tree
 from controlplane.sources.aside import Decoder, Pieces
 from controlplane.sources.directory import Directory
 from controlplane.sources.source import Source
+from controlplane.translate.keys import ObjectKey as Place
 from controlplane.xds import ProxyStatus, XdsServer, xds_settings
 from controlplane.xds.node import Identity, Peer
 from gatewright.api.objects.gateway import Gateway
@@ -62,7 +65,12 @@ class App:
             knows_proxies = settings.security.service_accounts
             unwritten = self.pipeline.program.unwritten
             self.cluster = kube.ClusterSide(
-                settings.source, unwritten, name, self.pipeline.fleet, knows_proxies=knows_proxies
+                settings.source,
+                unwritten,
+                name,
+                self.pipeline.fleet,
+                knows_proxies=knows_proxies,
+                provisioning=self._provisioning(settings.source.proxies) if knows_proxies else None,
             )
             self.source = self.cluster
         else:
@@ -88,6 +96,33 @@ class App:
         """Where the pages listen, by name, while they do."""
         self._is_serving = self._is_ending = False
         self._problems: list[Problem] = []
+
+    def _provisioning(self, proxies: Proxies | None) -> kube.Provisioning | None:
+        if proxies is None:
+            return None
+        usual = Defaults(proxies.tag or version(), xds=proxies.xds)
+        return kube.Provisioning(
+            replace(
+                usual,
+                registry=usual.registry if proxies.registry is None else proxies.registry,
+                repository=proxies.repository or usual.repository,
+            ),
+            self.settings.xds[1],
+            self.pipeline.program.wanted,
+            self.pipeline.provision,
+            self.pipeline.provisioned,
+            self._is_elsewhere,
+            self.pipeline.ready,
+        )
+
+    def _is_elsewhere(self, gateway: Place) -> bool:
+        """Whether a Gateway is there whose class is another controller's."""
+        objects = self.pipeline.objects
+        found = objects.get(ObjectKey("Gateway", gateway.namespace, gateway.name))
+        if not isinstance(found, Gateway):
+            return False
+        its_class = objects.get(ObjectKey("GatewayClass", "", found.spec.gateway_class_name))
+        return isinstance(its_class, GatewayClass) and its_class.spec.controller_name != CONTROLLER_NAME
 
     async def open(self) -> None:
         """Listens, and reaches the cluster. Raises NoCluster, AddressTaken, or SocketError of the xDS package."""

@@ -23,6 +23,7 @@ from controlplane.translate.conditions import HOUR
 from controlplane.translate.fleet import FleetView
 from controlplane.translate.keys import ResourceKey
 from controlplane.translate.program import Message, Program
+from controlplane.translate.wanted import Outcome, Provisioner
 from controlplane.turns import GIVE_WAY, PAUSE, Job, Turns
 from controlplane.xds import Fleet, Proxy, View
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
@@ -183,6 +184,24 @@ class Pipeline:
         self._wanted[gateway] = self.snapshots.newest(gateway).sequence + 1
         self._awaiting.add(gateway)
         yield from self._tell_program(gateway)
+
+    # Objects that should exist
+
+    async def provision(self, provisioner: Provisioner) -> None:
+        """Somebody makes what Gateways want, and all of it has this in common."""
+        await self._told(self.program.provision(provisioner))
+
+    async def provisioned(self, outcomes: Mapping[str, Outcome | None]) -> None:
+        """What became of the wanted objects of Gateways ("namespace/name")."""
+        await self._told(self.program.outcomes(outcomes))
+
+    async def _told(self, steps: Iterator[None]) -> None:
+        await self.turns.start(self._bugs_kept(steps))
+        self.changed()
+
+    def _bugs_kept(self, steps: Iterator[None]) -> Job:
+        with self._bugs_logged():
+            yield from steps
 
     # States out
 

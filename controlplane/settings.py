@@ -42,6 +42,18 @@ class Security:
 
 
 @dataclass(frozen=True, slots=True)
+class Proxies:
+    """What all proxies have in common that a controller starts in a cluster; "" takes what is usual."""
+
+    registry: str | None = None
+    """Of their image; "" for one without."""
+    repository: str = ""
+    tag: str = ""
+    xds: str = ""
+    """Where they reach the controllers: HOST:PORT."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
     """Which cluster is read. `kubeconfig` None: by the pod's own service account, or else the usual file."""
 
@@ -52,6 +64,8 @@ class Cluster:
     """Of the controller's own objects; "": the pod's, or that of the context."""
     peers: tuple[str, int] = ("127.0.0.1", 0)
     """Where other controllers bring what their proxies answered."""
+    proxies: Proxies | None = None
+    """How proxies of Gateways are started; None: they are not."""
 
     def __str__(self) -> str:
         where = "the cluster" if self.kubeconfig is None else f"the cluster of {self.kubeconfig}"

@@ -82,6 +82,8 @@ METRICS: Final = (
     Metric("cluster_unreadable", "gauge", "1 while a kind cannot be read from the API server", ("kind",)),
     Metric("status_writes_total", "counter", "Statuses offered to the API server, by outcome", ("outcome",)),
     Metric("status_writes_pending", "gauge", "Statuses that are to be written"),
+    Metric("provisioning_writes_total", "counter", "Objects of Gateways written or removed, by outcome", ("outcome",)),
+    Metric("provisioning_pending", "gauge", "Gateways whose objects are to be looked at"),
 )
 
 

@@ -86,6 +86,30 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_proxies(parser: argparse.ArgumentParser) -> None:
+    """How proxies are started in a cluster."""
+    group = parser.add_argument_group(
+        "proxies in a cluster", "started for each Gateway where xDS knows them by their service accounts"
+    )
+    group.add_argument(
+        "--no-provisioning", action="store_true", help="start no proxies, and make no Services: somebody else does"
+    )
+    group.add_argument(
+        "--proxy-image-registry", metavar="HOST", help="registry of their image (default: ghcr.io; empty for none)"
+    )
+    group.add_argument(
+        "--proxy-image-repository", metavar="NAME", help="name of their image (default: gatewright/gatewright)"
+    )
+    group.add_argument("--proxy-image-tag", metavar="TAG", help="tag of their image (default: this version)")
+    group.add_argument(
+        "--proxy-xds",
+        metavar="ADDR",
+        type=address,
+        help="where they reach the controllers (default: the Service gatewright-controller in this namespace, at the"
+        " port of --xds)",
+    )
+
+
 def add_fleet(parser: argparse.ArgumentParser) -> None:
     """How proxies on other hosts reach the controller."""
     group = parser.add_argument_group(

@@ -77,7 +77,9 @@ def _source(arguments: argparse.Namespace) -> Path | settings.Cluster:
     if arguments.dir is not None:
         raise exits.Failure(exits.USAGE, f"either the folder {arguments.dir} or --kubernetes is read, not both")
     kubeconfig = None if arguments.kubeconfig is None else Path(arguments.kubeconfig)
-    return settings.Cluster(kubeconfig, arguments.context, arguments.namespace or "", _peers(arguments))
+    return settings.Cluster(
+        kubeconfig, arguments.context, arguments.namespace or "", _peers(arguments), _proxies(arguments)
+    )
 
 
 def _peers(arguments: argparse.Namespace) -> tuple[str, int]:
@@ -85,6 +87,18 @@ def _peers(arguments: argparse.Namespace) -> tuple[str, int]:
         return settings.address(arguments.peers)
     host, port = settings.address(arguments.xds)
     return host, PEERS_PORT if port else 0
+
+
+def _proxies(arguments: argparse.Namespace) -> settings.Proxies | None:
+    """How they are started, if they are."""
+    if arguments.no_provisioning:
+        return None
+    return settings.Proxies(
+        arguments.proxy_image_registry,
+        arguments.proxy_image_repository or "",
+        arguments.proxy_image_tag or "",
+        arguments.proxy_xds or "",
+    )
 
 
 def _security(arguments: argparse.Namespace) -> settings.Security:

@@ -8,22 +8,27 @@ import os
 import random
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from controlplane.deploy.names import object_name
+from controlplane.deploy.request import CONTROLLER, Defaults
 from controlplane.derive import Feed
 from controlplane.kube import lease as leases
 from controlplane.kube.access import Access, ApiError, NoCluster, opened
 from controlplane.kube.authority_secret import AuthoritySecret
+from controlplane.kube.deployer import Deployer, IsElsewhere, Report
 from controlplane.kube.leadership import Leadership
 from controlplane.kube.reviews import TokenReviews
 from controlplane.kube.source import ClusterSource
 from controlplane.kube.statuses import StatusWriter
 from controlplane.settings import Cluster, shown
 from controlplane.sources.source import Sink
+from controlplane.translate.keys import ObjectKey
 from controlplane.translate.statuses import StatusKey, StatusWrite
-from controlplane.translate.wanted import object_name
+from controlplane.translate.wanted import Provisioner, Wanted
 from controlplane.xds.authority import UnusableAuthority
 from controlplane.xds.fleet import Fleet
 from controlplane.xds.issuer import Issuer
@@ -33,7 +38,7 @@ from gatewright.api.text.problem import Problem
 
 log = logging.getLogger("controlplane.kube")
 
-SERVICE: Final = "gatewright-controller"
+SERVICE: Final = CONTROLLER
 """By which proxies reach the controllers, in their namespace."""
 
 
@@ -55,11 +60,27 @@ def proxies_account(gateway: str) -> str:
     return account(namespace, object_name(name))
 
 
+@dataclass(frozen=True, slots=True)
+class Provisioning:
+    """What starting proxies needs of the rest of the controller. `defaults` without `xds`: the Service of the
+    controllers, at `port`."""
+
+    defaults: Defaults
+    port: int
+    wanted: Feed[ObjectKey, Wanted]
+    provision: Callable[[Provisioner], Awaitable[None]]
+    report: Report
+    is_elsewhere: IsElsewhere
+    ready: asyncio.Event
+    """Set when everything has been read."""
+
+
 class ClusterSide:
     """As a `Source`, and the writer of statuses beside it.
 
     `unwritten`: what the program wants written. `knows_proxies`: proxies are known by tokens of service accounts, and
-    the controllers by an authority of their own.
+    the controllers by an authority of their own. `provisioning`: proxies are started, for which they have to be known
+    so.
     """
 
     def __init__(
@@ -70,6 +91,7 @@ class ClusterSide:
         fleet: Fleet,
         *,
         knows_proxies: bool = False,
+        provisioning: Provisioning | None = None,
     ) -> None:
         self._cluster = cluster
         self._unwritten = unwritten
@@ -86,6 +108,10 @@ class ClusterSide:
             self.issuer = Issuer(_now)
             reviews = TokenReviews(lambda: self.access)
             self.accounts = ServiceAccounts(reviews, proxies_account, time.time, time.monotonic)
+        self._provisioning = provisioning
+        self._trusted = asyncio.Event()
+        """Set when what proxies trust is something else."""
+        self.deployer: Deployer | None = None
         self.source: ClusterSource | None = None
         self.writer: StatusWriter | None = None
         self.leadership: Leadership | None = None
@@ -109,6 +135,7 @@ class ClusterSide:
         if self.issuer is not None:
             await self._open_authority(access, self.issuer)
             await self._open_hub(self.issuer, self.leadership)
+            await self._open_deployer(access, self.issuer)
 
     async def _open_authority(self, access: Access, issuer: Issuer) -> None:
         """Nobody can be served without one. Raises NoCluster."""
@@ -141,6 +168,26 @@ class ClusterSide:
                 self.hub.expect(origin)
         self._teller.look()
 
+    async def _open_deployer(self, access: Access, issuer: Issuer) -> None:
+        wanted = self._provisioning
+        if wanted is None:
+            return
+        self.deployer = Deployer(access, wanted.wanted, wanted.report, wanted.is_elsewhere)
+        issuer.listeners.append(self._trusted.set)
+        await self._provision(wanted, issuer)
+
+    async def _provision(self, wanted: Provisioning, issuer: Issuer) -> None:
+        """Says what all proxies have in common."""
+        where = f"{SERVICE}.{self.access.namespace}.svc:{wanted.port}"
+        defaults = wanted.defaults if wanted.defaults.xds else replace(wanted.defaults, xds=where)
+        await wanted.provision(Provisioner(defaults, issuer.bundle.decode()))
+
+    async def _follow_authority(self, wanted: Provisioning, issuer: Issuer) -> None:
+        while True:
+            await self._trusted.wait()
+            self._trusted.clear()
+            await self._provision(wanted, issuer)
+
     async def run(self, sink: Sink) -> None:
         """As `Source` has it."""
         assert self.source is not None and self.leadership is not None
@@ -151,26 +198,44 @@ class ClusterSide:
                 group.create_task(self._authority.follow(lambda: self._leads))
             if self._teller is not None:
                 group.create_task(self._teller.run())
+            if self.deployer is not None and self._provisioning is not None and self.issuer is not None:
+                group.create_task(self.deployer.follow())
+                group.create_task(self._follow_authority(self._provisioning, self.issuer))
 
     @property
     def _leads(self) -> bool:
         return self.leadership is not None and self.leadership.is_leader
 
     async def _write(self) -> None:
-        assert self.writer is not None and self.leadership is not None
+        assert self.leadership is not None
         if self.hub is not None:
             self.hub.lead(self.leadership.before)
         try:
-            await self.writer.run(self._unwritten)
+            await self._act()
         finally:
             if self.hub is not None:
                 self.hub.follow()
+
+    async def _act(self) -> None:
+        """What the controller that leads does."""
+        assert self.writer is not None
+        if self.deployer is None or self._provisioning is None:
+            await self.writer.run(self._unwritten)
+            return
+        # Statuses have addresses: none is written before these are known.
+        await self.deployer.listed()
+        await self._provisioning.ready.wait()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.writer.run(self._unwritten))
+            group.create_task(self.deployer.lead())
 
     def problems(self) -> Sequence[Problem]:
         """As `Source` has it."""
         found = list(self.source.problems()) if self.source is not None else []
         parts = (self.leadership, self._authority, self._teller)
         troubled = [each.trouble for each in parts if each is not None and each.trouble]
+        if self.deployer is not None:
+            troubled += [f"made for Gateways: {each}" for each in self.deployer.problems()]
         return [*found, *(Problem("cluster", 0, "", "", trouble, code="unreadable") for trouble in troubled)]
 
     def numbers(self) -> dict[str, dict[tuple[str, ...], float]]:
@@ -189,6 +254,7 @@ class ClusterSide:
                 ("failed",): writer.failures,
             },
             "status_writes_pending": {(): len(writer)},
+            **(self.deployer.numbers() if self.deployer is not None else {}),
         }
 
     async def close(self) -> None:

@@ -32,6 +32,18 @@ class Failed(Exception):
     """The API server ended a watch with an error; the text is its own."""
 
 
+def opened(event: Any) -> tuple[str, Json]:
+    """The type and the object of an event of a watch. Raises Expired, Failed."""
+    value = event.get("object") if isinstance(event, dict) else None
+    if not isinstance(value, dict):
+        raise Failed("an event without an object")
+    if event.get("type") == "ERROR":
+        if value.get("code") == EXPIRED:
+            raise Expired
+        raise Failed(str(value.get("message") or value.get("reason") or "unknown error"))
+    return str(event.get("type")), value
+
+
 class Known:
     """The objects of one kind, as far as they were told."""
 
@@ -75,18 +87,12 @@ class Known:
         return [*found.values()]
 
     def _event(self, event: Any) -> Iterator[Fact]:
-        value = event.get("object") if isinstance(event, dict) else None
-        if not isinstance(value, dict):
-            raise Failed("an event without an object")
-        if event.get("type") == "ERROR":
-            if value.get("code") == EXPIRED:
-                raise Expired
-            raise Failed(str(value.get("message") or value.get("reason") or "unknown error"))
+        type_, value = opened(event)
         metadata = value.get("metadata")
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-        if event["type"] == "DELETED":
+        if type_ == "DELETED":
             yield from self._removed(metadata)
-        elif event["type"] in ("ADDED", "MODIFIED"):
+        elif type_ in ("ADDED", "MODIFIED"):
             yield from self._facts([value])
         if isinstance(version, str):  # of a bookmark as well
             self.resource_version = version

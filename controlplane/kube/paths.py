@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Protocol
 from urllib.parse import quote
 
-from gatewright.api.objects.kinds import KindInfo
 from gatewright.api.schema.metadata import ObjectKey
 
 
-def of_kind(info: KindInfo, version: str, namespace: str = "") -> str:
+class Kind(Protocol):
+    """`KindInfo`, or what is like it."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def versions(self) -> tuple[str, ...]: ...
+    @property
+    def plural(self) -> str: ...
+    @property
+    def namespaced(self) -> bool: ...
+
+
+def of_kind(info: Kind, version: str, namespace: str = "") -> str:
     """All objects of a kind, in one namespace or (of "") everywhere."""
     base = f"/apis/{info.group}/{version}" if info.group else f"/api/{version}"
     inside = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
     return f"{base}{inside}/{info.plural}"
 
 
-def of_object(info: KindInfo, version: str, key: ObjectKey) -> str:
+def of_object(info: Kind, version: str, key: ObjectKey) -> str:
     """One object."""
     return f"{of_kind(info, version, key.namespace if info.namespaced else '')}/{quote(key.name, safe='')}"

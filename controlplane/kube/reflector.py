@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from controlplane.facts import Fact
 from controlplane.kube import paths
 from controlplane.kube.access import ApiError
-from controlplane.kube.known import Expired, Failed, Known
-from gatewright.api.objects.kinds import KindInfo
+from controlplane.kube.known import Expired, Failed
+from controlplane.kube.paths import Kind
 
 log = logging.getLogger("controlplane.kube")
 
@@ -30,10 +29,9 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 ABSENT: Final = 5.0
 """Seconds between two looks for a kind that the cluster does not have."""
 
-FIELDS: Final = {"Secret": "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token"}
-"""Of a kind: which objects are read at all. What charts and accounts keep in Secrets is large and none of ours."""
+_F = TypeVar("_F")
 
-Tell = Callable[[Sequence[Fact]], Awaitable[None]]
+Tell = Callable[[Sequence[_F]], Awaitable[None]]
 
 
 class Reads(Protocol):
@@ -44,10 +42,30 @@ class Reads(Protocol):
     def lines(self, path: str, **query: str | int) -> AsyncIterator[list[bytes]]: ...
 
 
-class Reflector:
-    """`random` draws uniformly from [0, 1)."""
+class Follows(Protocol[_F]):
+    """What lists and watches of a kind come to: `known.Known` is one."""
 
-    def __init__(self, info: KindInfo, access: Reads, tell: Tell, random: Callable[[], float]) -> None:
+    resource_version: str
+
+    def __len__(self) -> int: ...
+    def list_begins(self) -> None: ...
+    def page(self, body: dict[str, Any], version: str) -> list[_F]: ...
+    def list_ends(self, resource_version: str) -> list[_F]: ...
+    def events(self, lines: Iterable[bytes]) -> list[_F]: ...
+
+
+class Reflector(Generic[_F]):
+    """`random` draws uniformly from [0, 1). `query`: which objects of the kind are read; none: all."""
+
+    def __init__(
+        self,
+        info: Kind,
+        access: Reads,
+        tell: Tell[_F],
+        random: Callable[[], float],
+        known: Follows[_F],
+        query: Mapping[str, str] | None = None,
+    ) -> None:
         self.info = info
         self.version = ""
         """Of the kind, that is read; "" while the cluster has none that we know."""
@@ -58,7 +76,8 @@ class Reflector:
         self._access = access
         self._tell = tell
         self._random = random
-        self._known = Known(info)
+        self._known = known
+        self._query = {**(query or {})}
 
     def __len__(self) -> int:
         return len(self._known)
@@ -124,7 +143,7 @@ class Reflector:
         self.listed.set()
 
     async def _list_version(self, version: str) -> None:
-        known, query = self._known, self._query()
+        known, query = self._known, self._query
         path = paths.of_kind(self.info, version)
         body = await self._access.get(path, **query, limit=PAGE)
         known.list_begins()
@@ -146,7 +165,7 @@ class Reflector:
         low, high = WATCH
         stream = self._access.lines(
             paths.of_kind(self.info, self.version),
-            **self._query(),
+            **self._query,
             watch="true",
             allowWatchBookmarks="true",
             resourceVersion=self._known.resource_version,
@@ -157,7 +176,3 @@ class Reflector:
             if facts:
                 await self._tell(facts)
             yield
-
-    def _query(self) -> dict[str, str | int]:
-        fields = FIELDS.get(self.info.kind)
-        return {} if fields is None else {"fieldSelector": fields}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from controlplane.facts import Fact
+from controlplane.kube.known import Known
 from controlplane.kube.reflector import Reads, Reflector
 from controlplane.sources.source import Sink
 from gatewright.api.objects.kinds import KINDS, KindInfo
@@ -15,6 +16,10 @@ from gatewright.api.text.problem import Problem
 
 NOT_WATCHED: Final = frozenset({"InferencePool"})
 """Kinds that nothing of us reads yet."""
+FIELDS: Final = {
+    "Secret": {"fieldSelector": "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token"},
+}
+"""Of a kind: which objects are read at all. What charts and accounts keep in Secrets is large and none of ours."""
 WATCHED: Final = tuple(info for info in KINDS.values() if info.kind not in NOT_WATCHED)
 
 
@@ -27,7 +32,9 @@ class ClusterSource:
         kinds: Iterable[KindInfo] = WATCHED,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self.reflectors = {info.kind: Reflector(info, access, self._tell, draw) for info in kinds}
+        self.reflectors = {
+            info.kind: Reflector(info, access, self._tell, draw, Known(info), FIELDS.get(info.kind)) for info in kinds
+        }
         self._one_at_a_time = asyncio.Lock()
         self._sink: Sink | None = None
         self._is_complete = False

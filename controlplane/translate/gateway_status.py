@@ -10,9 +10,9 @@ from controlplane.translate import listener_certificates, listener_tls
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.features import supported_features
 from controlplane.translate.fleet import FleetView, programmed, rejected
-from controlplane.translate.gateways import ClassView
 from controlplane.translate.keys import ObjectKey, bind_resource, certificate_resource, listener_resource
 from controlplane.translate.listeners import GatewayPlan, ListenerPlan
+from controlplane.translate.wanted import Outcome, addresses_missing
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.attach.parents import Owner
 
@@ -26,10 +26,10 @@ GATEWAY_INVALID = Condition("Programmed", False, "Invalid", "the Gateway is not 
 TOLD_ELSEWHERE = frozenset({"route", "backend", "policy", "secret"})
 
 
-def class_status(view: ClassView, version: Condition, generation: int) -> StatusBody:
+def class_status(refused: Condition | None, version: Condition, generation: int) -> StatusBody:
     """The status of a GatewayClass of ours; `version`: what is said of the definitions of Gateway API."""
     return {
-        "conditions": rendered([view.refused or ACCEPTED, version], generation),
+        "conditions": rendered([refused or ACCEPTED, version], generation),
         "supportedFeatures": supported_features(),
     }
 
@@ -50,6 +50,17 @@ class News(NamedTuple):
     def own_refusals(self) -> dict[str, str]:
         """Of the Gateway, its binds and listeners."""
         return {name: text for name, text in self.refusals.items() if name.partition("/")[0] not in TOLD_ELSEWHERE}
+
+
+class Provisioning(NamedTuple):
+    """What is known of the objects of a Gateway, beside its plan."""
+
+    problem: Condition | None = None
+    """Why they cannot be made."""
+    outcome: Outcome | None = None
+    """What became of them."""
+    is_on: bool = False
+    """Whether somebody makes them."""
 
 
 class ListenerEntries:
@@ -116,18 +127,26 @@ def listeners_valid(listeners: Sequence[ListenerPlan]) -> Condition:
 class GatewayReport:
     """What is known of one Gateway when its status is written."""
 
-    def __init__(self, plan: GatewayPlan, news: News) -> None:
+    def __init__(
+        self, plan: GatewayPlan, news: News, provisioning: Provisioning, asked: Sequence[tuple[str, str]]
+    ) -> None:
+        """`asked`: types and values of the addresses that the Gateway asks for."""
         self._plan = plan
         self._news = news
+        self._provisioning = provisioning
+        self._asked = asked
         unserved = GATEWAY_INVALID if plan.refused is not None else None
         self._entries = ListenerEntries(Owner("Gateway", *plan.key), plan.key, news, unserved)
 
     def status(self, generation: int) -> StatusBody:
-        """The status; no addresses, because nothing provisions any yet."""
+        """The status."""
         body: StatusBody = {
             "conditions": rendered([self._accepted(), self._programmed(), self._plan.insecure], generation),
             "listeners": [self._entries.entry(listener, generation) for listener in self._plan.listeners],
         }
+        if self._provisioning.is_on:  # else they are somebody else's to say
+            assigned = self._provisioning.outcome.addresses if self._provisioning.outcome is not None else ()
+            body["addresses"] = [{"type": kind, "value": value} for kind, value in assigned]
         if self._plan.sets or self._plan.allows_sets:
             accepted = sum(each.accepted for each in self._plan.sets) if self._plan.refused is None else 0
             body["attachedListenerSets"] = accepted
@@ -136,16 +155,31 @@ class GatewayReport:
     def _accepted(self) -> Condition:
         if self._plan.refused is not None:
             return self._plan.refused
-        condition = listeners_valid(self._plan.listeners)
-        message = "; ".join(filter(None, (condition.message, self._plan.note)))
-        return replace(condition, message=message)
+        return self._of_objects("Accepted") or listeners_valid(self._plan.listeners)
 
     def _programmed(self) -> Condition:
         if not any(self._plan.served):
             return INVALID
         refused = self._news.own_refusals
         texts = [f"{name}: {text}" for name, text in refused.items() if name not in self._of_sets()]
-        return rejected(texts) if texts else self._plan.unusable or programmed(self._news.fleet)
+        if texts:
+            return rejected(texts)
+        return self._of_objects("Programmed") or self._unreachable() or programmed(self._news.fleet)
+
+    def _of_objects(self, kind: str) -> Condition | None:
+        """What keeps the Gateway's objects from being made, where it is said in a condition of this type."""
+        outcome = self._provisioning.outcome
+        failed = outcome.failure.condition if outcome is not None and outcome.failure is not None else None
+        return next((each for each in (self._provisioning.problem, failed) if each and each.type == kind), None)
+
+    def _unreachable(self) -> Condition | None:
+        if self._provisioning.is_on:
+            return addresses_missing(self._asked, self._provisioning.outcome)
+        if not self._asked:
+            return None
+        asked = ", ".join(value for _, value in self._asked)
+        why = f"this controller assigns no addresses ({asked}); proxies serve at their own"
+        return Condition("Programmed", False, "AddressNotUsable", why)
 
     def _of_sets(self) -> set[str]:
         """What travels because of ListenerSets alone: whoever added it says so."""

@@ -23,7 +23,7 @@ from controlplane.translate.listeners import GatewayPlan, ListenerPlan, SetPlan
 from gatewright.api.objects.gateway import AllowedListeners, Gateway, GatewayFrontendTLS
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.objects.listener_set import ListenerSet
-from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_API_GROUP, GROUP
+from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_API_GROUP
 from gatewright.attach.outcome import order
 from gatewright.attach.parents import Admission, Owner, Site
 from gatewright.wire.v1 import bind_pb2, gateway_pb2, listener_pb2, policy_pb2
@@ -39,14 +39,6 @@ class ClassView:
 def is_ours(gateway_class: GatewayClass) -> bool:
     """Only classes with our controller name concern us; all others are somebody else's."""
     return gateway_class.spec.controller_name == CONTROLLER_NAME
-
-
-def class_view(gateway_class: GatewayClass) -> ClassView:
-    """The verdict over a GatewayClass of ours: its parameters are not acted upon yet."""
-    paths = support.unsupported_fields(gateway_class)
-    if not paths:
-        return ClassView()
-    return ClassView(refused=Condition("Accepted", False, "InvalidParameters", support.message(paths)))
 
 
 def set_plan(key: ObjectKey, item: ListenerSet, unread: Condition | None, lookups: Lookups) -> SetPlan | None:
@@ -82,7 +74,7 @@ def plan(
     """The verdicts over a Gateway, its listeners and the sets that name it."""
     paths = support.unsupported_fields(gateway)
     of_listeners = [path for path in paths if path[:2] == ("spec", "listeners")]
-    of_gateway = [path for path in paths if path[:2] not in _APART]
+    of_gateway = [path for path in paths if path not in of_listeners]
     frontend = gateway.spec.tls.frontend if gateway.spec.tls is not None else None
     validation = listener_tls.validations(key, frontend, lookups)
     found = listeners.plan(Owner("Gateway", *key), gateway.spec.listeners, of_listeners, lookups)
@@ -96,8 +88,6 @@ def plan(
         refused=_class_refused(gateway, gateway_class) or _refused(gateway, of_gateway),
         sets=tuple(replace(each, listeners=listeners.verifying(each.listeners, validation)) for each in joined),
         allows_sets=gateway.spec.allowed_listeners is not None,
-        note=_note(gateway),
-        unusable=_unusable(gateway),
         insecure=listener_tls.insecure(list(map(validation, _ports(frontend)))),
     )
 
@@ -106,9 +96,6 @@ def _ports(frontend: GatewayFrontendTLS | None) -> list[int]:
     """One for each setting of clients' certificates; none has the number 0."""
     return [0, *(each.port for each in frontend.per_port)] if frontend is not None else []
 
-
-_APART = (("spec", "listeners"), ("spec", "infrastructure"), ("spec", "addresses"))
-"""Parts of a Gateway of which an unsupported setting concerns these alone."""
 
 _ADDRESS_TYPES = ("IPAddress", "Hostname")
 """Gateway API's own; all other types are somebody's extension."""
@@ -147,35 +134,7 @@ def _refused(gateway: Gateway, paths: list[support.Path]) -> Condition | None:
     if types:
         why = f"addresses of type {', '.join(sorted(types))} are not supported"
         return Condition("Accepted", False, "UnsupportedAddress", why)
-    infrastructure = gateway.spec.infrastructure
-    reference = infrastructure.parameters_ref if infrastructure is not None else None
-    if reference is not None and (reference.group, reference.kind) != (GROUP, "GatewayParameters"):
-        why = f"parameters of kind {reference.kind} of group {reference.group} are not known"
-        return Condition("Accepted", False, "InvalidParameters", why)
     return Condition("Accepted", False, "Invalid", support.message(paths)) if paths else None
-
-
-def _note(gateway: Gateway) -> str:
-    """What a Gateway says of its deployment: nothing is deployed yet."""
-    infrastructure = gateway.spec.infrastructure
-    if infrastructure is None:
-        return ""
-    parts = {
-        "labels": infrastructure.labels,
-        "annotations": infrastructure.annotations,
-        "parametersRef": infrastructure.parameters_ref,
-    }
-    paths: list[support.Path] = [("spec", "infrastructure", name) for name, value in parts.items() if value]
-    return support.message(paths) if paths else ""
-
-
-def _unusable(gateway: Gateway) -> Condition | None:
-    """Nothing assigns addresses yet. One without value leaves the choice open, so that nothing is amiss."""
-    asked = [each.value for each in gateway.spec.addresses if each.value]
-    if not asked:
-        return None
-    why = f"not supported yet: to assign spec.addresses ({', '.join(asked)}); proxies serve at their own addresses"
-    return Condition("Programmed", False, "AddressNotUsable", why)
 
 
 def resources(plan: GatewayPlan) -> dict[ResourceKey, bytes]:

@@ -7,7 +7,6 @@ collection is made from which, and by which function of the other rooms. Built o
 from __future__ import annotations
 
 from controlplane.derive import Collection, Graph
-from controlplane.translate import own_kinds
 from controlplane.translate.collections.backend_tls import BackendTLS
 from controlplane.translate.collections.backends import UsedBackends
 from controlplane.translate.collections.gateways import Gateways
@@ -20,6 +19,7 @@ from controlplane.translate.collections.statuses import (
     BackendStatuses,
     BackendTLSStatuses,
     GatewayStatuses,
+    ParametersStatuses,
     PolicyStatuses,
     RouteStatuses,
 )
@@ -67,9 +67,10 @@ class Collections:
         # Whoever waits for a resource need not wait for statuses.
         graph.part_ends()
 
-        self.wanted = WantedObjects(graph, inputs, gateways).objects
+        of_wanted = WantedObjects(graph, inputs, gateways)
+        self.wanted = of_wanted.objects
 
-        of_gateways = GatewayStatuses(graph, inputs, views, gateways, routes)
+        of_gateways = GatewayStatuses(graph, inputs, views, gateways, routes, of_wanted)
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {
             "GatewayClass": of_gateways.of_classes,
             "Gateway": of_gateways.of_gateways,
@@ -78,7 +79,5 @@ class Collections:
             "GatewayBackend": BackendStatuses(graph, inputs, views, backends).of_backends,
             "BackendTLSPolicy": BackendTLSStatuses(graph, inputs, backend_tls, policies).of_policies,
             "GatewayPolicy": PolicyStatuses(graph, inputs, policies, outcomes).of_policies,
-            "GatewayParameters": graph.map(
-                "parameters statuses", inputs.gateway_parameters, lambda _, __, item: own_kinds.parameters_status(item)
-            ),
+            "GatewayParameters": ParametersStatuses(graph, inputs, of_wanted).of_parameters,
         }

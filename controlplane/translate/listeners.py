@@ -206,10 +206,6 @@ class GatewayPlan:
     """All that name it, in order of precedence."""
     allows_sets: bool = False
     """Whether it says anything about ListenerSets."""
-    note: str = ""
-    """What is not acted upon although it is accepted: how proxies are deployed, which changes nothing they serve."""
-    unusable: Condition | None = None
-    """`Programmed` False because of its addresses, whatever proxies serve."""
     insecure: Condition | None = None
     """Present only when it serves clients whose certificates are not valid."""
 

@@ -1,5 +1,5 @@
-"""Views and statuses of two of our own kinds: GatewayBackend and GatewayParameters (spec 1). Policies have rooms of
-their own (`policies`, `policy_status`).
+"""The view and the status of GatewayBackends. Policies and parameters have modules of their own (`policies`,
+`policy_status`, `parameters`).
 
 Settings of GatewayBackend that do not work yet are not read: such an object is refused by name.
 """
@@ -105,7 +105,3 @@ def _everywhere(fleets: Sequence[FleetView | None]) -> Condition:
         return UNUSED
     verdicts = [programmed(fleet) for fleet in fleets]
     return next((verdict for verdict in verdicts if not verdict.status), verdicts[0])
-
-
-def parameters_status(item: KubeObject) -> StatusBody:
-    return {"conditions": rendered([refused(item) or ACCEPTED], item.metadata.generation)}

@@ -16,7 +16,7 @@ from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.graph import Collections
 from controlplane.translate.keys import ObjectKey, ResourceKey
 from controlplane.translate.statuses import Statuses, StatusKey, StatusWrite
-from controlplane.translate.wanted import Wanted, WantedKey
+from controlplane.translate.wanted import Outcome, Provisioner, Wanted
 
 
 class Message(NamedTuple):
@@ -55,8 +55,8 @@ class Program:
         self._collections = Collections()
         self.resources: Outlet[ResourceKey, Message] = Outlet()
         """What proxies should have."""
-        self.wanted: Outlet[WantedKey, Wanted] = Outlet()
-        """What should exist."""
+        self.wanted: Outlet[ObjectKey, Wanted] = Outlet()
+        """What should exist, by Gateway."""
         self._changed: list[Change[ResourceKey, bytes]] = []
         inputs = self._collections.inputs
         self._statuses = Statuses(self._collections.statuses, inputs.by_kind, inputs.invalid)
@@ -94,6 +94,15 @@ class Program:
         Replaces what was said before for this Gateway; an empty mapping takes everything back.
         """
         _finish(self._steps(self._refusals(gateway, refusals)))
+
+    def provision(self, provisioner: Provisioner) -> Iterator[None]:
+        """Say that somebody makes what Gateways want, and what all of it has in common; a piece at a time."""
+        return self._steps([(self._collections.inputs.provisioner, "", provisioner)])
+
+    def outcomes(self, outcomes: Mapping[str, Outcome | None]) -> Iterator[None]:
+        """Say what became of the wanted objects of Gateways ("namespace/name"), a piece at a time; None: forget it."""
+        source = self._collections.inputs.outcomes
+        yield from self._steps([(source, _gateway(name), outcome) for name, outcome in outcomes.items()])
 
     def status(self, kind: str, namespace: str, name: str) -> StatusBody | None:
         """The `status` of an object, ready for Kubernetes; None for objects that are not ours. Not to be modified."""

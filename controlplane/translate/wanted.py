@@ -1,89 +1,116 @@
 """Objects that are wanted to exist: what a Gateway of our class asks for, so that its proxies run and are reached.
 
-The third output of the program, beside resources and statuses. A deployer reads it as a feed, makes what is there,
-mends what differs, and removes what is gone; it adds what it alone knows (image, template, overlays of
-GatewayParameters). Nothing here knows how an object is made. Another kind is another value class.
+The third output of the program, beside resources and statuses: by Gateway, the objects as they should be. Whoever reads
+the feed makes what is there, mends what differs, removes what is not in it, and reports what became of it.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final
 
-from controlplane.translate.keys import ObjectKey
+from controlplane.deploy import render
+from controlplane.deploy.request import Defaults, Layer, RenderingError, Request, ServicePort, WantedObject
+from controlplane.translate.conditions import Condition
 from controlplane.translate.listeners import GatewayPlan
-from gatewright.api.objects.gateway import Gateway
+from gatewright.api.objects.gateway import Gateway, GatewayInfrastructure
 
-LONGEST_NAME: Final = 63
-"""Of a Service (RFC 1123 label); Gateways may have names of 253 characters."""
-
-_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_HASH_DIGITS: Final = 10
-_MADE: Final = re.compile(rf"gw-.*-[0-9a-f]{{{_HASH_DIGITS}}}")
+WAITING: Final = "the certificates that proxies trust the controller by are not known yet"
 
 
-class WantedKey(NamedTuple):
-    """An object that should exist. Kinds of wanted objects are all namespaced."""
+@dataclass(frozen=True, slots=True)
+class Provisioner:
+    """What all proxies have in common. `authority`: certificates in PEM that proxies trust the controller by; "": not
+    known yet."""
 
-    kind: str
-    namespace: str
-    name: str
+    defaults: Defaults
+    authority: str = ""
 
 
-class Owner(NamedTuple):
-    """The Gateway that an object exists for, and with which it goes. `uid` is "" where a source gives none."""
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a Gateway's objects are not as they should be, as a condition of the Gateway."""
 
-    gateway: ObjectKey
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of the objects of a Gateway."""
+
+    addresses: tuple[tuple[str, str], ...] = ()
+    """Of its Service: type and value."""
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The objects of one Gateway. `uid`: of the Gateway, "" where a source gives none."""
+
     uid: str
+    objects: tuple[WantedObject, ...] = ()
+    as_it_is: bool = False
+    """Whether nothing is to be changed: what the Gateway asks for cannot be said now."""
 
 
 @dataclass(frozen=True, slots=True)
-class WantedProxies:
-    """The proxies of a Gateway, running: a Deployment."""
+class Rendering:
+    """What a Gateway asks for, and why that cannot be made."""
 
-    owner: Owner
-    class_name: str
-    parameters: str
-    """The GatewayParameters that the Gateway itself names, in its own namespace; "" for none."""
+    wanted: Wanted
+    problem: Condition | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WantedAddress:
-    """The place where clients reach the proxies of a Gateway: a Service with these ports."""
-
-    owner: Owner
-    ports: tuple[int, ...]
+Layers = Iterable[Layer | Condition | None]
+"""Of the class and of the Gateway: None where no parameters are named, a condition where they cannot be used."""
 
 
-Wanted = WantedProxies | WantedAddress
-
-
-def wanted(plan: GatewayPlan, gateway: Gateway) -> dict[WantedKey, Wanted]:
-    """What a Gateway asks for: nothing when it is not accepted, and no address while it serves no port."""
+def rendering(plan: GatewayPlan, gateway: Gateway, layers: Layers, provisioner: Provisioner) -> Rendering:
+    """Nothing changes while a Gateway is not accepted, or its parameters cannot be used: what runs goes on."""
+    kept = Wanted(gateway.metadata.uid, as_it_is=True)
     if plan.refused is not None:
-        return {}
-    owner = Owner(plan.key, gateway.metadata.uid)
-    name = object_name(plan.key.name)
-    infrastructure = gateway.spec.infrastructure
-    reference = infrastructure.parameters_ref if infrastructure is not None else None
-    found: dict[WantedKey, Wanted] = {
-        WantedKey("Deployment", plan.key.namespace, name): WantedProxies(
-            owner, gateway.spec.gateway_class_name, reference.name if reference is not None else ""
-        )
-    }
-    ports = tuple(sorted({listener.port for listener in plan.served}))
-    if ports:
-        found[WantedKey("Service", plan.key.namespace, name)] = WantedAddress(owner, ports)
-    return found
+        return Rendering(kept)
+    found: list[Layer] = []
+    for layer in layers:
+        if isinstance(layer, Condition):
+            return Rendering(kept, layer)
+        if layer is not None:
+            found.append(layer)
+    try:
+        objects = render.rendered(_request(plan, gateway, found), provisioner.defaults, provisioner.authority)
+    except RenderingError as error:
+        return Rendering(kept, Condition("Accepted", False, "InvalidParameters", str(error)))
+    if not provisioner.authority:
+        return Rendering(kept, Condition("Programmed", False, "Pending", WAITING))
+    return Rendering(Wanted(gateway.metadata.uid, objects))
 
 
-def object_name(gateway: str) -> str:
-    """The name of a Gateway's objects: the Gateway's own where a Service may have it, else one made of it with a hash,
-    which no other Gateway has: one whose own name looks so made gets another."""
-    if len(gateway) <= LONGEST_NAME and _LABEL.fullmatch(gateway) and not _MADE.fullmatch(gateway):
-        return gateway
-    digest = blake2b(gateway.encode(), digest_size=_HASH_DIGITS // 2).hexdigest()
-    readable = re.sub(r"[^-a-z0-9]", "-", gateway)[: LONGEST_NAME - _HASH_DIGITS - len("gw--")].strip("-")
-    return f"gw-{readable}-{digest}"
+def _request(plan: GatewayPlan, gateway: Gateway, layers: list[Layer]) -> Request:
+    infrastructure = gateway.spec.infrastructure or GatewayInfrastructure()
+    ports = {ServicePort(each.port, "UDP" if each.protocol == "UDP" else "TCP") for each in plan.served}
+    asked = [each.value for each in gateway.spec.addresses if each.value and each.type == "IPAddress"]
+    return Request(
+        plan.key.namespace,
+        plan.key.name,
+        gateway.metadata.uid,
+        gateway.spec.gateway_class_name,
+        tuple(sorted(ports)),
+        infrastructure.labels,
+        infrastructure.annotations,
+        tuple(asked),
+        tuple(layers),
+    )
+
+
+def addresses_missing(asked: Sequence[tuple[str, str]], outcome: Outcome | None) -> Condition | None:
+    """`Programmed` of a Gateway that cannot be reached as it asks: `asked` are types and values of its addresses."""
+    assigned = outcome.addresses if outcome is not None else ()
+    missing = [value for kind, value in asked if (kind, value) not in assigned]
+    if missing and (assigned or len(asked) > 1 or any(kind == "Hostname" for kind, _ in asked)):
+        given = ", ".join(value for _, value in assigned) or "none"
+        why = f"not assigned: {', '.join(missing)}; assigned: {given}"
+        return Condition("Programmed", False, "AddressNotUsable", why)
+    if assigned and not missing:
+        return None
+    return Condition("Programmed", False, "AddressNotAssigned", "the Service has no address yet")

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.needs("go")
 
 @pytest.fixture
 def controller(server: ApiServer, token: str, tmp_path: Path) -> Iterator[Controller]:
-    made = Controller(server, token, tmp_path, "controller", "--xds-service-accounts")
+    made = Controller(server, token, tmp_path, "controller", "--xds-service-accounts", "--no-provisioning")
     try:
         yield made.await_ready()
     finally:
@@ -78,7 +78,7 @@ def test_a_controller_without_a_usable_authority_says_what_to_do(server: ApiServ
     broken = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": AUTHORITY}, "data": {"ca.crt": "bm9uZQ=="}}
     assert server.request("POST", SECRET.rpartition("/")[0], broken).status == 201
     try:
-        controller = Controller(server, token, tmp_path, "broken", "--xds-service-accounts")
+        controller = Controller(server, token, tmp_path, "broken", "--xds-service-accounts", "--no-provisioning")
         wait_until(lambda: controller.process.returncode is not None, controller.process.log)
         told = controller.process.log()
         controller.process.stop()
@@ -91,7 +91,7 @@ def test_a_controller_without_a_usable_authority_says_what_to_do(server: ApiServ
 def test_two_controllers_show_certificates_of_one_authority_and_a_restart_keeps_it(
     server: ApiServer, controller: Controller, token: str, shop: str, tmp_path: Path
 ) -> None:
-    other = Controller(server, token, tmp_path, "other", "--xds-service-accounts")
+    other = Controller(server, token, tmp_path, "other", "--xds-service-accounts", "--no-provisioning")
     try:
         other.await_ready()
         authority = bundle(server)
@@ -100,7 +100,7 @@ def test_two_controllers_show_certificates_of_one_authority_and_a_restart_keeps_
             with proxy(tmp_path, other, authority, token_of(server, shop), "two") as two:
                 two.await_ready()
         other.end(signal.SIGTERM)
-        again = Controller(server, token, tmp_path, "again", "--xds-service-accounts")
+        again = Controller(server, token, tmp_path, "again", "--xds-service-accounts", "--no-provisioning")
         try:
             again.await_ready()
             assert bundle(server) == authority

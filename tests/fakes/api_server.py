@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
 
-from controlplane.kube.access import ApiError
+from controlplane.kube.access import APPLY, ApiError
 
 Json = dict[str, Any]
 
@@ -84,10 +84,17 @@ class ApiServer:
             kind, name = path, body["metadata"]["name"]
             if name in self.objects.setdefault(kind, {}):
                 raise ApiError(409, "AlreadyExists", name)
+        elif method == "PATCH" and content == APPLY:
+            self.put(kind, self._applied(self.objects.get(kind, {}).get(name), body))
+            return self.objects[kind][name]
         elif name not in self.objects.get(kind, {}):
             raise ApiError(404, "NotFound", path)
         if method == "GET":
             return self.objects[kind][name]
+        if method == "DELETE":
+            self._check(self.objects[kind][name], body["preconditions"]["resourceVersion"])
+            self.delete(kind, name)
+            return {}
         if method == "PATCH":
             body = self._patched(self.objects[kind][name], body)
         elif method == "PUT":
@@ -98,6 +105,11 @@ class ApiServer:
     def _check(self, known: Json, version: str) -> None:
         if known["metadata"]["resourceVersion"] != version:
             raise ApiError(409, "Conflict", "the object has been modified")
+
+    def _applied(self, known: Json | None, body: Json) -> Json:
+        """One manager applies everything; others have what is beside it."""
+        beside = {name: part for name, part in (known or {}).items() if name not in body}
+        return {**beside, **json.loads(json.dumps(body))}
 
     def _patched(self, known: Json, patch: list[Json]) -> Json:
         precondition, status = patch

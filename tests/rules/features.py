@@ -138,7 +138,7 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
 
 _REPLAY: Final = "not all of its conformance tests are replayed yet"
 _UPSTREAM: Final = "`spec.tls.backend` of a Gateway is refused"
-_CLUSTER: Final = "addresses and other infrastructure need a cluster, in which nothing runs yet"
+_CLUSTER: Final = "addresses and other infrastructure need a cluster, and the suite was not run in one yet"
 _MESH: Final = "a gateway, not a mesh"
 _EXPERIMENT: Final = "experimental, and refused by decision"
 

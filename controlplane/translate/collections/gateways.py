@@ -91,8 +91,7 @@ class Gateways:
     def _class_view(self, context: Context, key: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:
         if not gateways.is_ours(gateway_class):
             return None
-        refused = self._inputs.refused(context, "GatewayClass", key)
-        return gateways.class_view(gateway_class) if refused is None else ClassView(refused)
+        return ClassView(self._inputs.refused(context, "GatewayClass", key))
 
 
 def _labels(namespace: Namespace) -> Labels:

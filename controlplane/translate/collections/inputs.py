@@ -12,6 +12,7 @@ from controlplane.translate.conditions import Condition
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.route_kinds import ROUTE_KINDS
+from controlplane.translate.wanted import Outcome, Provisioner
 from gatewright.api.objects.backend_tls_policy import BackendTLSPolicy
 from gatewright.api.objects.config_map import ConfigMap
 from gatewright.api.objects.custom_resource_definition import CustomResourceDefinition
@@ -59,6 +60,10 @@ class Inputs:
         self.hours: Source[str, int] = graph.source("hours")
         """Under "": whole hours since the epoch, for what is said of times to come."""
         self.fleet: Source[ObjectKey, FleetView] = graph.source("fleet")
+        self.provisioner: Source[str, Provisioner] = graph.source("provisioner")
+        """Under "", where somebody makes what Gateways want."""
+        self.outcomes: Source[ObjectKey, Outcome] = graph.source("outcomes")
+        """What became of the wanted objects of a Gateway."""
         self.refusals: Source[RefusalKey, str] = graph.source("refusals")
         self.refusals_by_gateway = self.refusals.index("gateway", lambda key, _: [key.gateway])
         self.refusals_by_resource = self.refusals.index("resource", lambda key, _: [key.resource])

@@ -16,6 +16,7 @@ from controlplane.translate import (
     backend_tls_status,
     gateway_status,
     own_kinds,
+    parameters,
     policy_targets,
 )
 from controlplane.translate.attachment import ClassListeners
@@ -29,13 +30,15 @@ from controlplane.translate.collections.outcomes import Outcomes
 from controlplane.translate.collections.policies import Policies
 from controlplane.translate.collections.routes import KindOfRoutes, Routes
 from controlplane.translate.collections.views import Views
-from controlplane.translate.conditions import StatusBody
+from controlplane.translate.collections.wanted import WantedObjects
+from controlplane.translate.conditions import Condition, StatusBody
 from controlplane.translate.fleet import RefusalKey
 from controlplane.translate.gateway_status import News
 from controlplane.translate.gateways import ClassView, JoinedSet
 from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass
 from controlplane.translate.listener_set_status import ListenerSetReport
 from controlplane.translate.listeners import GatewayPlan
+from controlplane.translate.parameters import ParametersView
 from controlplane.translate.policy_status import PolicyReport
 from controlplane.translate.policy_targets import Attachment
 from controlplane.translate.route_status import RouteReport
@@ -46,10 +49,19 @@ from gatewright.attach.parents import Owner
 class GatewayStatuses:
     """Of GatewayClasses, Gateways and ListenerSets."""
 
-    def __init__(self, graph: Graph, inputs: Inputs, views: Views, gateways: Gateways, routes: Routes) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Inputs,
+        views: Views,
+        gateways: Gateways,
+        routes: Routes,
+        wanted: WantedObjects,
+    ) -> None:
         self._inputs = inputs
         self._views = views
         self._routes = routes
+        self._wanted = wanted
         self.counts = graph.map("attached routes", routes.classes.listeners, self._count)
         """Of each class, at each of the listeners that take it."""
         self.of_classes = graph.map("class statuses", gateways.classes, self._class_status)
@@ -62,14 +74,17 @@ class GatewayStatuses:
             return None
         definitions = [(name.name, version) for name, version in context.fetch_index(self._views.api_versions, ())]
         version = api_versions.supported_version(definitions)
-        return gateway_status.class_status(view, version, item.metadata.generation)
+        parameters = context.fetch(self._wanted.of_classes, key)
+        refused = view.refused or (parameters if isinstance(parameters, Condition) else None)
+        return gateway_status.class_status(refused, version, item.metadata.generation)
 
     def _gateway_status(self, context: Context, key: ObjectKey, plan: GatewayPlan) -> StatusBody | None:
         item = context.fetch(self._inputs.gateways, key)
         if item is None:
             return None
         news = self._news(context, Owner("Gateway", *key), key)
-        report = gateway_status.GatewayReport(plan, news)
+        asked = [(each.type, each.value) for each in item.spec.addresses if each.value]
+        report = gateway_status.GatewayReport(plan, news, self._wanted.news(context, key), asked)
         return report.status(item.metadata.generation)
 
     def _set_status(self, context: Context, key: ObjectKey, joined: JoinedSet) -> StatusBody | None:
@@ -99,6 +114,18 @@ class GatewayStatuses:
         for key in context.fetch_keys(self._routes.classes.by_owner, owner):
             total.update(context.fetch(self.counts, key) or {})
         return total
+
+
+class ParametersStatuses:
+    """Of GatewayParameters."""
+
+    def __init__(self, graph: Graph, inputs: Inputs, wanted: WantedObjects) -> None:
+        self._inputs = inputs
+        self.of_parameters = graph.map("parameters statuses", wanted.parameters, self._status)
+
+    def _status(self, context: Context, key: ObjectKey, view: ParametersView) -> StatusBody | None:
+        item = context.fetch(self._inputs.gateway_parameters, key)
+        return None if item is None else parameters.status(view, item)
 
 
 class RouteStatuses:

@@ -79,11 +79,9 @@ STANDALONE: Final = "Standalone"
 """Stands for the standalone file where kinds are asked for."""
 
 HONOURED: Final[dict[str, tuple[str, ...]]] = {
-    "GatewayClass": ("spec", "-spec.parametersRef"),  # provisioning
     "Gateway": (
         "spec",
-        "-spec.addresses",  # provisioning
-        "-spec.infrastructure",  # provisioning
+        "-spec.addresses[].routability",  # experimental
         "-spec.tls.backend",  # TLS to backends
         "-spec.defaultScope",  # default Gateways (experimental)
         "-spec.listeners[].tls.options",  # of implementations; concerns that listener alone
@@ -133,7 +131,6 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         *_mcp_policy("spec.backend"),
     ),
     "BackendTLSPolicy": ("spec", "-spec.options"),
-    "GatewayParameters": (),
     "GatewayBackend": (
         "spec.static",
         "spec.a2a",

@@ -5,7 +5,6 @@ from __future__ import annotations
 MEANT = "upstream means it so"
 TLS = "TLS to backends does not work yet"
 NO_SECRET = "the Secret is not in the file: the suite makes it, it is left to the reader, or meant so"
-PROVISIONING = "nothing is provisioned yet: a Gateway's addresses and labels are the operator's"
 
 REASONS = {
     "GRPCRoute ResolvedRefs=BackendNotFound": "the Service is not in the file: meant so, or left to the reader",
@@ -20,9 +19,8 @@ REASONS = {
     "Gateway Accepted=NoValidCACertificate": f"as with certificates: {NO_SECRET}",
     "Gateway ResolvedRefs=InvalidCertificateRef": NO_SECRET,
     "Gateway ResolvedRefs=RefNotPermitted": MEANT,
-    "Gateway unsupported spec.addresses": PROVISIONING,
-    "Gateway unsupported spec.infrastructure": PROVISIONING,
-    "GatewayClass unsupported spec.parametersRef": PROVISIONING,
+    "Gateway Accepted=InvalidParameters": "names parameters that are not there, or of another implementation",
+    "Gateway Accepted=UnsupportedAddress": MEANT,
     "Gateway Accepted=ListenersNotValid": "one of its listeners is not, for a reason of its own",
     "Gateway Accepted=UnsupportedProtocol": "a protocol of the implementation's own",
     "Gateway ResolvedRefs=InvalidRouteKinds": "kinds that upstream means to be invalid",

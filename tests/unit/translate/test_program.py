@@ -221,7 +221,7 @@ def test_what_changes_nothing_for_requests_translates_nothing() -> None:
     ran = runs_of(made, lambda: made.put(ROUTE))
     assert ran == {}
     ran = runs_of(made, lambda: made.put(GATEWAY.replace("generation: 1", "generation: 2")))
-    assert ran == {"gateways": 1, "gateway statuses": 1, "wanted objects": 1}
+    assert ran == {"gateways": 1, "gateway statuses": 1, "renderings": 1}
     assert len(made.batches) == told
 
 

@@ -3,84 +3,246 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from controlplane.deploy.names import object_name
+from controlplane.deploy.request import Defaults
 from controlplane.derive import Change
+from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.wanted import Owner, Wanted, WantedAddress, WantedKey, WantedProxies, object_name
+from controlplane.translate.wanted import Failure, Outcome, Provisioner, Wanted
 from tests.unit.translate.golden import World, objects
 from tests.unit.translate.test_program import CLASS, FOREIGN_CLASS, GATEWAY
 
 GW = ObjectKey("default", "gw")
-DEPLOYMENT, SERVICE = WantedKey("Deployment", "default", "gw"), WantedKey("Service", "default", "gw")
+KINDS = ["ServiceAccount", "ConfigMap", "Secret", "Service", "Deployment"]
+PROVISIONER = Provisioner(Defaults("1.0"), "CERTIFICATE")
+PARAMETERS = """
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayParameters
+metadata: {name: %s, namespace: default, generation: 1}
+spec: %s
+"""
 
 
 class Deployer:
     """A toy cluster, and who fills it: what was made, and each call that this took."""
 
     def __init__(self) -> None:
-        self.cluster: dict[WantedKey, Wanted] = {}
+        self.gateways: dict[ObjectKey, Wanted] = {}
         self.calls: list[str] = []
-        self.order: list[str] = []
 
-    def __call__(self, changes: Sequence[Change[WantedKey, Wanted]]) -> None:
-        self.order.append("wanted")
+    def __call__(self, changes: Sequence[Change[ObjectKey, Wanted]]) -> None:
         for key, old, new in changes:
-            assert self.cluster.get(key) == old
+            assert self.gateways.get(key) == old
             if new is None:
-                del self.cluster[key]
+                del self.gateways[key]
             else:
-                self.cluster[key] = new
-            self.calls.append(f"{'make' if old is None else 'mend' if new is not None else 'remove'} {key.kind}")
+                self.gateways[key] = new
+            self.calls.append(f"{'make' if old is None else 'mend' if new is not None else 'remove'} {key}")
+
+    def kinds(self, key: ObjectKey = GW) -> list[str]:
+        return [each.key.kind for each in self.gateways[key].objects]
+
+    def body(self, kind: str) -> Any:
+        return next(each.body for each in self.gateways[GW].objects if each.key.kind == kind)
 
 
 def deployed(*texts: str) -> tuple[World, Deployer]:
     made, deployer = World(), Deployer()
     made.program.wanted.subscribe(deployer)
-    made.put("".join(texts))
+    provision(made, PROVISIONER)
+    made.put("\n---\n".join(texts))
     return made, deployer
 
 
+def provision(made: World, provisioner: Provisioner) -> None:
+    for _ in made.program.provision(provisioner):
+        pass
+
+
+def told(made: World, kind: str = "Gateway", key: ObjectKey = GW) -> dict[str, str]:
+    status = made.program.status(kind, *key) or {}
+    return {each["type"]: f"{each['status']} {each['reason']}: {each['message']}" for each in status["conditions"]}
+
+
+def outcome(made: World, found: Outcome | None) -> None:
+    for _ in made.program.outcomes({str(GW): found}):
+        pass
+
+
 def test_a_gateway_wants_proxies_and_an_address_with_its_ports() -> None:
-    more = GATEWAY.replace("  listeners:\n", "  listeners:\n    - {name: more, protocol: HTTP, port: 8080}\n")
+    more = GATEWAY.replace("  listeners:\n", "  listeners:\n    - {name: more, protocol: UDP, port: 8080}\n")
     made, deployer = deployed(CLASS, GATEWAY)
-    owner = Owner(GW, "")
-    assert deployer.cluster == {
-        DEPLOYMENT: WantedProxies(owner, "gatewright", ""),
-        SERVICE: WantedAddress(owner, (80,)),
-    }
+    assert deployer.kinds() == KINDS
+    assert [each["port"] for each in deployer.body("Service")["spec"]["ports"]] == [80]
+    before = deployer.body("Deployment")
     made.put(more)
-    assert deployer.cluster[SERVICE] == WantedAddress(owner, (80, 8080))
-    assert deployer.calls == ["make Deployment", "make Service", "mend Service"]
+    ports = deployer.body("Service")["spec"]["ports"]
+    assert [(each["name"], each["port"], each["protocol"]) for each in ports] == [
+        ("tcp-80", 80, "TCP"),
+        ("udp-8080", 8080, "UDP"),
+    ]
+    assert deployer.body("Deployment") == before  # a port replaces no pod
+    assert deployer.calls == ["make default/gw", "mend default/gw"]
 
 
-def test_what_a_gateway_no_longer_wants_is_removed() -> None:
+def test_there_is_no_service_without_ports_and_nothing_without_the_gateway() -> None:
     made, deployer = deployed(CLASS, GATEWAY)
     made.put(GATEWAY.replace("protocol: HTTP", "protocol: example.com/quic"))
-    assert deployer.cluster.keys() == {DEPLOYMENT}
+    assert "Service" not in deployer.kinds()
     made.put(FOREIGN_CLASS)
-    assert deployer.cluster == {}
+    assert deployer.gateways == {}
     made.put(CLASS + GATEWAY)
     made.apply([(kind, key, None) for kind, key, _ in objects(GATEWAY)])
-    assert deployer.cluster == {}
+    assert deployer.gateways == {}
+
+
+def test_what_runs_goes_on_while_a_gateway_is_not_accepted() -> None:
+    made, deployer = deployed(CLASS, GATEWAY)
+    made.put(GATEWAY.replace("  listeners:", "  addresses: [{type: NamedAddress, value: a}]\n  listeners:"))
+    assert deployer.gateways[GW].as_it_is
+
+
+def test_nothing_is_made_before_it_is_known_whom_proxies_trust() -> None:
+    made, deployer = World(), Deployer()
+    made.program.wanted.subscribe(deployer)
+    provision(made, Provisioner(Defaults("1.0")))
+    made.put(CLASS + GATEWAY)
+    assert deployer.gateways[GW].as_it_is
+    assert told(made)["Programmed"].startswith("False Pending: the certificates that proxies trust")
+    provision(made, PROVISIONER)
+    assert deployer.body("ConfigMap")["data"] == {"xds-ca.crt": "CERTIFICATE"}
 
 
 def test_a_late_deployer_gets_all_that_is_wanted_and_a_change_of_nothing_calls_nobody() -> None:
     made, _ = deployed(CLASS, GATEWAY)
     late = Deployer()
     made.program.wanted.subscribe(late)
-    assert late.cluster == dict(made.program.wanted.present()) and len(late.cluster) == 2
+    assert late.gateways == dict(made.program.wanted.present()) and late.kinds() == KINDS
     made.put(GATEWAY.replace("name: gw,", "name: gw, labels: {a: b},"))
-    assert late.calls == ["make Deployment", "make Service"]
+    assert late.calls == ["make default/gw"]
 
 
 def test_resources_leave_before_the_deployer_is_called() -> None:
-    made, deployer = World(), Deployer()
-    made.program.resources.subscribe(lambda _: deployer.order.append("resources"))
-    made.program.wanted.subscribe(deployer)
+    made, order = World(), list[str]()
+    made.program.resources.subscribe(lambda _: order.append("resources"))
+    made.program.wanted.subscribe(lambda _: order.append("wanted"))
     made.put(CLASS + GATEWAY)
-    assert deployer.order == ["resources", "wanted"]
+    assert order == ["resources", "wanted"]
+
+
+def referring(name: str) -> str:
+    reference = f"{{group: gatewright.dev, kind: GatewayParameters, name: {name}}}"
+    return GATEWAY.replace("  listeners:", f"  infrastructure: {{parametersRef: {reference}}}\n  listeners:")
+
+
+def class_with(name: str) -> str:
+    reference = f"{{group: gatewright.dev, kind: GatewayParameters, namespace: default, name: {name}}}"
+    return CLASS.replace("spec: {", f"spec: {{parametersRef: {reference}, ", 1)
+
+
+def test_parameters_of_the_gateway_win_over_those_of_its_class() -> None:
+    of_class = PARAMETERS % ("of-class", "{image: {tag: a, registry: one.example}, logging: {level: debug}}")
+    made, deployer = deployed(class_with("of-class"), of_class, PARAMETERS % ("own", "{image: {tag: b}}"))
+    made.put(referring("own"))
+    (container,) = deployer.body("Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "one.example/gatewright/gatewright:b"
+    assert container["args"][container["args"].index("--log-level") + 1] == "debug"
+    assert told(made, "GatewayParameters", ObjectKey("default", "own")) == {"Accepted": "True Accepted: "}
+    made.put(PARAMETERS % ("own", "{image: {tag: c}}"))
+    (container,) = deployer.body("Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["image"].endswith(":c")
+
+
+BAD: list[tuple[str, str]] = [
+    ("{deployment: {spec: {template: {$patch: x}}}}", 'spec.deployment.spec.template["$patch"]: must be delete or'),
+    ("{deployment: {spec: {template: {spec: {containers: [{}]}}}}}", "containers[0]: must have name"),
+    ("{service: {metadata: {labels: {app.kubernetes.io/managed-by: me}}}}", "is set by the controller"),
+    ("{serviceAccount: {spec: {metadata: {}}}}", "spec.serviceAccount.spec.metadata: cannot be changed"),
+    ("{rawConfig: {binds: 5}}", "spec.rawConfig.binds: "),
+]
+
+
+@pytest.mark.parametrize(("spec", "why"), BAD, ids=[why for _, why in BAD])
+def test_parameters_that_cannot_be_used_change_nothing_that_runs(spec: str, why: str) -> None:
+    made, deployer = deployed(CLASS, PARAMETERS % ("own", "{}"), referring("own"))
+    assert not deployer.gateways[GW].as_it_is
+    made.put(PARAMETERS % ("own", spec))
+    own = told(made, "GatewayParameters", ObjectKey("default", "own"))["Accepted"]
+    assert own.startswith("False InvalidParameters: ") and why in own
+    gateway = told(made)["Accepted"]
+    assert gateway.startswith("False InvalidParameters: GatewayParameters default/own is not accepted: ")
+    assert deployer.gateways[GW].as_it_is
+    made.put(PARAMETERS % ("own", "{}"))
+    assert told(made)["Accepted"].startswith("True Accepted") and not deployer.gateways[GW].as_it_is
+
+
+@pytest.mark.parametrize("text", [class_with("none") + GATEWAY, CLASS + referring("none")], ids=["class", "gateway"])
+def test_parameters_that_are_not_there_are_named(text: str) -> None:
+    made, deployer = deployed(text)
+    assert "GatewayParameters default/none does not exist" in told(made)["Accepted"]
+    assert told(made)["Accepted"].startswith("False InvalidParameters: ")
+    assert deployer.gateways[GW].as_it_is
+    refused = told(made, "GatewayClass", ObjectKey("", "gatewright"))["Accepted"].startswith("False InvalidParameters")
+    assert refused == ("parametersRef" in text.partition("kind: Gateway\n")[0])
+
+
+def test_a_class_names_parameters_of_a_namespace() -> None:
+    made, _ = deployed(class_with("a").replace("namespace: default, ", ""), GATEWAY)
+    told_ = told(made, "GatewayClass", ObjectKey("", "gatewright"))["Accepted"]
+    assert told_.startswith("False InvalidParameters: spec.parametersRef.namespace: is required")
+
+
+def test_a_mesh_is_told_to_be_without_effect() -> None:
+    made, deployer = deployed(CLASS, PARAMETERS % ("own", "{istio: {enabled: true, network: n}}"), referring("own"))
+    assert "take no part in a mesh yet" in told(made, "GatewayParameters", ObjectKey("default", "own"))["Accepted"]
+    (container,) = deployer.body("Deployment")["spec"]["template"]["spec"]["containers"]
+    assert {"name": "NETWORK", "value": "n"} in container["env"]
+
+
+def test_addresses_are_those_of_the_service() -> None:
+    made, _ = deployed(CLASS, GATEWAY)
+    assert told(made)["Programmed"].startswith("False AddressNotAssigned: ")
+    outcome(made, Outcome((("IPAddress", "10.0.0.1"), ("Hostname", "a.example"))))
+    assert told(made)["Programmed"].startswith("False Pending: 0 proxies")
+    assert (made.program.status("Gateway", *GW) or {})["addresses"] == [
+        {"type": "IPAddress", "value": "10.0.0.1"},
+        {"type": "Hostname", "value": "a.example"},
+    ]
+    outcome(made, None)
+    assert (made.program.status("Gateway", *GW) or {})["addresses"] == []
+
+
+ASKED: list[tuple[str, tuple[tuple[str, str], ...], str]] = [
+    ("{value: 10.0.0.1}", (), "False AddressNotAssigned: "),
+    ("{value: 10.0.0.1}", (("IPAddress", "10.0.0.1"),), "False Pending: "),
+    ("{value: 10.0.0.1}", (("IPAddress", "10.0.0.2"),), "False AddressNotUsable: not assigned: 10.0.0.1; assigned: "),
+    ("{value: 10.0.0.1}, {value: 10.0.0.2}", (), "False AddressNotUsable: not assigned: 10.0.0.1, 10.0.0.2; "),
+    ("{type: Hostname, value: a.example}", (), "False AddressNotUsable: "),
+    ("{type: Hostname, value: a.example}", (("Hostname", "a.example"),), "False Pending: "),
+    ("{type: IPAddress}", (("IPAddress", "10.0.0.2"),), "False Pending: "),
+]
+
+
+@pytest.mark.parametrize(("asked", "given", "expected"), ASKED)
+def test_an_address_that_is_asked_for(asked: str, given: tuple[tuple[str, str], ...], expected: str) -> None:
+    made, deployer = deployed(CLASS, GATEWAY.replace("  listeners:", f"  addresses: [{asked}]\n  listeners:"))
+    outcome(made, Outcome(given))
+    assert told(made)["Accepted"].startswith("True Accepted")
+    assert told(made)["Programmed"].startswith(expected)
+    first = "10.0.0.1" if "value: 10.0.0.1" in asked else None
+    assert deployer.body("Service")["spec"].get("loadBalancerIP") == first
+
+
+def test_a_failure_is_a_condition_of_the_gateway() -> None:
+    made, _ = deployed(CLASS, GATEWAY)
+    outcome(made, Outcome(failure=Failure(Condition("Accepted", False, "InvalidParameters", "refused"))))
+    assert told(made)["Accepted"] == "False InvalidParameters: refused"
+    outcome(made, Outcome(failure=Failure(Condition("Programmed", False, "NoResources", "quota"))))
+    assert told(made)["Programmed"] == "False NoResources: quota"
 
 
 @pytest.mark.parametrize("name", ["a.b", "9a", "x" * 64, "a" + ".b" * 120])

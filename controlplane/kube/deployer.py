@@ -1,0 +1,336 @@
+"""Makes what Gateways want: applies objects that are missing or differ, removes those that are no longer wanted, and
+reports addresses and failures.
+
+Every controller follows what is there, so that all know the addresses; the one that leads acts. What acts keeps these
+rules:
+
+- An object that exists and was not made for the Gateway is never touched, whatever its name: that is a failure.
+- Only objects with our label whose controller is the Gateway are removed, and only if they are still the ones that we
+  saw. Objects of a Gateway that is gone are left to the cluster's garbage collector.
+- An object that is as wanted is not written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random as chance
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+from controlplane.deploy.names import MANAGED_BY, OURS, PRODUCT
+from controlplane.deploy.request import WantedKey, WantedObject
+from controlplane.derive import Change, Feed
+from controlplane.kube import differences, paths
+from controlplane.kube.access import APPLY, ApiError
+from controlplane.kube.owned import KINDS, Live, LiveChange, Owned, addresses, owner, slim
+from controlplane.kube.pending import Pending
+from controlplane.kube.reflector import Reads, Reflector
+from controlplane.translate.conditions import Condition, joined
+from controlplane.translate.keys import ObjectKey
+from controlplane.translate.wanted import Failure, Outcome, Wanted
+from gatewright.api.schema import metadata as api
+
+log = logging.getLogger("controlplane.kube")
+
+Json = dict[str, Any]  # Any: JSON
+
+MANAGER: Final = "gatewright"
+"""Of the fields that we apply."""
+AT_ONCE: Final = 4
+"""Gateways that are worked on at a time."""
+QUIET: Final = 0.005
+"""Seconds that a change waits for others."""
+KEY_BYTES: Final = 32
+"""Of a session key."""
+
+_REASONS: Final[dict[int, tuple[str, str]]] = {
+    HTTPStatus.BAD_REQUEST: ("Accepted", "InvalidParameters"),
+    HTTPStatus.UNPROCESSABLE_ENTITY: ("Accepted", "InvalidParameters"),
+    HTTPStatus.FORBIDDEN: ("Programmed", "NoResources"),
+}
+"""Type and reason of the condition that says what the API server answered; `Programmed` `Pending` for all else."""
+
+
+_NOT_TYPED: Final = "failed to create typed patch object"
+"""How an API server answers 500 to a field that the kind does not have."""
+
+
+class Requests(Reads, Protocol):
+    """`access.Access`."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        content: str = "",
+        query: Mapping[str, Any] | None = None,
+    ) -> Json: ...
+
+
+class Foreign(Exception):
+    """An object of a wanted name exists and was not made for the Gateway."""
+
+
+Report = Callable[[Mapping[str, Outcome | None]], Awaitable[None]]
+IsElsewhere = Callable[[ObjectKey], bool]
+
+
+class Deployer:
+    """`report` takes outcomes by Gateway ("namespace/name"). `is_elsewhere`: whether a Gateway is there and belongs to
+    somebody else now, so that what was made for it has to go."""
+
+    def __init__(
+        self,
+        access: Requests,
+        wanted: Feed[ObjectKey, Wanted],
+        report: Report,
+        is_elsewhere: IsElsewhere,
+        random: Callable[[], float] = chance.random,
+    ) -> None:
+        self.writes = 0
+        """Objects that were applied or created."""
+        self.removals = 0
+        self.failures = 0
+        self.live = Live()
+        self.reflectors = {
+            kind: Reflector(info, access, self._seen, random, Owned(kind), {"labelSelector": OURS})
+            for kind, info in KINDS.items()
+        }
+        self._access = access
+        self._wanted = wanted
+        self._report = report
+        self._is_elsewhere = is_elsewhere
+        self._pending: Pending[ObjectKey] = Pending(random)
+        self._woken = asyncio.Event()
+        self._failed: dict[ObjectKey, Failure] = {}
+        self._told: dict[ObjectKey, Outcome] = {}
+        self._settled: dict[WantedKey, tuple[str, str]] = {}
+        """Of objects that the API server made something else of: digests of what was applied and what came of it."""
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    async def follow(self) -> None:
+        """Until cancelled: what is there, in every controller."""
+        async with asyncio.TaskGroup() as group:
+            for reflector in self.reflectors.values():
+                group.create_task(reflector.run())
+
+    async def listed(self) -> None:
+        """Returns when all that is there was seen."""
+        for reflector in self.reflectors.values():
+            await reflector.listed.wait()
+
+    async def lead(self) -> None:
+        """Acts until cancelled; only while no other controller does."""
+        await self.listed()
+        end = self._wanted.subscribe(self._note)
+        self._want(self.live.gateways())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(AT_ONCE):
+                    group.create_task(self._work())
+        finally:
+            end()
+            self._pending = Pending(chance.random)
+
+    async def _seen(self, changes: Sequence[LiveChange]) -> None:
+        concerned = self.live.take(changes)
+        await self._tell(concerned)
+        self._want(concerned)
+
+    def _note(self, changes: Sequence[Change[ObjectKey, Wanted]]) -> None:
+        self._want([key for key, _, _ in changes])
+
+    def _want(self, gateways: Sequence[ObjectKey] | set[ObjectKey]) -> None:
+        due = asyncio.get_running_loop().time() + QUIET
+        for gateway in gateways:
+            self._pending.want(gateway, due)
+        self._woken.set()
+
+    async def _tell(self, gateways: Sequence[ObjectKey] | set[ObjectKey]) -> None:
+        """What is another outcome than before."""
+        changed: dict[str, Outcome | None] = {}
+        for gateway in gateways:
+            objects = [body for key, body in self.live.of(gateway).items() if key.kind == "Service"]
+            found = Outcome(addresses(objects), self._failed.get(gateway))
+            if found == self._told.get(gateway, Outcome()):
+                continue
+            if found == Outcome():
+                del self._told[gateway]
+                changed[str(gateway)] = None
+            else:
+                self._told[gateway] = changed[str(gateway)] = found
+        if changed:
+            await self._report(changed)
+
+    # Acting
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            gateway = self._pending.take(loop.time())
+            if gateway is None:
+                await self._rest(loop)
+                continue
+            error = await self._made_so(gateway)
+            if error is None:
+                self._pending.done(gateway, loop.time())
+            else:
+                self.failures += 1
+                wait = self._pending.failed(gateway, loop.time())
+                log.warning("objects of Gateway %s: %s; again in %.1f s", gateway, error, wait)
+
+    async def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
+        due = self._pending.next_due()
+        self._woken.clear()
+        try:
+            async with asyncio.timeout(None if due is None else max(0.0, due - loop.time())):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+
+    async def _made_so(self, gateway: ObjectKey) -> str | None:
+        """One look at a Gateway; why it has to be looked at again, if so."""
+        wanted = self._wanted.present().get(gateway)
+        if wanted is not None and wanted.as_it_is:
+            return None
+        if wanted is None and not self._is_elsewhere(gateway):
+            self._failed.pop(gateway, None)
+            await self._tell([gateway])
+            return None
+        objects = wanted.objects if wanted is not None else ()
+        found: list[Condition] = []
+        for each in objects:
+            found += await self._attempt(each.key, self._ensure(gateway, each))
+        kept = {each.key for each in objects}
+        for key, body in self.live.of(gateway).items():
+            if key not in kept:
+                found += await self._attempt(key, self._remove(key, body))
+        await self._note_failures(gateway, found)
+        return found[0].message if found else None
+
+    async def _note_failures(self, gateway: ObjectKey, found: Sequence[Condition]) -> None:
+        if found:
+            same = [each.message for each in found if each.type == found[0].type]
+            first = found[0]
+            self._failed[gateway] = Failure(Condition(first.type, False, first.reason, joined(same)))
+        else:
+            self._failed.pop(gateway, None)
+        await self._tell([gateway])
+
+    async def _attempt(self, key: WantedKey, work: Awaitable[None]) -> list[Condition]:
+        try:
+            await work
+        except Foreign:
+            why = f"{key} exists and was not made for this Gateway; it is left as it is"
+            return [Condition("Programmed", False, "Invalid", why)]
+        except ApiError as error:
+            return [_refused(key, error)]
+        except (OSError, TimeoutError) as error:
+            return [Condition("Programmed", False, "Pending", f"{key}: {error or type(error).__name__}")]
+        return []
+
+    async def _ensure(self, gateway: ObjectKey, wanted: WantedObject) -> None:
+        key, body = wanted.key, differences.marked(wanted.body)
+        live = self.live.objects.get(key)
+        is_known = live is not None
+        if live is None:
+            live = await self._read(key)
+        if live is not None and owner(live) != gateway:
+            raise Foreign
+        if wanted.random_key:
+            if live is None:
+                await self._create(key, {**body, "stringData": {wanted.random_key: secrets.token_hex(KEY_BYTES)}})
+            return
+        if live is None or not self._is_settled(key, live, body):
+            await self._apply(key, body, force=is_known)
+
+    def _is_settled(self, key: WantedKey, live: Json, body: Json) -> bool:
+        if differences.is_as_wanted(live, body):
+            return True
+        mark = str(body["metadata"]["annotations"][differences.APPLIED])
+        return self._settled.get(key) == (mark, differences.settled(live))
+
+    async def _read(self, key: WantedKey) -> Json | None:
+        """One that the watch has not, or not yet."""
+        try:
+            return slim(key.kind, await self._access.request("GET", _path(key)))
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
+    async def _apply(self, key: WantedKey, body: Json, *, force: bool) -> None:
+        """`force`: it was seen to be ours. Without, what somebody else made at this very moment stays theirs."""
+        query = {"fieldManager": MANAGER, "force": "true" if force else "false", "fieldValidation": "Strict"}
+        made = slim(key.kind, await self._access.request("PATCH", _path(key), body, APPLY, query))
+        self.writes += 1
+        log.info("%s was applied", key)
+        self._keep(key, made)
+        if not differences.is_as_wanted(made, body):
+            mark = str(body["metadata"]["annotations"][differences.APPLIED])
+            self._settled[key] = mark, differences.settled(made)
+
+    async def _create(self, key: WantedKey, body: Json) -> None:
+        collection = _path(key).rpartition("/")[0]
+        made = await self._access.request("POST", collection, body, query={"fieldManager": MANAGER})
+        self._keep(key, slim(key.kind, made))
+        self.writes += 1
+        log.info("%s was made", key)
+
+    def _keep(self, key: WantedKey, made: Json) -> None:
+        """What the watch will report in a moment."""
+        self.live.take([LiveChange(key, made)])
+
+    async def _remove(self, key: WantedKey, body: Json) -> None:
+        metadata = body["metadata"]
+        if (metadata.get("labels") or {}).get(MANAGED_BY) != PRODUCT or metadata.get("deletionTimestamp"):
+            return
+        seen = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
+        options = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "preconditions": seen,
+            "propagationPolicy": "Background",
+        }
+        try:
+            await self._access.request("DELETE", _path(key), options)
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+        self.removals += 1
+        self._settled.pop(key, None)
+        log.info("%s is not wanted any more, and was removed", key)
+
+    # What others ask
+
+    def numbers(self) -> dict[str, dict[tuple[str, ...], float]]:
+        """For the page of metrics."""
+        return {
+            "provisioning_writes_total": {
+                ("written",): self.writes,
+                ("removed",): self.removals,
+                ("failed",): self.failures,
+            },
+            "provisioning_pending": {(): len(self._pending)},
+        }
+
+    def problems(self) -> list[str]:
+        """Kinds that cannot be read now."""
+        return [f"{each.info.plural}: {each.trouble}" for each in self.reflectors.values() if each.trouble]
+
+
+def _refused(key: WantedKey, error: ApiError) -> Condition:
+    status = HTTPStatus.BAD_REQUEST if _NOT_TYPED in str(error) else error.status
+    kind, reason = _REASONS.get(status, ("Programmed", "Pending"))
+    return Condition(kind, False, reason, f"{key}: {error}")
+
+
+def _path(key: WantedKey) -> str:
+    info = KINDS[key.kind]
+    return paths.of_object(info, info.versions[0], api.ObjectKey(*key))

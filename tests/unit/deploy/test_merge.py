@@ -1,0 +1,92 @@
+"""Strategic merge as Kubernetes does it, and what it refuses."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from controlplane.deploy.merge import DEEPEST, MergeError, merged
+from controlplane.deploy.merge_keys import SPECS
+from tests.unit.deploy.merge_rows import EXCEPTIONS, ROWS, Row, answers
+
+
+def without_null(value: Any) -> Any:
+    """As kubectl shows an answer: it reads it into types that know no null."""
+    if isinstance(value, dict):
+        return {name: without_null(each) for name, each in value.items() if each is not None}
+    return [without_null(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_an_overlay_is_merged_as_kubernetes_merges_it(row: Row) -> None:
+    answer = answers()[row.name]
+    before = copy.deepcopy(row)
+    if "error" in answer:
+        with pytest.raises(MergeError):
+            merged(row.original, row.overlay, SPECS[row.kind])
+        return
+    expected = answer["merged"] if row.kind == "ServiceAccount" else answer["merged"]["spec"]
+    if row.name in EXCEPTIONS:
+        expected["template"]["spec"] |= EXCEPTIONS[row.name]
+    assert merged(row.original, row.overlay, SPECS[row.kind]) == without_null(expected)
+    assert row == before
+
+
+@pytest.mark.parametrize("name", EXCEPTIONS)
+def test_an_exception_is_one(name: str) -> None:
+    theirs = answers()[name]["merged"]["spec"]["template"]["spec"]
+    assert all(theirs[field] != ours for field, ours in EXCEPTIONS[name].items())
+
+
+def test_there_are_as_many_pairs_as_promised() -> None:
+    assert len(ROWS) - len(EXCEPTIONS) >= 60
+    assert answers().keys() == {row.name for row in ROWS}
+
+
+def test_tolerations_without_a_key_are_one_item() -> None:
+    any_key = {"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}}
+    late = {"template": {"spec": {"tolerations": [{"operator": "Exists", "effect": "NoSchedule"}, {"key": "a"}]}}}
+    found = merged(merged({}, any_key, SPECS["Deployment"]), late, SPECS["Deployment"])
+    assert found["template"]["spec"]["tolerations"] == [{"operator": "Exists", "effect": "NoSchedule"}, {"key": "a"}]
+
+
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"template": {"$patch": 5}}, "template.$patch", "must be delete or replace"),
+    ({"template": {"spec": {"containers": [{"image": "x"}]}}}, "template.spec.containers.0", "must have name"),
+    ({"template": {"spec": {"containers": [{"name": {}}]}}}, "template.spec.containers.0", "must have name"),
+    ({"template": {"spec": {"containers": [5]}}}, "template.spec.containers.0", "must be an object"),
+    ({"strategy": {"$retainKeys": "type"}}, "strategy.$retainKeys", "must be a list"),
+    ({"strategy": {"$retainKeys": ["type"], "rollingUpdate": {}}}, "strategy.$retainKeys", "rollingUpdate is missing"),
+    ({"$setElementOrder/x": []}, "$setElementOrder/x", "is not a known directive"),
+    ({"template": {"metadata": {"finalizers": [{}]}}}, "template.metadata.finalizers", "plain values"),
+    ({"template": {"$deleteFromPrimitiveList/x": 5}}, "template.$deleteFromPrimitiveList/x", "must be a list"),
+]
+
+
+@pytest.mark.parametrize(
+    ("overlay", "path", "text"), REFUSED, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_what_cannot_be_merged_is_refused_at_its_place(overlay: dict[str, Any], path: str, text: str) -> None:
+    with pytest.raises(MergeError, match=text) as refused:
+        merged({}, overlay, SPECS["Deployment"])
+    assert ".".join(map(str, refused.value.path)) == path
+
+
+@pytest.mark.parametrize("inside", ["spec", "other"])
+def test_an_overlay_of_many_levels_is_refused(inside: str) -> None:
+    overlay: Any = [] if inside == "other" else {}
+    for _ in range(5000):
+        overlay = [overlay] if inside == "other" else {inside: overlay}
+    with pytest.raises(MergeError, match=f"more than {DEEPEST} levels"):
+        merged({}, {"template": overlay if inside == "spec" else {"list": overlay}}, SPECS["Deployment"])
+
+
+def test_values_are_deleted_from_plain_lists() -> None:
+    found = merged(
+        {"template": {"metadata": {"finalizers": ["a", "b"]}}},
+        {"template": {"metadata": {"finalizers": ["c"], "$deleteFromPrimitiveList/finalizers": ["a"]}}},
+        SPECS["Deployment"],
+    )
+    assert found == {"template": {"metadata": {"finalizers": ["b", "c"]}}}

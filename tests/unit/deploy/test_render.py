@@ -1,0 +1,232 @@
+"""What a Gateway asks for as objects, in golden files that a person can read: GOLDEN=write writes them anew."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from controlplane.deploy.names import OURS
+from controlplane.deploy.render import API_VERSIONS, rendered
+from controlplane.deploy.request import Defaults, Layer, RenderingError, Request, ServicePort, WantedObject
+from gatewright.api.objects.gateway_parameters import GatewayParametersSpec
+from tests.conftest import ROOT
+
+GOLDEN = ROOT / "tests" / "golden" / "deploy"
+DEFAULTS = Defaults("1.2.3", xds="gatewright-controller.gatewright-system.svc:18000")
+WEB = Request("shop", "web", "1-2-3", "gatewright", (ServicePort(80, "TCP"), ServicePort(443, "TCP")))
+
+
+def layer(source: str, text: str) -> Layer:
+    return Layer(source, GatewayParametersSpec.model_validate(yaml.safe_load(text)))
+
+
+def with_layers(of_class: str, own: str = "{}") -> Request:
+    return replace(WEB, layers=(layer("class", of_class), layer("own", own)))
+
+
+CASES: dict[str, Request] = {
+    "plain": WEB,
+    "typed-fields": with_layers(
+        """
+image: {registry: one.example, tag: "1", pullPolicy: Always}
+resources: {requests: {cpu: 200m}, limits: {cpu: 2500m, memory: 64Mi}}
+shutdown: {min: 1, max: 20}
+logging: {level: "info,dataplane.http=debug"}
+rawConfig: {config: {admin: off, logging: {level: trace, format: text}}, binds: [{port: 1}]}
+""",
+        """
+image: {tag: "2", digest: "sha256:abc"}
+resources: {requests: {memory: 32Mi}}
+logging: {format: json}
+rawConfig: {config: {session: {key: none}}, binds: []}
+""",
+    ),
+    "environment": with_layers(
+        """
+env:
+  - {name: FIRST, value: one}
+  - {name: BOTH, value: of-class}
+  - {name: SESSION_KEY, valueFrom: {secretKeyRef: {name: mine, key: k}}}
+  - {name: GATEWRIGHT_ZONE, value: here}
+""",
+        """
+env:
+  - {name: LATER, value: "$(FIRST) and $$(FIRST)"}
+  - {name: BOTH, value: of-gateway}
+  - {name: EMPTY}
+deployment:
+  spec:
+    template:
+      spec:
+        containers:
+          - name: gatewright
+            env: [{name: POD_NAMESPACE, $patch: delete}, {name: FIRST, value: over}]
+""",
+    ),
+    "mesh": with_layers(
+        "istio: {enabled: true, trustDomain: one.example, additionalTrustDomains: [two.example, three.example]}",
+        "istio: {network: n1}",
+    ),
+    "budget-and-autoscaler": with_layers(
+        "{podDisruptionBudget: {}, horizontalPodAutoscaler: {}}",
+        "{horizontalPodAutoscaler: {metadata: {labels: {a: b}}, spec: {minReplicas: 20}}}",
+    ),
+    "overlays": with_layers(
+        """
+deployment:
+  metadata: {labels: {of: class, kept: "yes"}, annotations: {note: class}}
+  spec:
+    replicas: 2
+    template: {spec: {tolerations: [{key: a, operator: Exists}], nodeSelector: {pool: class, arch: amd64}}}
+service:
+  metadata: {annotations: {load-balancer: internal}}
+  spec: {externalTrafficPolicy: Local, ports: [{port: 80, nodePort: 30080}]}
+serviceAccount: {metadata: {annotations: {role: one}}, spec: {imagePullSecrets: [{name: pull}]}}
+podDisruptionBudget: {spec: {minAvailable: 1}}
+""",
+        """
+deployment:
+  metadata: {labels: {of: gateway}}
+  spec:
+    replicas: 3
+    template:
+      spec:
+        tolerations: [{key: a, effect: NoExecute}, {key: b, operator: Exists}]
+        nodeSelector: {pool: gateway}
+        containers:
+          - {name: gatewright, resources: {$patch: replace, requests: {cpu: "1"}}, securityContext: {$patch: delete}}
+          - {name: side, image: side}
+service: {spec: {type: ClusterIP, ports: [{port: 443, $patch: delete}]}}
+""",
+    ),
+    "infrastructure": replace(
+        WEB,
+        name="a-long-name." + "x" * 200,
+        class_name="c" * 100,
+        ports=(ServicePort(53, "UDP"), ServicePort(80, "TCP")),
+        labels={"app.kubernetes.io/name": "mine", "team": "shop"},
+        annotations={"note": "value"},
+        addresses=("10.0.0.9", "10.0.0.10"),
+    ),
+    "without-ports": replace(WEB, ports=()),
+}
+
+
+def shown(objects: tuple[WantedObject, ...]) -> str:
+    documents = [{**each.body, **({"random": each.random_key} if each.random_key else {})} for each in objects]
+    return yaml.safe_dump_all(json.loads(json.dumps(documents)), sort_keys=False, width=110)  # no anchors
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rendered_as_in_the_golden_file(name: str) -> None:
+    found = shown(rendered(CASES[name], DEFAULTS, "CERTIFICATES\n"))
+    file = GOLDEN / f"{name}.yaml"
+    if os.environ.get("GOLDEN") == "write":
+        file.write_text(found)
+    assert found == file.read_text()
+
+
+def test_every_golden_file_has_its_case() -> None:
+    assert {file.stem for file in GOLDEN.glob("*.yaml")} == CASES.keys()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_object_is_known_as_ours_and_goes_with_its_gateway(name: str) -> None:
+    for each in rendered(CASES[name], DEFAULTS, "c"):
+        metadata = each.body["metadata"]
+        managed, gateway = OURS.split(",")
+        label, _, value = managed.partition("=")
+        assert metadata["labels"][label] == value and metadata["labels"][gateway] == each_name(each)
+        (owner,) = metadata["ownerReferences"]
+        assert (owner["uid"], owner["controller"]) == ("1-2-3", True)
+        assert (metadata["namespace"], metadata["name"]) == (each.key.namespace, each.key.name)
+        assert each.body["apiVersion"] == API_VERSIONS[each.key.kind]
+        assert all(len(text) <= 63 for text in metadata["labels"].values())
+
+
+def each_name(item: WantedObject) -> str:
+    return item.key.name.removesuffix("-session-key")
+
+
+def pod(request: Request) -> Mapping[str, Any]:
+    body = next(each.body for each in rendered(request, DEFAULTS, "c") if each.key.kind == "Deployment")
+    found: Mapping[str, Any] = body["spec"]["template"]["spec"]
+    return found
+
+
+STAGES = [
+    ("typed field of the class", "{image: {tag: one}}", "{}", "ghcr.io/gatewright/gatewright:one"),
+    ("typed field of the Gateway", "{image: {tag: one}}", "{image: {tag: two}}", "ghcr.io/gatewright/gatewright:two"),
+    ("overlay of the class", "{image: {tag: one}, deployment: IMAGE three}", "{image: {tag: two}}", "three"),
+    ("overlay of the Gateway", "{image: {tag: one}, deployment: IMAGE three}", "{deployment: IMAGE four}", "four"),
+]
+
+
+@pytest.mark.parametrize(("_", "of_class", "own", "expected"), STAGES, ids=[row[0] for row in STAGES])
+def test_the_later_of_four_stages_wins(_: str, of_class: str, own: str, expected: str) -> None:
+    def text(short: str) -> str:
+        for word in ("three", "four"):
+            containers = f"[{{name: gatewright, image: {word}}}]"
+            spec = f"{{spec: {{template: {{spec: {{containers: {containers}}}}}}}}}"
+            short = short.replace(f"IMAGE {word}", spec)
+        return short
+
+    (container,) = pod(with_layers(text(of_class), text(own)))["containers"]
+    assert container["image"] == expected
+
+
+def test_a_digest_beats_a_tag_and_empty_registries_are_left_out() -> None:
+    image = "{image: {registry: '', repository: web, tag: one, digest: 'sha256:abc'}}"
+    (container,) = pod(with_layers(image))["containers"]
+    assert container["image"] == "web@sha256:abc"
+
+
+@pytest.mark.parametrize(
+    ("limit", "raw", "expected"),
+    [
+        ("1500m", "{}", "2"),
+        ("'4'", "{}", "4"),
+        ("2k", "{}", "256"),
+        ("1", "{config: {workers: 3}}", None),
+        ("'0'", "{}", None),
+    ],
+)
+def test_workers_follow_the_limit_of_the_container(limit: str, raw: str, expected: str | None) -> None:
+    request = with_layers(f"{{resources: {{limits: {{cpu: {limit}}}}}, rawConfig: {raw}}}")
+    arguments = pod(request)["containers"][0]["args"]
+    found = arguments[arguments.index("--workers") + 1] if "--workers" in arguments else None
+    assert found == expected
+
+
+REFUSED = [
+    (
+        replace(WEB, labels={"gateway.networking.k8s.io/gateway-name": "other"}),
+        "spec.infrastructure.labels: gateway.net",
+    ),
+    (
+        with_layers("{service: {metadata: {labels: {app.kubernetes.io/managed-by: x}}}}"),
+        "class: spec.service.metadata.lab",
+    ),
+    (
+        with_layers("{}", "{deployment: {spec: {template: {spec: {volumes: [{}]}}}}}"),
+        "own: spec.deployment.spec.template.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("request_", "text"), REFUSED, ids=[text for _, text in REFUSED])
+def test_what_cannot_be_rendered_is_refused_with_its_place(request_: Request, text: str) -> None:
+    with pytest.raises(RenderingError) as refused:
+        rendered(request_, DEFAULTS, "c")
+    assert text in str(refused.value)
+
+
+def test_nothing_changes_the_request_and_the_same_request_gives_the_same() -> None:
+    for request in CASES.values():
+        assert rendered(request, DEFAULTS, "c") == rendered(request, DEFAULTS, "c")

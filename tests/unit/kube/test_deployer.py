@@ -1,0 +1,225 @@
+"""What Gateways want is made, mended and removed: once, and never over what is somebody else's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import pytest
+
+from controlplane.deploy.render import rendered
+from controlplane.deploy.request import Defaults, Request, ServicePort
+from controlplane.derive import Change, Outlet
+from controlplane.kube.access import ApiError
+from controlplane.kube.deployer import Deployer
+from controlplane.kube.owned import KINDS
+from controlplane.translate.keys import ObjectKey
+from controlplane.translate.wanted import Outcome, Wanted
+from tests.fakes.api_server import ApiServer
+from tests.harness.waiting import until
+
+WEB = ObjectKey("shop", "web")
+PATHS = {
+    kind: f"/{'apis' if info.group else 'api'}/{info.group + '/' if info.group else ''}{info.versions[0]}"
+    f"/namespaces/shop/{info.plural}"
+    for kind, info in KINDS.items()
+}
+LISTS = {kind: path.replace("/namespaces/shop", "") for kind, path in PATHS.items()}
+
+
+class Server(ApiServer):
+    """Lists and watches of all namespaces are those of the one that there is."""
+
+    def _everywhere(self, path: str) -> str:
+        return next((PATHS[kind] for kind, each in LISTS.items() if each == path), path)
+
+    async def get(self, path: str, **query: object) -> dict[str, object]:
+        return await super().get(self._everywhere(path), **query)
+
+    def lines(self, path: str, **query: object) -> AsyncIterator[list[bytes]]:
+        return super().lines(self._everywhere(path), **query)
+
+
+class World:
+    def __init__(self) -> None:
+        self.server = Server()
+        for path in PATHS.values():
+            self.server.define(path)
+        self.feed: Outlet[ObjectKey, Wanted] = Outlet()
+        self.outcomes: dict[str, Outcome | None] = {}
+        self.elsewhere: set[ObjectKey] = set()
+        self.deployer = Deployer(self.server, self.feed, self._report, self.elsewhere.__contains__, lambda: 0.9)
+
+    async def _report(self, outcomes: Mapping[str, Outcome | None]) -> None:
+        self.outcomes.update(outcomes)
+
+    def want(self, wanted: Wanted | None) -> None:
+        self.feed.put([Change(WEB, self.feed.present().get(WEB), wanted)])
+
+    def has(self, kind: str, name: str = "web") -> bool:
+        return name in self.server.objects[PATHS[kind]]
+
+    @property
+    def failure(self) -> str:
+        found = self.outcomes.get(str(WEB))
+        if found is None or found.failure is None:
+            return ""
+        condition = found.failure.condition
+        return f"{condition.type} {condition.reason}: {condition.message}"
+
+    async def holds(self, condition: Callable[[], bool]) -> None:
+        await until(condition, lambda: f"{self.failure} {self.server.asked[-30:]}")
+
+    async def idle(self) -> None:
+        await self.holds(lambda: len(self.deployer) == 0)
+
+    def writes(self) -> list[tuple[str, str]]:
+        return [each for each in self.server.asked if each[0] not in ("GET", "WATCH")]
+
+
+def wanted(*ports: int, uid: str = "1", name: str = "web") -> Wanted:
+    request = Request("shop", name, uid, "gatewright", tuple(ServicePort(port, "TCP") for port in ports))
+    return Wanted(uid, rendered(request, Defaults("1"), "c"))
+
+
+@contextlib.asynccontextmanager
+async def leading(world: World | None = None) -> AsyncIterator[World]:
+    world = world or World()
+    running = [asyncio.create_task(world.deployer.follow()), asyncio.create_task(world.deployer.lead())]
+    try:
+        yield world
+    finally:
+        for each in running:
+            each.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await each
+
+
+async def test_everything_is_made_in_order_and_then_nothing_is_written() -> None:
+    async with leading() as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        await world.idle()
+        kinds = [path.rpartition("/")[0] if method == "PATCH" else path for method, path in world.writes()]
+        assert kinds == [PATHS[kind] for kind in ("ServiceAccount", "ConfigMap", "Secret", "Service", "Deployment")]
+        before = world.writes()
+        key = world.server.objects[PATHS["Secret"]]["web-session-key"]["stringData"]["key"]
+        assert len(bytes.fromhex(key)) == 32
+        assert key not in repr(world.deployer.live.objects)
+        world.want(wanted(80))
+        await asyncio.sleep(0)
+        await world.idle()
+        assert world.writes() == before
+
+
+async def test_what_somebody_changes_is_put_back_and_what_is_removed_is_made_again() -> None:
+    async with leading() as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        found = world.server.objects[PATHS["Service"]]["web"]
+        world.server.put(PATHS["Service"], {**found, "spec": {**found["spec"], "ports": []}})
+        await world.holds(lambda: bool(world.server.objects[PATHS["Service"]]["web"]["spec"]["ports"]))
+        world.server.delete(PATHS["ConfigMap"], "web")
+        await world.holds(lambda: world.has("ConfigMap"))
+
+
+async def test_what_is_no_longer_wanted_is_removed() -> None:
+    async with leading() as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        world.want(wanted())
+        await world.holds(lambda: not world.has("Service"))
+        assert world.has("Deployment")
+        world.elsewhere.add(WEB)
+        world.want(None)
+        await world.holds(lambda: not any(world.has(kind) for kind in PATHS))
+
+
+@pytest.mark.parametrize("left", [None, Wanted("1", as_it_is=True)], ids=["gone", "not accepted"])
+async def test_nothing_is_removed_of_a_gateway_that_is_gone_or_not_accepted(left: Wanted | None) -> None:
+    async with leading() as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        await world.idle()
+        before = world.writes()
+        world.want(left)
+        await asyncio.sleep(0)
+        await world.idle()
+        assert world.writes() == before
+
+
+async def test_an_object_of_somebody_else_is_left_alone() -> None:
+    world = World()
+    theirs = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"selector": {"mine": "yes"}}}
+    world.server.put(PATHS["Service"], theirs)
+    async with leading(world):
+        world.want(wanted(80))
+        await world.holds(lambda: "Service shop/web exists and was not made for this Gateway" in world.failure)
+        await world.holds(lambda: world.has("Deployment"))
+        assert world.server.objects[PATHS["Service"]]["web"]["spec"] == theirs["spec"]
+        world.want(wanted())
+        await world.holds(lambda: not world.failure)
+        assert world.has("Service")
+
+
+async def test_a_gateway_of_the_same_name_takes_over_what_was_made_for_the_one_before() -> None:
+    async with leading() as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        world.want(wanted(80, uid="2"))
+
+        def owners() -> set[str]:
+            kinds = ("ServiceAccount", "ConfigMap", "Service", "Deployment")
+            found = [world.server.objects[PATHS[kind]]["web"]["metadata"]["ownerReferences"] for kind in kinds]
+            return {each["uid"] for (each,) in found}
+
+        await world.holds(lambda: owners() == {"2"})
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ApiError(422, "Invalid", "no"), "Accepted InvalidParameters: ServiceAccount shop/web: 422 Invalid: no"),
+        (ApiError(403, "Forbidden", "quota"), "Programmed NoResources: ServiceAccount shop/web: 403 Forbidden: quota"),
+        (ApiError(500, "", "failed to create typed patch object (x): .spec.y"), "Accepted InvalidParameters: "),
+        (ApiError(500, "", "down"), "Programmed Pending: "),
+        (ApiError(599, "", "odd"), "Programmed Pending: "),
+        (OSError("cut"), "Programmed Pending: ServiceAccount shop/web: cut"),
+    ],
+)
+async def test_a_failure_is_told_and_gone_when_it_went_well(error: Exception, told: str) -> None:
+    async with leading() as world:
+        await world.deployer.listed()
+        seen: list[str] = []
+        report = world._report
+
+        async def note(outcomes: Mapping[str, Outcome | None]) -> None:
+            await report(outcomes)
+            seen.append(world.failure)
+
+        world.deployer._report = note
+        world.server.refuse.append(error)
+        world.want(wanted(80))
+        await world.holds(lambda: any(each.startswith(told) for each in seen))
+        await world.holds(lambda: not world.failure and world.has("Deployment"))
+
+
+async def test_addresses_are_told_also_by_who_does_not_lead() -> None:
+    async with leading() as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Service"))
+    follower = World()
+    follower.server = world.server
+    follower.deployer = Deployer(world.server, follower.feed, follower._report, lambda _: False, lambda: 0.9)
+    following = asyncio.create_task(follower.deployer.follow())
+    found = world.server.objects[PATHS["Service"]]["web"]
+    status = {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}, {"hostname": "a.example", "ip": ""}]}}
+    spec = {**found["spec"], "clusterIP": "10.96.0.1"}
+    world.server.put(PATHS["Service"], {**found, "spec": spec, "status": status})
+    expected = Outcome((("IPAddress", "10.0.0.1"), ("Hostname", "a.example")))
+    await follower.holds(lambda: follower.outcomes == {"shop/web": expected})
+    assert follower.writes() == world.writes()
+    following.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await following

@@ -1,0 +1,72 @@
+"""What counts as a difference between an object and what it should be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controlplane.kube.differences import APPLIED, is_as_wanted, marked, settled
+from controlplane.kube.owned import addresses
+
+SAME: list[tuple[Any, Any]] = [
+    ({"a": 1}, {"a": 1, "more": 2}),
+    ({"a": {}}, {}),
+    ({"a": [], "b": "", "c": None, "d": False}, {}),
+    ({"cpu": "1000m"}, {"cpu": "1"}),
+    ({"ports": [{"port": 80}]}, {"ports": [{"port": 80, "nodePort": 30000}]}),
+    ({"containers": [{"name": "a"}]}, {"containers": [{"name": "injected"}, {"name": "a", "image": "x"}]}),
+    ({"ownerReferences": [{"uid": "1", "name": "a"}]}, {"ownerReferences": [{"uid": "2"}, {"uid": "1", "name": "a"}]}),
+    ({"args": ["a", "b"]}, {"args": ["a", "b"]}),
+]
+DIFFERENT: list[tuple[Any, Any]] = [
+    ({"a": 1}, {"a": 2}),
+    ({"a": 1}, {}),
+    ({"a": True}, {"a": 1}),
+    ({"a": {"b": 1}}, {"a": "text"}),
+    ({"a": [1]}, {"a": {}}),
+    ({"cpu": "1000m"}, {"cpu": "2"}),
+    ({"args": ["a", "b"]}, {"args": ["a", "b", "c"]}),
+    ({"args": ["a", "b"]}, {"args": ["b", "a"]}),
+    ({"ports": [{"port": 80}]}, {"ports": [{"port": 81}]}),
+    ({"containers": [{"name": "a", "image": "x"}]}, {"containers": [{"name": "a", "image": "y"}]}),
+    ({"ports": [{"port": 80}, {"port": 81}]}, {"ports": [{"port": 80}]}),
+]
+
+
+@pytest.mark.parametrize(("wanted", "live"), SAME)
+def test_what_the_api_server_and_others_add_is_no_difference(wanted: Any, live: Any) -> None:
+    assert is_as_wanted(live, wanted)
+
+
+@pytest.mark.parametrize(("wanted", "live"), DIFFERENT)
+def test_a_field_of_another_value_is_one(wanted: Any, live: Any) -> None:
+    assert not is_as_wanted(live, wanted)
+
+
+def test_a_field_that_is_no_longer_wanted_is_one() -> None:
+    body = {"metadata": {"annotations": {}}, "spec": {"a": 1, "b": 2}}
+    live = marked(body)
+    assert live["metadata"]["annotations"].keys() == {APPLIED}
+    assert is_as_wanted(live, marked(body))
+    assert not is_as_wanted(live, marked({**body, "spec": {"a": 1}}))
+
+
+def test_a_status_and_a_version_change_nothing_of_what_was_settled() -> None:
+    body = {"metadata": {"name": "a", "resourceVersion": "1"}, "spec": {"a": 1}}
+    later = {"metadata": {"name": "a", "resourceVersion": "2"}, "spec": {"a": 1}, "status": {"ready": 1}}
+    assert settled(body) == settled(later) != settled({**body, "spec": {"a": 2}})
+
+
+SERVICES: list[tuple[dict[str, Any], tuple[tuple[str, str], ...]]] = [
+    ({"spec": {"type": "LoadBalancer", "clusterIP": "10.96.0.1"}}, ()),
+    ({"spec": {"type": "ClusterIP", "clusterIP": "10.96.0.1"}}, (("IPAddress", "10.96.0.1"),)),
+    ({"spec": {"clusterIP": "a", "clusterIPs": ["a", "fd00::1"]}}, (("IPAddress", "a"), ("IPAddress", "fd00::1"))),
+    ({"spec": {"type": "ClusterIP", "clusterIP": "None", "clusterIPs": ["None"]}}, ()),
+    ({"spec": {"replicas": 1}}, ()),
+]
+
+
+@pytest.mark.parametrize(("service", "expected"), SERVICES)
+def test_addresses_of_a_service(service: dict[str, Any], expected: tuple[tuple[str, str], ...]) -> None:
+    assert addresses([service]) == expected
