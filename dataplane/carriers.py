@@ -38,8 +38,8 @@ class Downstream(Protocol):
       then, and the carrier forgets it.
     - A carrier that hears `head(…, end=True)` or `content(…, end=True)` writes and waits for `over`: only then it may
       begin the next request.
-    - After a 101 the exchange is a tunnel: content passes both ways, and `end` closes one direction. When both are
-      closed, `over` follows.
+    - After a 101, or the 200 to a CONNECT, the exchange is a tunnel: content passes both ways, and `end` closes one
+      direction. When both are closed, `over` follows.
     """
 
     is_blocked: bool
@@ -86,8 +86,8 @@ class Downstream(Protocol):
         off, or the stream. `cause`: a reason code of `chain/replies`."""
 
     def switch(self, line: bytes, block: bytes, first: bytes) -> None:
-        """The head of a 101: from here on the two connections are a tunnel to `x.upgrade`, of which `first` came
-        already."""
+        """The head of a 101, or of the 200 to a CONNECT: from here on the two connections are a tunnel (to
+        `x.upgrade`), of which `first` came already."""
 
     def close_after(self) -> None:
         """No other request may follow on the connection: what comes behind this one cannot be told from it. A carrier

@@ -379,6 +379,15 @@ class Variables:
         return self._client_names.pem if self._client_names is not None else None
 
     @property
+    def source_connect_headers(self) -> HeaderMap | None:
+        made_by = self.client.connect
+        return None if made_by is None else header_map(made_by)
+
+    def source_connect_header(self, name: str) -> str | None:
+        made_by = self.client.connect
+        return None if made_by is None else header(made_by, name)
+
+    @property
     def destination_hostname(self) -> str | None:
         """The server name of TLS."""
         tls = self.client.tls

@@ -100,13 +100,10 @@ def untranslated(key: ObjectKey, policy: GatewayPolicy) -> PolicyTranslation:
 
 def _written(policy: GatewayPolicy) -> Collection[str]:
     """Fields that are set, as the wire calls them."""
-    written = {
-        name
-        for part in (policy.spec.traffic, policy.spec.frontend)
-        if part is not None
-        for name in part.model_fields_set
-    }
-    backend = policy.spec.backend
+    traffic, frontend, backend = policy.spec.traffic, policy.spec.frontend, policy.spec.backend
+    written = set(traffic.model_fields_set) if traffic is not None else set()
+    if frontend is not None:
+        written |= {name for name in FRONTEND_GUARDS if to_wire.frontend_field(name) in frontend.model_fields_set}
     return written | ({f"backend_{name}" for name in backend.model_fields_set} if backend is not None else set())
 
 
@@ -115,7 +112,7 @@ def _refused(key: ObjectKey, policy: GatewayPolicy, why: str, written: Collectio
     cover, because nobody must pass where the policy stands open. Reason as in GEP-713."""
     envelope, traffic = _Envelope(key, policy), policy.spec.traffic
     guards = [name for name in (*GUARDS, *FRONTEND_GUARDS) if name in written]
-    names = ", ".join(to_wire.backend_name(name) or to_camel(name) for name in guards)
+    names = ", ".join(map(_as_written, guards))
     closed = f"; what {names} would guard is refused" if guards else ""
     fields = []
     for name in guards:
@@ -135,6 +132,13 @@ def _refused(key: ObjectKey, policy: GatewayPolicy, why: str, written: Collectio
         refused=Condition("Accepted", False, "Invalid", why + closed),
         refusing=frozenset(guards),
     )
+
+
+def _as_written(guard: str) -> str:
+    """The name that the author of a policy knows."""
+    if guard in FRONTEND_GUARDS:
+        return f"frontend.{to_wire.frontend_name(guard)}"
+    return to_wire.backend_name(guard) or to_camel(guard)
 
 
 def placed(key: ObjectKey, translation: PolicyTranslation, attachment: Attachment) -> PlacedPolicy | None:

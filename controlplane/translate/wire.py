@@ -29,7 +29,7 @@ AGENTS: Final = 8
 
 _CONNECTION_POLICIES: Final = frozenset(
     (
-        *("frontend_tls", "frontend_tcp", "network_authorization", "proxy_protocol"),
+        *("frontend_tls", "frontend_tcp", "network_authorization", "proxy_protocol", "connect"),
         *("backend_tcp", "backend_tls", "health", "backend_limits"),
     )
 )

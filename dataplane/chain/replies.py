@@ -37,6 +37,9 @@ REPLIES = _table(
     ("VersionNotSupported", 505, "http version is not supported", True),  # RFC 9110 15.6.6
     ("RequestTimeout", 408, "request was not received in time", True),  # RFC 9110 15.5.9
     ("ConnectNotAllowed", 405, "method not allowed", True),  # spec 2 Errors: CONNECT while unset
+    ("ConnectDenied", 403, "connect is not allowed", True),  # spec 2 Errors: `frontend.connect` Deny
+    ("ConnectTargetNotFound", 404, "listener not found", True),  # `frontend.connect` Tunnel: no bind has the port
+    ("TunnelTooDeep", 403, "tunnels lie within too many tunnels", True),  # http/connect_rules
     ("TraceNotAllowed", 405, "method not allowed", False),  # RFC 9110 9.3.8: it shows what proxies added
     ("UpgradeNotAllowed", 501, "protocol is not supported", False),  # RFC 9220 3, RFC 8441: extended CONNECT
     ("BindClosed", 404, "listener not found", True),  # the port was taken out of the configuration

@@ -87,6 +87,11 @@ def build(config: frontend_pb2.FrontendHttp, env: Env) -> HttpRules:
     )
 
 
+def closed(why: str) -> HttpRules:
+    """In place of a policy that cannot be applied: no request is served, and nobody in front is believed."""
+    return HttpRules(hops=Hops(), refused=why)
+
+
 def _connection(config: frontend_pb2.FrontendHttp) -> ConnectionRules:
     """0 of the wire is None: unset."""
     if config.http1_header_case not in _LOWERS_NAMES:

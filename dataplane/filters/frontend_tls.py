@@ -42,6 +42,11 @@ def build(config: connection_pb2.FrontendTls, env: Env) -> TlsSettings:
     return settings
 
 
+def closed(why: str) -> TlsSettings:
+    """In place of a policy that cannot be applied: no handshake is done."""
+    return TlsSettings(refused=why)
+
+
 def groups_of(groups: Iterable[tls_pb2.KeyExchangeGroup]) -> tuple[str, ...]:
     """Names of key exchange groups; those of the default for none. Raises `Refused`."""
     return tuple(_named(_GROUPS, group, "keyExchangeGroups") for group in groups) or DEFAULT.groups

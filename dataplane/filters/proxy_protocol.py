@@ -30,3 +30,8 @@ def build(config: connection_pb2.FrontendProxyProtocol, env: Env) -> ProxyRules:
     if config.mode not in _STRICT:
         raise Refused(f"mode: {config.mode} is unknown to this proxy")
     return ProxyRules(Reader(_SIGNATURES[config.version]), _STRICT[config.mode])
+
+
+def closed(why: str) -> ProxyRules:
+    """In place of a policy that cannot be applied: nobody may connect, for nobody knows who it would be."""
+    return ProxyRules(Reader((V2, V1)), refused=why)

@@ -22,6 +22,7 @@ from dataplane.filters import (
     backend_tls,
     basic_authentication,
     buffer,
+    connect,
     cors,
     csrf,
     direct_response,
@@ -46,6 +47,7 @@ from dataplane.filters import (
     upgrades,
     url_rewrite,
 )
+from dataplane.http import connect_rules
 
 
 def _hides(config: Any) -> EndHook | None:  # Any: a message with a credential's location
@@ -170,6 +172,8 @@ ROWS: tuple[Row, ...] = (
         FRONTEND,
         "the first bytes of a connection say who it is, for all that follows",
         "proxy_protocol",
+        refuses=True,
+        closed=proxy_protocol.closed,
     ),
     Row(
         "network_authorization",
@@ -181,8 +185,33 @@ ROWS: tuple[Row, ...] = (
         refuses=True,
         closed=network.closed,
     ),
-    Row("frontend_http", frontend_http.build, FRONTEND, "heads are read by it, before any step", "http"),
-    Row("frontend_tls", frontend_tls.build, FRONTEND, "handshakes come before any request", "tls_settings"),
+    Row(
+        "connect",
+        connect.build,
+        FRONTEND,
+        "asked of CONNECT alone, before its listener and route",
+        "connect",
+        refuses=True,
+        closed=connect_rules.closed,
+    ),
+    Row(
+        "frontend_http",
+        frontend_http.build,
+        FRONTEND,
+        "heads are read by it, before any step",
+        "http",
+        refuses=True,
+        closed=frontend_http.closed,
+    ),
+    Row(
+        "frontend_tls",
+        frontend_tls.build,
+        FRONTEND,
+        "handshakes come before any request",
+        "tls_settings",
+        refuses=True,
+        closed=frontend_tls.closed,
+    ),
     Row("access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "access_log"),
     Row("limits", limits.build, FRONTEND, "counted before any step, some before any request; of a Gateway", "limits"),
 )

@@ -7,8 +7,11 @@ A message is a head, content, perhaps trailers, and an end; or it is reset. Head
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from dataplane.http.heads import Head
 
 UNKNOWN = -1
 """Length of content that its head does not announce."""
@@ -73,3 +76,7 @@ class Peer:
     """Key of the listener that was chosen before any request: by the server name of TLS, or because it is alone."""
     asked: bytes = b""
     """Stands for what that listener asked of the client's certificate when the connection began; b"": nothing."""
+    tunnels: int = 0
+    """Within how many tunnels of CONNECT it lies."""
+    connect: Head | None = field(default=None, repr=False, compare=False)
+    """Headers of the request that opened the innermost of these."""

@@ -128,6 +128,8 @@ class HttpRules:
     """Bytes of a body that is held (`may_hold`)."""
     connection: ConnectionRules = connection_rules.DEFAULT
     """What has to be known before a request."""
+    refused: str = ""
+    """Why no request is served."""
 
     def may_hold(self, wanted: int) -> int:
         """Bytes of a body that may be held by who wants so many; `WHOLE_BODY`: as many as there may be.

@@ -19,7 +19,13 @@ _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ABSOLUTE = re.compile(rb"(https?)://([^/?#]*)([^#]*)", re.IGNORECASE)
 _REG_NAME = re.compile(rb"[a-z0-9_](?:[a-z0-9_.\-]*[a-z0-9_])?")
+_PORT_OF_AUTHORITY = re.compile(rb".*:([1-9][0-9]{0,4})").fullmatch
+"""Written plainly, from 1; that it is no greater than 65535 `_PORT` sees to."""
 _PORT = re.compile(rb"(?:6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5]?[0-9]{1,4})?")
+
+
+NO_PATH = b"*"
+"""In place of a path: of `OPTIONS *`, which asks about the server as a whole, and of a CONNECT, which has none."""
 
 
 def canonical_path(path: bytes) -> bytes | None:
@@ -73,6 +79,14 @@ def split_absolute(target: bytes) -> tuple[bytes, bytes, bytes] | None:
         return None
     rest = match[3]
     return match[1].lower(), match[2], rest if rest.startswith(b"/") else b"/" + rest
+
+
+def split_authority(target: bytes) -> tuple[bytes, int] | None:
+    """Authority-form of a CONNECT (RFC 9112 3.2.3) -> (canonical host, port); None: refuse it. RFC 9110 9.3.6: there is
+    no default port."""
+    host = canonical_host(target)
+    port = _PORT_OF_AUTHORITY(target)
+    return None if host is None or port is None else (host, int(port[1]))
 
 
 SCHEME_PORTS = {b"http": 80, b"https": 443}

@@ -14,19 +14,23 @@ MALFORMED: Final = "ProxyHeaderMalformed"
 MISSING: Final = "ProxyHeaderMissing"
 LATE: Final = "ProxyHeaderTimeout"
 UNTRUSTED: Final = "ProxyHeaderUntrusted"
+UNUSABLE: Final = "PolicyUnusable"
 """Why a connection was refused, in log and metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyRules:
-    """`is_strict`: without a header nobody may connect."""
+    """`is_strict`: without a header nobody may connect. `refused`: why nobody may at all."""
 
     reader: Reader
     is_strict: bool = True
+    refused: str = ""
 
     def judge(self, data: bytes) -> Header | str | None:
         """Of the first bytes of a connection: its header (of size 0 where it has none and needs none), the reason of a
         refusal, or None while that is not known."""
+        if self.refused:
+            return UNUSABLE
         try:
             found = self.reader.read(data)
         except Malformed:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.replies import made
+from dataplane.http.connect_rules import CONNECT
 from dataplane.link.loads import REQUESTS
 from dataplane.proxy.deadlines import NEVER
+from dataplane.table.limits import NO_LIMITS
 
 if TYPE_CHECKING:
     from dataplane.proxy.context import Context
@@ -76,6 +78,18 @@ def too_large(x: ActiveExchange, bounds: Bounds) -> None:
         x.give_up("BodyTooLarge", "maxRequestBytes")
 
 
+def watch(x: ActiveExchange, idle: float) -> None:
+    """A tunnel of a CONNECT stands: it ends when nothing moves for long; `idle` seconds where no limit says otherwise.
+    (Nobody has to send anything on a connection: only time tells one that was forgotten.)"""
+    bounds = x.bounds
+    if bounds is None:
+        bounds = x.bounds = Bounds(NO_LIMITS)
+    if bounds.stream_idle is None:
+        bounds.stream_idle = idle
+    bounds.quiet_since = now = x.context.clock()
+    x.down.arm(now + bounds.stream_idle / LOOKS)
+
+
 def look(x: ActiveExchange, bounds: Bounds, now: float) -> float:
     """Whether bytes came or went since the last look; when nothing did for too long the request ends here. Answers when
     to look next."""
@@ -89,7 +103,10 @@ def look(x: ActiveExchange, bounds: Bounds, now: float) -> float:
         bounds.stream_idle = None
         x.context.recorder.limited("streamIdleTimeout")
         x.detail = f"streamIdleTimeout: no byte for {timeout:g} s"
-        x.give_up("UpstreamTimeout" if x.request_done or x.paused else "RequestTimeout", x.detail)
+        if x.tunnel and x.method == CONNECT:
+            x.give_up("IdleTimeout")
+        else:
+            x.give_up("UpstreamTimeout" if x.request_done or x.paused else "RequestTimeout", x.detail)
         return NEVER
     return min(now + timeout / LOOKS, bounds.quiet_since + timeout)
 

@@ -24,15 +24,19 @@ from dataplane.upstream import lease
 from dataplane.upstream.settings import NO_SETTINGS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dataplane.carriers import Upstream
     from dataplane.chain.reply import Reply
     from dataplane.http.messages import ResponseHead
     from dataplane.proxy.context import Context
     from dataplane.proxy.exchange import ActiveExchange
 
+    Next = Callable[[ActiveExchange, Context], None]
 
-def forward(x: ActiveExchange, context: Context) -> None:
-    """Choose a backend by weight, run its own steps, and begin the first attempt."""
+
+def forward(x: ActiveExchange, context: Context, then: Next | None = None) -> None:
+    """Choose a backend by weight, run its own steps, and begin the first attempt. `then`: in place of `begin`."""
     plan = x.plan
     targets = plan.targets
     if len(targets) == 1:
@@ -53,9 +57,9 @@ def forward(x: ActiveExchange, context: Context) -> None:
             x.mirroring = mirrors.drawn(x, context)
         answer = request(x)
         if answer is not None:
-            interrupted(x, context, target.chain, answer, begin)
+            interrupted(x, context, target.chain, answer, then or begin)
             return
-    begin(x, context)
+    (then or begin)(x, context)
 
 
 def begin(x: ActiveExchange, context: Context, has_waited: bool = False) -> None:
@@ -113,7 +117,7 @@ def attempt(x: ActiveExchange, context: Context) -> None:
         backend = backend.guarded(policies.rules)
     x.backend_plan = backend
     if policies.timeouts.backend_request is not None or backend.request_timeout is not None:
-        _limit(x, context)
+        limit(x, context)
     leases = context.leases
     leases.backends[backend.kind].begin(x, backend, leases)  # as `leases.begin`
 
@@ -193,7 +197,7 @@ def lost(x: ActiveExchange, cause: str, stale: bool) -> None:
     tries = 0 if x.retries is None else x.retries.tries
     if context.leases.lost(x, x.backend_plan, cause, stale, x.resendable is not None, tries):
         if x.policies.timeouts.backend_request is not None or x.backend_plan.request_timeout is not None:
-            _limit(x, context)
+            limit(x, context)
     elif cause in ("reset", "closed", UNSENT, REFUSED):
         reply = made("UpstreamFailed", f"{_label(x)}: connection {cause}")
         _failed(x, "reset", reply, sent=cause not in (UNSENT, REFUSED))
@@ -233,7 +237,7 @@ def refuses_body(x: ActiveExchange) -> bool:
     return retries.refuses_body(x, x.context, attempt)
 
 
-def _limit(x: ActiveExchange, context: Context) -> None:
+def limit(x: ActiveExchange, context: Context) -> None:
     """Give the attempt that begins now its deadline: the backend's `http.requestTimeout`, or the rule's
     `backendRequest`, which is a HTTPRoute's (spec 2, Timeouts), whichever is shorter."""
     seconds, own = x.policies.timeouts.backend_request, x.backend_plan.request_timeout

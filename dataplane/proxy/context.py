@@ -24,6 +24,7 @@ from dataplane.tls.handshakes import Handshakes
 from dataplane.upstream.calls import HttpCalls
 
 if TYPE_CHECKING:
+    from dataplane.http.messages import Peer
     from dataplane.mcp.sealing import Sealer
     from dataplane.mcp.worker import Memory
     from dataplane.net.writes import Writes
@@ -95,6 +96,10 @@ class InFlight:
         self.count = self.bytes = 0
 
 
+def _no_binds(bind: str, transport: Any, peer: Peer) -> None:
+    raise RuntimeError("nobody takes connections here")
+
+
 @dataclass(slots=True)
 class Context:
     """One per worker."""
@@ -119,6 +124,9 @@ class Context:
     """What the workers of the proxy carry."""
     descriptors: Callable[[], int] = lambda: _UNBOUNDED
     """File descriptors that this worker has for connections, of clients and to endpoints."""
+    enter: Callable[[str, Any, Peer], None] = _no_binds
+    """Take a connection to the bind with this key that did not come by one of its sockets: its transport (asyncio's by
+    shape), and who is at the other end (`server/inner`)."""
     connections: Crowd[Any] = field(init=False)
     """Of clients."""
     admitted: int = 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.body import gather
-from dataplane.http.statuses import BODILESS, SWITCHING
+from dataplane.http.statuses import BODILESS
 from dataplane.proxy import attempts, responses, tunnel
 from dataplane.proxy.waiting import Steps
 from dataplane.upstream import lease
@@ -71,7 +71,7 @@ def buffer(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> No
 
 def keep(x: ActiveExchange, delayed: DelayedResponse, data: bytes, end: bool) -> None:
     """More of a response that is not passed on yet."""
-    if end and (delayed.head is None or delayed.head.status != SWITCHING):
+    if end and (delayed.head is None or not tunnel.opens(delayed.head)):
         x.up = None  # it carries the next request of anybody now
     delayed.size += len(data)
     if data and delayed.is_growing and not _claim(x, delayed, len(data)):
@@ -176,7 +176,9 @@ def _send(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> Non
     trailers, stages = (b"", None) if delayed is None else (delayed.trailers, delayed.stages)
     if delayed is not None:
         _unclaim(x, delayed)  # what leaves now is the carrier's
-    if head.status == SWITCHING:
+    if tunnel.opens(head):
+        if tunnel.is_refused(x, head):
+            return
         tunnel.switch(x, head, first)
         if end:
             tunnel.endpoint_ended(x)

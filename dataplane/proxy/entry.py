@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.replies import made
-from dataplane.http import upgrades
+from dataplane.http import upgrades, uri
+from dataplane.http.connect_rules import CONNECT
 from dataplane.http.spellings import REFUSED, settle
-from dataplane.proxy import admission, attempts
+from dataplane.proxy import admission, attempts, connects
 from dataplane.proxy.responses import ROUTE
 from dataplane.proxy.waiting import interrupted
 from dataplane.table.binds import choose
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from dataplane.http.spellings import PathRules
     from dataplane.proxy.context import Context
     from dataplane.proxy.exchange import ActiveExchange
-    from dataplane.table.binds import ListenerPlan
+    from dataplane.table.binds import BindPlan, ListenerPlan
     from dataplane.table.router import Router
 
 HTTP2: Final = b"HTTP/2"
@@ -37,10 +38,9 @@ def start(x: ActiveExchange) -> None:
         if current.prepared is not None:
             current.catch_up()  # all workers of a proxy swap as one (table/current)
         table = x.table = current.table
-        if x.path == b"*":  # `OPTIONS *` asks about the server as a whole (RFC 9110 7.1): no route has such a path
-            x.reply(made("RouteNotFound"))
-            return
         bind = table.binds.get(x.bind)
+        if x.path == uri.NO_PATH and not _has_path(x, bind):
+            return
         listener = None if bind is None else choose(bind, x.host)
         if listener is None:
             x.reply(made("BindClosed" if bind is None else "ListenerNotFound"))
@@ -65,6 +65,14 @@ def start(x: ActiveExchange) -> None:
         route(x, context)
     except Exception as error:  # a bug of ours must end in an answer
         x.failed(error)
+
+
+def _has_path(x: ActiveExchange, bind: BindPlan | None) -> bool:
+    """Whether it goes on as any other request; otherwise it was answered."""
+    if x.method == CONNECT:
+        return connects.is_routed(x, bind)
+    x.reply(made("RouteNotFound"))  # `OPTIONS *` asks about the server as a whole (RFC 9110 7.1)
+    return False
 
 
 def _misdirected(x: ActiveExchange, listener: ListenerPlan) -> Reply:
@@ -110,15 +118,19 @@ def route(x: ActiveExchange, context: Context) -> None:
         assert under is not None  # filled before the swap for each listener that has an upper
         policies = under[listener.upper.number]
     x.policies = policies
-    if (x.upgrade or x.method == b"TRACE") and _is_refused(x):
-        return
+    forward: attempts.Next = attempts.forward
+    if x.upgrade or x.method == b"TRACE":
+        if x.method == CONNECT:
+            forward = connects.forward
+        elif _is_refused(x):
+            return
     request = policies.chain.request
     if request is not None:
         answer = request(x)
         if answer is not None:
-            interrupted(x, context, policies.chain, answer, attempts.forward)
+            interrupted(x, context, policies.chain, answer, forward)
             return
-    attempts.forward(x, context)
+    forward(x, context)
 
 
 _TRACELESS: Final = b"allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n"

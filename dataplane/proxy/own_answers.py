@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.body import Gone
+from dataplane.http.connect_rules import CONNECT
 from dataplane.http.heads import Head
 from dataplane.http.statuses import BODILESS
 from dataplane.proxy import delayed_responses, ends, grpc_calls, responses
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("dataplane.proxy")
 
+_REDIRECTION: Final = 300
 _ERROR: Final = 400
-"""The first status that says that a request failed."""
+"""The first statuses that say that a request went elsewhere, or failed."""
 
 
 @lru_cache(2)
@@ -110,6 +112,10 @@ class _StepsOfReply(Steps):
 
 
 def _send(x: ActiveExchange, reply: Reply) -> None:
+    if x.status < _REDIRECTION and x.method == CONNECT:  # RFC 9110 9.3.6: for its client a tunnel would stand
+        reply = made("UpgradeFailed", f"a step answered CONNECT with {x.status}")
+        x.status, x.reason, x.detail = reply.status, reply.reason, reply.detail
+        x.response, x.response_body_changed = Head(block_of(reply)), False
     body, block = b"" if x.method == b"HEAD" else reply.body, x.response.block  # type: ignore[union-attr]
     if x.status != reply.status or x.response_body_changed:
         block, body = responses.other(x, reply.status) or (block, body)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dataplane.net import keepalive, tcp
+from dataplane.server import inner
 from dataplane.server.protocols import plan_of
 from dataplane.server.raw.datagrams import Datagrams
 
@@ -30,6 +32,7 @@ SETTLE = 0.05
 class Acceptor:
     def __init__(self, context: Context, loop: asyncio.AbstractEventLoop) -> None:
         self.context = context
+        context.enter = partial(inner.enter, context)
         self.loop = loop
         self._servers: dict[str, list[asyncio.Server]] = {}
         self._sockets: dict[str, list[socket.socket]] = {}

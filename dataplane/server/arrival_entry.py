@@ -38,7 +38,8 @@ def header_is_late(entry: Entry) -> int:
 
 def _judged(entry: Entry, found: Header | str) -> int:
     if isinstance(found, str):
-        return _refuse(entry, found)
+        rules = entry.phases.proxy
+        return _refuse(entry, found, "" if rules is None else rules.refused)
     if found.size:
         if not all(hops.trusts(entry.peer.address) for hops in entry.phases.hops):
             return _refuse(entry, UNTRUSTED)

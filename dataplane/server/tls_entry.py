@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 TIMED_OUT: Final = "the handshake timed out"
 NOT_TLS: Final = "no ClientHello"
 NO_LISTENER: Final = "no listener for the server name"
+UNUSABLE: Final = "frontend.tls cannot be applied"
 NO_CERTIFICATE: Final = "no certificate of the listener can be used"
 
 
@@ -48,7 +49,7 @@ def step(entry: Entry) -> int:
         return NEXT
     context = listener.tls.context()
     if context is None:
-        return _refuse(entry, NO_CERTIFICATE, name)
+        return _refuse(entry, UNUSABLE if listener.tls_settings.refused else NO_CERTIFICATE, name)
     from dataplane.tls.contexts import accepting  # here: most workers do without OpenSSL
     from dataplane.tls.transport import TlsTransport
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.http import connection_rules
+from dataplane.http.connect_rules import ConnectRule
 from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.rules import DEFAULT, Hops, HttpRules
 from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
@@ -76,6 +77,8 @@ class ListenerPlan:
     """What its connections begin with; None: nothing of it."""
     network: tuple[Rule, ...] = ()
     """Who may connect."""
+    connect: ConnectRule | None = None
+    """What becomes of CONNECT; None: it is not allowed."""
     protocol: str = HTTP
     """Of `listener.proto`: HTTP, HTTPS, TLS, TCP, UDP."""
     tls: TlsPlan | None = None
@@ -102,6 +105,8 @@ class BindPlan:
     """Keepalive of its connections; None: the default."""
     network: NetworkGate | None = None
     """Who may connect, whatever the protocol (of UDP: begin a session); None: everybody."""
+    connect: ConnectRule | None = None
+    """What becomes of CONNECT, whichever listener it would be for; None: it is not allowed."""
     datagrams: ListenerPlan | None = None
     """The listener of UDP, whose port is another one than TCP's."""
 

@@ -11,6 +11,7 @@ from itertools import accumulate
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import SETTING, Refused
 from dataplane.chain.network import NetworkGate
+from dataplane.http import connect_rules
 from dataplane.http.connection_rules import strictest
 from dataplane.http.uri import SCHEME_PORTS
 from dataplane.mcp import plans as mcp_plans
@@ -199,6 +200,7 @@ def _before_listeners(plan: BindPlan, listeners: Sequence[ListenerPlan]) -> None
     """What has to be known of connections before their listener is."""
     plan.connection = strictest(listener.http.connection for listener in listeners)
     plan.tcp = next((listener.tcp for listener in listeners if listener.tcp is not None), None)
+    plan.connect = connect_rules.strictest([each.connect for each in listeners if each.connect is not None])
     rules = [rule for listener in listeners for rule in listener.network]
     if rules:
         plan.network = NetworkGate(rules, plan.key, listeners[0])
@@ -214,9 +216,9 @@ def _before_listeners(plan: BindPlan, listeners: Sequence[ListenerPlan]) -> None
 
 
 def _proxy_rules(listeners: Iterable[ListenerPlan]) -> ProxyRules | None:
-    """Of one Gateway, so they are the same; the strict one should they not be."""
+    """Of one Gateway, so they are the same; the strictest should they not be."""
     found = [listener.proxy_protocol for listener in listeners if listener.proxy_protocol is not None]
-    return next((each for each in found if each.is_strict), found[0] if found else None)
+    return max(found, key=lambda each: (bool(each.refused), each.is_strict), default=None)
 
 
 def check_backend(message: backend_pb2.Backend) -> None:

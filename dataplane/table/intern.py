@@ -43,6 +43,7 @@ BACKEND_SETTINGS = (*CONNECTING, "backend_limits", "health", MCP)
 """Policies that a backend has as values (`plans.BackendPlan`)."""
 
 _SAME = "same"
+_CLOSED = "closed"
 
 
 class _Known(ref[RoutePolicies]):
@@ -233,6 +234,12 @@ class Interns:
                 steps += [(index, in_tasks(step, self.env) if row.task else step) for step in made]
         steps.sort(key=_place)
         return Chain([step for _, step in steps]) if steps else EMPTY, settings
+
+    def closed(self, name: str, why: str) -> Chain:
+        """The chain that answers everything in place of a policy of this name."""
+        key = (_CLOSED, name, why)
+        found: Chain | None = self.kept(key)
+        return self.keep(key, Chain([refusing(name, why)])) if found is None else found
 
     def forget_uppers(self) -> Iterator[None]:
         """Drop what was made for uppers that nobody has any more, a few rules' to a step."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataplane.chain.chain import EMPTY, Chain
+from dataplane.http.connect_rules import ConnectRule
 from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.http.upgrades import WEBSOCKET
 from dataplane.http.uri import SCHEME_PORTS
@@ -141,6 +142,7 @@ class ListenerPolicies(NamedTuple):
     tcp: Keepalive | None = None
     proxy_protocol: ProxyRules | None = None
     network: tuple[Rule, ...] = ()
+    connect: ConnectRule | None = None
 
 
 NO_LISTENER_POLICIES = ListenerPolicies()

@@ -283,5 +283,9 @@ def _of_listener(store: Store, interns: Interns, position: ListenerPosition) -> 
     }
     upper = interns.upper(sets[Phase.POST_ROUTING])
     early = sets[Phase.PRE_ROUTING]
-    chain = interns.chain(merge(early).effective)[0] if early else EMPTY
+    refused = frontend["http"].refused if "http" in frontend else ""
+    if refused:
+        chain = interns.closed("frontend_http", refused)
+    else:
+        chain = interns.chain(merge(early).effective)[0] if early else EMPTY
     return ListenerPolicies(chain, upper, **frontend)

@@ -121,6 +121,8 @@ def plan_of(
         plan.asks = digest(tls.client_validation.SerializeToString(deterministic=True))
     if plan.is_passthrough or not tls.certificates:  # none: its controller says why, and its handshakes fail
         return plan
+    if settings.refused:  # the policy says why, and handshakes fail
+        return plan
     identities, wrong = _identities(message, store)
     try:
         plan.prepare(settings, identities, _verification(tls))

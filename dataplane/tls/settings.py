@@ -49,6 +49,8 @@ class TlsSettings:
     maximum: int = TLS_1_3
     suites: tuple[str, ...] = (*SUITES_1_3, *SUITES_1_2)
     groups: tuple[str, ...] = tuple(GROUPS)
+    refused: str = ""
+    """Why no handshake is done."""
 
     def versions(self) -> tuple[int, int]:
         """Least and greatest; a list of suites of one version alone bounds them. None is left: least > greatest."""

@@ -22,5 +22,6 @@ GUARDS: Final = (
 )
 """Fields of the wire's Policy: of `traffic`, and `tls` of `backend`, without which it would be plain text."""
 
-FRONTEND_GUARDS: Final = ("network_authorization",)
-"""The same of `frontend`: what cannot be honoured refuses connections."""
+FRONTEND_GUARDS: Final = ("proxy_protocol", "network_authorization", "frontend_tls", "frontend_http", "connect")
+"""The same of `frontend`: what cannot be honoured refuses connections, handshakes, requests, tunnels. By default each
+of these would be laxer than what somebody asked for."""

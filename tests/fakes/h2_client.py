@@ -24,7 +24,7 @@ from dataplane.http.h2.frames import (
 )
 from dataplane.http.h2.hpack import BlockDecoder
 from tests.fakes.h2_wire import OPENING, Frame, parse
-from tests.fakes.memory_proxy import MemoryProxy
+from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
 
 _NAMES = {DATA: "data", HEADERS: "head", RST_STREAM: "reset", GOAWAY: "goaway", PING: "ping"}
 _QUIET = (SETTINGS, WINDOW_UPDATE)
@@ -43,9 +43,9 @@ class Said:
 
 
 class FrameClient:
-    def __init__(self, proxy: MemoryProxy, opening: bytes = OPENING) -> None:
+    def __init__(self, proxy: MemoryProxy, opening: bytes = OPENING, transport: FakeTransport | None = None) -> None:
         self.proxy = proxy
-        self.transport = proxy.connect()
+        self.transport = transport or proxy.connect()
         self._decoder = BlockDecoder(1 << 20)
         self.windows: dict[int, int] = {0: 65_535}
         """What the proxy still takes: of the connection (0), and of each stream beside its first window."""

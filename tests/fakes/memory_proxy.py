@@ -26,6 +26,7 @@ from dataplane.net.writes import Writes
 from dataplane.proxy import mirrors, retries
 from dataplane.proxy.context import Context, Limits
 from dataplane.proxy.deadlines import STEP, Deadlines
+from dataplane.server import inner
 from dataplane.server.protocols import plan_of
 from dataplane.table.applier import Applier
 from dataplane.table.store import RESOURCE_TYPE, Change
@@ -61,9 +62,11 @@ binds:
 class FakeTransport:
     """The far end of a connection, seen from a test."""
 
-    def __init__(self, protocol: Any, peer: tuple[str, int] = ("192.0.2.7", 40000)) -> None:
+    def __init__(
+        self, protocol: Any, peer: tuple[str, int] = ("192.0.2.7", 40000), local: tuple[str, int] | None = None
+    ) -> None:
         self.protocol = protocol
-        self.peer = peer
+        self.peer, self.local = peer, local
         self.received = b""
         self.writes: list[bytes] = []
         self.reading = True
@@ -111,7 +114,7 @@ class FakeTransport:
         self.protocol = protocol
 
     def get_extra_info(self, name: str) -> Any:
-        return self.peer if name == "peername" else None
+        return {"peername": self.peer, "sockname": self.local}.get(name)
 
     # what a test calls
     def send(self, data: bytes) -> None:
@@ -311,6 +314,7 @@ class MemoryProxy:
             clock=lambda: self.now,
             random=lambda: 0.0,
         )
+        self.context.enter = partial(inner.enter, self.context)
         leaks.made(self)
 
     def load(self, text: str) -> None:
@@ -329,9 +333,13 @@ class MemoryProxy:
             pass
         assert not self.applier.outcome.refused, self.applier.outcome.refused
 
-    def connect(self, peer: tuple[str, int] = ("192.0.2.7", 40000)) -> FakeTransport:
-        bind = next(iter(self.applier.current.table.binds))
-        client = FakeTransport(plan_of(self.context, bind).open(), peer)
+    def connect(
+        self, peer: tuple[str, int] = ("192.0.2.7", 40000), port: int = 0, local: tuple[str, int] | None = None
+    ) -> FakeTransport:
+        """`port`: of the bind, where there are several; `local`: the address of ours that is connected to."""
+        binds = self.applier.current.table.binds
+        bind = next(key for key, each in binds.items() if port in (0, each.port))
+        client = FakeTransport(plan_of(self.context, bind).open(), peer, local)
         self.clients.append(client)
         return client
 

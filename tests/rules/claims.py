@@ -47,6 +47,7 @@ ERRORS: Final[dict[str, Cases]] = {
     "Local or global rate limit exceeded": {"": Answer(429, b"rate limit exceeded")},
     "Downstream CONNECT request while `frontend.connect` is unset or `Deny`": {
         "unset": Answer(405, b"method not allowed"),
+        "deny": Answer(403, b"connect is not allowed"),
     },
     "Prompt guard regex with action `Reject` matches": NONE,
     "External processor body mode `Buffered` with a body larger than 8KB": NONE,

@@ -17,6 +17,7 @@ from functools import lru_cache
 import httptools
 
 from dataplane.http import forwarding, upgrades, uri
+from dataplane.http.connect_rules import CONNECT
 from dataplane.http.h1 import values
 from dataplane.http.heads import SEPARATOR, folded, has_unusual_name, plain_name, unusual_lines, without, without_named
 from dataplane.http.messages import Peer
@@ -117,15 +118,15 @@ def read(
 ) -> RequestHead | str:
     """Understand a header block, or answer the reason code of a refusal.
 
-    `line`: the request line (for llhttp); `absolute`: the authority of an absolute-form target, or b""; `max_headers`:
-    fields where the listener has no limit of its own; `rules_of`: those of the listener for a host.
+    `line`: the request line (for llhttp); `absolute`: the authority of an absolute-form target, or of a CONNECT, or
+    b""; `max_headers`: fields where the listener has no limit of its own; `rules_of`: those of the listener for a host.
     """
     low = block.lower()
     fields = low.count(b"\r\n") - 1 if len(low) > max_headers * _SHORTEST_LINE else 0
     if fields > MAX_HEADERS:
         return "HeadersTooLarge"
     hosts, options, spans, rare, has_id = _scan(low, _special(DEFAULT.pattern))
-    named = _authority(hosts, version, absolute.lower())
+    named = _authority(hosts, version, absolute.lower(), line.startswith(CONNECT))
     if named is None:
         return "HeadersTooLarge" if fields > max_headers else "BadRequest"
     authority, host = named
@@ -238,14 +239,16 @@ def _means(name: bytes) -> bool:
     return name != b"x-request-id" and _MEANT(name) is not None
 
 
-def _authority(hosts: list[bytes], version: bytes, absolute: bytes) -> tuple[bytes, bytes] | None:
+def _authority(
+    hosts: list[bytes], version: bytes, absolute: bytes, is_connect: bool = False
+) -> tuple[bytes, bytes] | None:
     """(authority, canonical host), or None: RFC 9112 3.2 wants exactly one good Host, 3.2.2 the absolute form to win;
-    we want the two to agree."""
+    we want the two to agree. Of a CONNECT clients (Java's) leave the port out of Host."""
     if not hosts:
         if version == b"HTTP/1.1":
             return None
         return absolute, (uri.canonical_host(absolute) if absolute else None) or b""
-    authority = hosts[0]
+    authority = absolute if is_connect and hosts[0] == absolute.rpartition(b":")[0] else hosts[0]
     host = uri.canonical_host(authority)
     if host is None or len(hosts) > 1 or (absolute and absolute != authority):
         return None

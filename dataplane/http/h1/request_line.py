@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from dataplane.http import uri
+from dataplane.http.connect_rules import CONNECT
 
 PLAIN = re.compile(
     rb"(GET|POST|HEAD|PUT|DELETE|PATCH|OPTIONS) "
@@ -24,7 +25,8 @@ PREFACE = b"PRI * HTTP/2.0"
 
 
 def read(line: bytes, scheme: bytes) -> tuple[bytes, bytes, bytes, bytes, bytes] | str:
-    """A request line -> (method, path, "?query", version, authority of an absolute-form), or a reason code.
+    """A request line -> (method, path, "?query", version, authority of an absolute-form or of a CONNECT), or a reason
+    code.
 
     `scheme`: what the connection speaks, b"http" or b"https".
     """
@@ -34,11 +36,11 @@ def read(line: bytes, scheme: bytes) -> tuple[bytes, bytes, bytes, bytes, bytes]
     method, target, major, minor = match.groups()
     if major != b"1" or minor not in (b"0", b"1"):
         return "VersionNotSupported"
-    if method == b"CONNECT":
-        return "ConnectNotAllowed"
     version = b"HTTP/1." + minor
-    if target == b"*" and method == b"OPTIONS":
-        return method, b"*", b"", version, b""
+    if method == CONNECT:
+        return "BadRequest" if uri.split_authority(target) is None else (method, uri.NO_PATH, b"", version, target)
+    if target == uri.NO_PATH and method == b"OPTIONS":
+        return method, uri.NO_PATH, b"", version, b""
     authority = b""
     absolute = uri.split_absolute(target)
     if absolute is not None:

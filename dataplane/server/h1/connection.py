@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from dataplane.chain.replies import made
+from dataplane.http.connect_rules import CONNECT
 from dataplane.http.h1 import request_head, request_line
 from dataplane.http.h1.chunked import BadChunk, ChunkedReader
 from dataplane.http.h1.request_head import NO_REQUEST, Framing, Meaning, RequestHead
@@ -374,7 +375,8 @@ class Connection(Responding):
         if head is None:
             return
         self.known = _ODD
-        x = ActiveExchange(self, method, path + query, Head(head.headers, head.low), self.context.clock())
+        target = absolute if method == CONNECT else path + query
+        x = ActiveExchange(self, method, target, Head(head.headers, head.low), self.context.clock())
         x.path = path
         x.query = query[1:]
         x.version = version

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.http.connect_rules import CONNECT
 from dataplane.http.h1 import chunked, framing
 from dataplane.http.messages import NO_NAMES
 from dataplane.net.writes import Gathering
@@ -130,7 +131,11 @@ class Responding(Gathering):
         assert x is not None  # it speaks
         self.state = TUNNELLING
         self.keep = False
-        self.write(b"".join((line, block, framing.upgrade_lines(x.upgrade), b"\r\n", first)))
+        if x.method == CONNECT:  # RFC 9110 9.3.6: the 2xx itself says so
+            line, ours = framing.status_line(x.status), b""
+        else:
+            ours = framing.upgrade_lines(x.upgrade)
+        self.write(b"".join((line, block, ours, b"\r\n", first)))
         if self.buffer:  # the client did not wait for the 101
             data, self.buffer = self.buffer, b""
             x.downstream_content(data, False)

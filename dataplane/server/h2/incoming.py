@@ -54,7 +54,7 @@ def _request(connection: Connection, event: events.Request) -> None:
         connection.context.headers_dropped(known.dropped)
     if not known.has_id:
         x.request.append(b"x-request-id: %b\r\n" % connection.context.request_id())
-    if known.upgrade:
+    if known.opens_tunnel:
         carrier.upgrade = True
         carrier.early_end = event.end
         x.upgrade = known.upgrade

@@ -1,8 +1,9 @@
 """What a request head of HTTP/2 comes to for an exchange: the same as an HTTP/1 head of that meaning. Pure.
 
 Policies, routes and the log must not depend on the protocol of a client, so the block gets `host` back and loses what a
-client may not say of itself, and an extended CONNECT (RFC 8441) is the GET that it stands for. How fields have to look
-was judged by the codec (`http/h2/rules`); what is left to judge is the same as in `http/h1/request_head`.
+client may not say of itself, and an extended CONNECT (RFC 8441) is the GET that it stands for. A plain one (RFC 9113
+8.5) has no path. How fields have to look was judged by the codec (`http/h2/rules`); what is left to judge is the same
+as in `http/h1/request_head`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dataplane.http import forwarding, grpc, upgrades, uri
+from dataplane.http.connect_rules import CONNECT
 from dataplane.http.h2.events import RequestHead
 from dataplane.http.heads import SEPARATOR, Head, has_unusual_name, lines_of, unusual_lines, without
 from dataplane.http.methods import METHODS
@@ -45,7 +47,8 @@ class Meaning:
     headers left out for their names. `has_id`: the client sent an x-request-id that stays.
     `grpc`: what its content type is (`http/grpc`).
     `length` of content that follows: 0 none, or `messages.UNKNOWN`. `expects`: as `Exchange.expects`. `upgrade`: the
-    `:protocol` of an extended CONNECT, or b""; its length and what it expects mean nothing.
+    `:protocol` of an extended CONNECT, or b"". `opens_tunnel`: a CONNECT, extended or not; its length and what it
+    expects mean nothing.
     """
 
     __slots__ = (
@@ -61,6 +64,7 @@ class Meaning:
         "length",
         "low",
         "method",
+        "opens_tunnel",
         "path",
         "query",
         "readings",
@@ -74,6 +78,7 @@ class Meaning:
         self.authority = self.host = self.block = self.low = self.path = self.query = self.target = b""
         self.readings: tuple[bytes, ...] | None = None
         self.upgrade = head.protocol
+        self.opens_tunnel = head.method == CONNECT
         self.length = head.length
         self.expects = bool(head.expect)
         self.client = ""
@@ -97,7 +102,9 @@ def read(
     if refusal:
         return refusal
     found = Meaning(head)
-    if not _aim(found, head.path):
+    if found.opens_tunnel and not found.upgrade:
+        found.target, found.path, found.readings = head.authority, uri.NO_PATH, ()
+    elif not _aim(found, head.path):
         return "BadRequest"
     is_known = head.block is known.head.block and head.authority == known.authority
     if is_known and not head.protocol and not known.upgrade:
@@ -121,8 +128,8 @@ def _refusal(head: RequestHead, peer: Peer, max_target: int) -> str:
     """The reason code that a head is refused with whatever its target is, or ""."""
     if head.method not in METHODS or (head.protocol and not upgrades.is_allowed(head.protocol.lower())):
         return "MethodNotImplemented"
-    if head.method == b"CONNECT" and not head.protocol:
-        return "ConnectNotAllowed"
+    if head.method == CONNECT and not head.protocol:
+        return "BadRequest" if uri.split_authority(head.authority) is None else ""
     if len(head.path) > max_target:
         return "TargetTooLong"
     if head.scheme != peer.scheme and head.scheme.lower() != peer.scheme:  # RFC 9110 7.4: not meant for this connection
@@ -140,7 +147,7 @@ def _aim(found: Meaning, target: bytes) -> bool:
         found.target, found.path, found.query = target, path, b"" if query is None else query[1:]
         found.readings = ()
         return True
-    if target == b"*":  # of OPTIONS: the codec has seen to it
+    if target == uri.NO_PATH:  # of OPTIONS: the codec has seen to it
         found.target = found.path = target
         return True
     split = uri.split_target(target)

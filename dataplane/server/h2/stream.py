@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from dataplane.http.h2.errors import CANCEL, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR
+from dataplane.http.connect_rules import CONNECT
+from dataplane.http.h2.errors import CANCEL, CONNECT_ERROR, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR
 from dataplane.http.h2.lines import BadLine
 from dataplane.http.h2.states import CLOSED, RECEIVING
 from dataplane.http.heads import Head
@@ -83,7 +84,7 @@ class StreamCarrier:
         self.owed = 0
         """Bytes of content that the exchange has got while it was paused."""
         self.upgrade = False
-        """An extended CONNECT: a 2xx head would say that the tunnel stands (RFC 8441 5)."""
+        """A CONNECT, extended or not: a 2xx head would say that the tunnel stands (RFC 9113 8.5, RFC 8441 5)."""
         self.is_tunnel = False
         self.early = bytearray()
         """What a client sent into a tunnel that does not stand yet; not acknowledged, so bounded by the window."""
@@ -152,7 +153,7 @@ class StreamCarrier:
         self.connection.write_soon()
 
     def switch(self, line: bytes, block: bytes, first: bytes) -> None:
-        """RFC 8441 5: the tunnel stands. What HTTP/1 proves its handshake with is no part of this one's."""
+        """RFC 9113 8.5, RFC 8441 5: the tunnel stands. What HTTP/1 proves its handshake with is not said here."""
         x, connection = self.exchange, self.connection
         assert x is not None  # it speaks
         head = Head(block)
@@ -197,12 +198,18 @@ class StreamCarrier:
         connection.ended(now)
 
     def reset(self, cause: str) -> None:
-        code = CANCEL if self.is_tunnel else _CODES.get(cause, INTERNAL_ERROR)  # RFC 8441 5: as RST of TCP
+        code = self._code(cause)
         self.exchange = None
         self.stream.owner = None
         connection = self.connection
         connection.codec.reset(self.stream, code)
         connection.ended(connection.context.clock())
+
+    def _code(self, cause: str) -> int:
+        """The error code of a broken off answer. RFC 9113 8.5 and RFC 8441 5 have one each for a tunnel."""
+        if not self.is_tunnel:
+            return _CODES.get(cause, INTERNAL_ERROR)
+        return CONNECT_ERROR if self.exchange is not None and self.exchange.method == CONNECT else CANCEL
 
     def close_after(self) -> None:
         """Frames tell requests apart."""

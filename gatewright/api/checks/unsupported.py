@@ -112,6 +112,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "spec.targetSelectors",
         "spec.strategy",
         "spec.frontend.accessLog",
+        "spec.frontend.connect",
         "-spec.frontend.accessLog.otlp",  # telemetry
         "spec.frontend.http",
         "spec.frontend.networkAuthorization",
@@ -178,6 +179,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         *(f"binds[].listeners[].policies.{name}" for name in _TRAFFIC_IN_THE_FILE),
         *(f"-binds[].listeners[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
         "frontendPolicies.accessLog",
+        "frontendPolicies.connect",
         "-frontendPolicies.accessLog.otlp",  # telemetry
         "frontendPolicies.http",
         "frontendPolicies.networkAuthorization",

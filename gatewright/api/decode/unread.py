@@ -29,7 +29,12 @@ from gatewright.attach.guards import FRONTEND_GUARDS, GUARDS
 MOST_TOLD: Final = 8
 """Mistakes that a status names; the file's own list has all."""
 
-(NETWORK,) = FRONTEND_GUARDS
+_STEMS: Final = {"network": "network_authorization", "proxy": "proxy_protocol", "connect": "connect"} | {
+    "tls": "frontend_tls",
+    "http": "frontend_http",
+}
+"""How names in `frontend` begin, in lower case, and the guards that they stand for, if misspelt."""
+assert {*_STEMS.values()} == {*FRONTEND_GUARDS}
 
 TargetT = TypeVar("TargetT", TargetReference, TargetSelector)
 
@@ -46,8 +51,7 @@ def unread(document: dict[str, Any], problems: Iterable[Problem]) -> GatewayPoli
     if not isinstance(spec, dict):
         return None
     guards = _guards(spec["traffic"]) if "traffic" in spec else frozenset()
-    if _guards_connections(spec.get("frontend")):
-        guards |= {NETWORK}
+    guards |= _guards_of_connections(spec.get("frontend"))
     if isinstance(spec.get("backend"), dict) and spec["backend"].get("tls") is not None:
         guards |= {"backend_tls"}
     kinds_of_targets = TARGETS["backend"] if "backend_tls" in guards else TARGETS["traffic"]
@@ -82,9 +86,10 @@ def _guards(traffic: Any) -> frozenset[str]:
     return frozenset(written.intersection(GUARDS))
 
 
-def _guards_connections(frontend: Any) -> bool:
-    """Whether it is written there, if misspelt: nobody must connect whom it may keep out."""
-    return isinstance(frontend, dict) and any(str(name).lower().startswith("network") for name in frontend)
+def _guards_of_connections(frontend: Any) -> frozenset[str]:
+    """Those that are written there, if misspelt: nobody must connect whom they may keep out."""
+    written = [str(name).lower() for name in frontend] if isinstance(frontend, dict) else []
+    return frozenset(guard for stem, guard in _STEMS.items() if any(name.startswith(stem) for name in written))
 
 
 def _readable(targets: Any, model: type[TargetT], kinds: Container[tuple[str, str]]) -> tuple[TargetT, ...]:

@@ -25,6 +25,7 @@ __all__ = [
     "Unresolved",
     "backend_policies",
     "file_name",
+    "frontend_field",
     "frontend_http",
     "frontend_name",
     "frontend_policies",
@@ -159,6 +160,11 @@ def frontend_policies(settings: Any) -> list[policy_pb2.Policy]:
     ]
 
 
+def frontend_field(field: str) -> str:
+    """The attribute of `frontend` that a field of the wire stands for, of those that `frontend_policies` sets."""
+    return _FRONTEND[field]
+
+
 def frontend_name(field: str) -> str:
     """How users call a field of the wire that `frontend_policies` sets, within `frontend`."""
     return to_camel(_FRONTEND[field])
@@ -181,6 +187,7 @@ _FRONTEND: Final = {
     "frontend_tcp": "tcp",
     "network_authorization": "network_authorization",
     "proxy_protocol": "proxy_protocol",
+    "connect": "connect",
     "limits": "limits",
     "frontend_tls": "tls",
 }

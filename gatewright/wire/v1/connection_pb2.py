@@ -25,17 +25,19 @@ _sym_db = _symbol_database.Default()
 from gatewright.wire.v1 import tls_pb2 as gatewright_dot_wire_dot_v1_dot_tls__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#gatewright/wire/v1/connection.proto\x12\x12gatewright.wire.v1\x1a\x1cgatewright/wire/v1/tls.proto\"B\n\tKeepalive\x12\x0f\n\x07retries\x18\x01 \x01(\r\x12\x0f\n\x07time_ms\x18\x02 \x01(\x04\x12\x13\n\x0binterval_ms\x18\x03 \x01(\x04\"?\n\x0b\x46rontendTcp\x12\x30\n\tkeepalive\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.Keepalive\"\xba\x02\n\x0b\x46rontendTls\x12\x1c\n\x14handshake_timeout_ms\x18\x01 \x01(\x04\x12\x16\n\x0e\x61lpn_protocols\x18\x02 \x03(\t\x12<\n\x14min_protocol_version\x18\x03 \x01(\x0e\x32\x1e.gatewright.wire.v1.TlsVersion\x12<\n\x14max_protocol_version\x18\x04 \x01(\x0e\x32\x1e.gatewright.wire.v1.TlsVersion\x12\x36\n\rcipher_suites\x18\x05 \x03(\x0e\x32\x1f.gatewright.wire.v1.CipherSuite\x12\x41\n\x13key_exchange_groups\x18\x06 \x03(\x0e\x32$.gatewright.wire.v1.KeyExchangeGroup\"\x87\x01\n\x15\x46rontendProxyProtocol\x12\x39\n\x07version\x18\x01 \x01(\x0e\x32(.gatewright.wire.v1.ProxyProtocolVersion\x12\x33\n\x04mode\x18\x02 \x01(\x0e\x32%.gatewright.wire.v1.ProxyProtocolMode*\x9c\x01\n\x14ProxyProtocolVersion\x12&\n\"PROXY_PROTOCOL_VERSION_UNSPECIFIED\x10\x00\x12\x1d\n\x19PROXY_PROTOCOL_VERSION_V1\x10\x01\x12\x1d\n\x19PROXY_PROTOCOL_VERSION_V2\x10\x02\x12\x1e\n\x1aPROXY_PROTOCOL_VERSION_ALL\x10\x03*z\n\x11ProxyProtocolMode\x12#\n\x1fPROXY_PROTOCOL_MODE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aPROXY_PROTOCOL_MODE_STRICT\x10\x01\x12 \n\x1cPROXY_PROTOCOL_MODE_OPTIONAL\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#gatewright/wire/v1/connection.proto\x12\x12gatewright.wire.v1\x1a\x1cgatewright/wire/v1/tls.proto\"B\n\tKeepalive\x12\x0f\n\x07retries\x18\x01 \x01(\r\x12\x0f\n\x07time_ms\x18\x02 \x01(\x04\x12\x13\n\x0binterval_ms\x18\x03 \x01(\x04\"?\n\x0b\x46rontendTcp\x12\x30\n\tkeepalive\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.Keepalive\"\xba\x02\n\x0b\x46rontendTls\x12\x1c\n\x14handshake_timeout_ms\x18\x01 \x01(\x04\x12\x16\n\x0e\x61lpn_protocols\x18\x02 \x03(\t\x12<\n\x14min_protocol_version\x18\x03 \x01(\x0e\x32\x1e.gatewright.wire.v1.TlsVersion\x12<\n\x14max_protocol_version\x18\x04 \x01(\x0e\x32\x1e.gatewright.wire.v1.TlsVersion\x12\x36\n\rcipher_suites\x18\x05 \x03(\x0e\x32\x1f.gatewright.wire.v1.CipherSuite\x12\x41\n\x13key_exchange_groups\x18\x06 \x03(\x0e\x32$.gatewright.wire.v1.KeyExchangeGroup\"\x87\x01\n\x15\x46rontendProxyProtocol\x12\x39\n\x07version\x18\x01 \x01(\x0e\x32(.gatewright.wire.v1.ProxyProtocolVersion\x12\x33\n\x04mode\x18\x02 \x01(\x0e\x32%.gatewright.wire.v1.ProxyProtocolMode\"@\n\x0f\x46rontendConnect\x12-\n\x04mode\x18\x01 \x01(\x0e\x32\x1f.gatewright.wire.v1.ConnectMode*\x9c\x01\n\x14ProxyProtocolVersion\x12&\n\"PROXY_PROTOCOL_VERSION_UNSPECIFIED\x10\x00\x12\x1d\n\x19PROXY_PROTOCOL_VERSION_V1\x10\x01\x12\x1d\n\x19PROXY_PROTOCOL_VERSION_V2\x10\x02\x12\x1e\n\x1aPROXY_PROTOCOL_VERSION_ALL\x10\x03*z\n\x11ProxyProtocolMode\x12#\n\x1fPROXY_PROTOCOL_MODE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aPROXY_PROTOCOL_MODE_STRICT\x10\x01\x12 \n\x1cPROXY_PROTOCOL_MODE_OPTIONAL\x10\x02*s\n\x0b\x43onnectMode\x12\x1c\n\x18\x43ONNECT_MODE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43ONNECT_MODE_DENY\x10\x01\x12\x16\n\x12\x43ONNECT_MODE_ROUTE\x10\x02\x12\x17\n\x13\x43ONNECT_MODE_TUNNEL\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gatewright.wire.v1.connection_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PROXYPROTOCOLVERSION']._serialized_start=678
-  _globals['_PROXYPROTOCOLVERSION']._serialized_end=834
-  _globals['_PROXYPROTOCOLMODE']._serialized_start=836
-  _globals['_PROXYPROTOCOLMODE']._serialized_end=958
+  _globals['_PROXYPROTOCOLVERSION']._serialized_start=744
+  _globals['_PROXYPROTOCOLVERSION']._serialized_end=900
+  _globals['_PROXYPROTOCOLMODE']._serialized_start=902
+  _globals['_PROXYPROTOCOLMODE']._serialized_end=1024
+  _globals['_CONNECTMODE']._serialized_start=1026
+  _globals['_CONNECTMODE']._serialized_end=1141
   _globals['_KEEPALIVE']._serialized_start=89
   _globals['_KEEPALIVE']._serialized_end=155
   _globals['_FRONTENDTCP']._serialized_start=157
@@ -44,4 +46,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FRONTENDTLS']._serialized_end=537
   _globals['_FRONTENDPROXYPROTOCOL']._serialized_start=540
   _globals['_FRONTENDPROXYPROTOCOL']._serialized_end=675
+  _globals['_FRONTENDCONNECT']._serialized_start=677
+  _globals['_FRONTENDCONNECT']._serialized_end=741
 # @@protoc_insertion_point(module_scope)

@@ -20,6 +20,13 @@ class ProxyProtocolMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PROXY_PROTOCOL_MODE_UNSPECIFIED: _ClassVar[ProxyProtocolMode]
     PROXY_PROTOCOL_MODE_STRICT: _ClassVar[ProxyProtocolMode]
     PROXY_PROTOCOL_MODE_OPTIONAL: _ClassVar[ProxyProtocolMode]
+
+class ConnectMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CONNECT_MODE_UNSPECIFIED: _ClassVar[ConnectMode]
+    CONNECT_MODE_DENY: _ClassVar[ConnectMode]
+    CONNECT_MODE_ROUTE: _ClassVar[ConnectMode]
+    CONNECT_MODE_TUNNEL: _ClassVar[ConnectMode]
 PROXY_PROTOCOL_VERSION_UNSPECIFIED: ProxyProtocolVersion
 PROXY_PROTOCOL_VERSION_V1: ProxyProtocolVersion
 PROXY_PROTOCOL_VERSION_V2: ProxyProtocolVersion
@@ -27,6 +34,10 @@ PROXY_PROTOCOL_VERSION_ALL: ProxyProtocolVersion
 PROXY_PROTOCOL_MODE_UNSPECIFIED: ProxyProtocolMode
 PROXY_PROTOCOL_MODE_STRICT: ProxyProtocolMode
 PROXY_PROTOCOL_MODE_OPTIONAL: ProxyProtocolMode
+CONNECT_MODE_UNSPECIFIED: ConnectMode
+CONNECT_MODE_DENY: ConnectMode
+CONNECT_MODE_ROUTE: ConnectMode
+CONNECT_MODE_TUNNEL: ConnectMode
 
 class Keepalive(_message.Message):
     __slots__ = ("retries", "time_ms", "interval_ms")
@@ -67,3 +78,9 @@ class FrontendProxyProtocol(_message.Message):
     version: ProxyProtocolVersion
     mode: ProxyProtocolMode
     def __init__(self, version: _Optional[_Union[ProxyProtocolVersion, str]] = ..., mode: _Optional[_Union[ProxyProtocolMode, str]] = ...) -> None: ...
+
+class FrontendConnect(_message.Message):
+    __slots__ = ("mode",)
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    mode: ConnectMode
+    def __init__(self, mode: _Optional[_Union[ConnectMode, str]] = ...) -> None: ...
