@@ -66,6 +66,7 @@ def _refuse(x: ActiveExchange, bind: BindPlan, reason: str, detail: str = "", he
     """Answer before any step has run."""
     x.listener = _for_log(x, bind)
     x.stopped = 0
+    x.context.recorder.refused(reason)
     x.reply(made(reason, detail, headers))
 
 
