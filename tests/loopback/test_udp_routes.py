@@ -166,6 +166,21 @@ async def test_where_all_sessions_are_in_use_newcomers_are_dropped(monkeypatch: 
             assert (await ask(second, b"y", proxy.udp_port))[0] == b"echo y"
 
 
+async def test_who_may_not_connect_begins_no_session() -> None:
+    """`networkAuthorization`, asked for the first datagram of a session."""
+    rule = "{action: Deny, policy: {matchExpressions: ['source.address == \"127.0.0.9\"']}}"
+    async with asyncio.timeout(PATIENCE), echo() as (server, port):
+        text = config(port) + f"frontendPolicies: {{networkAuthorization: {rule}}}\n"
+        async with serving(text) as proxy:
+            with client("127.0.0.9") as refused, client() as other:
+                refused.sendto(b"x", ("127.0.0.1", proxy.udp_port))
+                await until(
+                    lambda: proxy.count("connections_refused_total", "NetworkAuthorizationDenied") == 1, "the refusal"
+                )
+                assert (await ask(other, b"y", proxy.udp_port))[0] == b"echo y"
+                assert len(server.sources) == 1 and len(proxy.acceptor.datagrams.sessions) == 1
+
+
 async def test_a_port_where_nobody_listens_ends_the_session() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as held:
         held.bind(("127.0.0.1", 0))

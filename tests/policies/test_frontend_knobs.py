@@ -59,6 +59,13 @@ def status(proxy: MemoryProxy, *lines: str, method: str = "GET", target: str = "
     return int(client.received[9:12] or 0)
 
 
+def connects(proxy: MemoryProxy) -> int:
+    """Status of the answer to a CONNECT."""
+    client = proxy.connect()
+    client.send(b"CONNECT shop.example:81 HTTP/1.1\r\nHost: shop.example:81\r\n\r\n")
+    return int(client.received[9:12])
+
+
 def open_after(seconds: float) -> Callable[[MemoryProxy], bool]:
     """Whether a connection is open so long after its only request."""
 
@@ -222,6 +229,9 @@ KNOBS: Final = (
     Knob("http.path.parameters", "Remove", lambda p: b"get /a " in sent_on(p, target="/a;b=1"), False, True),
     Knob("http.path.case", "Lower", lambda p: status(p, target="/REFUSED"), 0, 403),
     Knob("accessLog.filter", '"false"', lambda p: line(p) != "", True, False),
+    Knob("connect.mode", "Deny", connects, 405, 403),
+    Knob("connect.mode", "Route", connects, 405, 200),
+    Knob("connect.mode", "Tunnel", connects, 405, 404),
     Knob("limits.maxConnections", "2", open_clients, 3, 2),
     Knob("limits.maxConnectionsPerAddress", "1", open_clients, 3, 1),
     Knob("limits.maxRequests", "1", overloaded, 0, 503),
@@ -241,7 +251,6 @@ OF_OBJECTS: Final = (
 
 ELSEWHERE: Final = {
     "accessLog.otlp": "not supported yet",
-    "connect": "tests/unit/server/test_connect_method.py",
     "limits.maxHeldBytes": "tests/policies/test_limits.py",
     "limits.maxPasswordChecks": "tests/policies/test_limits.py",
     "limits.maxPasswordChecksPerAddress": "tests/policies/test_limits.py",

@@ -95,6 +95,19 @@ def test_a_listener_with_tls() -> None:
     assert proxy.counted("tls_handshakes_total") == {}
 
 
+@pytest.mark.parametrize("protocol", ["TCP", "TLS"])
+def test_listeners_whose_bytes_pass_as_they_are(protocol: str) -> None:
+    tls = ", tls: {mode: Passthrough}" if protocol == "TLS" else ""
+    listener = f'{{name: raw, protocol: {protocol}{tls}, tcpRoutes: [{{backends: [{{host: "127.0.0.1:9000"}}]}}]}}'
+    text = FILE.format(rule=rule(), more="").partition("  - name: http")[0] + f"  - {listener}\n"
+    proxy = Http1Endpoints(text)
+    assert proxy.connect(OFFICE).open
+    before = len(proxy.connector.dialled)
+    client = proxy.connect(OTHER)
+    assert not client.open and client.received == b"" and len(proxy.connector.dialled) == before
+    assert refusals(proxy) == {"NetworkAuthorizationDenied": 1}
+
+
 def test_with_a_proxy_header_the_client_is_who_it_says() -> None:
     proxy = memory(rule(), "  proxyProtocol: {version: V1}")
     for address, is_open in ((OFFICE[0], True), (OTHER[0], False)):
