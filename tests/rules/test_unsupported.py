@@ -30,10 +30,10 @@ WAITING = {
     "HTTPRoute": 28,
     "GRPCRoute": 6,
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
-    "GatewayPolicy": 455,
+    "GatewayPolicy": 454,
     "BackendTLSPolicy": 0,
     "GatewayBackend": 831,
-    STANDALONE: 80,  # what remains of `policies` and `mcp`, of the listeners' `traffic`, and of backends of connections
+    STANDALONE: 79,  # what remains of `policies` and `mcp`, of the listeners' `traffic`, and of backends of connections
 }
 UNSERVED = {
     "InferencePool": 2,
