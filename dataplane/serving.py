@@ -101,12 +101,12 @@ class Serving:
         self._current = Current(self._commits.read)
         self._heard_of_commit = asyncio.Event()
         self._tasks = _Tasks(loop)
+        writes = Writes(loop.call_soon, LastServed.of(region))
         self._access_log = AccessLog(
-            host.stdout(), loop.call_later, settings.log_format == "json", self._dropped, host.clock
+            host.stdout(), loop.call_later, settings.log_format == "json", self._dropped, host.clock, writes.turns
         )
         self._first_state_serves = host.first_state_serves
         recorder = Recorder(metrics)
-        writes = Writes(loop.call_soon, LastServed.of(region))
         buckets, loads = Buckets.of(common), Loads.of(common, hello.index)
         self._connector, self._resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
         self._context = Context(

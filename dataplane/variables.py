@@ -17,7 +17,7 @@ from dataplane.http.grpc import NOT_GRPC
 from dataplane.http.heads import plain_name
 from dataplane.tls.names import names_of
 from gatewright.cel import parameters
-from gatewright.cel.errors import Fault, TooMany
+from gatewright.cel.errors import CelError, Fault, TooMany
 from gatewright.cel.values import HeaderMap, Timestamp
 from gatewright.variables.table import BY_PATH, CHILDREN, VARIABLES
 from gatewright.variables.variable import CLOSED, FREE, OPEN
@@ -65,6 +65,22 @@ class Services(Protocol):
     def make_future(self) -> Callable[[], Any]:  # Any: asyncio's, which no package of this layer imports
         """A future of the worker's loop."""
 
+    @property
+    def turns(self) -> ComputingTurns:
+        """Those of the worker's loop."""
+
+
+class ComputingTurns(Protocol):
+    """What is read of `net.turns.Turns`, which knows no expressions."""
+
+    number: int
+
+    def compute(self, *sources: str) -> int:
+        """An evaluation is about to take long, for these peers. Which turn this is."""
+
+    def is_full(self, *sources: str) -> bool:
+        """Nothing that can wait or be left out is computed for one of these peers any more in this turn."""
+
 
 class ListenerFacts(Protocol):
     """What is read of a `binds.ListenerPlan` below the tables."""
@@ -100,12 +116,20 @@ class BackendFacts(Protocol):
     is_agent: bool
 
 
+class EndpointFacts(Protocol):
+    """What is read of an `upstream.endpoint.Endpoint` here."""
+
+    @property
+    def label(self) -> str: ...
+
+
 class Variables:
     """Attributes, look-ups and `whole`, as `gatewright.cel.environment` asks of a context."""
 
     __slots__ = (
         "agent_call",
         "attributes",
+        "evaluations",
         "known_agent_call",
         "known_headers",
         "known_query",
@@ -124,6 +148,9 @@ class Variables:
     known_request: json_text.Read
     known_response: json_text.Read
     """The same of bodies as JSON."""
+    evaluations: tuple[int, float]
+    """The turn of the loop in which an expression took long, and the thread's time at which all of that turn have to be
+    over; unset until one did."""
 
     if TYPE_CHECKING:  # what `Exchange` has
         authority: bytes
@@ -131,6 +158,7 @@ class Variables:
         bind: str
         client: Peer
         context: Services
+        endpoint: EndpointFacts | None
         body: bytes | None
         buffer: BodyBuffer | None
         ended: bool
@@ -202,8 +230,11 @@ class Variables:
 
     def _unread(self, reason: str, error: TooMany) -> Exception:
         """The request is refused while it can be; to expressions of the response and the log there is no value."""
-        is_answered = self.replied or self.ended or self.response is not None
-        return error if is_answered else Unread(reason, str(error))
+        return error if self._is_answered else Unread(reason, str(error))
+
+    @property
+    def _is_answered(self) -> bool:
+        return self.replied or self.ended or self.response is not None
 
     @property
     def request_version(self) -> str:
@@ -292,6 +323,30 @@ class Variables:
             return known.result()
         except TooMany as error:
             raise self._unread("JsonTooLarge", error) from None
+
+    def evaluations_end(self, now: float, seconds: float) -> float:
+        """As `cel.budget.Shares`: all expressions that are evaluated in one turn of the loop have the time of one. The
+        steps of a request and of its response wait where the same peers have filled the turn; what is asked beside them
+        (the log, conditions of retries and of health) has no value then."""
+        turns = self.context.turns
+        known = getattr(self, "evaluations", None)
+        if known is None or known[0] != turns.number:
+            makers = self.makers()
+            if self._is_answered and turns.is_full(*makers):
+                return now
+            known = self.evaluations = turns.compute(*makers), now + seconds
+        return known[1]
+
+    def makers(self) -> tuple[str, ...]:
+        """The peers whose input expressions read now."""
+        if self.response is None or self.endpoint is None:
+            return (self.client.address,)
+        return self.client.address, self.endpoint.label
+
+    def cut_off(self, error: CelError) -> Exception:
+        """As `cel.budget.Shares`. A request whose expressions take too long is refused, whatever they decide about:
+        whoever sends what takes long to look at must not choose which of them fail."""
+        return error if self._is_answered else Unread("ExpressionsTooCostly", str(error))
 
     def forget_json(self) -> None:
         """Let go of what was parsed of large bodies: responses may take long, and it is larger than its text."""

@@ -16,6 +16,7 @@ from dataplane.variables import Variables
 if TYPE_CHECKING:
     from dataplane.http.messages import Peer
     from dataplane.variables import ListenerFacts
+    from gatewright.cel.errors import CelError
 
 REFUSED: Final = "NetworkAuthorizationDenied"
 """Why a connection was refused, in log and metrics."""
@@ -32,6 +33,14 @@ class Arrival(Variables):
         self.bind = bind
         self.listener = listener
         self.plan = self.backend_plan = self.attributes = None
+
+    def evaluations_end(self, now: float, seconds: float) -> float:
+        """All rules together, once for each connection. Nothing of what they read is as long as a client likes."""
+        known = self.evaluations = getattr(self, "evaluations", None) or (0, now + seconds)
+        return known[1]
+
+    def cut_off(self, error: CelError) -> Exception:
+        return error
 
 
 class NetworkGate:

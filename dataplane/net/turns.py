@@ -40,16 +40,23 @@ class Turns:
 
     __slots__ = (
         "_accounts",
+        "_again",
         "_begun",
         "_call_soon",
         "_clock",
+        "_costly",
         "_end",
         "_has_begun",
         "_has_others",
         "_is_called",
         "_last",
         "_now",
+        "_number",
+        "_over",
+        "_served",
         "_waiting",
+        "is_costly",
+        "number",
     )
 
     def __init__(
@@ -70,18 +77,37 @@ class Turns:
         """When the present piece began."""
         self._has_others = False
         """There are others who wait, or got bytes since the last turn."""
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: dict[object, deque[Waiting]] = {}
+        """By whose it is."""
+        self._again: dict[object, deque[Waiting]] = {}
+        """What is left of those who were served in the last turn: behind all others, also those who came since."""
+        self._served: dict[object, None] = {}
+        self._number = 0
+        """How many wait."""
         self._is_called = False
         self._has_begun = False
         """`_end` is of this turn."""
         self._end = 0.0
+        self.number = 0
+        """Of the present turn; it changes with each that has a share."""
+        self._over = -1
+        """The turn that ends with the next `_is_over`."""
+        self.is_costly = False
+        """Something computed for long in this turn: whoever has not begun asks `is_full` first."""
+        self._costly: set[str] = set()
+        """For whom."""
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return self._number
 
-    def add(self, waiting: Waiting) -> None:
-        """`waiting` has more to do. Called once by each until its `next_turn`."""
-        self._waiting.append(waiting)
+    def add(self, waiting: Waiting, source: object = "") -> None:
+        """`waiting` has more to do. Called once by each until its `next_turn`. `source`: a client's address, whose
+        connections take one place among those who wait, so that many of them are no longer in others' way than one;
+        without it, it has a place of its own."""
+        whose = source or waiting
+        queues = self._again if whose in self._served else self._waiting
+        queues.setdefault(whose, deque()).append(waiting)
+        self._number += 1
         if not self._is_called:
             self._is_called = True
             self._call_soon(self._run)
@@ -91,7 +117,24 @@ class Turns:
         if not self._has_begun:
             self._has_begun = True
             self._end = self._clock() + SHARE
-            self._call_soon(self._is_over)
+            self._end_later()
+
+    def compute(self, *sources: str) -> int:
+        """Something is about to compute for long, for these peers. Which turn this is: what does so in one turn for one
+        purpose shares its time."""
+        self.begin()
+        self.is_costly = True
+        self._costly.update(sources)
+        if self._over != self.number:
+            self._end_later()
+        return self.number
+
+    def is_full(self, *sources: str) -> bool:
+        """Whether one of these peers, or anybody, made the worker compute for long in this turn, and its share is used
+        up: what need not begin in it waits. Beside `is_spent`, which only those ask who have several things to do."""
+        if not self.is_costly or not self.is_spent():
+            return False
+        return not sources or not self._costly.isdisjoint(sources)
 
     def is_spent(self) -> bool:
         """Whether the share of this turn is used up, by whomever: what is left waits. False where nobody began."""
@@ -99,7 +142,7 @@ class Turns:
 
     def share(self, most: int) -> int:
         """How much of `most`, the bound of one connection, it may do at a time while so many wait as do now."""
-        return max(1, most // (1 + min(len(self._waiting), CROWD)))
+        return max(1, most // (1 + min(self._number, CROWD)))
 
     def overspends(self, address: str, moved: int) -> bool:
         """A connection of a client says at the end of its `next_turn` what pays for that (`net/accounts`), in bytes.
@@ -109,16 +152,34 @@ class Turns:
             return False
         return self._accounts.charge(address, self._clock() - self._begun, moved)
 
+    def _end_later(self) -> None:
+        """When the present events are handled."""
+        self._over = self.number
+        self._call_soon(self._is_over)
+
     def _is_over(self) -> None:
-        self._has_begun = False
+        if self._over == self.number:  # else `_run` has begun the next one
+            self._next()
+            self._has_begun = False
+
+    def _next(self) -> None:
+        self.number += 1
+        if self.is_costly:
+            self.is_costly = False
+            self._costly.clear()
 
     def _run(self) -> None:
-        waiting = self._waiting
+        if self.is_full():  # by what was called before, in this same turn
+            self._call_soon(self._run)
+            return
+        self._next()
+        self._waiting |= self._again  # nobody is in both
+        self._again, self._served = {}, {}
         self._begun = self._clock()
         self._has_begun, self._end = True, self._begun + SHARE
-        self._has_others = len(waiting) > 1 or self._now[0] != self._last
-        for _ in range(len(waiting)):  # who asks again meanwhile comes in the turn after
-            one = waiting.popleft()
+        self._has_others = self._number > 1 or self._now[0] != self._last
+        while self._waiting:  # who asks again meanwhile comes in the turn after
+            one = self._pop()
             try:
                 one.next_turn()
             except Exception as error:  # a bug with one connection must not keep the others waiting
@@ -126,7 +187,23 @@ class Turns:
             self._begun = self._clock()
             if self._begun >= self._end:
                 break
+        for source in self._served:
+            if source in self._waiting:
+                self._again[source] = self._waiting.pop(source) + self._again.get(source, deque())
         self._last = self._now[0]
-        self._is_called = self._has_begun = bool(waiting)
-        if waiting:
+        self._is_called = self._number > 0
+        self._has_begun = self._is_called or self.is_costly
+        if self.is_costly:
+            self._end_later()
+        if self._is_called:
             self._call_soon(self._run)
+
+    def _pop(self) -> Waiting:
+        source = next(iter(self._waiting))
+        self._served[source] = None
+        queue = self._waiting.pop(source)
+        one = queue.popleft()
+        if queue:
+            self._waiting[source] = queue
+        self._number -= 1
+        return one

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dataplane.http.messages import Peer
     from dataplane.mcp.sealing import Sealer
     from dataplane.mcp.worker import Memory
+    from dataplane.net.turns import Turns
     from dataplane.net.writes import Writes
     from dataplane.proxy.deadlines import Deadlines
     from dataplane.table.current import Current
@@ -148,6 +149,10 @@ class Context:
     _has_dropped: bool = False
     room: Room = field(init=False)
     """For request bodies that are buffered."""
+
+    @property
+    def turns(self) -> Turns:
+        return self.writes.turns
 
     @property
     def resolver(self) -> Resolves:

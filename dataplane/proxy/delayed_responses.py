@@ -128,7 +128,9 @@ def respond(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> N
         drop(x)
         return
     try:
-        rest = responses.run_fast(x)
+        turns = x.context.writes.turns
+        is_full = turns.is_costly and turns.is_full(*x.makers())
+        rest = responses.run_later(x) if is_full else responses.run_fast(x)
     except Exception as error:  # a step's bug must end in an answer
         x.failed(error)
         return

@@ -74,6 +74,12 @@ def run_fast(x: ActiveExchange) -> Outcome:
     return answer
 
 
+async def run_later(x: ActiveExchange) -> Reply | None:
+    """The same in another turn of the loop: this one is full."""
+    outcome = run_fast(x)
+    return outcome if outcome is None or isinstance(outcome, Reply) else await outcome
+
+
 def run(x: ActiveExchange) -> Outcome:
     """Run what need not wait.
 

@@ -97,6 +97,12 @@ class Steps:
         """Run until the next wait, or to the end."""
         if future is not self._awaited:  # cancelled meanwhile
             return
+        x = self._exchange
+        turns = x.context.writes.turns
+        if turns.is_costly and turns.is_full(*x.makers()):
+            self._awaited = None
+            turns.add(self, x.client.address)
+            return
         try:
             awaited = self._work.send(None)
         except StopIteration as end:
@@ -109,6 +115,10 @@ class Steps:
                 self._exchange.context.call_soon(self.go_on)
             else:
                 self._wait_for(awaited)
+
+    def next_turn(self) -> None:
+        """As `net.turns.Waiting`."""
+        self.go_on()
 
     def _throw(self, error: BaseException) -> None:
         if self._cancelled == ASKED:

@@ -27,6 +27,7 @@ from dataplane.telemetry.log_fields import (
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
+    from dataplane.net.turns import Turns
     from dataplane.telemetry.connections import ConnectionRecord
     from dataplane.telemetry.log_plan import LogPlan
 
@@ -54,15 +55,20 @@ class AccessLog:
         as_json: bool = False,
         dropped: Callable[[int], None] = lambda count: None,
         clock: Callable[[], float] = time.monotonic,
+        turns: Turns | None = None,
     ) -> None:
+        """`turns`: of the loop, where expressions may fill them; without, lines are made when they are due."""
         self.records: list[tuple[Exchange, float]] = []
         self._call_later = call_later
         self._line = _json_line if as_json else _text_line
         self._connection_line = connections.json_line if as_json else connections.text_line
         self._planned = _planned_json if as_json else _planned_text
         self._clock = clock
+        self._turns = turns
         self._timer: Any = None
         self._weight = 0
+        self._waits = False
+        """For the next turn of the loop, because expressions of the lines have filled this one."""
         self._made: list[str] = []
         """Lines that the writer does not have yet."""
         self._lines = None if write is None else LineWriter(write, MAX_QUEUED, dropped, _tell)
@@ -113,30 +119,44 @@ class AccessLog:
         self._timer = None
         self.flush()
 
-    def flush(self) -> None:
-        """Make lines of what is noted and hand them to the writer."""
+    def next_turn(self) -> None:
+        """As `net.turns.Waiting`."""
+        self._waits = False
         self._make()
+        if self._timer is None:
+            self._hand_over()
+
+    def flush(self, whole: bool = False) -> None:
+        """Make lines of what is noted and hand them to the writer. `whole`: of all of it, however long that takes."""
+        self._make(whole)
         self._hand_over()
+
+    def _may_wait(self, number: int) -> bool:
+        """So many records, with their bodies, may be kept for the next turn. Lines of more are made at once, without
+        what takes long (`Exchange.evaluations_end`)."""
+        return number <= BATCH and self._weight <= MAX_BODIES
 
     def _hand_over(self) -> None:
         made, self._made = self._made, []
         if made and self._lines is not None:
             self._lines.put("".join(made).encode("utf-8", "backslashreplace"))
 
-    def _make(self) -> None:
-        """Make lines of what is noted."""
-        records, self.records, self._weight = self.records, [], 0
-        if not records:
+    def _make(self, whole: bool = False) -> None:
+        """Make lines of what is noted, as far as this turn goes."""
+        if not self.records or (self._waits and not whole and self._may_wait(len(self.records))):
             return
+        records, self.records = self.records, []
         assert self._lines is not None  # without a writer nothing is noted
         if self._lines.is_full:
             self._lines.refuse(len(records))
+            self._weight = 0
             return
+        turns = self._turns
         line, lines, offset = self._line, self._made, time.time() - self._clock()
         last: int | None = None  # millisecond that `when` is of
         second: int | None = None  # that `stamp` is of
         stamp = when = ""
-        for x, seconds in records:
+        for at, (x, seconds) in enumerate(records, 1):
             now = int((x.started + seconds + offset) * 1000)
             if now != last:
                 last = now
@@ -156,12 +176,24 @@ class AccessLog:
             except Exception as error:  # a bug must cost one request its attributes, not all of them their lines
                 log.error("attributes of the access log failed for %r", x, exc_info=error)
                 lines.append(line(when, x, seconds))
+            if turns is not None and turns.is_costly and not whole and turns.is_full():
+                left = len(records) - at
+                if left and self._may_wait(left):
+                    self.records = records[at:]
+                    self._wait(turns)
+                    return
+        self._weight = 0
+
+    def _wait(self, turns: Turns) -> None:
+        if not self._waits:
+            self._waits = True
+            turns.add(self)
 
     def close(self, timeout: float = 2.0) -> None:
         """Write what there is; waits for the writer no longer than `timeout` seconds."""
         if self._timer is not None:
             self._timer.cancel()
-        self.flush()
+        self.flush(whole=True)
         if self._lines is not None:
             self._lines.drain(timeout)
 

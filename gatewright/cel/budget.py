@@ -1,15 +1,17 @@
 """What one evaluation may cost: steps, bytes built, time. Generated code and builders charge; the rest is free.
 
-A budget is a list of numbers, made by the evaluation that needs one: steps so far, bytes built so far, the numbers of
-each at which to look closer next, and the times at which it must be over (`START`). Looking closer reads the clock, so
-it happens now and then only. The time that counts is that of the thread: a machine that lets a process wait makes
-no expression fail. The thread's clock is slow to read, so it is asked only where the other one says that time is up.
-A step is one pass through a small loop body, or some 64 bytes of text looked at by a builder or an unknown pattern.
+A budget is a list, made by the evaluation that needs one: steps so far, bytes built so far, the numbers of each at
+which to look closer next, the times at which it must be over (`START`), and the context, with which evaluations may
+share their time (`Shares`). Looking closer reads the clock, so it happens now and then only. The time that counts is that of
+the thread: a machine that lets a process wait makes no expression fail. The thread's clock is slow to read, so it is
+asked only where the other one says that time is up. A step is one pass through a small loop body, or some 64 bytes of
+text looked at by a builder or an unknown pattern.
 """
 
 from __future__ import annotations
 
 from time import monotonic, thread_time
+from typing import Any, Protocol
 
 from gatewright.cel.errors import OverBudget
 
@@ -18,19 +20,31 @@ MAX_STEPS = 100_000
 MAX_BUILT = 10_000_000
 """Bytes that one evaluation may build."""
 MAX_SECONDS = 0.020
-"""Seconds of processor time that one evaluation may take."""
+"""Seconds of processor time that one evaluation may take, and all that share their time with it."""
 
-Budget = list[float]
+Budget = list[Any]  # numbers, and the context
+
+
+class Shares(Protocol):
+    """A context whose evaluations have their time together. One that has not these methods gives each its own."""
+
+    def evaluations_end(self, now: float, seconds: float) -> float:
+        """The thread's time at which evaluations must be over; now it is `now`, and one alone may take `seconds`."""
+
+    def cut_off(self, error: OverBudget) -> Exception:
+        """What to raise when that time has come."""
+
+
 LARGE = 4096
 """Bytes: below this a single result is not worth counting, outside loops."""
 FREE_PASSES = 64
 """So many passes of an outermost loop are not counted."""
 
-STEPS, BUILT, LOOK_STEPS, LOOK_BUILT, END, END_OF_THREAD = range(6)
+STEPS, BUILT, LOOK_STEPS, LOOK_BUILT, END, END_OF_THREAD, CONTEXT = range(7)
 EVERY_STEPS = 500
 EVERY_BUILT = 50_000
 """Steps, or bytes built, between two looks at the clock."""
-START = (0, 0, EVERY_STEPS, EVERY_BUILT, 0, 0)  # the times are 0 before the first look
+START = (0, 0, EVERY_STEPS, EVERY_BUILT, 0, 0, None)  # the times are 0 before the first look
 
 
 def steps(budget: Budget, count: float) -> None:
@@ -55,12 +69,24 @@ def look(budget: Budget) -> None:
         raise OverBudget(f"more than {MAX_BUILT:,} bytes built")
     now = monotonic()
     if not budget[END]:
-        budget[END] = now + MAX_SECONDS
-        budget[END_OF_THREAD] = thread_time() + MAX_SECONDS
+        spent = thread_time()
+        end = budget[END_OF_THREAD] = _end(budget[CONTEXT], spent)
+        _keep_time(budget, now, end - spent)
     elif now > budget[END]:
-        left = budget[END_OF_THREAD] - thread_time()
-        if left < 0:
-            raise OverBudget(f"more than {MAX_SECONDS * 1000:.0f} ms")
-        budget[END] = now + left
+        _keep_time(budget, now, budget[END_OF_THREAD] - thread_time())
     budget[LOOK_STEPS] = budget[STEPS] + EVERY_STEPS
     budget[LOOK_BUILT] = budget[BUILT] + EVERY_BUILT
+
+
+def _end(context: Any, now: float) -> float:
+    shared = getattr(context, "evaluations_end", None)
+    return now + MAX_SECONDS if shared is None else shared(now, MAX_SECONDS)
+
+
+def _keep_time(budget: Budget, now: float, left: float) -> None:
+    """So many seconds of the thread are left."""
+    if left <= 0:
+        error = OverBudget(f"more than {MAX_SECONDS * 1000:.0f} ms")
+        cut_off = getattr(budget[CONTEXT], "cut_off", None)
+        raise error if cut_off is None else cut_off(error)
+    budget[END] = now + left

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from gatewright.cel import operators, tree
-from gatewright.cel.budget import START
+from gatewright.cel.budget import CONTEXT, START
 from gatewright.cel.emit_calls import CALLS
 from gatewright.cel.emit_conditions import CONDITIONS
 from gatewright.cel.emit_loops import LOOPS
@@ -257,7 +257,8 @@ class Plan:
         body = self.block
         self.block = []
         if self.uses_budget and any(isinstance(inner, ast.Name) and inner.id == "b" for inner in _walk(body)):
-            self.assign("b", self.at(ast.List([self.plain(number) for number in START], ast.Load())))
+            numbers = [self.plain(number) for number in START[:CONTEXT]]
+            self.assign("b", self.at(ast.List([*numbers, self.name("c")], ast.Load())))
         self.block.extend(self._guarded(body))
         self.functions.append(self.function("plan", ["c"], self.block))
         return ast.Module(self.functions, [])

@@ -304,7 +304,9 @@ class MemoryProxy:
             current=self.applier.current,
             deadlines=deadlines,
             leases=leases,
-            access_log=AccessLog(self.lines.append, lambda seconds, call: None, clock=lambda: self.now),
+            access_log=AccessLog(
+                self.lines.append, lambda seconds, call: None, clock=lambda: self.now, turns=writes.turns
+            ),
             recorder=recorder,
             writes=writes,
             spawn=self._spawn,

@@ -84,6 +84,35 @@ SLOW_EXPRESSION: Final = _file(
     "authorization: {policy: {matchExpressions: [\"request.path.split('').all(c, c != 'none')\","
     " \"request.method == 'X'\"]}}"
 )
+SETS: Final = 16
+"""Headers that one policy may set."""
+_WALK: Final = "request.path.split('').all(c, c != 'none')"
+"""15 ms or so for a target of 32 KB: less than an evaluation may take."""
+_WALK_HEADER: Final = "response.headers['x-0'].split('').all(c, c != 'none')"
+
+
+def _times(form: str, expression: str, most: int = PARTS) -> str:
+    """A list of YAML in one line: `form` so many times, each with the expression and its number."""
+    return "[" + ", ".join(form.format(expression, number) for number in range(most)) + "]"
+
+
+def _answer_walks(expression: str, **where: Any) -> str:
+    steps = _times('{{name: x-{1}, value: "string({0})"}}', expression, SETS)
+    return _file(f"transformation: {{response: {{set: {steps}}}}}", **where)
+
+
+def _rule(action: str, form: str, expression: str = _WALK) -> str:
+    return _file(f"authorization: {{action: {action}, policy: {{matchExpressions: {_times(form, expression)}}}}}")
+
+
+WALKS: Final = _rule("Allow", '"{0}"')
+BODY_WALKS: Final = _rule("Allow", '"{0}"', "string(request.body).split('').all(c, c != 'none')")
+WALKS_DENY: Final = _rule("Deny", """"{0} || request.method == '{1}'\"""")
+ANSWER_WALKS: Final = _answer_walks(_WALK)
+_FIELDS: Final = _times('a{1}: "{0}"', _WALK)[1:-1]
+LOG_WALKS: Final = PLAIN + f"frontendPolicies: {{accessLog: {{add: {{{_FIELDS}}}}}}}\n"
+EVIL1_WALKS: Final = _answer_walks(_WALK_HEADER, port=EVIL_PORT)
+EVIL2_WALKS: Final = _answer_walks(_WALK_HEADER, port=EVIL_PORT, version="HTTP2")
 BY_QUERY: Final = _file(
     matches="[" + ", ".join(f"{{queryParams: [{{name: q{n}, value: v}}]}}" for n in range(16)) + "]"
 )
@@ -141,6 +170,7 @@ class Row:
 # --- what they send
 
 GET: Final = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+LONG_NOWHERE: Final = b"GET /" + b"a" * 32_000 + b" HTTP/1.1\r\nHost: b\r\n\r\n"
 NOWHERE: Final = b"GET / HTTP/1.1\r\nHost: b\r\n\r\n"
 POST: Final = b"POST / HTTP/1.1\r\nHost: a\r\n"
 CHUNKED: Final = POST + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -307,8 +337,15 @@ def many_fields(stream: int) -> bytes:
     return block(stream, literal([(b":status", b"200"), *[(b"x-%d" % n, b"%d" % stream) for n in range(480)]]))
 
 
+LONG_LINE: Final = b"HTTP/1.1 200 OK\r\nx-0: " + b"v" * 30_000 + b"\r\nContent-Length: 2\r\n\r\nok"
 CHUNK_LINE: Final = b"1;" + b"e" * 4000 + b"\r\nx\r\n"
 
+WALKED: Final = (
+    (f"{PARTS} conditions", WALKS),
+    (f"{PARTS} conditions of a Deny rule", WALKS_DENY),
+    (f"{SETS} steps of responses", ANSWER_WALKS),
+    (f"{PARTS} fields of the log", LOG_WALKS),
+)
 ROWS: Final = (
     # --- HTTP/1.1, clients: bodies
     Row("chunks of one byte", CLIENT, H1, again(b"1\r\nx\r\n", CHUNKED)),
@@ -440,6 +477,27 @@ ROWS: Final = (
     Row("queries of 32 KB in percent codes", CLIENT, H1, again(request(PERCENT_QUERY)), BY_QUERY),
     Row("queries of 32 KB that an expression reads", CLIENT, H1, again(request(QUERY)), READS_QUERY),
     Row("targets that an expression walks over", CLIENT, H1, again(request(b"/" + b"a" * 32_000)), SLOW_EXPRESSION),
+    *(
+        Row(f"targets that {what} walk over", CLIENT, H1, again(request(b"/" + b"a" * 32_000)), config)
+        for what, config in WALKED[:-1]
+    ),
+    Row(f"targets that {PARTS} fields of the log walk over", CLIENT, H1, again(LONG_NOWHERE), LOG_WALKS),
+    Row(
+        f"targets that {PARTS} conditions walk over, on 32 connections",
+        CLIENT,
+        H1,
+        again(request(b"/" + b"a" * 32_000)),
+        WALKS,
+        connections=32,
+    ),
+    Row(
+        f"targets that {PARTS} fields of the log walk over, on 32 connections",
+        CLIENT,
+        H1,
+        again(LONG_NOWHERE),
+        LOG_WALKS,
+        connections=32,
+    ),
     # --- HTTP/1.1, clients: pipelines
     Row("requests, pipelined", CLIENT, H1, again(GET)),
     Row("requests for nothing, pipelined", CLIENT, H1, again(NOWHERE)),
@@ -574,6 +632,23 @@ ROWS: Final = (
         numbered(of_stream(lambda s: headers(s, h2(path=b"/" + b"a" * 15_000))), HELLO),
         SLOW_EXPRESSION,
     ),
+    *(
+        Row(
+            f"targets that {what} walk over",
+            CLIENT,
+            H2,
+            numbered(of_stream(lambda s: headers(s, h2(path=b"/" + b"a" * 15_000))), HELLO, 32),
+            config,
+        )
+        for what, config in WALKED
+    ),
+    Row(
+        f"bodies that {PARTS} conditions walk over, in 100 streams",
+        CLIENT,
+        H2,
+        numbered(partial(json_stream, body=b"a" * 12_000), HELLO, 100),
+        BODY_WALKS,
+    ),
     Row(
         "wrong passwords",
         CLIENT,
@@ -638,6 +713,15 @@ ROWS: Final = (
     Row("a download for a client of HTTP/2", ENDPOINT, H1, again(b"x" * MIB, UNTIL_CLOSE), EVIL1, asks=HUNDRED),
     Row("bytes behind the answer", ENDPOINT, H1, again(b"x" * MIB, sized(b"ok")), EVIL1, asks=GET * 50),
     Row("JSON with 180,000 keys", ENDPOINT, H1, only(sized(KEYS)), EVIL1_JSON, asks=GET * 4),
+    Row(
+        f"a header that {SETS} steps walk over, over 32 connections",
+        ENDPOINT,
+        H1,
+        only(LONG_LINE),
+        EVIL1_WALKS,
+        asks=GET * 4,
+        connections=32,
+    ),
     # --- HTTP/2, endpoints
     Row("PING", ENDPOINT, H2, answered(lambda s: frame(PING, 0, 0, b"8 octets")), EVIL2),
     Row("SETTINGS of 2,730 values", ENDPOINT, H2, answered(lambda s: settings_of(2730)), EVIL2),
@@ -661,6 +745,14 @@ ROWS: Final = (
         H2,
         instead(lambda s: headers(s, ANSWER, end=False) + headers(s, [(b"x-%d" % n, b"%d" % s) for n in range(480)])),
         EVIL2,
+        asks=HUNDRED,
+    ),
+    Row(
+        f"a header that {SETS} steps walk over",
+        ENDPOINT,
+        H2,
+        instead(lambda s: block(s, literal([(b":status", b"200"), (b"x-0", b"v" * 30_000)]))),
+        EVIL2_WALKS,
         asks=HUNDRED,
     ),
     Row("resets", ENDPOINT, H2, instead(lambda s: frame(RST_STREAM, 0, s, CANCEL)), EVIL2, asks=HUNDRED),

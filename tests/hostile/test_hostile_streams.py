@@ -43,6 +43,7 @@ def judged(row: Row) -> Found:
     return found
 
 
+@pytest.mark.usefixtures("seconds_of_an_evaluation")
 @pytest.mark.parametrize("row", ROWS, ids=[row.label for row in ROWS])
 def test_keeps_nobody_waiting(row: Row) -> None:
     found = judged(row)

@@ -47,6 +47,13 @@ class Answered(Variables):
     def __getattr__(self, name: str) -> Any:  # whatever an exchange has
         return getattr(self._exchange, name)
 
+    def evaluations_end(self, now: float, seconds: float) -> float:
+        """The exchange's own: what is asked of it costs the same turn."""
+        return self._exchange.evaluations_end(now, seconds)
+
+    def cut_off(self, error: CelError) -> Exception:
+        return self._exchange.cut_off(error)
+
 
 @dataclass(slots=True)
 class Verdict:

@@ -229,6 +229,12 @@ class Connection(Responding):
             else:
                 end = data.find(b"\r\n\r\n")
             if end > 0:
+                turns = self.writes.turns
+                if turns.is_costly and turns.is_full(self.peer.address):
+                    self.buffer = data
+                    self.state = WAIT
+                    self._wait()
+                    return
                 self.busy = True
                 self._request(data, end)
                 self.busy = False
@@ -299,7 +305,7 @@ class Connection(Responding):
     def _wait(self) -> None:
         """Give way to others; go on in the next turn."""
         self.pause_reading(TURN)
-        self.writes.turns.add(self)
+        self.writes.turns.add(self, self.peer.address)
 
     def next_turn(self) -> None:
         """As `net.turns.Waiting`."""

@@ -365,7 +365,7 @@ class Connection:
         """Give way to others; go on in the next turn."""
         if not self.waits:
             self.waits = True
-            self.context.writes.turns.add(self)
+            self.context.writes.turns.add(self, self.peer.address)
 
     def next_turn(self) -> None:
         """As `net.turns.Waiting`."""
@@ -403,7 +403,7 @@ class Connection:
         if len(arrived) > 1:
             turns.begin()
         while arrived and not self.is_blocked:
-            if not self.requests_left:
+            if not self.requests_left or (turns.is_costly and turns.is_full(self.peer.address)):
                 self._wait()
                 return
             carrier = arrived.popleft()

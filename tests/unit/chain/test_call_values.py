@@ -80,6 +80,7 @@ STATUSES = {
     "UnusualHeaderName": 400,
     "TooManyParameters": 400,
     "JsonTooLarge": 400,
+    "ExpressionsTooCostly": 400,
     "BodyTooLarge": 413,
     "TooManyBodies": 503,
     "TooManyResponses": 503,

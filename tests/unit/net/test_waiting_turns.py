@@ -161,3 +161,101 @@ class TestWhatIsOwed:
         cheap = Peer(loop, "cheap", 10_000, 0.0, [], "192.0.2.1")
         self.turns(loop, 3 * self.TURNS)
         assert hostile.is_cut and not cheap.is_cut and len(loop.accounts) == 1
+
+
+class TestLongComputing:
+    """Who made a turn long begins nothing more in it; others do."""
+
+    def test_a_turn_is_full_for_whom_it_was_filled_by(self) -> None:
+        loop = Loop()
+        first = loop.turns.compute("a", "e")
+        assert not loop.turns.is_full("a"), "nothing was computed yet"
+        loop.now += SHARE
+        assert loop.turns.compute("b") == first, "the same turn"
+        assert [loop.turns.is_full(name) for name in "abex"] == [True, True, True, False]
+        assert loop.turns.is_full(), "for what is nobody's"
+        loop.turn()
+        assert not loop.turns.is_costly and not loop.turns.is_full("a") and loop.turns.compute() != first
+
+    def test_a_turn_without_long_computing_is_never_full(self) -> None:
+        loop = Loop()
+        loop.turns.begin()
+        loop.now += SHARE
+        assert loop.turns.is_spent() and not loop.turns.is_full() and not loop.turns.is_full("a")
+
+    def test_what_waits_does_not_begin_in_a_full_turn(self) -> None:
+        loop, done = Loop(), list[str]()
+        loop.turns.compute("a")
+        loop.now += SHARE
+        Peer(loop, "b", 1, 0.0, done)
+        loop.calls.reverse()  # what waits is called first
+        loop.turn()
+        assert done == []
+        loop.turn()
+        assert done == ["b"]
+
+    def test_a_turn_in_which_what_waited_computed_stays_full_to_its_end(self) -> None:
+        loop, done = Loop(), list[str]()
+
+        class Computing(Peer):
+            def next_turn(self) -> None:
+                self.loop.turns.compute(self.name)
+                super().next_turn()
+
+        for pieces in (1, 2):
+            Computing(loop, "a", pieces, SHARE, done)
+            loop.turn()
+            assert loop.turns.is_full("a") and loop.turns.is_spent()
+            while loop.calls:
+                loop.turn()
+            assert not loop.turns.is_full() and not loop.turns.is_spent()
+        assert done == ["a", "a", "a"]
+
+
+class TestWhoseTurnItIs:
+    """Peers take turns, however many connections each has."""
+
+    def test_many_connections_of_one_peer_take_one_place(self) -> None:
+        loop, done = Loop(), list[str]()
+        waiting = [_Of(loop, "a", number, done) for number in range(3)] + [_Of(loop, "b", 0, done)]
+        assert len(loop.turns) == len(waiting)
+        loop.turn()
+        loop.turn()
+        assert done == ["a0", "b0"]
+        loop.turn()
+        loop.turn()
+        assert done == ["a0", "b0", "a1", "a2"] and len(loop.turns) == 0
+
+    def test_who_comes_new_is_served_before_those_who_were(self) -> None:
+        loop, done = Loop(), list[str]()
+        for number in range(3):
+            _Of(loop, "a", number, done)
+        loop.turn()
+        _Of(loop, "a", 3, done)
+        _Of(loop, "b", 0, done)
+        for _ in range(4):
+            loop.turn()
+        assert done == ["a0", "b0", "a1", "a2", "a3"]
+
+    def test_whom_a_turn_did_not_reach_comes_before_who_is_new(self) -> None:
+        loop, done = Loop(), list[str]()
+        for name in "abc":
+            _Of(loop, name, 0, done)
+        loop.turn()
+        _Of(loop, "d", 0, done)
+        _Of(loop, "a", 1, done)
+        while len(loop.turns):
+            loop.turn()
+        assert done == ["a0", "b0", "c0", "d0", "a1"]
+
+
+class _Of:
+    """A connection of a peer, whose one piece of work is as long as a share."""
+
+    def __init__(self, loop: Loop, source: str, number: int, done: list[str]) -> None:
+        self.loop, self.name, self.done = loop, f"{source}{number}", done
+        loop.turns.add(self, source)
+
+    def next_turn(self) -> None:
+        self.loop.now += SHARE
+        self.done.append(self.name)

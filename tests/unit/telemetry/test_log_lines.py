@@ -15,9 +15,11 @@ import pytest
 from dataplane.exchange import Exchange
 from dataplane.http.grpc import GRPC, Call
 from dataplane.http.heads import Head
+from dataplane.net.turns import SHARE, Turns
 from dataplane.telemetry import access_log
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.lines import ATOMIC, file_writer
+from dataplane.telemetry.log_plan import LogPlan
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from tests.harness.patience import PATIENCE
@@ -362,3 +364,54 @@ def test_bytes_of_requests_and_responses_are_counted_by_listener() -> None:
         for name in ("request_bytes_total", "response_bytes_total")
     }
     assert counted == {"request_bytes_total": 16, "response_bytes_total": 20} and recorder.active == 0
+
+
+class TestFullTurns:
+    """Lines whose expressions take long are made in as many turns of the loop as it takes."""
+
+    def _log(self, written: list[bytes]) -> tuple[AccessLog, list[Callable[[], None]], list[float], Turns]:
+        calls: list[Callable[[], None]] = []
+        now = [0.0]
+        turns = Turns(calls.append, lambda: now[0])
+        return AccessLog(written.append, Loop().call_later, turns=turns), calls, now, turns
+
+    def _costly(self, turns: Turns, now: list[float]) -> Exchange:
+        """An exchange whose line takes as long as a share."""
+
+        def wants(_x: Exchange) -> bool:
+            turns.compute()
+            now[0] += SHARE
+            return True
+
+        x = exchange()
+        x.listener.access_log = LogPlan(wants=wants)
+        return x
+
+    def test_one_after_the_other(self) -> None:
+        written: list[bytes] = []
+        log, calls, now, turns = self._log(written)
+        for _ in range(5):
+            log.record(self._costly(turns, now), 0.001)
+        log.flush()
+        for left in (4, 3, 2, 1, 0):
+            assert len(log.records) == left
+            assert len(turns) == bool(left)
+            while calls and len(log.records) == left:
+                due, calls[:] = calls[:], []
+                for call in due:
+                    call()
+        log.close()
+        assert b"".join(written).count(b"\n") == 5
+
+    def test_further_records_do_not_fill_the_same_turn(self) -> None:
+        log, _, now, turns = self._log([])
+        for _ in range(2):
+            log.record(self._costly(turns, now), 0.001)
+        log.flush()
+        for _ in range(access_log.BATCH - 1):
+            log.record(self._costly(turns, now), 0.001)
+        assert len(log.records) == access_log.BATCH
+        log.record(self._costly(turns, now), 0.001)
+        assert len(log.records) == access_log.BATCH, "what is beyond that is made at once"
+        log.close()
+        assert log.records == []
