@@ -12,7 +12,7 @@ from controlplane.admin.facts import ObjectRow, Refusal
 from controlplane.admin.trace import HolderRow, ResourceRow, StateRow, Trace
 from controlplane.pipeline import Pipeline
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, SECRETS, Record, Snapshot, shown
-from controlplane.translate.keys import ObjectKey, endpoints_of, resources_of
+from controlplane.translate.keys import ObjectKey, endpoints_of, is_certificate_of, resources_of
 from controlplane.xds import ProxyStatus
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.schema import metadata as api
@@ -44,7 +44,7 @@ def _resources(pipeline: Pipeline, key: api.ObjectKey, gateway: str) -> Iterator
     for type_url, names in ((RESOURCE_TYPE, resources_of(key.kind, plain)), (ENDPOINT_TYPE, endpoints)):
         held = newest.resources(type_url)
         for record in held if names else ():
-            if _is_one_of(record.name, names):
+            if _is_one_of(record.name, names) and not is_certificate_of(key.kind, plain, record.name):
                 yield type_url, record
 
 

@@ -126,6 +126,12 @@ def resources_of(kind: str, key: ObjectKey) -> tuple[str, ...]:
     return tuple(each.format(key) for each in _NAMES.get(kind, ()))
 
 
+def is_certificate_of(kind: str, key: ObjectKey, name: str) -> bool:
+    """Whether a resource is named as if it were of an object of another kind, and is the certificate of the Secret that
+    has this object's name."""
+    return kind != "Secret" and name == certificate_resource(key)
+
+
 _NAMES = {
     "Gateway": ("gateway/{}", "bind/{}/", "listener/gateway/{}/"),
     "ListenerSet": ("listener/listenerset/{}/",),

@@ -2,10 +2,10 @@
 
 A budget is a list, made by the evaluation that needs one: steps so far, bytes built so far, the numbers of each at
 which to look closer next, the times at which it must be over (`START`), and the context, with which evaluations may
-share their time (`Shares`). Looking closer reads the clock, so it happens now and then only. The time that counts is that of
-the thread: a machine that lets a process wait makes no expression fail. The thread's clock is slow to read, so it is
-asked only where the other one says that time is up. A step is one pass through a small loop body, or some 64 bytes of
-text looked at by a builder or an unknown pattern.
+share their time (`Shares`). Looking closer reads the clock, so it happens now and then only. The time that counts is
+that of the thread: a machine that lets a process wait makes no expression fail. The thread's clock is slow to read, so
+it is asked only where the other one says that time is up. A step is one pass through a small loop body, or some 64
+bytes of text looked at by a builder or an unknown pattern.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ one connection, all others wait for. The law is that **no input of one peer keep
 of the worker's CPU time**. What a connection has beyond the share of a turn (`net/turns`) waits for the next turn,
 unread. Of those who wait each client address has a turn before another one has its second.
 
-Expressions of one request have 20 ms together in one turn ([limits](cel.md#limits)). After one that took long, what comes
-from the same client, and what the same endpoint answers, waits for the next turn; others go on.
+Expressions of one request have 20 ms together in one turn ([limits](cel.md#limits)). After one that took long, what
+comes from the same client, and what the same endpoint answers, waits for the next turn; others go on.
 
 A client that goes on is cut. Of each piece of work that waited for its turn while others had something to do, the CPU
 time is held against what it moved (`net/accounts`): 1 MB of content pay for a second, a request for 5 ms. Chunks of 16

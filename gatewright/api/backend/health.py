@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatewright.api.schema.cel_field import ResponseCondition
+from gatewright.api.schema.cel_field import HeadCondition
 from gatewright.api.schema.fields import Integer, PositiveDuration
 from gatewright.api.schema.model import Model
 
@@ -31,7 +31,7 @@ class BackendEviction(Model):
 class Health(Model):
     """What is unhealthy, and what follows."""
 
-    unhealthy_condition: ResponseCondition | None = None
+    unhealthy_condition: HeadCondition | None = None
     """Responses for which this is true are unhealthy. When unset, 5xx and failed connections lower health, but do not
     evict by themselves."""
     eviction: BackendEviction | None = None

@@ -101,22 +101,27 @@ def _mistakes(text: str, mark: Expression, parent: dict[str, Any]) -> tuple[str,
     if mark.literal and re.fullmatch(mark.literal, text):
         return ()
     earlier = mark.earlier is not None and parent.get(mark.earlier[0], mark.earlier[1]) == mark.earlier[1]
-    return mistakes(text, "request" if earlier else mark.moment, mark.result)
+    return mistakes(text, "request" if earlier else mark.moment, mark.result, *mark.unread)
 
 
 @lru_cache(KNOWN_TEXTS)
-def mistakes(text: str, moment: Moment, result: Result) -> tuple[str, ...]:
-    """What is wrong with an expression, each with its position; nothing when it can work."""
+def mistakes(text: str, moment: Moment, result: Result, unread: tuple[str, ...] = (), why: str = "") -> tuple[str, ...]:
+    """What is wrong with an expression, each with its position; nothing when it can work. `unread`: what it cannot
+    read at that moment, and `why`."""
     from gatewright.cel.errors import ExpressionError
     from gatewright.cel.program import compile_expression
     from gatewright.variables.environments import environment
     from gatewright.variables.later import explained
 
     try:
-        given = compile_expression(text, environment(moment)).type
+        program = compile_expression(text, environment(moment))
     except ExpressionError as failure:
         told = [_told(text, problem) for problem in explained(text, moment, failure.problems[:MOST_TOLD])]
         return (*told, *([f"{more} more like these"] if (more := len(failure.problems) - len(told)) else []))
+    read = [name for name in unread if program.references.reads(name)]
+    if read:
+        return (f"cannot read {read[0]}: {why}",)
+    given = program.type
     if not result.kinds or given.kind in result.kinds or given.kind == "dyn":
         return ()
     return (f"must give {result.words}, gives {given}",)

@@ -45,13 +45,14 @@ class Expression:
     """Marks a field as an expression, for generators and checks.
 
     `earlier`: (field, value) beside this one with which it is evaluated with the request instead. `literal`: a pattern
-    of texts that are values themselves, no expressions.
+    of texts that are values themselves, no expressions. `unread`: variables of the moment that it cannot read, and why.
     """
 
     moment: Moment
     result: Result = ANYTHING
     earlier: tuple[str, str] | None = None
     literal: str = ""
+    unread: tuple[tuple[str, ...], str] = ((), "")
 
 
 _Text = Field(min_length=1, max_length=MAX_LENGTH)
@@ -62,6 +63,9 @@ EndExpression = Annotated[str, _Text, Expression("end")]
 ConnectionCondition = Annotated[str, _Text, Expression("connection", CONDITION)]
 RequestCondition = Annotated[str, _Text, Expression("request", CONDITION)]
 ResponseCondition = Annotated[str, _Text, Expression("response", CONDITION)]
+_BODIES: Final = ("response.body", "response.bodyPrefix"), "it is asked when the head of the response has come"
+HeadCondition = Annotated[str, _Text, Expression("response", CONDITION, unread=_BODIES)]
+"""Of a response that is judged before its body is here."""
 EndCondition = Annotated[str, _Text, Expression("end", CONDITION)]
 
 RequestText = Annotated[str, _Text, Expression("request", TEXT)]

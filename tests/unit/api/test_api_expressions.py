@@ -178,6 +178,25 @@ def test_frontend(fields: dict[str, Any], is_good: bool) -> None:
     assert (section("frontend", fields) == []) is is_good
 
 
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("response.code == 500", ""),
+        ("response.headers['x-health'] == 'bad'", ""),
+        ("response.body == b'x'", "response.body"),
+        ("json(response.body).ok", "response.body"),
+        ("response.bodyPrefix.size() > 1", "response.bodyPrefix"),
+        ("variables().size() == 0", "response.body"),
+    ],
+)
+def test_health_is_judged_without_a_body(condition: str, message: str) -> None:
+    """As the proxy builds it: what it would refuse is invalid."""
+    why = f"cannot read {message}: it is asked when the head of the response has come"
+    assert section("backend", {"health": {"unhealthyCondition": condition}}) == (
+        [f"health.unhealthyCondition: {why}"] if message else []
+    )
+
+
 def test_values_of_other_shapes_are_left_to_the_model() -> None:
     for wrong in (5, [1], {}, None, [None], "x"):
         (problem, *_) = traffic(authorization={"policy": {"matchExpressions": wrong}})

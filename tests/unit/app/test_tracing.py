@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from controlplane.settings import Settings
 from controlplane.sources.directory import Directory
 from controlplane.xds.fleet import Proxy
 from controlplane.xds.nacks import Refusal, Refusals
+from tests.fakes.certificates import Authority
 from tests.fakes.web_objects import OBJECTS, route
 
 ROUTE = "route/httproute/default/shop/0"
@@ -171,3 +173,22 @@ async def test_of_secrets_no_version_is_shown(world: World) -> None:
     (holder,), (state,) = found["proxies"], found["states"]
     assert (holder["serves"], holder["version"]) == (1, state["version"]) and len(state["version"]) == 32
     assert "hush" not in str(found) + trace_change.text(found)
+
+
+async def test_a_policy_with_the_name_of_a_certificate_shows_its_own_resources_alone(world: World) -> None:
+    pair = Authority().issue("a.example")
+    secret = {"tls.crt": pair.chain.decode(), "tls.key": pair.key.decode()}
+    refs = "tls: {certificateRefs: [{name: twin}]}"
+    gateway = OBJECTS.format(port=8080, upstream=9).replace(
+        "protocol: HTTP, port: 8080}", f"protocol: HTTP, port: 8080}}, {{name: s, protocol: HTTPS, port: 443, {refs}}}"
+    )
+    policy = (
+        "apiVersion: gatewright.dev/v1alpha1\nkind: GatewayPolicy\nmetadata: {name: twin}\nspec:\n"
+        "  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}]\n"
+        "  traffic: {basicAuthentication: {realm: r, users: ['bob:{SHA}ZXhhbXBsZQ==']}}\n"
+    )
+    kept = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: twin}}\nstringData: {json.dumps(secret)}\n"
+    await world.put(web=gateway, secret=kept, policy=policy)
+    assert [row["name"] for row in world.trace("secret", "twin")["resources"]] == ["secret/default/twin/tls"]
+    names = {row["name"] for row in world.trace("gatewaypolicy", "twin")["resources"]}
+    assert names == {"policy/default/twin/basic_authentication", "secret/default/twin/basic_authentication"}

@@ -137,8 +137,31 @@ def readable(type_url: str, data: bytes) -> dict[str, Any]:
     """A message without what its name says already."""
     message = resource_pb2.Resource() if type_url == RESOURCE_TYPE else backend_pb2.Endpoint()
     message.MergeFromString(data)
-    fields: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
+    fields = _ordered(message, MessageToDict(message, preserving_proto_field_name=True))
     return {name: value for name, value in fields.items() if name not in ("key", "revision", "min_revision")}
+
+
+def _ordered(message: Any, fields: dict[str, Any]) -> dict[str, Any]:
+    """With the entries of maps in the order of their keys: a message has them in any."""
+    for descriptor, value in message.ListFields():
+        name, below = descriptor.name, descriptor.message_type
+        if below is not None and below.GetOptions().map_entry:
+            held = below.fields_by_name["value"].message_type is not None
+            fields[name] = {
+                str(key): _ordered(value[key], fields[name][_text(key)]) if held else fields[name][_text(key)]
+                for key in sorted(value)
+            }
+        elif below is not None and name in fields:
+            parts = zip(value, fields[name], strict=True) if descriptor.is_repeated else [(value, fields[name])]
+            for part, shown in parts:
+                if isinstance(shown, dict):  # well-known types are texts
+                    _ordered(part, shown)
+    return fields
+
+
+def _text(key: Any) -> str:
+    """A key of a map as JSON has it."""
+    return str(key).lower() if isinstance(key, bool) else str(key)
 
 
 def line(condition: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.unit.translate.golden import FOLDER, World, dumped, read
+from controlplane.translate.keys import RESOURCE_TYPE
+from gatewright.wire.v1 import resource_pb2
+from tests.unit.translate.golden import FOLDER, World, dumped, read, readable
 
 CASES = sorted(FOLDER.glob("*.in.yaml"))
 
@@ -93,3 +96,13 @@ def test_every_reason_is_on_the_page_of_conditions(root: Path) -> None:
     named = {(status.partition("=")[0], reason) for status, reasons in REASONS.items() for reason in reasons}
     assert [reason for kind, reason in sorted(named) if reason != kind and f"`{reason}`" not in page] == []
     assert all(re.fullmatch(r"([A-Z]{1,3}[a-z]+)+", reason) for _, reason in named)
+
+
+def test_maps_are_written_in_the_order_of_their_keys() -> None:
+    """A message has them in any order, of whatever type the keys are."""
+    for names in itertools.permutations(["b", "a", "c"]):
+        message = resource_pb2.Resource(key="k")
+        for name in names:
+            message.secret.data[name] = b"x"
+        found = readable(RESOURCE_TYPE, message.SerializeToString())
+        assert list(found["secret"]["data"]) == ["a", "b", "c"]
