@@ -74,6 +74,10 @@ class ComputingTurns(Protocol):
     """What is read of `net.turns.Turns`, which knows no expressions."""
 
     number: int
+    is_costly: bool
+
+    def add(self, waiting: Any, /) -> None:  # Any: `net.turns.Waiting`
+        """`waiting` goes on in the next turn."""
 
     def compute(self, *sources: str) -> int:
         """An evaluation is about to take long, for these peers. Which turn this is."""

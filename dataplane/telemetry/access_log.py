@@ -27,9 +27,9 @@ from dataplane.telemetry.log_fields import (
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
-    from dataplane.net.turns import Turns
     from dataplane.telemetry.connections import ConnectionRecord
     from dataplane.telemetry.log_plan import LogPlan
+    from dataplane.variables import ComputingTurns
 
 log = logging.getLogger("dataplane.telemetry")
 
@@ -55,7 +55,7 @@ class AccessLog:
         as_json: bool = False,
         dropped: Callable[[int], None] = lambda count: None,
         clock: Callable[[], float] = time.monotonic,
-        turns: Turns | None = None,
+        turns: ComputingTurns | None = None,
     ) -> None:
         """`turns`: of the loop, where expressions may fill them; without, lines are made when they are due."""
         self.records: list[tuple[Exchange, float]] = []
@@ -184,7 +184,7 @@ class AccessLog:
                     return
         self._weight = 0
 
-    def _wait(self, turns: Turns) -> None:
+    def _wait(self, turns: ComputingTurns) -> None:
         if not self._waits:
             self._waits = True
             turns.add(self)
