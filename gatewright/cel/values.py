@@ -131,18 +131,19 @@ class HeaderMap(dict[str, str]):
 
     def __init__(self, lines: Iterable[tuple[str, str]] = ()) -> None:
         super().__init__()
-        self.lines = [(_plain(name), value) for name, value in lines]
+        self.lines = [(plain_name(name), value) for name, value in lines]
         for name, value in self.lines:
             self[name] = f"{self[name]}, {value}" if name in self else value
 
     def __getitem__(self, name: str) -> str:
-        return super().__getitem__(_plain(name))
+        return super().__getitem__(plain_name(name))
 
     def __contains__(self, name: object) -> bool:
-        return super().__contains__(_plain(name) if isinstance(name, str) else name)
+        return super().__contains__(plain_name(name) if isinstance(name, str) else name)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """A header's name in the one spelling that all of its spellings have in common."""
     return name.lower().translate(_HYPHENS)
 
 

@@ -242,3 +242,27 @@ def test_others_do_not() -> None:
 def test_what_cannot_be_built_is_refused(config: traffic_pb2.Authorization, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
         authorization.build(config, Env(clock=lambda: 0.0, random=lambda: 0.0))
+
+
+@pytest.mark.parametrize("name", ["x-role", "X-Role", "x_role", "x.role"])
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        (["guest"], 403),
+        (["a", "guest"], 403),
+        (["guest", "a"], 403),
+        (["a, guest"], 403),
+        (["a,guest ,b"], 403),
+        ([", ,guest"], 403),
+        (["guests", "a guest"], 200),
+        (["Guest"], 200),
+        ([""], 200),
+        ([], 200),
+    ],
+)
+def test_a_deny_of_the_values_of_a_header_sees_each(carrier: Carrier, name: str, lines: list[str], status: int) -> None:
+    """However often the client sends it, and whichever way the rule spells its name."""
+    rule = f'{{action: Deny, policy: {{matchExpressions: [\'"guest" in request.headers.values("{name}")\']}}}}'
+    run = carrier.shared(served(f"policies: {{authorization: {rule}}}"))
+    headers = [("x-role", line) for line in lines]
+    assert run.carry(Request(headers=headers)).answer.status == status

@@ -124,6 +124,11 @@ EXAMPLES: dict[str, tuple[str, str, str]] = {
         "{'authorization': 'x'}.redacted()['authorization']",
         "'<redacted>'",
     ),
+    "values": (
+        "each value of a header: between commas, of all lines, whichever way its name is spelled",
+        "{'a': 'x, y'}.values('A')",
+        "['x', 'y']",
+    ),
     "raw": ("headers with a list of lines for each name", "{'a': 'x, y'}.raw()", "{'a': ['x, y']}"),
     "cookie": ("the value of a cookie", "{'cookie': 'a=1; b=2'}.cookie('b')", "'2'"),
     "query": ("the first value of a query parameter, decoded", "'/p?a=x%20y'.query('a')", "'x y'"),

@@ -1,7 +1,8 @@
 """Views of header maps, and the queries of URIs.
 
 A header map gives repeated headers joined by ", " when it is used as a map. `split()` gives lists of the values between
-commas, `raw()` lists of the lines as they came, `redacted()` hides what usually carries credentials.
+commas, `values(name)` those of one header, `raw()` lists of the lines as they came, `redacted()` hides what usually
+carries credentials.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from gatewright.cel.functions.table import method
 from gatewright.cel.functions.text import as_bytes, as_text
 from gatewright.cel.remembered import Remembered
 from gatewright.cel.types import STRING, list_of, map_of
-from gatewright.cel.values import HeaderMap
+from gatewright.cel.values import HeaderMap, plain_name
 
 HEADERS = map_of(STRING, STRING)
 SECRET = frozenset(
@@ -53,10 +54,21 @@ def raw(budget: Budget, headers: dict[str, Any]) -> dict[str, list[str]]:
 def split(budget: Budget, headers: dict[str, Any]) -> dict[str, list[str]]:
     result: dict[str, list[str]] = {}
     for name, value in _lines(headers):
-        pieces = [piece.strip(" \t") for piece in value.split(",")]
-        result.setdefault(name, []).extend(piece for piece in pieces if piece)
-        built(budget, 64 * len(pieces))
+        result.setdefault(name, []).extend(_pieces(budget, value))
     return result
+
+
+def values(budget: Budget, headers: dict[str, Any], name: str) -> list[str]:
+    """Each value of one header, whichever way it is spelled in; none where there is no such header."""
+    wanted = plain_name(name)
+    lines = _lines(headers)
+    built(budget, 16 * len(lines))
+    return [piece for each, value in lines if plain_name(each) == wanted for piece in _pieces(budget, value)]
+
+
+def _pieces(budget: Budget, value: str) -> list[str]:
+    built(budget, 64 * (1 + value.count(",")))
+    return [stripped for piece in value.split(",") if (stripped := piece.strip(" \t"))]
 
 
 def cookie(headers: dict[str, Any], name: str) -> str:
@@ -147,6 +159,7 @@ TABLE = (
     method("redacted", (HEADERS,), HEADERS, redacted, charges=True),
     method("join", (HEADERS,), HEADERS, joined, charges=True),
     method("raw", (HEADERS,), map_of(STRING, list_of(STRING)), raw, charges=True),
+    method("values", (HEADERS, STRING), list_of(STRING), values, charges=True),
     method("split", (HEADERS,), map_of(STRING, list_of(STRING)), split, charges=True),
     method("cookie", (HEADERS, STRING), STRING, cookie),
     method("query", (STRING, STRING), STRING, query, charges=True),

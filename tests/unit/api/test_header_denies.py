@@ -35,6 +35,8 @@ def test_a_comparison_of_the_whole_header(expression: str) -> None:
     [
         'request.headers.split()["x-role"].exists(v, v == "guest")',
         'request.headers.raw()["x-role"].exists(v, v == "guest")',
+        '"guest" in request.headers.values("x-role")',
+        'request.headers.values("x-role").exists(v, v == "guest")',
         'request.headers["x-role"] != "staff"',
         'request.headers["user-agent"].contains("bot")',
         'request.path == "/a" && "x-role" in request.headers',

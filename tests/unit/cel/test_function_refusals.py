@@ -157,6 +157,7 @@ REFUSED = {
         ("'/p'.query('')", "no such query parameter: "),
         ("dyn({'a': 1}).raw()", "not headers: names and values are strings"),
         ("dyn({1: 'a'}).split()", "not headers: names and values are strings"),
+        ("dyn({'a': 1}).values('a')", "not headers: names and values are strings"),
         ("'/p?%ff=1'.query('a')", "no such query parameter: a"),
         ("'/p?a=%ff'.query('a')", "invalid UTF-8"),
         ("'/p?" + "a&" * 1000 + "'.query('a')", "more than 1,000 query parameters"),
