@@ -63,10 +63,6 @@ def built(budget: Budget, size: float) -> None:
 
 def look(budget: Budget) -> None:
     """Raise OverBudget if any limit is passed; else say when to look again."""
-    if budget[STEPS] > MAX_STEPS:
-        raise OverBudget(f"more than {MAX_STEPS:,} steps")
-    if budget[BUILT] > MAX_BUILT:
-        raise OverBudget(f"more than {MAX_BUILT:,} bytes built")
     now = monotonic()
     if not budget[END]:
         spent = thread_time()
@@ -74,6 +70,11 @@ def look(budget: Budget) -> None:
         _keep_time(budget, now, end - spent)
     elif now > budget[END]:
         _keep_time(budget, now, budget[END_OF_THREAD] - thread_time())
+    # Behind the time, so that an evaluation that is too large at its first look begins it for those after it.
+    if budget[STEPS] > MAX_STEPS:
+        raise OverBudget(f"more than {MAX_STEPS:,} steps")
+    if budget[BUILT] > MAX_BUILT:
+        raise OverBudget(f"more than {MAX_BUILT:,} bytes built")
     budget[LOOK_STEPS] = budget[STEPS] + EVERY_STEPS
     budget[LOOK_BUILT] = budget[BUILT] + EVERY_BUILT
 

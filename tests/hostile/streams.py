@@ -108,6 +108,8 @@ def _rule(action: str, form: str, expression: str = _WALK) -> str:
 WALKS: Final = _rule("Allow", '"{0}"')
 BODY_WALKS: Final = _rule("Allow", '"{0}"', "string(request.body).split('').all(c, c != 'none')")
 WALKS_DENY: Final = _rule("Deny", """"{0} || request.method == '{1}'\"""")
+DECODES: Final = _rule("Allow", '"{0}"', "url.decode(string(request.body)) != ''")
+DIGESTS: Final = _rule("Allow", '"{0}"', "sha256.encode(request.body) != ''")
 ANSWER_WALKS: Final = _answer_walks(_WALK)
 _FIELDS: Final = _times('a{1}: "{0}"', _WALK)[1:-1]
 LOG_WALKS: Final = PLAIN + f"frontendPolicies: {{accessLog: {{add: {{{_FIELDS}}}}}}}\n"
@@ -224,6 +226,7 @@ NESTED: Final = b"[" * 1_000_000
 LONG_NUMBER: Final = b"[" + b"9" * 1_500_000 + b"]"
 FLOATS: Final = b"[" + b",".join([b"1.2345678901234567e-300"] * 80_000) + b"]"
 ESCAPES: Final = b'["' + rb"\u0041" * 300_000 + b'"]'
+ESCAPED: Final = b"%41" * 690_000
 SMALL_JSON: Final = b"{" + b",".join(b'"k%d":1' % number for number in range(6_000)) + b"}"
 QUERY: Final = b"/?" + b"&".join(b"a%d=1" % number for number in range(4500))
 SHORT_QUERY: Final = b"/?" + b"&".join([b"a"] * 16_000)
@@ -540,6 +543,8 @@ ROWS: Final = (
     ),
     Row("JSON with 80,000 fractions", CLIENT, H1, again(request(method=b"POST", body=FLOATS)), READS_JSON),
     Row("JSON with 300,000 escapes", CLIENT, H1, again(request(method=b"POST", body=ESCAPES)), READS_JSON),
+    Row(f"2 MB of escapes for {PARTS} conditions", CLIENT, H1, again(request(method=b"POST", body=ESCAPED)), DECODES),
+    Row(f"2 MB for {PARTS} digests", CLIENT, H1, again(request(method=b"POST", body=ESCAPED)), DIGESTS),
     Row("JSON of 64 KB, pipelined", CLIENT, H1, again(request(method=b"POST", body=SMALL_JSON)), READS_JSON),
     # --- HTTP/2, clients
     Row(

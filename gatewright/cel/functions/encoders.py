@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
-from gatewright.cel.budget import FREE_PASSES, Budget, built, steps
+from gatewright.cel.budget import FREE_PASSES, LARGE, Budget, built, steps
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions.table import both, function
 from gatewright.cel.functions.text import as_bytes, as_text
@@ -35,28 +35,50 @@ def base64_decode(budget: Budget, text: str) -> bytes:
         raise Fault("not base64") from None
 
 
-def url_encode(budget: Budget, text: str) -> str:
+CHARACTERS_PER_STEP: Final = 3
+STEPS_PER_ESCAPE: Final = 4
+"""Of what is encoded and decoded for URLs: a text that takes longer than an expression may is not begun."""
+
+
+def encoding(budget: Budget, text: str | bytes) -> None:
+    """Charge for a text that is about to be encoded."""
     built(budget, 3 * len(text))
+    if len(text) > LARGE:
+        steps(budget, len(text) / CHARACTERS_PER_STEP)
+
+
+def decoding(budget: Budget, text: str) -> None:
+    """Charge for the escapes of a text that is about to be decoded."""
+    if len(text) > LARGE:
+        steps(budget, STEPS_PER_ESCAPE * text.count("%"))
+
+
+def url_encode(budget: Budget, text: str) -> str:
+    encoding(budget, text)
     return quote(as_bytes(text), safe="")
 
 
 def url_decode(budget: Budget, text: str) -> str:
     built(budget, len(text))
+    decoding(budget, text)
     return as_text(unquote_to_bytes(as_bytes(text)))
 
 
 def form_encode(budget: Budget, value: Any) -> str:
     """A string as a form value; a map as the whole body, lists giving a name several times."""
     if isinstance(value, str):
-        built(budget, 3 * len(value))
+        encoding(budget, value)
         return quote_plus(as_bytes(value))
     if not isinstance(value, dict):
         raise Fault(f"form.encode: expected a map, found {type_name(value)}")
     pairs: list[str] = []
     for key, item in value.items():
         for one in item if isinstance(item, list | tuple) else (item,):
-            pairs.append(f"{quote_plus(_word(key))}={quote_plus(_word(one))}")
-            built(budget, len(pairs[-1]) + 56)
+            name, word = _word(key), _word(one)
+            built(budget, 56)
+            encoding(budget, name)
+            encoding(budget, word)
+            pairs.append(f"{quote_plus(name)}={quote_plus(word)}")
     return "&".join(pairs)
 
 
@@ -79,6 +101,7 @@ STEPS_PER_ESCAPED_PAIR: Final = 8
 def form_decode(budget: Budget, text: str) -> dict[str, Any]:
     """A map; a name that comes several times has a list."""
     pairs = text.count("&") + 1
+    decoding(budget, text)
     built(budget, len(text) + 64 * pairs)
     if pairs > FREE_PASSES:
         steps(budget, (STEPS_PER_ESCAPED_PAIR if "%" in text or "+" in text else STEPS_PER_PAIR) * pairs)

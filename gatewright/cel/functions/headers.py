@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote_to_bytes
 from gatewright.cel import parameters
 from gatewright.cel.budget import Budget, built
 from gatewright.cel.errors import Fault
+from gatewright.cel.functions.encoders import decoding, encoding
 from gatewright.cel.functions.table import method
 from gatewright.cel.functions.text import as_bytes, as_text
 from gatewright.cel.remembered import Remembered
@@ -104,7 +105,9 @@ def _decoded(text: str) -> str:
     return as_text(unquote_to_bytes(as_bytes(text.replace("+", " "))))
 
 
-def _pair(name: str, value: str) -> str:
+def _pair(budget: Budget, name: str, value: str) -> str:
+    encoding(budget, name)
+    encoding(budget, value)
     return f"{quote(as_bytes(name), safe='')}={quote(as_bytes(value), safe='')}"
 
 
@@ -118,6 +121,7 @@ def query(budget: Budget, uri: str, name: str) -> str:
     """The first value of a query parameter, decoded; without it there is no value."""
     text = uri.partition("#")[0].partition("?")[2]
     built(budget, len(text) + 64 * text.count("&"))
+    decoding(budget, text)
     return parameter(_PARAMETERS(text), name)
 
 
@@ -138,11 +142,12 @@ def parameter(found: dict[bytes, bytes], name: str) -> str:
 
 def add_query(budget: Budget, uri: str, name: str, value: str) -> str:
     path, pairs, fragment = _parts(uri)
-    return _whole(budget, path, [*pairs, _pair(name, value)], fragment)
+    return _whole(budget, path, [*pairs, _pair(budget, name, value)], fragment)
 
 
 def set_query(budget: Budget, uri: str, name: str, value: str) -> str:
     """With this one value for the parameter, in the place of the first one there was."""
+    decoding(budget, uri)
     path, pairs, fragment = _parts(uri)
     kept: list[str] = []
     done = False
@@ -150,9 +155,9 @@ def set_query(budget: Budget, uri: str, name: str, value: str) -> str:
         if _decoded(pair.partition("=")[0]) != name:
             kept.append(pair)
         elif not done:
-            kept.append(_pair(name, value))
+            kept.append(_pair(budget, name, value))
             done = True
-    return _whole(budget, path, kept if done else [*kept, _pair(name, value)], fragment)
+    return _whole(budget, path, kept if done else [*kept, _pair(budget, name, value)], fragment)
 
 
 TABLE = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions.standard import identity
@@ -103,8 +103,18 @@ def _v6_text(value: int) -> str:
     return IPv6Address(value).compressed
 
 
-@lru_cache(maxsize=4096)
+LONGEST: Final = 64
+"""Characters above which no text is an address: it is not looked at."""
+
+
 def parse_ip(text: str) -> Address:
+    if len(text) > LONGEST:
+        raise Fault("not an IP address: too long")
+    return _parsed(text)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Address:
     """Remembered for the last few thousand texts: a client's address is asked about by many expressions."""
     try:
         return _address(text)
@@ -113,6 +123,8 @@ def parse_ip(text: str) -> Address:
 
 
 def parse_cidr(text: str) -> Network:
+    if len(text) > LONGEST:
+        raise Fault("not a network: too long")
     host, _, length = text.partition("/")
     try:
         address = _address(host)

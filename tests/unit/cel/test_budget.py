@@ -119,6 +119,46 @@ def test_the_budget_is_of_one_evaluation() -> None:
     assert [program.evaluate(CONTEXT) for _ in range(500)] == [300] * 500
 
 
+class Together(Values):
+    """A context whose evaluations have their time together."""
+
+    def __init__(self) -> None:
+        super().__init__({"big": "ab" * 1_000_000, "s": "ab", "l": list(range(300))})
+        self.end: float | None = None
+
+    def evaluations_end(self, now: float, seconds: float) -> float:
+        self.end = self.end or now + seconds
+        return self.end
+
+    def cut_off(self, error: OverBudget) -> Exception:
+        return LookupError(str(error))
+
+
+@pytest.mark.usefixtures("seconds_of_an_evaluation")
+@pytest.mark.parametrize("text", ["l.map(a, a).size()", "big.lowerAscii()", "lists.range(100000000)", "big.split('')"])
+def test_evaluations_of_one_context_have_their_time_together(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are too large, each at its first look; what is raised then is the context's own."""
+    now = 0.0
+
+    def look() -> float:
+        nonlocal now
+        now += 0.004
+        return now
+
+    monkeypatch.setattr(budget, "thread_time", look)
+    monkeypatch.setattr(budget, "monotonic", lambda: now)
+    program, context, ends = compile_expression(text, ENVIRONMENT), Together(), list[type[Exception] | None]()
+    for _ in range(8):
+        try:
+            program.evaluate(context)
+            ends.append(None)
+        except (OverBudget, LookupError) as error:
+            ends.append(type(error))
+    assert ends[0] is not LookupError and ends[-1] is LookupError
+    assert ends == sorted(ends, key=lambda each: each is LookupError)
+    compile_expression("s == 'ab'", ENVIRONMENT).evaluate(context)  # what is short pays nothing
+
+
 def test_plain_expressions_have_no_budget_at_all() -> None:
     for text in ("s == 'ab'", "s in ['a', 'b'] && s.startsWith('a')", "[1, 2].exists(x, x == 2)"):
         assert "b = [" not in compile_expression(text, ENVIRONMENT).source

@@ -21,12 +21,16 @@ ENVIRONMENT = Environment(
         Field("map", map_of(STRING, DYN)),
         Field("document", STRING),
         Field("fields", STRING),
+        Field("escaped", STRING),
+        Field("dots", STRING),
         Field("lines", map_of(STRING, STRING)),
     ]
 )
 CONTEXT = Values(
     {
         "text": "ab" * (MILLION // 2),
+        "escaped": "%41" * 20_000,
+        "dots": "." * MILLION,
         "blank": " " * MILLION,
         "q": "q",
         "many": list(range(20_000)),
@@ -74,9 +78,15 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         ("strings.quote(text)", 0, 2 * MILLION),
         ("words.join('--')", 0, 6 * 20_000),
         ("base64.encode(text)", 0, MILLION * 4 // 3 + 4),
-        ("url.encode(text)", 0, 3 * MILLION),
+        # What is written with escapes: three characters in a step, and four steps for each escape that is read.
+        ("url.encode(text)", MILLION / 3, 3 * MILLION),
         ("url.decode(text)", 0, MILLION),
-        ("form.encode(text)", 0, 3 * MILLION),
+        ("url.decode(escaped)", 4 * 20_000, 60_000),
+        ("form.encode(text)", MILLION / 3, 3 * MILLION),
+        ("form.encode({'a': text})", MILLION / 3, 56 + 3 + 3 * MILLION),
+        ("form.decode(escaped)", 4 * 20_000, 60_000 + 64),
+        ("('/?a=' + escaped).query('a')", 4 * 20_000, 60_004 + 60_002),
+        ("('/?a=' + escaped).setQuery('a', 'b')", 4 * 20_000, 60_004 + 3 + 3 + 5),
         ("'%s'.format([text])", 0, 2 + 2 * MILLION),
         ("toJson(text)", 0, 2 + 2 * MILLION),
         ("toJson(many)", 0, 8 * 20_000 + 108_891),  # the list, then its text
@@ -84,13 +94,14 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         ("sha256.encode(text)", 0, MILLION),
         ("base64.decode(text)", 0, MILLION),
         ("form.decode(fields)", 40_000, 3 * 20_000 - 1 + 64 * 20_000),
-        ("form.encode(map)", 0, 10_000 * 56 + 97_780),
+        ("form.encode(map)", 0, 10_000 * 56 + 3 * (10_000 * 2 + 2 * 38_890 - 10_000)),
         ("json(document)", 9_999 / 2, 4 * 20_001),  # every second comma is a step
         ("json(bytes(document))", 9_999 / 2, 20_001 + 4 * 20_001),
         ("text.regexReplace('q', 'x')", 1 + MILLION / 32, 0),
         ("text.regexReplace('^ab', 'xyz')", 1 + MILLION / 32, MILLION + 3),
-        ("'/p'.addQuery('a', text)", 0, MILLION + 5),
-        ("'/p'.setQuery('a', text)", 0, MILLION + 5),
+        ("'/p'.addQuery('a', text)", MILLION / 3, 3 + 3 * MILLION + MILLION + 5),
+        ("'/p'.setQuery('a', text)", MILLION / 3, 3 + 3 * MILLION + MILLION + 5),
+        ("default(unvalidatedJwtPayload(dots), {})", 0, MILLION),
         # A list takes eight bytes for each item, a sorted one twice that; a map 64 for each entry.
         ("lists.range(20000)", 0, 36 * 20_000),
         ("many.reverse()", 0, 8 * 20_000),

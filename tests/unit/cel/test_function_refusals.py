@@ -116,6 +116,8 @@ REFUSED = {
         ("when.getMilliseconds('Mars')", "not a time zone"),
     ],
     "network": [
+        (f"ip('{'1' * 65}')", "too long"),
+        (f"cidr('{'1' * 63}/8')", "too long"),
         ("ip('fe80::1%eth0')", "not an IP address: an IP address with a zone is not allowed"),
         ("ip('::1.2.3.4')", "not an IP address: an IPv4 address inside an IPv6 one is not allowed"),
         ("ip('x')", "not an IP address: not an IP address"),
