@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import random
@@ -40,6 +41,10 @@ log = logging.getLogger("controlplane.kube")
 
 SERVICE: Final = CONTROLLER
 """By which proxies reach the controllers, in their namespace."""
+
+
+LONGEST_LOOK: Final = 5.0
+"""Seconds that statuses wait for a first look at the objects of all Gateways."""
 
 
 def identity() -> str:
@@ -222,12 +227,15 @@ class ClusterSide:
         if self.deployer is None or self._provisioning is None:
             await self.writer.run(self._unwritten)
             return
-        # Statuses have addresses: none is written before these are known.
+        # Statuses have addresses and failures: none is written before these are known.
         await self.deployer.listed()
         await self._provisioning.ready.wait()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.writer.run(self._unwritten))
             group.create_task(self.deployer.lead())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LONGEST_LOOK):
+                    await self.deployer.looked.wait()
+            group.create_task(self.writer.run(self._unwritten))
 
     def problems(self) -> Sequence[Problem]:
         """As `Source` has it."""

@@ -106,6 +106,10 @@ class Deployer:
         self._is_elsewhere = is_elsewhere
         self._pending: Pending[ObjectKey] = Pending(random)
         self._woken = asyncio.Event()
+        self._unseen: set[ObjectKey] = set()
+        """Gateways that were not looked at since we lead."""
+        self.looked = asyncio.Event()
+        """Set when every Gateway was looked at once since we lead: failures are known."""
         self._failed: dict[ObjectKey, Failure] = {}
         self._told: dict[ObjectKey, Outcome] = {}
         self._settled: dict[WantedKey, tuple[str, str]] = {}
@@ -128,6 +132,9 @@ class Deployer:
     async def lead(self) -> None:
         """Acts until cancelled; only while no other controller does."""
         await self.listed()
+        self._unseen = {*self._wanted.present(), *self.live.gateways()}
+        if not self._unseen:
+            self.looked.set()
         end = self._wanted.subscribe(self._note)
         self._want(self.live.gateways())
         try:
@@ -136,6 +143,7 @@ class Deployer:
                     group.create_task(self._work())
         finally:
             end()
+            self.looked.clear()
             self._pending = Pending(chance.random)
 
     async def _seen(self, changes: Sequence[LiveChange]) -> None:
@@ -178,6 +186,9 @@ class Deployer:
                 await self._rest(loop)
                 continue
             error = await self._made_so(gateway)
+            self._unseen.discard(gateway)
+            if not self._unseen:
+                self.looked.set()
             if error is None:
                 self._pending.done(gateway, loop.time())
             else:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import subprocess
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from controlplane.cli import parser
+from controlplane.deploy.pods import USER
+from controlplane.deploy.request import CONTROLLER, REGISTRY, REPOSITORY
 from dataplane import bootstrap
 from tests.conftest import ROOT
 
@@ -49,3 +55,72 @@ def test_the_image_runs_as_no_user_in_particular_and_what_is_in_it_is_locked() -
     assert "--require-hashes" in text
     for name in re.findall(r"-r (\S+\.txt)", text):
         assert (ROOT / name).is_file()
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.load_all(path.read_text(), yaml.CSafeLoader))
+
+
+def container(document: dict[str, Any]) -> dict[str, Any]:
+    (found,) = document["spec"]["template"]["spec"]["containers"]
+    return found  # type: ignore[no-any-return]
+
+
+def test_the_controller_in_a_cluster_starts_and_is_reached_where_proxies_look() -> None:
+    service, deployment = documents(MANIFESTS / "controller" / "controller.yaml")
+    found = container(deployment)
+    assert accepted(["gatewright", *found["args"]])
+    assert service["metadata"]["name"] == CONTROLLER
+    ports = {each["name"]: each["containerPort"] for each in found["ports"]}
+    (xds,) = [each for each in service["spec"]["ports"] if each["name"] == "xds"]
+    assert (xds["port"], xds["targetPort"], ports["xds"]) == (18000, "xds", 18000)
+    assert deployment["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == USER
+    assert found["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def test_versions_are_those_of_the_project() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    _, deployment = documents(MANIFESTS / "controller" / "controller.yaml")
+    assert container(deployment)["image"] == f"{REGISTRY}/{REPOSITORY}:{version}"
+    (chart,) = documents(MANIFESTS / "helm" / "Chart.yaml")
+    assert (chart["version"], chart["appVersion"]) == (version, version)
+    (values,) = documents(MANIFESTS / "helm" / "values.yaml")
+    assert (values["image"]["registry"], values["image"]["repository"]) == (REGISTRY, REPOSITORY)
+
+
+def test_every_file_is_named_in_a_kustomization() -> None:
+    for file in (MANIFESTS / "base", MANIFESTS / "controller"):
+        (kustomization,) = documents(file / "Kustomization")
+        named = {each for each in kustomization["resources"] if each.endswith(".yaml")}
+        assert named == {each.name for each in file.glob("*.yaml")}
+    (whole,) = documents(MANIFESTS / "Kustomization")
+    definitions = {f"crds/{each.name}" for each in (MANIFESTS / "crds").glob("*.yaml")}
+    assert {*whole["resources"]} == {*definitions, "controller"}
+
+
+def test_the_chart_grants_what_the_bases_grant() -> None:
+    chart = (MANIFESTS / "helm" / "templates" / "rbac.yaml").read_text()
+    base = (MANIFESTS / "base" / "rbac.yaml").read_text()
+    assert chart == base.replace("namespace: gatewright-system", "namespace: {{ .Release.Namespace }}")
+
+
+def test_the_chart_renders_what_the_bases_have() -> None:
+    """With its default values; the namespace is made by whoever installs it, definitions are applied before."""
+    helm = shutil.which("helm")
+    if helm is None:
+        pytest.skip("needs helm")
+    command = [helm, "template", "gatewright", str(MANIFESTS / "helm"), "--namespace", "gatewright-system"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rendered = {named(each): each for each in yaml.load_all(done.stdout, yaml.CSafeLoader) if each}
+    files = [*(MANIFESTS / "base").glob("*.yaml"), MANIFESTS / "controller" / "controller.yaml"]
+    bases = {named(each): each for file in files for each in documents(file) if each["kind"] != "Namespace"}
+    found = container(rendered["Deployment gatewright-controller"])
+    # The chart says itself which images proxies have, and when one is pulled.
+    found["args"] = [each for each in found["args"] if not each.startswith("--proxy-image-")]
+    del found["imagePullPolicy"]
+    assert rendered == bases
+
+
+def named(document: dict[str, Any]) -> str:
+    return f"{document['kind']} {document['metadata']['name']}"

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ import yaml
 from controlplane.deploy.names import OURS
 from controlplane.deploy.render import API_VERSIONS, rendered
 from controlplane.deploy.request import Defaults, Layer, RenderingError, Request, ServicePort, WantedObject
+from dataplane import bootstrap
 from gatewright.api.objects.gateway_parameters import GatewayParametersSpec
+from gatewright.api.standalone import standalone
 from tests.conftest import ROOT
 
 GOLDEN = ROOT / "tests" / "golden" / "deploy"
@@ -202,6 +205,31 @@ def test_workers_follow_the_limit_of_the_container(limit: str, raw: str, expecte
     arguments = pod(request)["containers"][0]["args"]
     found = arguments[arguments.index("--workers") + 1] if "--workers" in arguments else None
     assert found == expected
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "typed-fields"])
+def test_the_proxy_takes_what_it_is_started_with(name: str) -> None:
+    container = pod(CASES[name])["containers"][0]
+    assert container["command"] == ["gatewright-proxy"]
+    arguments = [each.replace("$(POD_NAME)", "web-1") for each in container["args"]]
+    environment = {each["name"]: each.get("value", "") for each in container["env"]} | {"SESSION_KEY": "ab" * 32}
+    settings = bootstrap.parse(arguments, environment)
+    request = CASES[name]
+    assert (settings.gateway, settings.instance) == (f"{request.namespace}/{request.name}", "web-1")
+    assert settings.xds_access.tls and str(settings.xds) == DEFAULTS.xds
+    mounted = [Path(each["mountPath"]) for each in container["volumeMounts"]]
+    for file in (settings.xds_access.ca_file, settings.xds_access.token_file):
+        assert file is not None and any(folder in file.parents for folder in mounted)
+    assert (settings.drain.minimum, settings.drain.maximum) == (10, 60)
+
+
+def test_the_proxy_reads_the_file_that_it_is_given() -> None:
+    raw = "{config: {workers: 3, logging: {level: trace}}, binds: []}"
+    objects = rendered(with_layers(f"{{rawConfig: {raw}, logging: {{level: warn}}}}"), DEFAULTS, "c")
+    text = next(each.body["data"]["config.yaml"] for each in objects if each.key.kind == "ConfigMap")
+    read = standalone.load(text, "config.yaml")
+    assert not read.errors
+    assert (read.settings.workers, read.settings.logging.level) == (3, "warn")
 
 
 REFUSED = [

@@ -113,6 +113,16 @@ async def test_everything_is_made_in_order_and_then_nothing_is_written() -> None
         assert world.writes() == before
 
 
+async def test_it_is_known_when_every_gateway_was_looked_at() -> None:
+    async with leading() as empty:
+        await empty.holds(empty.deployer.looked.is_set)
+    world = World()
+    world.want(wanted(80))
+    async with leading(world):
+        await world.holds(world.deployer.looked.is_set)
+        assert world.has("Deployment")
+
+
 async def test_what_somebody_changes_is_put_back_and_what_is_removed_is_made_again() -> None:
     async with leading() as world:
         world.want(wanted(80))
