@@ -90,6 +90,8 @@ REPLIES = _table(
     ("McpNoStream", 405, "there is no stream of events to listen to", False),  # MCP, Transports: listening
     ("McpOriginNotAllowed", 403, "host or origin is not allowed", False),  # MCP, Transports: DNS rebinding
     ("McpDenied", 200, "unknown item", False),  # decisions: refused MCP call
+    ("McpItemUnknown", 400, "unknown item", False),  # the same, MCP 2026-07-28
+    ("McpMethodUnknown", 404, "method not found", False),  # MCP 2026-07-28, Transports
     ("McpNoTargets", 503, "no MCP servers", False),
     ("McpTargetFailed", 502, "MCP server is not available", False),
     ("InternalError", 500, "internal error", True),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.replies import made
-from dataplane.mcp import messages, versions
+from dataplane.mcp import messages, modern, versions
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
@@ -32,9 +32,11 @@ def error(
 
 
 def malformed(found: Malformed) -> Reply:
-    return error("McpBadMessage", found.code, str(found), found.request_id)
+    reason = "McpMethodUnknown" if found.code == messages.METHOD_NOT_FOUND else "McpBadMessage"
+    return error(reason, found.code, str(found), found.request_id)
 
 
 def wrong_version(asked: str, request_id: Id | None) -> Reply:
-    data = {"supported": list(versions.LEGACY), "requested": asked[:64]}
+    supported = [*versions.LEGACY] if asked == modern.REVISION else [*versions.LEGACY, modern.REVISION]
+    data = {"supported": supported, "requested": asked[:64]}
     return error("McpBadVersion", UNSUPPORTED_VERSION, "unsupported protocol version", request_id, data=data)

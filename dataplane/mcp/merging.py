@@ -8,11 +8,12 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from dataplane.mcp import messages, names, versions
+from dataplane.mcp import messages, modern, names, versions
 from dataplane.mcp.messages import Malformed, Object
 from dataplane.mcp.methods import Method
 
 NAME: Final = "gatewright"
+_PREAMBLE: Final = "Tools of several servers; names begin with the server's.\n\n"
 
 _FEATURES: Final = ("tools", "prompts", "resources", "logging", "completions", "tasks")
 """Capabilities that a merged endpoint has when one of its servers has them."""
@@ -34,10 +35,32 @@ def hello(client_version: str, answers: Iterable[tuple[str, Raw]], stateless: bo
         "serverInfo": {"name": NAME, "version": own_version},
     }
     if instructions:
-        merged["instructions"] = "Tools of several servers; names begin with the server's.\n\n" + "\n\n".join(
-            instructions
-        )
+        merged["instructions"] = _PREAMBLE + "\n\n".join(instructions)
     return messages.raw(merged)
+
+
+def discovered(answers: Iterable[tuple[str, Raw]], own_version: str) -> Raw:
+    """The result of `server/discover`. Raises `Malformed`."""
+    capabilities, instructions, common = dict[str, object](), list[str](), dict[str, int]()
+    count = 0
+    for target, answer in answers:
+        count += 1
+        fields = messages.object_of(answer)
+        for raw in messages.items_of(fields.get("supportedVersions")):
+            version = messages.text_of(raw) or ""
+            common[version] = common.get(version, 0) + 1
+        _add_capabilities(capabilities, messages.object_of(fields.get("capabilities", Raw(b"{}"))), True)
+        said = messages.text_of(fields.get("instructions"))
+        if said:
+            instructions.append(f"[{target}]\n{said}")
+    merged: dict[str, object] = {
+        "supportedVersions": [version for version, named in common.items() if named == count],
+        "capabilities": capabilities,
+        "_meta": {modern.SERVER_KEY: {"name": NAME, "version": own_version}},
+    }
+    if instructions:
+        merged["instructions"] = _PREAMBLE + "\n\n".join(instructions)
+    return messages.raw(modern.fresh(merged))
 
 
 def _add_capabilities(merged: dict[str, object], theirs: Object, stateless: bool) -> None:
@@ -99,9 +122,11 @@ _NAMERS: Final = {
 }
 
 
-def page(method: Method, found: list[Raw], cursor: str | None, rest: Object | None = None) -> Raw:
+def page(
+    method: Method, found: list[Raw], cursor: str | None, rest: Object | None = None, is_modern: bool = False
+) -> Raw:
     """The result of a list. `rest`: what else a single server said of it."""
-    fields: dict[str, object] = dict(rest or {})
+    fields: dict[str, object] = modern.fresh({}) if is_modern else dict(rest or {})
     fields[method.field] = found
     if cursor is not None:
         fields["nextCursor"] = cursor

@@ -21,6 +21,9 @@ from dataplane.telemetry.log_fields import (
     agent_text,
     bare,
     cut,
+    is_mcp,
+    mcp_json,
+    mcp_text,
     quoted,
     target_of,
 )
@@ -218,7 +221,7 @@ def _text_line(stamp: str, x: Exchange, took: float) -> str:
         f"{f' endpoint={endpoint.label}' if endpoint else ''} src.addr={x.peer or '-'}"
         f" http.method={request.decode('latin-1')} http.status={x.status or CLIENT_CLOSED} protocol=http"
         f" request.bytes={x.body_bytes} response.bytes={x.response_bytes}"
-        f"{_text_extra(x) if x.reason or x.attempt or x.retries or x.grpc or x.agent_call else ''}"
+        f"{_text_extra(x) if x.reason or x.attempt or x.retries or x.grpc or x.agent_call or is_mcp(x) else ''}"
         f" duration={took * 1e3:.3f}ms\n"
     )
 
@@ -241,6 +244,8 @@ def _text_extra(x: Exchange) -> str:
         attempt += f" retry.given_up={x.retries.given_up}"
     if x.agent_call is not None:
         attempt += agent_text(x)
+    if is_mcp(x):
+        attempt += mcp_text(x)
     error = f" error={quoted(cut(x.detail))}" if x.detail else ""
     return f"{attempt}{error} reason={x.reason}" if x.reason else attempt
 
@@ -274,5 +279,7 @@ def _json_extra(x: Exchange) -> str:
         attempt += f',"retry.given_up":"{x.retries.given_up}"'
     if x.agent_call is not None:
         attempt += agent_json(x)
+    if is_mcp(x):
+        attempt += mcp_json(x)
     error = f',"error":{quoted(cut(x.detail))}' if x.detail else ""
     return f'{attempt}{error},"reason":"{x.reason}"' if x.reason else attempt

@@ -80,6 +80,34 @@ def _error_of(x: Exchange) -> int | None:
     return None if x.agent_call is None else x.agent_call.error
 
 
+def is_mcp(x: Exchange) -> bool:
+    """It is a message to MCP servers."""
+    return x.attributes is not None and "mcp" in x.attributes
+
+
+def _mcp(x: Exchange, *path: str) -> str | None:
+    """A text of a message to MCP servers; "target": of whatever item it is about."""
+    value: Any = None if x.attributes is None else x.attributes.get("mcp")
+    if value is not None and path == ("target",):
+        value = next((each for each in value.values() if isinstance(each, dict)), None)
+    for name in path:
+        value = None if value is None else value.get(name)
+    return None if value is None else cut(value)
+
+
+_OF_MCP: Final = ("mcp.", "gen_ai.tool.", "gen_ai.prompt.")
+
+
+def mcp_text(x: Exchange) -> str:
+    """The fields of a message to MCP servers in a text line."""
+    return "".join(row[2](x, 0.0) for row in FIELDS if row[0].startswith(_OF_MCP))
+
+
+def mcp_json(x: Exchange) -> str:
+    """The same in a JSON line."""
+    return "".join(row[3](x, 0.0) for row in FIELDS if row[0].startswith(_OF_MCP))
+
+
 def agent_text(x: Exchange) -> str:
     """The fields of a call of an agent in a text line."""
     return "".join(row[2](x, 0.0) for row in FIELDS if row[0].startswith("a2a."))
@@ -262,6 +290,42 @@ FIELDS: Final[tuple[tuple[str, str, Write, Write], ...]] = (
         "code of the JSON-RPC error that the agent answered with",
         lambda x, took: "" if (code := _error_of(x)) is None else f" a2a.error.code={code}",
         lambda x, took: "" if (code := _error_of(x)) is None else f',"a2a.error.code":{code}',
+    ),
+    (
+        "mcp.method.name",
+        "method of a message to MCP servers",
+        lambda x, took: _text_if(" mcp.method.name=", _mcp(x, "methodName")),
+        lambda x, took: _json_if("mcp.method.name", _mcp(x, "methodName")),
+    ),
+    (
+        "mcp.session.id",
+        "its session, by a name that opens nothing",
+        lambda x, took: _text_if(" mcp.session.id=", _mcp(x, "sessionId")),
+        lambda x, took: _json_if("mcp.session.id", _mcp(x, "sessionId")),
+    ),
+    (
+        "mcp.target",
+        "the target that it is for",
+        lambda x, took: _text_if(" mcp.target=", _mcp(x, "target")),
+        lambda x, took: _json_if("mcp.target", _mcp(x, "target")),
+    ),
+    (
+        "gen_ai.tool.name",
+        "the tool that is called",
+        lambda x, took: _text_if(" gen_ai.tool.name=", _mcp(x, "tool", "name")),
+        lambda x, took: _json_if("gen_ai.tool.name", _mcp(x, "tool", "name")),
+    ),
+    (
+        "gen_ai.prompt.name",
+        "the prompt that is asked for",
+        lambda x, took: _text_if(" gen_ai.prompt.name=", _mcp(x, "prompt", "name")),
+        lambda x, took: _json_if("gen_ai.prompt.name", _mcp(x, "prompt", "name")),
+    ),
+    (
+        "mcp.resource.uri",
+        "the resource that is asked for",
+        lambda x, took: _text_if(" mcp.resource.uri=", _mcp(x, "resource", "name")),
+        lambda x, took: _json_if("mcp.resource.uri", _mcp(x, "resource", "name")),
     ),
     (
         "error",

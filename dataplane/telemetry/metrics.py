@@ -192,6 +192,13 @@ METRICS = (
         256,
     ),
     Metric("mirrors_total", "counter", "Copies for mirrors, by outcome", ("outcome",), 16),
+    Metric(
+        "mcp_requests_total",
+        "counter",
+        "Messages of MCP clients, by method, target, tool and outcome",
+        ("method", "target", "tool", "outcome"),
+        1024,
+    ),
     # The process.
     Metric(
         "access_log_dropped_total",

@@ -132,6 +132,10 @@ class Recorder:
     def mirrored(self, outcome: str) -> None:
         self.slots[self.metrics.counter("mirrors_total", outcome)] += 1
 
+    def mcp_request(self, method: str, target: str, tool: str, outcome: str) -> None:
+        """A message of an MCP client was answered, denied, or failed."""
+        self.slots[self.metrics.counter("mcp_requests_total", method, target, tool, outcome)] += 1
+
     def upstream_open(self) -> int:
         """How many connections to upstreams are open now."""
         return int(self.slots[self._upstream_active])

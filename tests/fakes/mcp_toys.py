@@ -15,6 +15,7 @@ from dataplane.http.sse import EventReader
 from tests.carriers import Answer, Received, Request, Response, Run
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+MODERN = "2026-07-28"
 BOTH = "application/json, text/event-stream"
 
 Json = Any
@@ -33,6 +34,8 @@ class Toy:
     instructions: str = ""
     gives_sessions: bool = True
     down: bool = False
+    is_modern: bool = False
+    """It knows the revision without sessions, and requests of it alone."""
     sessions: list[str] = field(default_factory=list)
     """Those that are open."""
     got: list[Json] = field(default_factory=list)
@@ -54,12 +57,25 @@ class Toy:
         assert received.headers["content-type"] == "application/json"
         message = json.loads(received.body)
         self.got.append(message)
+        if self.is_modern:
+            return self._modern(received, message)
         if message.get("method") == "initialize":
             return self._initialized(message)
         if self.gives_sessions and session not in self.sessions:
             return Response(404, (), b"session not found")
         if "id" not in message or "method" not in message:
             return Response(202)
+        return self._answered(message, self._result(message))
+
+    def _modern(self, received: Received, message: Json) -> Response:
+        method = message["method"]
+        assert received.headers["mcp-protocol-version"] == MODERN and received.headers["mcp-method"] == method
+        assert received.headers.get("mcp-session-id") is None
+        if method == "tools/call":
+            assert received.headers["mcp-name"] == message["params"]["name"]
+        if method == "server/discover":
+            found = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "resultType": "complete"}
+            return self._answered(message, {"result": found})
         return self._answered(message, self._result(message))
 
     def _initialized(self, message: Json) -> Response:

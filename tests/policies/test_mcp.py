@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.carriers import Carrier, Request, Response
-from tests.fakes.mcp_toys import BOTH, HELLO, Client, Toy, messages, response
+from tests.carriers import Answer, Carrier, Request, Response
+from tests.fakes.mcp_toys import BOTH, HELLO, MODERN, Client, Toy, messages, response
 
 ONE = """
 binds:
@@ -129,6 +129,20 @@ def test_a_session_of_another_key_is_none(carrier: Carrier) -> None:
     client.initialize()
     client.run = carrier.proxy(ONE % "")
     assert client.request("ping").status == 404
+
+
+API_KEYS = "      policies: {apiKeyAuthentication: {secretRef: {a: {value: key-a}, b: {value: key-b}}}}\n"
+
+
+def test_a_session_is_nobody_elses(carrier: Carrier) -> None:
+    text = (ONE % "").replace("    - name: mcp\n", f"    - name: mcp\n{API_KEYS}")
+    client = Client(carrier.proxy(text), {FIRST: Toy()})
+    client.headers = [("authorization", "Bearer key-a")]
+    client.initialize()
+    assert client.names() == ["add"]
+    client.headers = [("authorization", "Bearer key-b")]
+    answer = client.request("tools/list")
+    assert answer.status == 404 and answer.body == b"session not found"
 
 
 def test_a_server_without_sessions_gets_none(carrier: Carrier) -> None:
@@ -350,6 +364,90 @@ def test_one_server_of_two_that_forgets_its_session_is_asked_again(carrier: Carr
     two.sessions.clear()
     assert client.names() == ["one_add", "two_add"]
     assert (one.methods_got().count("initialize"), two.methods_got().count("initialize")) == (1, 2)
+
+
+# --- the revision without sessions
+
+META = {"_meta": {"io.modelcontextprotocol/protocolVersion": MODERN}}
+
+
+def modern(
+    client: Client, method: str, params: dict[str, object] | None = None, name: str = "", **headers: str
+) -> Answer:
+    """A request of that revision; `headers` in place of what belongs there."""
+    lines = {"mcp-protocol-version": MODERN, "mcp-method": method, **({"mcp-name": name} if name else {})}
+    client.headers = [*(lines | {key.replace("_", "-"): value for key, value in headers.items()}).items()]
+    return client.request(method, {**META, **(params or {})})
+
+
+def test_a_request_without_a_session_passes_to_one_server(carrier: Carrier) -> None:
+    client, toy = of_one(carrier, Toy(is_modern=True))
+    assert response(modern(client, "server/discover"))["result"]["supportedVersions"] == [MODERN]
+    result = response(modern(client, "tools/call", {"name": "add"}, "add"))["result"]
+    assert result["content"][0]["text"] == "add({})" and toy.methods_got() == ["server/discover", "tools/call"]
+
+
+def test_several_servers_of_that_revision_are_one(carrier: Carrier) -> None:
+    client = of_two(carrier, Toy(is_modern=True), Toy(["add", "s\u00e9"], is_modern=True))
+    found = response(modern(client, "server/discover"))["result"]
+    assert found["supportedVersions"] == [MODERN] and found["resultType"] == "complete" and found["ttlMs"] == 0
+    listed = response(modern(client, "tools/list"))["result"]
+    assert [tool["name"] for tool in listed["tools"]] == ["one_add", "two_add", "two_s\u00e9"]
+    assert listed["resultType"] == "complete" and listed["cacheScope"] == "private"
+    assert response(modern(client, "tools/call", {"name": "two_add"}, "two_add"))["result"]
+    gone = modern(client, "tools/call", {"name": "x_add"}, "x_add")
+    assert gone.status == 400 and response(gone)["error"]["message"] == "Unknown tool: x_add"
+
+
+def test_a_server_of_older_revisions_sends_clients_back_to_them(carrier: Carrier) -> None:
+    answer = modern(of_two(carrier, Toy(is_modern=True), Toy(gives_sessions=False)), "server/discover")
+    assert answer.status == 400 and response(answer)["error"]["code"] == -32022
+    assert MODERN not in response(answer)["error"]["data"]["supported"]
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "headers", "status", "code"),
+    [
+        ("tools/call", "add", {"mcp_method": "tools/list"}, 400, -32020),
+        ("tools/call", "other", {}, 400, -32020),
+        ("tools/call", "=?base64?%%%?=", {}, 400, -32020),
+        ("tools/call", "", {}, 400, -32020),
+        ("ping", "", {}, 404, -32601),
+        ("initialize", "", {}, 404, -32601),
+        ("resources/subscribe", "", {}, 404, -32601),
+    ],
+)
+def test_headers_and_body_have_to_agree(
+    method: str, name: str, headers: dict[str, str], status: int, code: int, carrier: Carrier
+) -> None:
+    client, toy = of_one(carrier, Toy(is_modern=True))
+    answer = modern(client, method, {"name": "add"}, name, **headers)
+    assert (answer.status, response(answer)["error"]["code"], toy.got) == (status, code, [])
+
+
+def test_a_name_may_be_encoded(carrier: Carrier) -> None:
+    client, _ = of_one(carrier, Toy(is_modern=True))
+    assert response(modern(client, "tools/call", {"name": "add"}, "=?base64?YWRk?="))["result"]
+
+
+# --- telemetry
+
+
+def test_the_log_and_the_metric_have_method_target_and_tool(carrier: Carrier) -> None:
+    client = open_two(carrier)
+    client.result("tools/call", {"name": "two_add"})
+    client.result("tools/list")
+    client.error("resources/read", {"uri": "one+file:///a"})
+    client.error("tools/call", {"name": "gone"})
+    call, listed, read, gone = client.run.log_lines()[-4:]
+    assert " mcp.method.name=tools/call " in call and " mcp.target=two " in call and " gen_ai.tool.name=add " in call
+    assert " mcp.session.id=" in call and client.session not in call
+    assert " mcp.method.name=tools/list " in listed and "mcp.target" not in listed
+    assert " mcp.resource.uri=file:///a " in read and "reason=McpDenied" in gone
+    series = client.run.memory.metrics.series()
+    found = {each.labels: values[0] for each, values in series if each.metric.name == "mcp_requests_total"}
+    assert found[("tools/call", "two", "add", "answered")] == 1 and found[("tools/call", "", "", "denied")] == 1
+    assert found[("initialize", "", "", "answered")] == 1 and found[("tools/list", "", "", "answered")] == 1
 
 
 # --- errors

@@ -27,6 +27,7 @@ _OWN: Final = frozenset(
         *(b"host", b"accept", b"accept-encoding", b"mcp-session-id", b"last-event-id", b"expect", b"range"),
         *(b"content-length", b"content-type", b"content-encoding", b"transfer-encoding", b"trailer", b"te"),
         *(b"connection", b"keep-alive", b"upgrade", b"proxy-connection", b"if-none-match", b"if-modified-since"),
+        b"mcp-name",
     }
 )
 """Headers of a client's request that are about its connection, its content or its session with us."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp.relay import relay
+from dataplane.backends.mcp.relay import JSON, kind_of, relay
 from dataplane.backends.mcp.upstreams import LIST_SECONDS, TargetFailed, Upstreams, together
 from dataplane.mcp import merging, messages, sessions
 from dataplane.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Malformed, Message
@@ -89,7 +89,7 @@ async def _part(
     sent = Message("2.0", message.id, message.method, messages.raw(mine) if mine else UNSET)
     opened = await upstreams.post(target, messages.encode(sent), LIST_SECONDS)
     try:
-        if opened.answer.status != _OK:
+        if opened.answer.status != _OK and not (visit.is_modern and kind_of(opened) == JSON):
             raise TargetFailed(target.name, f"it answered {message.method} with {opened.answer.status}")
         answer = await upstreams.read(opened, message.request_id, target.name)
     finally:
@@ -154,4 +154,4 @@ async def _page(visit: Visit, message: Message, method: Method, parts: list[_Par
     if more:
         made = sessions.Cursor(str(message.method), more)
         cursor = sessions.sealed_cursor(made, visit.x.context.sealer, visit.owner)
-    return merging.page(method, found, cursor)
+    return merging.page(method, found, cursor, is_modern=visit.is_modern)

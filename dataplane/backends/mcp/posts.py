@@ -21,7 +21,7 @@ from dataplane.backends.mcp.upstreams import (
     together,
 )
 from dataplane.backends.mcp.visit import SESSION, Visit
-from dataplane.mcp import accept, errors, merging, messages, names, sessions, versions
+from dataplane.mcp import accept, errors, merging, messages, modern, names, sessions, versions
 from dataplane.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Malformed, Message, Object
 from dataplane.mcp.methods import ALL, ITEM, LIST, METHODS, OTHER, REFERENCE, REFERENCES, Method
 
@@ -50,29 +50,43 @@ async def post(visit: Visit, body: bytes) -> Reply | None:
 
 async def _message(visit: Visit, message: Message, body: bytes) -> Reply | None:
     asked = visit.version()
-    if asked and asked not in versions.KNOWN:
+    visit.is_modern = asked == modern.REVISION
+    if asked and asked not in versions.KNOWN and not visit.is_modern:
         return errors.wrong_version(asked, message.request_id)
+    if visit.is_modern:
+        modern.check(message, visit.head)
     method = "" if message.method is UNSET else message.method
     is_first = method == "initialize" and message.is_request
-    if not is_first and not visit.plan.stateless:
+    if not is_first and not visit.plan.stateless and not visit.is_modern:
         reply = visit.open_session()
         if reply is not None:
             return reply
     visit.describe(method or "response")
     upstreams = Upstreams(visit)
+    outcome = "failed"
     try:
-        if is_first:
-            return await _initialize(visit, upstreams, message, body)
-        if message.is_response:
-            return await _respond(visit, upstreams, message, body)
-        if not message.is_request:
-            return await _notify(visit, upstreams, body)
-        return await _FORMS[METHODS.get(method, OTHER).form](visit, upstreams, message, body)
+        reply = await _served(visit, upstreams, message, body, is_first)
+        outcome = "denied" if visit.x.reason == "McpDenied" else "answered" if reply is None else "failed"
+        return reply
     except TargetFailed as failed:
         return _failed(visit, message, failed)
     finally:
-        if visit.plan.stateless:
+        visit.count(outcome)
+        if visit.plan.stateless and not visit.is_modern:
             upstreams.leave()
+
+
+async def _served(visit: Visit, upstreams: Upstreams, message: Message, body: bytes, is_first: bool) -> Reply | None:
+    if is_first:
+        return await _initialize(visit, upstreams, message, body)
+    if message.is_response:
+        return await _respond(visit, upstreams, message, body)
+    if not message.is_request:
+        return await _notify(visit, upstreams, body)
+    if message.method == "server/discover" and visit.plan.several:
+        return await _discover(visit, upstreams, message, body)
+    form = METHODS.get(str(message.method), OTHER).form
+    return await _FORMS[form](visit, upstreams, message, body)
 
 
 def _failed(visit: Visit, message: Message, failed: TargetFailed) -> Reply | None:
@@ -144,7 +158,10 @@ async def _initialize_all(
         if visit.session is not None:
             visit.session.upstreams.append(made)
     version = messages.text_of(params.get("protocolVersion")) or versions.UNSPOKEN
-    result = merging.hello(version, answers, visit.plan.stateless, VERSION_OF_OURS)
+    try:
+        result = merging.hello(version, answers, visit.plan.stateless, VERSION_OF_OURS)
+    except Malformed as error:
+        raise TargetFailed("one of them", f"its answer is not readable: {error}") from None
     lines = b"" if visit.session is None else _session_line(visit)
     visit.give(messages.result(message.request_id, result), lines)
     return None
@@ -196,6 +213,8 @@ async def _item(visit: Visit, upstreams: Upstreams, message: Message, body: byte
             return _missing(visit, message, method, name, denied)
     else:
         visit.item(method.kind, found.target.name, found.name)
+    if visit.is_modern:
+        visit.name_line = modern.name_line(found.name)
     if visit.plan.several or visit.policies.rules:  # what was looked at is written anew
         body = messages.encode(Message("2.0", message.id, message.method, messages.raw(found.params)))
     return await _pass(visit, upstreams, found.target, message, body, _rewriting(visit, message, found.target))
@@ -222,6 +241,9 @@ def _arguments(visit: Visit, params: Object, message: Message) -> Any:
 
 def _missing(visit: Visit, message: Message, method: Method, name: str, why: str) -> Reply | None:
     """What a client is told of an item that is not there, or not for it: the same (decisions, Refused MCP call)."""
+    if visit.is_modern:  # MCP 2026-07-28, Transports: status of a JSON-RPC error
+        text = method.missing + name
+        return errors.error("McpItemUnknown", INVALID_PARAMS, text, message.request_id, why)
     visit.x.detail = why
     visit.x.reason = "McpDenied"
     visit.give(messages.error(message.request_id, INVALID_PARAMS, method.missing + name))
@@ -306,10 +328,32 @@ async def _asked(upstreams: Upstreams, target: TargetPlan, message: Message, bod
         opened.call.cancel()
 
 
+async def _discover(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
+    """What all servers are, as one. When one of them does not know this revision, the client is told of the others, in
+    which all of them can be had."""
+    found = await together(visit, [_asked(upstreams, target, message, body) for target in visit.plan.targets])
+    failures = [each for each in found if isinstance(each, TargetFailed)]
+    if failures and (not visit.plan.fail_open or len(failures) == len(found)):
+        raise failures[0]
+    answers: list[tuple[str, Raw]] = []
+    for target, each in zip(visit.plan.targets, found, strict=True):
+        if isinstance(each, TargetFailed):
+            continue
+        if each.result is UNSET:
+            return errors.wrong_version(modern.REVISION, message.request_id)
+        answers.append((target.name, each.result))
+    try:
+        result = merging.discovered(answers, VERSION_OF_OURS)
+    except Malformed as error:
+        raise TargetFailed("one of them", f"its answer is not readable: {error}") from None
+    visit.give(messages.result(message.request_id, result))
+    return None
+
+
 async def _notify(visit: Visit, upstreams: Upstreams, body: bytes) -> Reply | None:
     """A notification is for all servers: what it is about is known to one of them, the others pass it over."""
     targets = [each for each in visit.plan.targets if not _is_lost(upstreams, each)]
-    if visit.plan.stateless:
+    if visit.plan.stateless or visit.is_modern:
         visit.out.whole(_ACCEPTED, b"", b"")  # there is no session that it could be about
         return None
     if not visit.plan.several:

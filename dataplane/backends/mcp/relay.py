@@ -30,7 +30,7 @@ def kind_of(opened: Opened) -> bytes:
 
 async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:
     """Pass an answer on as it is; `lines`: further headers. A client that takes no JSON gets it as an event."""
-    call, answer = opened
+    call, answer, _ = opened
     kind = kind_of(opened)
     if answer.status == _OK and kind == JSON and not visit.takes_json:
         visit.give(await whole(opened), lines)
@@ -54,7 +54,7 @@ async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:
                     return
             await out.ready()
     except CallFailed as error:
-        raise TargetFailed("", str(error)) from None
+        raise TargetFailed(opened.target, str(error)) from None
     if not out.has_begun:
         out.head(answer.status, block, 0, b"", True)
     else:
@@ -71,10 +71,10 @@ async def whole(opened: Opened) -> bytes:
         while data := await opened.call.receive():
             size += len(data)
             if size > MAX_ANSWER:
-                raise TargetFailed(opened.call.where(), f"its answer has more than {MAX_ANSWER} bytes")
+                raise TargetFailed(opened.target, f"its answer has more than {MAX_ANSWER} bytes")
             parts.append(data)
     except CallFailed as error:
-        raise TargetFailed(opened.call.where(), str(error)) from None
+        raise TargetFailed(opened.target, str(error)) from None
     return b"".join(parts)
 
 

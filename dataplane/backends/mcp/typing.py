@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dataplane.table.binds import ListenerPlan
     from dataplane.table.plans import BackendPlan, RoutePlan, RoutePolicies
     from dataplane.table.table import Table
+    from dataplane.telemetry.requests import Recorder
     from dataplane.upstream.calls import HttpCalls
 
 
@@ -28,6 +29,7 @@ class McpServices(Protocol):
     clock: Callable[[], float]
     wall_clock: Callable[[], float]
     room: Room
+    recorder: Recorder
     spawn: Callable[[Coroutine[Any, Any, None]], Any]
 
     @property

@@ -51,6 +51,8 @@ class Opened(NamedTuple):
 
     call: TargetCall
     answer: CallAnswer
+    target: str
+    """Its name."""
 
 
 class Upstreams:
@@ -62,6 +64,8 @@ class Upstreams:
 
     def of(self, target: str) -> UpstreamSession | None:
         """The session that counts now."""
+        if self.visit.is_modern:
+            return UpstreamSession(target)
         fresh = self._fresh.get(target)
         session = self.visit.session
         if fresh is not None or session is None:
@@ -111,7 +115,7 @@ class Upstreams:
         x = self.visit.x
         if target.is_sse:
             raise TargetFailed(target.name, "protocol SSE is not supported yet")
-        lines = self.visit.passing + lines
+        lines = self.visit.passing + self.visit.name_line + lines
         if known.session_id:
             lines += b"%b: %b\r\n" % (SESSION, known.session_id.encode("latin-1"))
         try:
@@ -119,7 +123,7 @@ class Upstreams:
             request = CallRequest(method, target.path, calls.authority(x, plan), lines, body)
             call = calls.call(x, plan, request, seconds)
             try:
-                return Opened(call, await call.head())
+                return Opened(call, await call.head(), target.name)
             except BaseException:
                 call.cancel()
                 raise
@@ -219,6 +223,8 @@ async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]]) -> l
             results[index] = await work
         except TargetFailed as error:
             results[index] = error
+        except Malformed as error:  # in what it answered: what the client sent was read before
+            results[index] = TargetFailed("one of them", f"its answer is not readable: {error}")
         finally:
             left -= 1
             if not left and not done.done():

@@ -11,7 +11,9 @@ from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.sse import Event, write
 from dataplane.mcp import accept, errors, sessions
+from dataplane.mcp.methods import METHODS
 from dataplane.mcp.policies import NO_POLICIES
+from gatewright.cel.values import Redacted
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.outlet import Outlet
@@ -40,6 +42,10 @@ class Visit:
         self.takes = self.head.get_all(b"accept")
         self.takes_json = accept.takes_json(self.takes)
         self.session: Session | None = None
+        self.is_modern = False
+        """It is of the revision without sessions."""
+        self.name_line = b""
+        """Header that names the item to its server; b"": none."""
         self._owner: bytes | None = None
         self._described: dict[str, Any] = {}
 
@@ -99,6 +105,16 @@ class Visit:
         if self.x.attributes is not None:
             self.x.attributes.pop(f"mcp.{kind}", None)
 
+    def count(self, outcome: str) -> None:
+        """For the metric, once for each message. Methods that nobody knows are one."""
+        described = self._described
+        method = described.get("methodName", "")
+        item = next((each for each in described.values() if isinstance(each, dict)), {})
+        known = method in METHODS or method in ("initialize", "response")
+        tool = item.get("name", "") if "tool" in described and outcome != "denied" else ""
+        shown = method if known else "notification" if method.startswith("notifications/") else "other"
+        self.x.context.recorder.mcp_request(shown, item.get("target", ""), tool, outcome)
+
     # --- answers
 
     def give(self, body: bytes, lines: bytes = b"") -> None:
@@ -122,15 +138,20 @@ def _caller(visit: Visit) -> bytes:
     """Stands for who the client has proven to be; b"" for anybody."""
     attributes = visit.x.attributes or {}
     parts: list[object] = []
-    jwt: Any = attributes.get("jwt")
-    if jwt:
-        parts += ["jwt", jwt.get("iss"), jwt.get("sub", jwt.get("client_id"))]
+    claims: Any = attributes.get("jwt")
+    if claims:
+        lasting = {name: value for name, value in claims.items() if name not in _OF_ONE_TOKEN}
+        parts += ["jwt", claims.get("iss"), claims["sub"] if "sub" in claims else sorted(lasting.items(), key=repr)]
     for path, name in (("basicAuth", "username"), ("apiKey", "key")):
         values: Any = attributes.get(path)
-        if values and values.get(name) is not None:
-            found = values[name]
-            parts += [path, getattr(found, "value", found)]
+        value = None if not values else values.get(name)
+        if value is not None:
+            parts += [path, value.unredacted() if isinstance(value, Redacted) else value]
     tls = visit.x.client.tls
     if tls is not None and tls.certificate and tls.is_proven:
         parts += ["certificate", tls.certificate]
     return blake2b(repr(parts).encode(), digest_size=16).digest() if parts else b""
+
+
+_OF_ONE_TOKEN: Final = frozenset({"exp", "iat", "nbf", "jti", "auth_time", "rawToken"})
+"""Claims that the next token of the same caller has otherwise."""

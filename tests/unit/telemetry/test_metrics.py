@@ -150,6 +150,7 @@ MOST_SERIES = {
     "endpoint_evictions_total": 512,
     "backend_limits_exceeded_total": 256,
     "mirrors_total": 16,
+    "mcp_requests_total": 1024,
     "build_info": 1,
     "workers_restarted_total": 8,
     "resources": 4,
