@@ -81,6 +81,9 @@ def test_log_fields() -> None:
     exchange.grpc = Call(GRPC)
     exchange.grpc.status = 14
     exchange.agent_call = AgentCall("tasks/get", "JSONRPC", "t", state="failed", error=-32001)
+    item = {"target": "t", "name": "n"}
+    of_mcp = {"methodName": "tools/call", "sessionId": "5e", "tool": item, "prompt": item, "resource": item}
+    exchange.leave("mcp", of_mcp)
     written: list[bytes] = []
     log = AccessLog(written.append, lambda _seconds, _function: SimpleNamespace(cancel=lambda: None), as_json=True)
     log.record(exchange, 0.001)
