@@ -147,6 +147,8 @@ STATUSES = {
     "McpNoStream": 405,
     "McpOriginNotAllowed": 403,
     "McpDenied": 200,
+    "McpItemUnknown": 400,
+    "McpMethodUnknown": 404,
     "McpNoTargets": 503,
     "McpTargetFailed": 502,
 }
