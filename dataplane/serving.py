@@ -43,7 +43,7 @@ from dataplane.table.current import Current
 from dataplane.table.store import Change
 from dataplane.telemetry import lines, process_log
 from dataplane.telemetry.access_log import AccessLog
-from dataplane.telemetry.certificates import Expiries
+from dataplane.telemetry.certificates import STAPLES, Expiries
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.telemetry.watches import Watches
@@ -96,6 +96,7 @@ class Serving:
         self.metrics = metrics = Metrics(region.section("slots"), region.section("directory"))
         metrics.reset_gauges()
         self._expiries = Expiries(metrics)
+        self._staples = Expiries(metrics, STAPLES)
         self._tell = tell
         self._commits = Commits(common)
         self._current = Current(self._commits.read)
@@ -266,6 +267,7 @@ class Serving:
         metrics = self.metrics
         metrics.slots[metrics.counter("swaps_total")] += 1
         self._expiries.publish(self._certificates())
+        self._staples.publish(self._staple_ends())
         worst = metrics.gauge("swap_stall_max_us")
         metrics.slots[worst] = max(metrics.slots[worst], int(longest * 1e6))
         log.debug("state applied, longest hold of the loop %.2f ms", longest * 1e3)
@@ -277,6 +279,13 @@ class Serving:
             expires = None if plan is None or plan.tls is None else plan.tls.expires
             if plan is not None and expires is not None:
                 yield plan.gateway, plan.name, expires
+
+    def _staple_ends(self) -> Iterator[tuple[str, str, float]]:
+        """As `_certificates`."""
+        for key in self._applier.security:
+            plan = self._applier.listener_plans.get(key)
+            if plan is not None and plan.tls is not None and plan.tls.staple_ends:
+                yield plan.gateway, plan.name, plan.tls.staple_ends
 
     def _dropped(self, lines: int) -> None:
         self.metrics.slots[self.metrics.counter("access_log_dropped_total")] += lines

@@ -8,6 +8,7 @@ makes a plan without a context: handshakes of the listener fail, and nothing is 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +30,10 @@ RENEWED: Final = 12 * 3600.0
 
 CERTIFICATE, KEY = "tls.crt", "tls.key"
 """Entries of a Secret of the type kubernetes.io/tls."""
+AUTHORITIES: Final = "ca.crt"
+"""The entry with who signed the certificate, that cert-manager writes."""
+STAPLE: Final = "tls.ocsp-staple"
+"""As `tls.staples.STAPLE`, which loads OpenSSL."""
 
 SECURE: Final = frozenset((listener_pb2.PROTOCOL_HTTPS, listener_pb2.PROTOCOL_TLS))
 
@@ -84,6 +89,14 @@ class TlsPlan:
         if self._context is not None and self._clock() - self._born >= RENEWED:
             self._renew()
         return self._context
+
+    @property
+    def staple_ends(self) -> float:
+        """When the first OCSP response that it presents is not valid any more, in seconds since the epoch; 0: it
+        presents none, or one of those that it was given cannot be used."""
+        if any(identity.unstapled for identity in self._identities):
+            return 0.0
+        return min((each.staple.ends for each in self._identities if each.staple is not None), default=0.0)
 
     @property
     def expires(self) -> float | None:
@@ -143,7 +156,13 @@ def _identities(message: listener_pb2.Listener, store: Store) -> tuple[tuple[Loa
     for key in message.tls.certificates:
         try:
             entries = store.secret(key)
-            found.append(load(Identity(entries.get(CERTIFICATE, b""), entries.get(KEY, b""))))
+            written = (entries.get(name, b"") for name in (CERTIFICATE, KEY, STAPLE, AUTHORITIES))
+            loaded = load(Identity(*written), time.time())
+            found.append(loaded)
+            if loaded.unstapled:
+                log.warning(
+                    "listener %s: the %s of %s is not presented: %s", message.name, STAPLE, key, loaded.unstapled
+                )
         except Refused as error:
             wrong.append(str(error))
         except BadSettings as error:

@@ -121,6 +121,14 @@ METRICS = (
         16,
     ),
     Metric(
+        "tls_ocsp_staple_expiry_timestamp_seconds",
+        "gauge",
+        "When the first OCSP response that a listener presents ends, in seconds since the epoch; 0: it presents none",
+        ("gateway", "listener"),
+        128,
+        "max",
+    ),
+    Metric(
         "tls_certificate_expiry_timestamp_seconds",
         "gauge",
         "When the first certificate of a listener expires, in seconds since the epoch; 0: it has none any more",

@@ -6,6 +6,8 @@ seal the tickets of its sessions (RFC 8446 4.6.1), so a session is resumed by th
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
@@ -16,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from OpenSSL import SSL, crypto
 
-from dataplane.tls import binding
+from dataplane.tls import binding, staples
 from dataplane.tls.settings import (
     GROUPS,
     NOT_ASKED,
@@ -29,6 +31,9 @@ from dataplane.tls.settings import (
     TlsSettings,
     Verification,
 )
+from dataplane.tls.staples import Staple
+
+log = logging.getLogger("dataplane.tls")
 
 SESSION_NAME: Final = b"gatewright"
 """Which server's sessions these are (SSL_CTX_set_session_id_context): asked for where clients have certificates."""
@@ -69,10 +74,14 @@ class Loaded:
     """Of its key."""
     expires: float
     """When the first certificate of the chain is not valid any more, in seconds since the epoch."""
+    staple: Staple | None = None
+    """What is presented beside it to clients that ask."""
+    unstapled: str = ""
+    """Why a staple that there is is not presented."""
 
 
-def load(identity: Identity) -> Loaded:
-    """Raises `BadSettings`."""
+def load(identity: Identity, now: float = 0.0) -> Loaded:
+    """Raises `BadSettings`. `now`, in seconds since the epoch: for staples."""
     try:
         chain = x509.load_pem_x509_certificates(identity.chain)
     except ValueError:
@@ -91,7 +100,19 @@ def load(identity: Identity) -> Loaded:
         raise BadSettings("the private key is not that of the certificate")
     pem = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in chain)
     expires = min(certificate.not_valid_after_utc.timestamp() for certificate in chain)
-    return Loaded(pem, cast("PrivateKey", key), kind, expires)
+    staple, unstapled = _stapled(identity, chain, now) if identity.staple else (None, "")
+    return Loaded(pem, cast("PrivateKey", key), kind, expires, staple, unstapled)
+
+
+def _stapled(identity: Identity, chain: list[x509.Certificate], now: float) -> tuple[Staple | None, str]:
+    """The staple, or why there is none: a certificate is presented without one."""
+    try:
+        above = x509.load_pem_x509_certificates(identity.authorities) if identity.authorities else []
+        return staples.read(identity.staple, [*chain, *above], now), ""
+    except BadSettings as error:
+        return None, str(error)
+    except ValueError:
+        return None, "the certificates of ca.crt are not in PEM form"
 
 
 class NoProtocol(Exception):
@@ -109,8 +130,12 @@ def server_context(
     context.set_timeout(SESSION_SECONDS)
     if not identities:
         raise BadSettings("no certificate")
-    for kind in dict.fromkeys(identity.kind for identity in identities):
-        _use(context, next(identity for identity in identities if identity.kind == kind))
+    used = [
+        next(each for each in identities if each.kind == kind) for kind in dict.fromkeys(i.kind for i in identities)
+    ]
+    for identity in used:
+        _use(context, identity)
+    _staple(context, used)
     if settings.alpn:
         context.set_alpn_select_callback(_choosing(settings.alpn))
     _verify(context, clients)
@@ -121,6 +146,37 @@ def server_context(
         context.set_options(SSL.OP_NO_TICKET)
         context.set_verify(SSL.VERIFY_PEER, _anybody)
     return context
+
+
+def _staple(context: SSL.Context, used: Sequence[Loaded]) -> None:
+    """Present responses of OCSP to clients that ask (RFC 6066 8), each beside its own certificate."""
+    found = {_der_of(identity): identity.staple for identity in used if identity.staple is not None}
+    if not found:
+        return
+    ended: set[bytes] = set()
+
+    def present(connection: SSL.Connection, _: object) -> bytes:
+        own = connection.get_certificate()  # the one that OpenSSL has chosen for this client
+        if own is None:
+            return b""
+        name = crypto.dump_certificate(crypto.FILETYPE_ASN1, own)
+        staple = found.get(name)
+        if staple is None or staple.is_valid(time.time()):
+            return b"" if staple is None else staple.response
+        if name not in ended:
+            ended.add(name)
+            log.warning("an OCSP response is not presented any more: it was valid until %s", _moment(staple.ends))
+        return b""
+
+    context.set_ocsp_server_callback(present)
+
+
+def _der_of(identity: Loaded) -> bytes:
+    return x509.load_pem_x509_certificates(identity.chain)[0].public_bytes(Encoding.DER)
+
+
+def _moment(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
 
 
 def client_context(settings: TlsSettings, verification: Verification, identity: Loaded | None = None) -> SSL.Context:

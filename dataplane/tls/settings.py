@@ -71,6 +71,10 @@ class Identity:
 
     chain: bytes
     key: bytes
+    staple: bytes = b""
+    """The content of `staples.STAPLE`; b"": nothing is presented beside it."""
+    authorities: bytes = b""
+    """Who signed it, where the chain does not say so, as PEM."""
 
     def __repr__(self) -> str:
         return "Identity(...)"  # the key is not for showing

@@ -15,7 +15,7 @@ from controlplane.translate.keys import (
     certificate_resource,
     secret_resource,
 )
-from gatewright.api.checks.certificates import CERTIFICATE, KEY
+from gatewright.api.checks.certificates import AUTHORITIES, CERTIFICATE, KEY, STAPLE
 
 
 class UsedSecrets:
@@ -47,7 +47,8 @@ class UsedSecrets:
         if secret is None:
             return None
         values = secret.values()
-        pair: dict[str, bytes] = {name: values[name] for name in (CERTIFICATE, KEY) if name in values}
+        wanted = (CERTIFICATE, KEY, STAPLE, AUTHORITIES) if STAPLE in values else (CERTIFICATE, KEY)
+        pair: dict[str, bytes] = {name: values[name] for name in wanted if name in values}
         return secrets.resource(key, pair, certificate_resource(key))
 
     def _certificate_resources(self, context: Context, use: SecretUse, _: bool) -> dict[ResourceKey, bytes]:

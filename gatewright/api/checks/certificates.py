@@ -18,6 +18,10 @@ CERTIFICATE: Final = "tls.crt"
 """The entry of a Secret with a certificate and those that signed it."""
 KEY: Final = "tls.key"
 """The entry with its private key."""
+STAPLE: Final = "tls.ocsp-staple"
+"""The entry with an OCSP response about the certificate, DER or that in base64. Gatewright extension."""
+AUTHORITIES: Final = "ca.crt"
+"""The entry with who signed the certificate, PEM."""
 LONGEST_CHAIN: Final = 262_144
 LONGEST_KEY: Final = 16_384
 LONGEST_BUNDLE: Final = 1_048_576

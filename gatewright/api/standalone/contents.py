@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from gatewright.api.checks.certificates import CERTIFICATE, KEY
+from gatewright.api.checks.certificates import AUTHORITIES, CERTIFICATE, KEY, STAPLE
 from gatewright.api.standalone.secrets import Content
 from gatewright.api.text.places import Path
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY
@@ -38,8 +38,15 @@ def _keys(model: Any, _: str) -> Contents:  # Any: the file's form of APIKeyAuth
 
 def _pair(model: Any, index: str) -> Contents:  # Any: the file's form of ListenerTLS
     pair = model.certificate_refs[int(index)]
-    contents = ((CERTIFICATE, pair.certificate), (KEY, pair.key))
-    return ("tls", "certificateRefs", int(index)), [((entry,), entry, content) for entry, content in contents]
+    contents = (
+        (CERTIFICATE, pair.certificate),
+        (KEY, pair.key),
+        (STAPLE, pair.staple),
+        (AUTHORITIES, pair.authorities),
+    )
+    return ("tls", "certificateRefs", int(index)), [
+        ((name,), name, text) for name, text in contents if text is not None
+    ]
 
 
 def _client(model: Any, _: str) -> Contents:  # Any: the file's form of BackendTLS

@@ -158,6 +158,14 @@ class FileListener(RuledModel):
             )
         if self.protocol == "HTTPS" and self.tls is not None and self.tls.mode != "Terminate":
             yield Broken(("tls", "mode"), "must be Terminate for protocol HTTPS")
+        if (
+            self.tls is not None
+            and self.tls.mode == "Passthrough"
+            and getattr(self.tls, "validation", None) is not None
+        ):
+            yield Broken(
+                ("tls", "validation"), "must be absent for mode Passthrough: what clients show is not seen here"
+            )
         for index, route in enumerate(self.routes):
             if meeting(self.hostname or "", route.hostnames) is None:
                 message = f'none meets the listener\'s hostname "{self.hostname}"; no request would come here'

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from gatewright.api.backend.mcp_targets import MCPBackend
 from gatewright.api.checks import certificates
-from gatewright.api.checks.certificates import CERTIFICATE, KEY
+from gatewright.api.checks.certificates import CERTIFICATE, KEY, authorities_problem, revocations_problem
 from gatewright.api.frontend.http import FrontendHTTP
 from gatewright.api.lower import backends as lowered
 from gatewright.api.lower import to_wire
@@ -22,7 +22,7 @@ from gatewright.api.schema.targets import Target, target
 from gatewright.api.standalone.backends import FileBackend
 from gatewright.api.standalone.contents import CONTENTS
 from gatewright.api.standalone.file import FileTcpRoute, PlacedListener, PlacedRoute, PlacedStreamRoute, StandaloneFile
-from gatewright.api.standalone.secrets import Content, Unreadable
+from gatewright.api.standalone.secrets import ClientValidation, Content, Unreadable
 from gatewright.api.text.places import Path
 from gatewright.wire.v1 import (
     backend_pb2,
@@ -49,6 +49,11 @@ _KINDS: Final = {
     "UDP": ("UDPRoute",),
 }
 """Of routes that listeners of each protocol take, sorted: the route says itself which it is."""
+
+_MODES: Final = {
+    "AllowValidOnly": tls_pb2.CLIENT_VALIDATION_MODE_ALLOW_VALID_ONLY,
+    "AllowInsecureFallback": tls_pb2.CLIENT_VALIDATION_MODE_ALLOW_INSECURE_FALLBACK,
+}
 
 Resolve = Callable[[Content], bytes]
 """The text of a content. Raises `Unreadable`."""
@@ -191,10 +196,35 @@ class Resources:
         """What a listener does with TLS; its certificates are among the Secrets."""
         if tls.mode == "Passthrough":
             return tls_pb2.ListenerTls(mode=tls_pb2.TLS_MODE_PASSTHROUGH)
+        validation: ClientValidation | None = getattr(tls, "validation", None)  # the file's form has it
         return tls_pb2.ListenerTls(
             mode=tls_pb2.TLS_MODE_TERMINATE,
             certificates=[self._certificate(placed, index, tls) for index in range(len(tls.certificate_refs))],
+            client_validation=None if validation is None else self._validation(placed.path, validation),
         )
+
+    def _validation(self, path: Path, validation: ClientValidation) -> tls_pb2.ClientValidation:
+        """How clients are verified. What cannot be used is noted as a problem."""
+        made = tls_pb2.ClientValidation(mode=_MODES[validation.mode])
+        for index, each in enumerate(validation.ca_certificate_refs):
+            place = (*path, "tls", "validation", "caCertificateRefs", index)
+            made.authorities.append(self._pem((*place, "ca.crt"), each.certificates, authorities_problem))
+            if each.revocations is not None:
+                made.revocations.append(self._pem((*place, "ca.crl"), each.revocations, revocations_problem))
+        return made
+
+    def _pem(self, path: Path, content: Content, problem_of: Callable[[str], str]) -> str:
+        """A text of certificates; "" where nobody is here to look."""
+        try:
+            found = self._entry(content)
+        except Unreadable as failure:
+            self.problems.append(((*path, failure.form), str(failure)))
+            return ""
+        text = found.decode("utf-8", "replace") if found is not None else ""
+        problem = problem_of(text) if found is not None else ""
+        if problem:
+            self.problems.append((path, problem))
+        return text
 
     def _certificate(self, placed: PlacedListener, index: int, tls: ListenerTLS) -> str:
         """The key of the Secret with a certificate. A pair that cannot be used is noted as a problem."""

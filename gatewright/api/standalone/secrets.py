@@ -7,7 +7,7 @@ have no repr: who writes the secret itself in their place is told so, without sh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -70,6 +70,15 @@ class ServerCertificate(Model):
     """The certificate and those that signed it, PEM."""
     key: Annotated[Content, Field(alias="tls.key")]
     """Its private key, PEM."""
+
+
+class ListenerCertificate(ServerCertificate):
+    """The entries of a Secret with a listener's certificate."""
+
+    staple: Annotated[Content | None, Field(alias="tls.ocsp-staple")] = None
+    """An OCSP response about it, DER in a file or base64, that clients get who ask for one. Gatewright extension."""
+    authorities: Annotated[Content | None, Field(alias="ca.crt")] = None
+    """Who signed it, PEM, where `tls.crt` does not say so: the response is verified with that."""
 
 
 class ClientCertificate(ServerCertificate):
@@ -144,8 +153,29 @@ class BackendCertificates(RuledModel):
     """The authorities that the server is verified with, PEM; default is the system's."""
 
 
+class ClientAuthorities(Model):
+    """The entries of a ConfigMap with authorities of clients."""
+
+    certificates: Annotated[Content, Field(alias="ca.crt")]
+    """The authorities, PEM."""
+    revocations: Annotated[Content | None, Field(alias="ca.crl")] = None
+    """Lists of what they have revoked, PEM. Then every certificate of a client's chain needs one."""
+
+
+class ClientValidation(Model):
+    """How clients are verified, as `spec.tls.frontend.default.validation` of a Gateway says it."""
+
+    ca_certificate_refs: Annotated[tuple[ClientAuthorities, ...], Field(min_length=1, max_length=16)]
+    """Who has to have signed clients' certificates."""
+    mode: Literal["AllowValidOnly", "AllowInsecureFallback"] = "AllowValidOnly"
+    """`AllowValidOnly`: who has no valid certificate does not get through the handshake; `AllowInsecureFallback`: they
+    are served, and have no identity."""
+
+
 class ListenerCertificates(RuledModel):
     """In place of Secrets with certificates."""
 
-    certificate_refs: Annotated[tuple[ServerCertificate, ...], Field(max_length=64)] = Field(default=(), repr=False)
+    certificate_refs: Annotated[tuple[ListenerCertificate, ...], Field(max_length=64)] = Field(default=(), repr=False)
     """Certificates and their keys."""
+    validation: ClientValidation | None = None
+    """Ask clients for a certificate. Gatewright extension: a Gateway says it for all its listeners, or by port."""

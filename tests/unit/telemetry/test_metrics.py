@@ -133,6 +133,7 @@ MOST_SERIES = {
     "tls_handshakes_total": 4,
     "tls_handshake_failures_total": 64,
     "tls_certificate_expiry_timestamp_seconds": 128,
+    "tls_ocsp_staple_expiry_timestamp_seconds": 128,
     "raw_connections_total": 512,
     "raw_connections_active": 8,
     "raw_received_bytes_total": 128,
