@@ -29,6 +29,9 @@ LARGEST: Final = 65_536
 LARGEST_RSA: Final = 8192
 """Bits of a responder's key. Checking a signature with a larger one takes too long."""
 
+MOST_RESPONDERS: Final = 8
+"""Certificates of a response that are looked at for its responder's."""
+
 EARLY: Final = 300.0
 """Seconds by which a responder's clock may be ahead."""
 
@@ -86,6 +89,9 @@ def _decoded(content: bytes) -> bytes:
 def _issuer(chain: list[x509.Certificate]) -> x509.Certificate:
     for each in chain[1:]:
         if each.subject == chain[0].issuer:
+            key = each.public_key()
+            if isinstance(key, rsa.RSAPublicKey) and key.key_size > LARGEST_RSA:
+                raise BadSettings(f"its issuer's RSA key has {key.key_size} bits, more than {LARGEST_RSA}")
             return each
     raise BadSettings("the certificate that signed the listener's is in neither tls.crt nor ca.crt")
 
@@ -111,7 +117,8 @@ def _names(single: ocsp.OCSPSingleResponse, own: x509.Certificate, issuer: x509.
 
 def _verify(response: ocsp.OCSPResponse, issuer: x509.Certificate, now: float) -> None:
     """RFC 6960 4.2.2.2: it is signed by the issuer, or by whom the issuer has named as a responder."""
-    signer = next((each for each in response.certificates if _is_delegate(each, issuer, now)), issuer)
+    named = response.certificates[:MOST_RESPONDERS]
+    signer = next((each for each in named if _is_delegate(each, issuer, now)), issuer)
     try:
         _check(signer.public_key(), response)
     except (InvalidSignature, UnsupportedAlgorithm, ValueError, TypeError):
