@@ -14,6 +14,7 @@ import pytest
 from dataplane.chain.chain import Chain, Waiting
 from dataplane.chain.filter import Filter
 from dataplane.chain.reply import Reply
+from dataplane.net.turns import SHARE, Turns
 from dataplane.proxy import waiting
 from tests.fakes.memory_proxy import Pending
 
@@ -48,7 +49,14 @@ class Run:
         timers: list[tuple[float, Callable[[], None]]] = []
         self.timers = timers
         deadlines = SimpleNamespace(call_at=lambda moment, call: timers.append((moment, call)))
-        context: Any = SimpleNamespace(call_soon=self.soon.append, deadlines=deadlines, clock=lambda: 5.0)
+        self.now = now = [0.0]
+        self.turns = Turns(self.soon.append, lambda: now[0])
+        context: Any = SimpleNamespace(
+            call_soon=self.soon.append,
+            deadlines=deadlines,
+            clock=lambda: 5.0,
+            writes=SimpleNamespace(turns=self.turns),
+        )
         self.x: Any = Waiter(context)
         chain = Chain([Filter("a", request=lambda x: None), Filter("b", request=lambda x: None)])
         go_on = then or (lambda x, context: x.events.append("then"))
@@ -343,3 +351,18 @@ def test_nothing_is_left_for_the_garbage_collector() -> None:
         assert x() is None
     finally:
         gc.enable()
+
+
+def test_steps_go_on_in_the_turn_after_one_that_their_client_filled() -> None:
+    for source, events in (("192.0.2.1", []), ("192.0.2.2", ["then"])):
+        run = Run(passes)
+        run.x.makers = lambda: ("192.0.2.1",)
+        run.x.client = SimpleNamespace(address="192.0.2.1")
+        run.turn()
+        run.turns.compute(source)
+        run.now[0] += SHARE
+        run.pending.set_result(None)
+        assert run.x.events == events
+        run.turn()
+        run.turn()
+        assert run.x.events == ["then"] and run.steps.is_over
