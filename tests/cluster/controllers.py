@@ -6,7 +6,7 @@ import base64
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from tests.cluster.kube import ApiServer
 from tests.conftest import ROOT
 from tests.harness.patience import PATIENCE
 from tests.harness.processes import Program, running
+from tests.harness.waiting import wait_until
+from tests.outside.gateway_api.modules import definitions
 
 GATEWAY_API = "/apis/gateway.networking.k8s.io/v1"
 SHOP = f"{GATEWAY_API}/namespaces/shop"
@@ -80,9 +82,16 @@ class Controller:
     """`gatewright controller --kubernetes`, told by a kubeconfig file."""
 
     def __init__(
-        self, server: ApiServer, token: str, folder: Path, name: str, *more: str, xds: str = "127.0.0.1:0"
+        self,
+        server: ApiServer,
+        token: str,
+        folder: Path,
+        name: str,
+        *more: str,
+        xds: str = "127.0.0.1:0",
+        socket: str = "",
     ) -> None:
-        self.socket = folder / f"{name}.sock"
+        self.socket = folder / f"{socket or name}.sock"
         config = folder / "kubeconfig"
         config.write_text(yaml.safe_dump(server.kubeconfig(token)))
         options = ["--kubernetes", "--kubeconfig", str(config), "--namespace", SYSTEM, "--socket", str(self.socket)]
@@ -159,3 +168,43 @@ def proxy(
 
 def is_programmed(server: ApiServer) -> bool:
     return conditions(get(server, f"{SHOP}/gateways/web").get("status")).get("Programmed") == "True"
+
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def install_crds(server: ApiServer) -> None:
+    """Of manifests/."""
+    define(
+        server, [yaml.load(file.read_text(), yaml.CSafeLoader) for file in sorted((ROOT / "manifests/crds").glob("*"))]
+    )
+
+
+def install(server: ApiServer) -> None:
+    """Gateway API's definitions, and what manifests/base has for a controller."""
+    define(server, definitions())
+    for file in sorted(BASE.glob("*.yaml"), key=lambda each: each.name != "namespace.yaml"):
+        for document in yaml.load_all(file.read_text(), yaml.CSafeLoader):
+            created(server, path_of(document), document)
+
+
+def define(server: ApiServer, crds: Iterable[Json]) -> None:
+    """Returns when all are served."""
+    for crd in crds:
+        name = crd["metadata"]["name"]
+        created(server, f"{CRDS}/{name}", crd)
+        wait_until(lambda crd=name: is_established(server, crd), f"{name} is served")  # type: ignore[misc]
+
+
+def is_established(server: ApiServer, name: str) -> bool:
+    crd = server.request("GET", f"{CRDS}/{name}").body
+    conditions = {row["type"]: row["status"] for row in (crd.get("status") or {}).get("conditions") or ()}
+    return conditions.get("Established") == "True" and conditions.get("NonStructuralSchema") != "True"
+
+
+def token_of_controller(server: ApiServer) -> str:
+    """Of the controller's own account: it may do what manifests/base says, and nothing else."""
+    path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/gatewright-controller/token"
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    found: str = server.request("POST", path, body).body["status"]["token"]
+    return found

@@ -5,12 +5,13 @@ Nothing but these two processes: no scheduler, no kubelet. Both listen on loopba
 
 from __future__ import annotations
 
+import copy
 import http.client
 import json
 import signal
 import ssl
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,6 +60,15 @@ class ApiServer:
         except BaseException:
             self.stop()
             raise
+
+    def restart(self) -> None:
+        """The server is killed, and comes back with what its store has."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._processes.pop().stop(signal.SIGKILL)
+        self._run("kube-apiserver", self._server_command())
+        wait_until(self._is_ready, self._processes[-1].log)
 
     def kubeconfig(self, token: str = _TOKEN) -> dict[str, Any]:
         """What a file says that leads here, as an administrator or with another token."""
@@ -131,6 +141,22 @@ class ApiServer:
             raise OSError(str(failure)) from failure
         is_json = "json" in (answer.headers.get("Content-Type") or "")
         return Answer(answer.status, json.loads(raw) if is_json else {"message": raw.decode()})
+
+    def another(self) -> ApiServer:
+        """A connection of its own to the same server."""
+        made = copy.copy(self)
+        made._connection = None
+        return made
+
+    def lines(self, path: str) -> Iterator[bytes]:
+        """Of an answer that goes on, on a connection of its own."""
+        context = ssl._create_unverified_context()
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE, context=context)
+        connection.request("GET", path, headers={"Authorization": f"Bearer {_TOKEN}"})
+        try:
+            yield from connection.getresponse()
+        finally:
+            connection.close()
 
     def apply(self, path: str, document: dict[str, Any]) -> Answer:
         """Server-side apply."""

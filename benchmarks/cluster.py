@@ -1,0 +1,227 @@
+"""A controller on a real API server: `python -m benchmarks.cluster [--routes N] [--changes N] [--large N]`.
+
+An API server and its store (`scripts/apiserver`), `gatewright controller --kubernetes` and a proxy, on this machine.
+
+1. Propagation: routes are created one by one; from the answer of the API server to the first answer of the proxy that
+   has the route. Before that nothing but 404.
+2. Attachment: `--routes` routes are created by four clients. How often is the Gateway's status written, is a write
+   refused, and how long after the last creation is `attachedRoutes` right?
+3. Memory and CPU: `--large` routes are created at 100 a second, with an edit of another one after every tenth.
+
+Demands: mean at most 8 ms and 99 of 100 at most 20 ms; at most 15 writes, none refused, right within 60 ms; at most
+250 MB beside the memory of a controller that has reached the cluster and read nothing. Times count on a machine that
+does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.controllers import (
+    GATEWAY_API,
+    Controller,
+    apply,
+    created,
+    install,
+    install_crds,
+    token_of_controller,
+)
+from tests.cluster.kube import ApiServer
+from tests.harness.ports import reserve
+from tests.harness.processes import running
+from tests.harness.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[1]
+SPACE = "bench"
+GATEWAY = f"{GATEWAY_API}/namespaces/{SPACE}/gateways/web"
+ROUTES = f"{GATEWAY_API}/namespaces/{SPACE}/httproutes"
+CLIENTS = 4
+PER_SECOND = 100
+MEAN_MS, P99_MS, MOST_WRITES, RIGHT_MS, MOST_MB = 8.0, 20.0, 15, 60.0, 250.0
+Json = dict[str, Any]
+
+
+def route(name: str, host: str) -> Json:
+    match = {"path": {"type": "Exact", "value": f"/{name}"}}
+    redirect = {"type": "RequestRedirect", "requestRedirect": {"hostname": host}}
+    spec = {"parentRefs": [{"name": "web"}], "rules": [{"matches": [match], "filters": [redirect]}]}
+    return {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": name}, "spec": spec}
+
+
+class Bench:
+    """One API server with a controller and a proxy."""
+
+    def __init__(self, server: ApiServer, controller: Controller, port: int) -> None:
+        self.server, self.controller, self.port = server, controller, port
+        self._local = threading.local()
+
+    def client(self) -> ApiServer:
+        """A connection of this thread's own."""
+        if not hasattr(self._local, "client"):
+            self._local.client = self.server.another()
+        found: ApiServer = self._local.client
+        return found
+
+    def create(self, name: str) -> None:
+        answer = self.client().request("POST", ROUTES, route(name, "a.example"))
+        assert answer.status == 201, answer.message
+
+    def edit(self, name: str, host: str) -> None:
+        answer = self.client().apply(f"{ROUTES}/{name}", route(name, host))
+        assert answer.status == 200, answer.message
+
+    def attached(self) -> int:
+        status = self.server.request("GET", GATEWAY).body.get("status") or {}
+        return int(next((each["attachedRoutes"] for each in status.get("listeners") or ()), -1))
+
+    def metric(self, name: str) -> float:
+        for line in self.controller.metrics.splitlines():
+            if line.startswith(f"{name} "):
+                return float(line.rpartition(" ")[2])
+        raise LookupError(name)
+
+    def megabytes(self) -> float:
+        for line in Path(f"/proc/{self.controller.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS"):
+                return int(line.split()[1]) / 1024
+        raise LookupError("VmRSS")
+
+    def seconds(self) -> float:
+        """Of CPU."""
+        fields = Path(f"/proc/{self.controller.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / 100
+
+
+def propagation(bench: Bench, changes: int) -> Json:
+    connection, took, wrong = http.client.HTTPConnection("127.0.0.1", bench.port), [], 0
+    for number in range(changes):
+        bench.create(f"change{number}")
+        began = time.perf_counter()
+        while True:
+            connection.request("GET", f"/change{number}")
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status == 302:
+                break
+            wrong += answer.status != 404
+        took.append((time.perf_counter() - began) * 1000)
+    took.sort()
+    return {
+        "mean ms": round(statistics.mean(took), 1),
+        "p50": round(took[len(took) // 2], 1),
+        "p99": round(took[int(len(took) * 0.99)], 1),
+        "max": round(took[-1], 1),
+        "wrong answers": wrong,
+    }
+
+
+class Writes:
+    """How often a Gateway changes, as a watch tells it."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.count = 0
+        self._server = server.another()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        version = self._server.request("GET", GATEWAY).body["metadata"]["resourceVersion"]
+        for line in self._server.lines(f"{GATEWAY.rpartition('/')[0]}?watch=1&resourceVersion={version}"):
+            self.count += json.loads(line)["type"] == "MODIFIED"
+
+
+def attachment(bench: Bench, routes: int, before: int) -> Json:
+    writes, conflicts = (
+        Writes(bench.server),
+        bench.metric('gatewright_controller_status_writes_total{outcome="conflict"}'),
+    )
+    seconds = bench.seconds()
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        began = time.perf_counter()
+        list(pool.map(bench.create, [f"attached{number}" for number in range(routes)]))
+        ended = time.perf_counter()
+    _await(lambda: bench.attached() == before + routes)
+    right = time.perf_counter()
+    _await(lambda: bench.metric("gatewright_controller_status_writes_pending") == 0)
+    refused = bench.metric('gatewright_controller_status_writes_total{outcome="conflict"}') - conflicts
+    return {"routes": routes, "creation s": round(ended - began, 2), "right after ms": round((right - ended) * 1000),
+            "writes of the Gateway": writes.count, "refused with 409": int(refused),
+            "controller CPU s": round(bench.seconds() - seconds, 2)}  # fmt: skip
+
+
+def _await(holds: Callable[[], bool]) -> None:
+    wait_until(holds, "the controller is behind")
+
+
+def memory(bench: Bench, routes: int, empty: float) -> Json:
+    seconds, began = bench.seconds(), time.perf_counter()
+    for number in range(routes):
+        bench.create(f"large{number}")
+        if number % 10 == 9:
+            bench.edit(f"large{number // 2}", f"{number}.example")
+        time.sleep(max(0.0, began + number / PER_SECOND - time.perf_counter()))
+    _await(lambda: bench.metric("gatewright_controller_status_writes_pending") == 0)
+    return {
+        "routes": routes,
+        "creation s": round(time.perf_counter() - began, 1),
+        "controller CPU s": round(bench.seconds() - seconds, 1),
+        "MB with nothing read": round(empty),
+        "MB": round(bench.megabytes()),
+        "MB beside that": round(bench.megabytes() - empty),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--changes", type=int, default=200)
+    parser.add_argument("--routes", type=int, default=1000)
+    parser.add_argument("--large", type=int, default=5000)
+    arguments = parser.parse_args()
+    binaries = Path(
+        subprocess.run([ROOT / "scripts/apiserver"], check=True, capture_output=True, text=True).stdout.strip()
+    )
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        server = ApiServer(binaries, folder)
+        stack.callback(server.stop)
+        server.start()
+        install_crds(server)
+        install(server)
+        created(
+            server,
+            f"/api/v1/namespaces/{SPACE}",
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}},
+        )
+        controller = Controller(server, token_of_controller(server), folder, "controller")
+        stack.callback(controller.process.stop)
+        controller.await_ready()
+        port = reserve()
+        bench = Bench(server, controller, port)
+        empty = bench.megabytes()
+        listener = {"name": "http", "port": port, "protocol": "HTTP"}
+        apply(server, GATEWAY, "Gateway", {"gatewayClassName": "gatewright", "listeners": [listener]})
+        command = [sys.executable, "-m", "dataplane", "--xds", f"unix:{controller.socket}", "--gateway", f"{SPACE}/web"]
+        command += ["--workers", "1", "--admin", "127.0.0.1:0", "--stats", "off", "--readiness", "off"]
+        stack.enter_context(running(folder, "proxy", command)).await_ready()
+        _await(lambda: bench.attached() == 0)
+        print("propagation", json.dumps(propagation(bench, arguments.changes)), flush=True)
+        print("attachment", json.dumps(attachment(bench, arguments.routes, arguments.changes)), flush=True)
+        print("memory", json.dumps(memory(bench, arguments.large, empty)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
