@@ -95,6 +95,8 @@ class Access:
                     raise ValueError(f"an event of more than {LONGEST_LINE} bytes")
                 if whole:
                     yield whole
+        except aiohttp.SocketTimeoutError:
+            return  # silence: the connection may be gone without a word, so that the watch is begun anew
         finally:
             answer.close()
 

@@ -24,7 +24,7 @@ IMAGES = {
     "registry.k8s.io/gateway-api/": ["{binaries}/echo-basic"],
     # A ConfigMap that it mounts on /root hides an interpreter that is installed there.
     "registry.k8s.io/coredns/": ["/usr/bin/python3", f"{ROOT}/tests/cluster/rig/echo_dns.py"],
-    "ghcr.io/gatewright/": [*PYTHON, "dataplane"],
+    "ghcr.io/gatewright/": ["/usr/bin/env", f"PYTHONPATH={ROOT}", *PYTHON, "dataplane"],
 }
 RESULT = re.compile(r"^    --- (PASS|FAIL|SKIP): TestConformance/([^/ ]+) \(([0-9.]+)s\)$", re.MULTILINE)
 
