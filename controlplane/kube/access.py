@@ -76,6 +76,8 @@ class Access:
             answer = await self._send(method, path, body, content, query or {}, aiohttp.ClientTimeout(total=TIMEOUT))
             try:
                 raw = await _read(answer)
+            except aiohttp.ClientError as error:
+                raise OSError(str(error) or type(error).__name__) from error
             finally:
                 answer.release()
         return _checked(answer.status, raw)
@@ -97,6 +99,8 @@ class Access:
                     yield whole
         except aiohttp.SocketTimeoutError:
             return  # silence: the connection may be gone without a word, so that the watch is begun anew
+        except aiohttp.ClientError as error:  # the server ended in the middle of an answer
+            raise OSError(str(error) or type(error).__name__) from error
         finally:
             answer.close()
 

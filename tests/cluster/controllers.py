@@ -17,6 +17,7 @@ import yaml
 from controlplane.kube.authority_secret import NAME as AUTHORITY
 from tests.cluster.kube import ApiServer
 from tests.conftest import ROOT
+from tests.fakes.proxy_process import TIMES
 from tests.harness.patience import PATIENCE
 from tests.harness.processes import Program, running
 from tests.harness.waiting import wait_until
@@ -162,7 +163,8 @@ def proxy(
     command = [sys.executable, "-m", "dataplane", "--xds", f"127.0.0.1:{port}", "--gateway", "shop/web"]
     command += ["--xds-ca-file", str(folder / f"{name}.ca"), "--xds-token-file", str(folder / f"{name}.token")]
     command += ["--xds-server-name", SERVICE, "--any-port", "--workers", "1", "--stats", "off", "--readiness", "off"]
-    with running(folder, name, [*command, "--admin", "127.0.0.1:0", *more]) as started:
+    command += ["--admin", "127.0.0.1:0", *more]
+    with running(folder, name, command, environment=TIMES) as started:
         yield started
 
 

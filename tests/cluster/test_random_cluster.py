@@ -19,6 +19,7 @@ import pytest
 
 from tests.cluster.controllers import GATEWAY_API, Controller, apply, created
 from tests.cluster.kube import ApiServer
+from tests.fakes.proxy_process import TIMES
 from tests.harness.patience import PATIENCE
 from tests.harness.ports import reserve
 from tests.harness.processes import Program, running
@@ -190,7 +191,7 @@ def acknowledged(controller: Controller) -> str:
 def proxy(folder: Path, controller: Controller, name: str, *more: str) -> Iterator[Program]:
     command = [sys.executable, "-m", "dataplane", "--xds", f"unix:{controller.socket}", "--gateway", f"{SPACE}/stage"]
     command += ["--workers", "1", "--admin", "127.0.0.1:0", "--stats", "off", "--readiness", "off", *more]
-    with running(folder, name, command) as started:
+    with running(folder, name, command, environment=TIMES) as started:
         yield started
 
 
