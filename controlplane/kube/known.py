@@ -22,6 +22,8 @@ SOURCE: Final = "cluster"
 EXPIRED: Final = 410
 _DROPPED: Final = ("managedFields",)
 """Of metadata: it can be most of an object, and says nothing to us."""
+_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""An annotation: the object once more, the values of a Secret too."""
 
 
 class Expired(Exception):
@@ -106,7 +108,7 @@ class Known:
         for value in values:
             metadata = value.get("metadata")
             if isinstance(metadata, dict):
-                value["metadata"] = {name: part for name, part in metadata.items() if name not in _DROPPED}
+                value["metadata"] = _slim(metadata)
             fact = fact_from(value, SOURCE, self._last_good(value))
             if fact is None:
                 continue
@@ -122,3 +124,12 @@ class Known:
 
 
 _NEVER: Any = object()
+
+
+def _slim(metadata: Json) -> Json:
+    """Without what is large and says nothing to us."""
+    found = {name: part for name, part in metadata.items() if name not in _DROPPED}
+    annotations = found.get("annotations")
+    if isinstance(annotations, dict) and _APPLIED in annotations:
+        found["annotations"] = {name: value for name, value in annotations.items() if name != _APPLIED}
+    return found

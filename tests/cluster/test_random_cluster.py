@@ -162,7 +162,7 @@ def asking(port: int) -> Iterator[list[object]]:
             try:
                 connection.request("GET", "/steady")
                 answer = connection.getresponse()
-                if (answer.status, answer.headers["location"]) != (302, "http://steady.example/steady"):
+                if (answer.status, answer.headers["location"]) != (302, f"http://steady.example:{port}/steady"):
                     wrong.append((answer.status, answer.headers["location"]))
             except OSError as error:
                 wrong.append(error)

@@ -42,6 +42,18 @@ def test_a_list_tells_what_is_there() -> None:
     assert (len(known), known.resource_version) == (2, "10")
 
 
+def test_what_kubectl_applied_last_is_not_kept() -> None:
+    """It is the object once more."""
+    known, value = Known(SERVICE), service("a")
+    applied = "kubectl.kubernetes.io/last-applied-configuration"
+    value["metadata"]["annotations"] = {"mine": "x", applied: json.dumps(value)}
+    known.list_begins()
+    (fact,) = known.page({"items": [value]}, "v1")
+    assert fact.model is not None and not isinstance(fact.model, Invalid)
+    assert fact.model.metadata.annotations == {"mine": "x"}
+    assert applied in value["metadata"]["annotations"]  # of whoever gave it
+
+
 def test_a_list_tells_what_vanished_while_nobody_watched() -> None:
     known = Known(SERVICE)
     listed(known, service("a"), service("b"))
