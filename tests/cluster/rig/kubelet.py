@@ -41,6 +41,8 @@ class Kubelet:
         try:
             await self._api.follow("/api/v1/pods", self._take)
         finally:
+            for task in [*self._tasks]:
+                task.cancel()
             await runner.cleanup()
 
     def behind(self, service: Json) -> list[Pod]:

@@ -146,6 +146,7 @@ async def running(world: World) -> AsyncIterator[Api]:
         finally:
             for task in tasks:
                 task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             # The API server before its store: without it, it would wait for minutes.
             for name in reversed(world.processes):
                 world.processes[name].kill()
