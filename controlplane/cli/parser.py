@@ -10,6 +10,7 @@ import argparse
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from controlplane.cli import exits, options
 from controlplane.cli.options import ADMIN, address
@@ -104,6 +105,16 @@ def _proxy(parser: argparse.ArgumentParser) -> None:
 def _init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("template", choices=tuple(TEMPLATES), help="what to start from")
     parser.add_argument("dir", nargs="?", metavar="DIR", help="folder to write into (default: named as the template)")
+
+
+def _import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="mcp.json", help="the file of a desktop MCP client, with mcpServers")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="where to write it (default: standard output)"
+    )
+    parser.add_argument(
+        "--port", type=count, default=3000, metavar="PORT", help="port to serve on (default: %(default)s)"
+    )
 
 
 def _crds(parser: argparse.ArgumentParser) -> None:
@@ -278,6 +289,20 @@ examples:
   gatewright init split ./gateways       another folder; nothing is written over files that are there""",
         "controlplane.cli.init",
         _init,
+    ),
+    Command(
+        "import",
+        "write a proxy's file for the servers of a desktop MCP client",
+        """\
+One endpoint for all servers of the client's file, for this machine. Servers that cannot be carried are named with the
+reason, and the exit code is 1 then. Values of variables are not copied: the file names them, and the proxy reads them
+from its own environment.
+
+examples:
+  gatewright import mcp.json -o config.yaml
+  gatewright import ~/.config/client/mcp.json --port 4000""",
+        "controlplane.cli.import_mcp",
+        _import,
     ),
     Command(
         "crds",

@@ -1,0 +1,68 @@
+"""`gatewright import mcp.json`: the file of a desktop MCP client as a file of a proxy alone."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from controlplane.cli import exits
+from gatewright import files
+from gatewright.api.standalone.mcp_clients import Imported, NotAClientsFile, imported
+
+LARGEST: Final = 1_048_576
+"""Bytes of a client's file."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Raises Failure when there is nothing to read, nothing to carry, or a file in the way."""
+    try:
+        text = files.read(arguments.file, LARGEST).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise exits.Failure(exits.DEPENDENCY, f"{arguments.file} cannot be read: {why}") from error
+    try:
+        found = imported(text, arguments.port)
+    except NotAClientsFile as error:
+        raise exits.Failure(exits.CONFIG, f"{arguments.file}: {error}") from error
+    if found.document:
+        _write(arguments.output, _text(found, arguments.file))
+    print(_report(found, arguments.output), file=sys.stderr)
+    return exits.CONFIG if found.left_out or not found.document else exits.OK
+
+
+def _text(found: Imported, source: Path) -> str:
+    """The file, with what its reader has to know before."""
+    lines = [
+        f"# Made of {source.name} by `gatewright import`. It serves this machine alone.",
+        "# gatewright-proxy -f THIS-FILE",
+    ]
+    if found.variables:
+        lines.append(f"# It reads these variables: {', '.join(found.variables)}")
+    return "\n".join((*lines, yaml.safe_dump(found.document, sort_keys=False)))
+
+
+def _write(output: Path | None, text: str) -> None:
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        with output.open("x") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise exits.Failure(exits.USAGE, f"{output} exists; name another file") from None
+    except OSError as error:
+        raise exits.Failure(exits.DEPENDENCY, f"{output} cannot be written: {error.strerror or error}") from error
+
+
+def _report(found: Imported, output: Path | None) -> str:
+    lines = [f"carried: {name} (target {target})" for name, target in found.carried.items()]
+    lines += [f"left out: {name}: {reason}" for name, reason in found.left_out.items()]
+    if found.variables:
+        lines.append(f"set for the proxy, where they are not yet: {', '.join(found.variables)}")
+    if found.document and output is not None:
+        lines.append(f"run it: gatewright-proxy -f {output}")
+    return "\n".join(lines) or "it names no servers"

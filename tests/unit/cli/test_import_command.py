@@ -1,0 +1,172 @@
+"""`gatewright import`: what becomes of the file of a desktop MCP client."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controlplane.cli import __main__ as command
+from gatewright.api.standalone import mcp_clients, standalone
+from gatewright.api.standalone.mcp_clients import NotAClientsFile, imported
+
+SECRET = "s3cret-value-of-a-variable"
+
+
+def of(**servers: Any) -> mcp_clients.Imported:
+    return imported(json.dumps({"mcpServers": servers}))
+
+
+def targets(found: mcp_clients.Imported) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = found.document["binds"][0]["listeners"][0]["routes"][0]["backends"][0]["mcp"][
+        "targets"
+    ]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("entry", "static"),
+    [
+        ({"url": "http://localhost:3001/mcp"}, {"host": "localhost", "port": 3001, "path": "/mcp"}),
+        ({"url": "http://a.test"}, {"host": "a.test", "port": 80}),
+        (
+            {"type": "http", "url": "https://a.test/x"},
+            {"host": "a.test", "port": 443, "path": "/x", "policies": {"tls": {}}},
+        ),
+        (
+            {"type": "streamable-http", "url": "http://a.test/x", "alwaysAllow": ["y"]},
+            {"host": "a.test", "port": 80, "path": "/x"},
+        ),
+        ({"serverUrl": "http://[::1]:9/mcp"}, {"host": "::1", "port": 9, "path": "/mcp"}),
+    ],
+)
+def test_servers_on_the_network(entry: Any, static: dict[str, Any]) -> None:
+    found = of(one=entry)
+    assert found.left_out == {}
+    assert targets(found) == [{"name": "one", "static": {**static, "protocol": "StreamableHTTP"}}]
+    loaded = standalone.load(yaml.safe_dump(found.document), "config.yaml")
+    assert [str(each) for each in loaded.problems] == []
+    assert found.document["binds"][0]["addresses"] == ["127.0.0.1"]  # what they may do is for this machine
+
+
+def test_names_become_names_of_targets() -> None:
+    found = of(**{"My Server": {"url": "http://a"}, "my_server": {"url": "http://b"}, "é": {"url": "http://c"}})
+    assert found.carried == {"My Server": "my-server", "my_server": "my-server-2", "é": "server"}
+
+
+URL = {"url": "http://a.test/mcp"}
+LEFT_OUT = [
+    # entry, what the reason says
+    (7, "no object"),
+    ({}, "needs either command or url"),
+    ({"url": "http://a", "command": "x"}, "either command or url"),
+    ({**URL, "disabled": True}, "disabled"),
+    ({**URL, "type": "carrier-pigeon"}, "type: none of"),
+    ({**URL, "type": "stdio"}, "does not go with url"),
+    ({"command": "x", "type": "http"}, "does not go with command"),
+    ({**URL, "unheard": 1}, "unheard: not known"),
+    ({"command": "x", "cwd": "/"}, "cwd"),
+    ({"command": "x", "envFile": ".env"}, "envFile"),
+    ({"command": ""}, "command: no text"),
+    ({"command": "x", "args": "y"}, "args: no list"),
+    ({"command": "x", "args": [7]}, "args: no list"),
+    ({"command": "x", "env": [7]}, "env: no object"),
+    ({"command": "x", "env": {"A B": "1"}}, "a name that no variable has"),
+    ({"command": "x", "env": {"A": {}}}, "env.A: no text"),
+    ({"command": "x", "args": ["--api-key", SECRET]}, "args[1]: it looks like a secret"),
+    ({"command": "x", "args": [f"--token={SECRET}"]}, "args[0]: it looks like a secret"),
+    ({"command": "x", "args": ["sk-abcdefghijklmnop"]}, "args[0]: it looks like a secret"),
+    ({"command": "x", "args": ["${TOKEN}"]}, "variables stand in env alone"),
+    ({"url": "ftp://a"}, "neither http nor https"),
+    ({"url": 7}, "url: no text"),
+    ({"url": "http://[::1"}, "url: it is none"),
+    ({"url": "http://${HOST}/mcp"}, "neither http nor https"),
+    ({"url": f"http://a/mcp?key={SECRET}"}, "may be a secret"),
+    ({"url": f"http://user:{SECRET}@a/mcp"}, "may be a secret"),
+    ({**URL, "headers": {"X-Key": SECRET}}, "headers.X-Key: only Authorization"),
+    ({**URL, "headers": [SECRET]}, "headers: no object"),
+    ({"url": "http://a/" + "x" * 2000}, "path"),
+]
+
+
+@pytest.mark.parametrize(("entry", "reason"), LEFT_OUT)
+def test_what_cannot_be_carried_is_named_with_its_reason(entry: Any, reason: str) -> None:
+    found = of(bad=entry, good=URL)
+    assert list(found.carried) == ["good"]
+    assert reason in found.left_out["bad"]
+    assert SECRET not in str(found)
+
+
+def test_more_servers_than_a_backend_has() -> None:
+    found = of(**{f"s{number}": URL for number in range(34)})
+    assert (len(found.carried), list(found.left_out)) == (32, ["s32", "s33"])
+
+
+def test_commands() -> None:
+    """As targets; whether they are carried is the reader's to say."""
+    entry = {"command": "npx", "args": ["-y", "server"], "env": {"TOKEN": SECRET, "MODE": "${env:OTHER}"}}
+    found = of(one=entry)
+    assert SECRET not in str(found)
+    if found.left_out:
+        assert found.left_out["one"].startswith("stdio: not supported yet")
+        return
+    assert targets(found) == [{"name": "one", "stdio": {"cmd": "npx", "args": ["-y", "server"]}}]
+    assert found.variables == ["TOKEN", "MODE"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not JSON: line 1 column 2"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "no object mcpServers"),
+        ("{}", "no object mcpServers"),
+        ('{"mcpServers": []}', "no object mcpServers"),
+    ],
+)
+def test_what_is_no_clients_file(text: str, message: str) -> None:
+    with pytest.raises(NotAClientsFile, match=message):
+        imported(text)
+
+
+def test_the_list_of_other_editors() -> None:
+    assert imported(json.dumps({"servers": {"a": URL}})).carried == {"a": "a"}
+
+
+# --- the command
+
+
+def run(tmp_path: Path, content: str, *more: str) -> int:
+    file = tmp_path / "mcp.json"
+    file.write_text(content)
+    return command.main(["import", str(file), *more])
+
+
+def test_a_file_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "config.yaml"
+    content = json.dumps({"mcpServers": {"a": URL, "b": {"command": "x", "cwd": "/"}}})
+    assert run(tmp_path, content, "-o", str(output), "--port", "4000") == 1
+    told = capsys.readouterr().err
+    assert "carried: a (target a)" in told and "left out: b: cwd" in told
+    assert yaml.safe_load(output.read_text())["binds"][0]["port"] == 4000
+    assert run(tmp_path, content, "-o", str(output)) == 2
+    assert "exists; name another file" in capsys.readouterr().err
+
+
+def test_everything_was_carried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, json.dumps({"mcpServers": {"a": URL}})) == 0
+    assert standalone.load(capsys.readouterr().out, "config.yaml").problems == ()
+
+
+@pytest.mark.parametrize(("content", "code"), [("{", 1), ('{"mcpServers": {}}', 1)])
+def test_nothing_to_carry(content: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, content) == code
+    assert capsys.readouterr().out == ""
+
+
+def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["import", str(tmp_path / "none.json")]) == 4
+    assert "cannot be read" in capsys.readouterr().err
