@@ -11,13 +11,14 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from controlplane.lint.world import World
-from controlplane.translate import secrets
+from controlplane.translate import keys, secrets
 from controlplane.translate.backends import Referrer, resolve
 from controlplane.translate.conditions import Condition
 from controlplane.translate.route_kinds import ROUTE_KINDS
 from gatewright.api.checks.parts import Path, parts
 from gatewright.api.lint import reach
 from gatewright.api.lint.lint import Found
+from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.schema.references import BackendObjectReference, LocalSecretObjectRef
@@ -30,12 +31,22 @@ from gatewright.api.traffic.jwt_authentication import SHARED_SECRET_ENTRY, JWTPr
 def unusable(world: World) -> Iterator[Found]:
     """What `ResolvedRefs` says, at the fields that it is about."""
     for owner, item in world.objects.items():
+        if isinstance(item, GatewayBackend) and item.spec.mcp is not None:
+            yield from _targets(world, owner)
         if owner.kind not in ROUTE_KINDS and owner.kind != "GatewayPolicy":
             continue
         for path, part in parts(item):
             for model, look in _LOOKS:
                 if isinstance(part, model):
                     yield from ((code, owner, advice) for code, advice in look(world, owner, path, part))
+
+
+def _targets(world: World, owner: ObjectKey) -> Iterator[Found]:
+    """MCP targets that are not there, or cannot be used: the other targets work, so it is a warning."""
+    key = keys.ObjectKey(owner.namespace, owner.name)
+    view = world.context().fetch(world.graph.views.gateway_backends, key)
+    if view is not None and view.unresolved is not None:
+        yield "bad-condition", owner, Advice(("spec", "mcp", "targets"), view.unresolved.message)
 
 
 Told = Iterator[tuple[str, Advice]]
@@ -82,12 +93,12 @@ def _shared_secret(world: World, owner: ObjectKey, path: Path, provider: JWTProv
         yield from _secret(world, owner, (*path, "sharedSecretRef"), reference, SHARED_SECRET_ENTRY)
 
 
-def _keys(world: World, owner: ObjectKey, path: Path, keys: APIKeyAuthentication) -> Told:
-    if keys.secret_ref is not None:
-        yield from _secret(world, owner, (*path, "secretRef"), keys.secret_ref)
-    if keys.secret_selector is None or not world.is_complete(ObjectKey("Secret", owner.namespace, "")):
+def _keys(world: World, owner: ObjectKey, path: Path, policy: APIKeyAuthentication) -> Told:
+    if policy.secret_ref is not None:
+        yield from _secret(world, owner, (*path, "secretRef"), policy.secret_ref)
+    if policy.secret_selector is None or not world.is_complete(ObjectKey("Secret", owner.namespace, "")):
         return
-    labels = keys.secret_selector.match_labels
+    labels = policy.secret_selector.match_labels
     found = secrets.selected(world.context(), world.graph.views.secrets, owner.namespace, labels)
     if isinstance(found, Condition):
         yield "selects-nothing", Advice((*path, "secretSelector"), f"selects nothing: {found.message}")
