@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +104,11 @@ def test_the_chart_grants_what_the_bases_grant() -> None:
     assert chart == base.replace("namespace: gatewright-system", "namespace: {{ .Release.Namespace }}")
 
 
-def test_the_chart_renders_what_the_bases_have() -> None:
+@pytest.mark.process
+@pytest.mark.needs("helm")
+def test_the_chart_renders_what_the_bases_have(tool: Callable[[str], str]) -> None:
     """With its default values; the namespace is made by whoever installs it, definitions are applied before."""
-    helm = shutil.which("helm")
-    if helm is None:
-        pytest.skip("needs helm")
-    command = [helm, "template", "gatewright", str(MANIFESTS / "helm"), "--namespace", "gatewright-system"]
+    command = [tool("helm"), "template", "gatewright", str(MANIFESTS / "helm"), "--namespace", "gatewright-system"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     rendered = {named(each): each for each in yaml.load_all(done.stdout, yaml.CSafeLoader) if each}
