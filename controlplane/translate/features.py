@@ -13,6 +13,7 @@ FEATURES = frozenset(
         "GRPCRoute",
         "GRPCRouteNamedRouteRule",
         "GRPCRouteRequestHeaderModifier",
+        "GatewayBackendClientCertificate",
         "GatewayFrontendClientCertificateValidation",
         "GatewayFrontendClientCertificateValidationInsecureFallback",
         "GatewayHTTPListenerIsolation",

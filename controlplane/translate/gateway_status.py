@@ -10,7 +10,13 @@ from controlplane.translate import listener_certificates, listener_tls
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.features import supported_features
 from controlplane.translate.fleet import FleetView, programmed, rejected
-from controlplane.translate.keys import ObjectKey, bind_resource, certificate_resource, listener_resource
+from controlplane.translate.keys import (
+    GATEWAY_PREFIX,
+    ObjectKey,
+    bind_resource,
+    certificate_resource,
+    listener_resource,
+)
 from controlplane.translate.listeners import GatewayPlan, ListenerPlan
 from controlplane.translate.wanted import Outcome, addresses_missing
 from gatewright.api.schema.names import GATEWAY_API_GROUP
@@ -48,8 +54,12 @@ class News(NamedTuple):
 
     @property
     def own_refusals(self) -> dict[str, str]:
-        """Of the Gateway, its binds and listeners."""
-        return {name: text for name, text in self.refusals.items() if name.partition("/")[0] not in TOLD_ELSEWHERE}
+        """Of the Gateway, its binds and listeners, and of what it says itself in the form of a policy."""
+        return {
+            name: text
+            for name, text in self.refusals.items()
+            if name.partition("/")[0] not in TOLD_ELSEWHERE or f"/{GATEWAY_PREFIX}" in name
+        }
 
 
 class Provisioning(NamedTuple):
@@ -141,7 +151,10 @@ class GatewayReport:
     def status(self, generation: int) -> StatusBody:
         """The status."""
         body: StatusBody = {
-            "conditions": rendered([self._accepted(), self._programmed(), self._plan.insecure], generation),
+            "conditions": rendered(
+                [self._accepted(), self._programmed(), self._resolved(), self._expiring(), self._plan.insecure],
+                generation,
+            ),
             "listeners": [self._entries.entry(listener, generation) for listener in self._plan.listeners],
         }
         if self._provisioning.is_on:  # else they are somebody else's to say
@@ -151,6 +164,17 @@ class GatewayReport:
             accepted = sum(each.accepted for each in self._plan.sets) if self._plan.refused is None else 0
             body["attachedListenerSets"] = accepted
         return body
+
+    def _resolved(self) -> Condition | None:
+        """Present where it names a certificate of its own; a bad one leaves the Gateway accepted (Gateway API,
+        GatewayBackendTLS)."""
+        found = self._plan.client_certificate
+        return RESOLVED if isinstance(found, ObjectKey) else found
+
+    def _expiring(self) -> Condition | None:
+        """Present only when True, of its own certificate."""
+        found = self._plan.client_certificate
+        return self._news.expiring(found) if isinstance(found, ObjectKey) else None
 
     def _accepted(self) -> Condition:
         if self._plan.refused is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from controlplane.translate import listener_tls, listeners, namespaces, support, wire
+from controlplane.translate import listener_certificates, listener_tls, listeners, namespaces, support, wire
 from controlplane.translate.attachment import Listening, ParentPlan
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import (
@@ -15,6 +15,8 @@ from controlplane.translate.keys import (
     ResourceKey,
     SecretUse,
     bind_resource,
+    certificate_resource,
+    gateway_policy_resource,
     gateway_resource,
     listener_resource,
 )
@@ -88,8 +90,16 @@ def plan(
         refused=_class_refused(gateway, gateway_class) or _refused(gateway, of_gateway),
         sets=tuple(replace(each, listeners=listeners.verifying(each.listeners, validation)) for each in joined),
         allows_sets=gateway.spec.allowed_listeners is not None,
+        client_certificate=_client_certificate(key, gateway, lookups),
         insecure=listener_tls.insecure(list(map(validation, _ports(frontend)))),
     )
+
+
+def _client_certificate(key: ObjectKey, gateway: Gateway, lookups: Lookups) -> ObjectKey | Condition | None:
+    backend = gateway.spec.tls.backend if gateway.spec.tls is not None else None
+    if backend is None or backend.client_certificate_ref is None:
+        return None
+    return listener_certificates.of_gateway(key, backend.client_certificate_ref, lookups.pair, lookups.granted)
 
 
 def _ports(frontend: GatewayFrontendTLS | None) -> list[int]:
@@ -142,7 +152,25 @@ def resources(plan: GatewayPlan) -> dict[ResourceKey, bytes]:
     served = [*plan.served]
     if not served:
         return {}
-    return {ResourceKey(plan.key, RESOURCE_TYPE, name): data for name, data in _resources(plan.key, served)}
+    found = [*_resources(plan.key, served), *_policies(plan)]
+    return {ResourceKey(plan.key, RESOURCE_TYPE, name): data for name, data in found}
+
+
+def _policies(plan: GatewayPlan) -> Iterator[tuple[str, bytes]]:
+    """What it says itself about connections to backends. Without a certificate that can be used, TLS that would present
+    it is refused."""
+    found = plan.client_certificate
+    if found is None:
+        return
+    source = policy_pb2.ObjectRef(kind="Gateway", namespace=plan.key.namespace, name=plan.key.name)
+    policy = policy_pb2.Policy(source=source, places=[policy_pb2.Place(object=source)])
+    policy.backend_client_certificate.SetInParent()
+    if isinstance(found, Condition):
+        policy.invalid = f"spec.tls.backend.clientCertificateRef: {found.message}"
+    else:
+        policy.backend_client_certificate.certificate = certificate_resource(found)
+    name = gateway_policy_resource(plan.key, "backend_client_certificate")
+    yield name, wire.resource(name, policy=policy)
 
 
 def _resources(key: ObjectKey, served: list[ListenerPlan]) -> Iterator[tuple[str, bytes]]:
@@ -200,7 +228,9 @@ def tls_plans(plan: GatewayPlan) -> dict[Owner, TlsPlans]:
 
 
 def certificates(plan: GatewayPlan) -> Iterator[SecretUse]:
-    """The certificates of listeners that proxies have."""
+    """The certificates of listeners that proxies have, and of the Gateway itself."""
+    if isinstance(plan.client_certificate, ObjectKey) and any(plan.served):
+        yield SecretUse(plan.key, plan.client_certificate)
     for listener in plan.served:
         if listener.tls is not None:
             yield from (SecretUse(plan.key, secret) for secret in listener.tls.certificates)

@@ -104,6 +104,14 @@ def policy_resource(policy: ObjectKey, field: str) -> str:
     return f"policy/{policy}/{field}"
 
 
+def gateway_policy_resource(gateway: ObjectKey, field: str) -> str:
+    """Of what a Gateway says itself, in the form of a policy. No object's name has a colon."""
+    return f"policy/{gateway.namespace}/{GATEWAY_PREFIX}{gateway.name}/{field}"
+
+
+GATEWAY_PREFIX = "gateway:"
+
+
 def secret_resource(secret: ObjectKey) -> str:
     return f"secret/{secret}"
 
@@ -133,7 +141,7 @@ def is_certificate_of(kind: str, key: ObjectKey, name: str) -> bool:
 
 
 _NAMES = {
-    "Gateway": ("gateway/{}", "bind/{}/", "listener/gateway/{}/"),
+    "Gateway": ("gateway/{}", "bind/{}/", "listener/gateway/{}/", "policy/{0.namespace}/gateway:{0.name}/"),
     "ListenerSet": ("listener/listenerset/{}/",),
     "GatewayPolicy": ("policy/{}/", "secret/{}/"),
     "GatewayBackend": ("backend/gatewaybackend/{}", "backend/gatewaybackend/{}/"),

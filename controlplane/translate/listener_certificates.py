@@ -87,6 +87,20 @@ def summary(problems: Sequence[tuple[str, str]]) -> Condition | None:
     return Condition("ResolvedRefs", False, reason, "; ".join(dict.fromkeys(message for _, message in problems)))
 
 
+INVALID_CLIENT: Final = "InvalidClientCertificateRef"
+
+
+def of_gateway(
+    gateway: ObjectKey, reference: SecretObjectReference, pair: Pair, granted: Granted
+) -> ObjectKey | Condition:
+    """The Secret with a Gateway's own certificate for backends, or the `ResolvedRefs` that says what is wrong."""
+    found = _certificate(Owner("Gateway", *gateway), reference, pair, granted)
+    if isinstance(found, ObjectKey):
+        return found
+    reason, message = found
+    return Condition("ResolvedRefs", False, INVALID_CLIENT if reason == INVALID else reason, message)
+
+
 def _certificate(
     owner: Owner, reference: SecretObjectReference, pair: Pair, granted: Granted
 ) -> ObjectKey | tuple[str, str]:

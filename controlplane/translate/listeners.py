@@ -206,6 +206,8 @@ class GatewayPlan:
     """All that name it, in order of precedence."""
     allows_sets: bool = False
     """Whether it says anything about ListenerSets."""
+    client_certificate: ObjectKey | Condition | None = None
+    """The Secret with its own certificate for backends, or `ResolvedRefs` False; None: it has none."""
     insecure: Condition | None = None
     """Present only when it serves clients whose certificates are not valid."""
 

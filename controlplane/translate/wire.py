@@ -37,6 +37,21 @@ _CONNECTION_POLICIES: Final = frozenset(
 
 _AGENT_POLICIES: Final = frozenset(("backend_mcp",))
 
+BACKEND_CONNECTIONS: Final = 9
+"""The revision that brought limits of connections to backends, and what they are told of clients."""
+
+
+_CONNECTION_LIMITS: Final = frozenset(
+    ("max_connections", "max_pending", "idle_timeout_ms", "max_connection_duration_ms"),
+)
+
+
+def _is_of_backend_connections(policy: policy_pb2.Policy) -> bool:
+    limits = {field.name for field, _ in policy.backend_limits.ListFields()}
+    has_certificate = policy.HasField("backend_client_certificate")
+    return bool(limits & _CONNECTION_LIMITS or policy.backend_tcp.proxy_protocol or has_certificate)
+
+
 _FIRST_OF_CONNECTIONS: Final = frontend_pb2.FrontendHttp.MAX_BUFFER_SIZE_FIELD_NUMBER
 """Of FrontendHttp: fields from here on came with this revision."""
 
@@ -68,5 +83,8 @@ def resource(key: str, **kind: Any) -> bytes:  # Any: one message of Resource.ki
         revision = CONNECTIONS
     if (name == "policy" and _is_of_agents(content)) or (name == "backend" and content.HasField("mcp")):
         revision = AGENTS
+    policies = [content] if name == "policy" else content.policies if name == "backend" else ()
+    if any(map(_is_of_backend_connections, policies)):
+        revision = BACKEND_CONNECTIONS
     message = resource_pb2.Resource(key=key, revision=revision, min_revision=revision, **kind)
     return message.SerializeToString(deterministic=True)

@@ -28,7 +28,7 @@ from gatewright.wire.external import discovery_pb2, node_pb2
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 WILDCARD = "*"
 USER_AGENT = "gatewright"
-WIRE_REVISION = 7
+WIRE_REVISION = 9
 """The newest revision of `Resource` whose fields this proxy reads: what its workers say (`table/store`)."""
 
 STATE_KEY = "gatewright.state"

@@ -8,9 +8,12 @@ of clients; tests use `tests/fakes/calls`. Policies open no sockets.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dataplane.http.heads import Head
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
 
 
 class CallFailed(Exception):
@@ -71,15 +74,25 @@ class CallStream(Protocol):
 
 
 class Calls(Protocol):
-    def stream(self, backend: str, request: CallRequest, seconds: float) -> CallStream:
+    def stream(self, backend: str, request: CallRequest, seconds: float, x: Exchange | None = None) -> CallStream:
         """Begin a call to an endpoint of the Backend with this key. `request.body` is the first of the content, of
-        which more may follow. `seconds`: until the head of the answer; what is after it is its caller's to bound."""
+        which more may follow. `seconds`: until the head of the answer; what is after it is its caller's to bound.
+        `x`: as `http`."""
         ...
 
-    async def http(self, backend: str, request: CallRequest, seconds: float, max_body: int = 1024 * 1024) -> CallAnswer:
+    async def http(
+        self,
+        backend: str,
+        request: CallRequest,
+        seconds: float,
+        max_body: int = 1024 * 1024,
+        x: Exchange | None = None,
+    ) -> CallAnswer:
         """Send a request to an endpoint of the Backend with this key and await the answer.
 
         `seconds`: for all of it, connecting too; a GET that went out on a stale idle connection is sent once more.
-        `max_body`: bytes of the answer's body. Raises `CallFailed`; cancelling it gives the connection up.
+        `max_body`: bytes of the answer's body. `x`: for whose sake it is; policies of its route, listener and Gateway
+        say how the backend is spoken to, where that does not say it. None: those of the Gateway alone. Raises
+        `CallFailed`; cancelling it gives the connection up.
         """
         ...

@@ -15,6 +15,7 @@ from dataplane.filters import (
     access_log,
     api_key_authentication,
     authorization,
+    backend_client_certificate,
     backend_http,
     backend_limits,
     backend_mcp,
@@ -154,6 +155,15 @@ ROWS: tuple[Row, ...] = (
         "backend",
         refuses=True,
         secrets=backend_tls.secrets,
+    ),
+    Row(
+        "backend_client_certificate",
+        backend_client_certificate.build,
+        SETTING,
+        "presented in handshakes with backends; one that cannot be built refuses these, instead of none presented",
+        "backend",
+        refuses=True,
+        secrets=backend_client_certificate.secrets,
     ),
     Row("backend_limits", backend_limits.build, SETTING, "asked with the attempt, before a choice", "backend_limits"),
     Row(

@@ -85,6 +85,11 @@ class Loads:
         sizes = sections(1)
         return cls(memoryview(bytearray(sizes[SECTION])), memoryview(bytearray(sizes[ADDRESSES])), 0)
 
+    @property
+    def workers(self) -> int:
+        """How many write here."""
+        return len(self._all)
+
     def put(self, kind: int, number: int) -> None:
         """What this worker carries of a kind."""
         self._cells[self._own + kind] = number

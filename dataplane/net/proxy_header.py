@@ -1,4 +1,4 @@
-"""The header of the PROXY protocol, versions 1 and 2: bytes to addresses. Pure.
+"""The header of the PROXY protocol, versions 1 and 2: bytes to addresses, and addresses to bytes. Pure.
 
 Whoever connects for a client (a load balancer that passes TCP on) says by it who the client is, before anything of the
 client's own (https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt, sections 2.1 and 2.2). It is read from what
@@ -9,7 +9,7 @@ what begins like one and is none is refused, never guessed at.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from struct import Struct
 from typing import Final
 
@@ -165,3 +165,33 @@ _LEAST: Final = {_INET: 12, _INET6: 36}
 """Bytes of two addresses and two ports."""
 
 _READERS: Final = {V1: _line, V2: _binary}
+
+
+def written(version: int, source: tuple[str, int], destination: tuple[str, int]) -> bytes:
+    """A header that names a client and where it connected to. What is no IP address, as of a Unix socket, makes it one
+    that names nobody, as `of_ourselves`. Of two families both are written as IPv6 (2.1 has one family for both)."""
+    try:
+        ends = [ip_address(address) for address, _ in (source, destination)]
+    except ValueError:
+        return of_ourselves(version)
+    if ends[0].version != ends[1].version:
+        ends = [_mapped(each) for each in ends]
+    of = ends[0].version
+    ports = source[1], destination[1]
+    if version == 1:
+        return f"PROXY TCP{of} {ends[0]} {ends[1]} {ports[0]} {ports[1]}\r\n".encode()
+    addresses = b"".join(each.packed for each in ends) + _PORTS_OF(*ports)
+    return V2 + _COMMAND(_PROXY, _INET if of == 4 else _INET6, len(addresses)) + addresses
+
+
+def of_ourselves(version: int) -> bytes:
+    """A header of a connection that is made for no client (LOCAL; UNKNOWN of version 1)."""
+    return b"PROXY UNKNOWN\r\n" if version == 1 else V2 + _COMMAND(_LOCAL, 0, 0)
+
+
+def _mapped(address: IPv4Address | IPv6Address) -> IPv6Address:
+    return address if isinstance(address, IPv6Address) else IPv6Address(f"::ffff:{address}")
+
+
+_COMMAND = Struct("!BBH").pack
+_PORTS_OF = Struct("!HH").pack

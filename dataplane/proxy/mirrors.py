@@ -57,6 +57,7 @@ class Mirroring:
     __slots__ = (
         "backends",
         "blocks",
+        "client",
         "context",
         "is_grpc",
         "length",
@@ -74,6 +75,7 @@ class Mirroring:
         self.length = x.length
         self.version = x.version
         self.scheme = x.scheme
+        self.client = x.client
         self.is_grpc = x.length != 0 and x.is_grpc
         self.never_indexed = x.never_indexed
         self.backends = backends
@@ -105,6 +107,7 @@ class _Copy:
         "backend",
         "block",
         "body",
+        "client",
         "context",
         "counted",
         "ended",
@@ -133,6 +136,7 @@ class _Copy:
         self.target = request.target
         self.version = request.version
         self.scheme = request.scheme
+        self.client = request.client
         self.is_grpc = request.is_grpc
         self.never_indexed = request.never_indexed
         self.length = UNKNOWN if request.length < 0 else len(body)

@@ -162,12 +162,17 @@ class Applier:
         if swap.backends is not None:
             self.remains.watch(old)
             self.backends = swap.backends
-        if swap.binds or swap.backends is not None or not old.version:
+        of_gateway = (
+            policies.of_gateway(self.store, self.interns) if swap.merged_places or swap.binds else old.of_gateway
+        )
+        is_new = swap.backends is not None or of_gateway is not old.of_gateway or not old.version
+        if swap.binds or is_new:
             rules = old.rules + listeners.reads_otherwise(swap.binds, old.binds, binds)
             limits = listeners.limits_of(binds) if swap.binds else old.limits
             of_requests = limits if limits.are_of_requests else None
             keepalives = {key: bind.tcp for key, bind in binds.items() if bind.tcp is not None}
-            self.current.offer(Table(old.version + 1, binds, self.backends, rules, limits, of_requests, keepalives))
+            made = Table(old.version + 1, binds, self.backends, rules, limits, of_requests, keepalives, of_gateway)
+            self.current.offer(made)
         self.outcome = Outcome(swap.refused, binds, self._standing(swap), self.waiting.keys())
 
     def _standing(self, swap: Swap) -> Mapping[str, str]:

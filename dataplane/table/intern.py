@@ -23,7 +23,7 @@ from dataplane.table.plans import RoutePolicies, Upper
 from dataplane.table.store import digest
 from dataplane.tls.client import security
 from dataplane.upstream.guards import Rules
-from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls
+from dataplane.upstream.settings import NO_SETTINGS, ClientCertificate, Settings, Tls
 from gatewright.attach.merge import Attached, merge, winner
 from gatewright.attach.places import Level
 from gatewright.wire.v1 import policy_pb2
@@ -33,8 +33,19 @@ T = TypeVar("T")
 LIMIT = 8192
 """Constant values kept."""
 
-CONNECTING = {"backend_http": "http", "backend_tcp": "tcp", "backend_tls": "tls"}
+CONNECTING = {
+    "backend_http": "http",
+    "backend_tcp": "tcp",
+    "backend_tls": "tls",
+    "backend_client_certificate": "client",
+}
 """Policies about connections to a backend, and their fields of `upstream/settings.Settings`."""
+
+REFUSED: dict[str, type[Tls] | type[ClientCertificate]] = {
+    "backend_tls": Tls,
+    "backend_client_certificate": ClientCertificate,
+}
+"""What stands for one that cannot be built."""
 
 MCP = "backend_mcp"
 """The policy about MCP calls: of routes and of backends alike a value of its own (`Interns.mcp`)."""
@@ -170,9 +181,14 @@ class Interns:
         found = self._uppers.get(ingredients)
         if found is None:
             number = next(self._numbers)
-            found = self._uppers[ingredients] = Upper(number, ingredients)
+            found = self._uppers[ingredients] = Upper(number, ingredients, self.of_backends(ingredients))
             finalize(found, self.dead.append, number).atexit = False
         return found
+
+    def of_backends(self, attached: Iterable[Attached[Built]]) -> RoutePolicies:
+        """What policies say of connections to backends, and nothing else of them."""
+        effective = merge(attached).effective
+        return RoutePolicies(backend=self.same(settings_of(effective)), rules=self.rules(effective))
 
     def settle(self, upper: Upper | None, own: RoutePolicies) -> None:
         """See to it that a request finds what `own` comes to below `upper`."""
@@ -295,7 +311,7 @@ def settings_of(effective: dict[str, list[Attached[Built]]]) -> Settings:
         found = effective.get(name)
         if found:
             built = found[-1].value
-            values[field] = Tls(refused=built.refused) if built.refused else built.made
+            values[field] = REFUSED[name](refused=built.refused) if built.refused else built.made
     return Settings(**values) if values else NO_SETTINGS
 
 

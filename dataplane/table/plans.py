@@ -20,7 +20,7 @@ from dataplane.net.keepalive import Keepalive
 from dataplane.net.proxy_rules import ProxyRules
 from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
 from dataplane.tls.settings import TlsSettings
-from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls, Transport, finished
+from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls, Transport, finished, limited
 from gatewright.attach.merge import Attached
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dataplane.upstream.endpoint import Endpoint
     from dataplane.upstream.guards import Guard, Rules
     from dataplane.upstream.health import Health
-    from dataplane.upstream.limits import Limits
+    from dataplane.upstream.limits import Limits, Quota
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +128,8 @@ class Upper:
     number: int
     """Unique in this process."""
     ingredients: tuple[Attached[Any], ...]
+    policies: RoutePolicies = NO_POLICIES
+    """What they say of backends, for calls before there is a route."""
 
 
 class ListenerPolicies(NamedTuple):
@@ -260,6 +262,13 @@ class BackendPlan:
     _under: dict[tuple[Settings, int], BackendPlan] | None = None
     _guarded: dict[int, tuple[Rules, BackendPlan]] | None = None
 
+    def beneath(self, settings: Settings, rules: Rules | None, version: int = 0) -> BackendPlan:
+        """The same where policies above it say this."""
+        plan = self
+        if version or settings is not NO_SETTINGS:
+            plan = self.under(settings, version)
+        return plan if rules is None else plan.guarded(rules)
+
     def under(self, settings: Settings, version: int) -> BackendPlan:
         """The same for routes with these settings. `version`: what holds where no policy names one, of a GRPCRoute.
         Made once for each."""
@@ -285,6 +294,7 @@ class BackendPlan:
         made = self
         if both != self.rules:
             made = replace(self, kind=GUARDED, rules=both, guard=None, _under=None, _guarded=None)
+            made.transport = limited(made.transport, _quota(made))
         self._guarded[id(rules)] = rules, made  # kept: its id is nobody else's meanwhile
         return made
 
@@ -302,7 +312,8 @@ def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 
         all_settings = replace(all_settings, tls=where.speaks_tls)
     made = finished(all_settings, version or where.version, where.name)
     is_tls = made.transport is not None and made.transport.tls is not None
-    plan.version, plan.request_timeout, plan.transport = made.version, made.request_timeout, made.transport
+    plan.version, plan.request_timeout = made.version, made.request_timeout
+    plan.transport = limited(made.transport, _quota(plan))
     plan.refused = where.refused or made.refused
     plan.kind = "refused" if plan.refused else where.kind if plan.rules is None else GUARDED
     plan.authority = where.authority(is_tls)
@@ -313,3 +324,9 @@ def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 
     elif where.other is not None:
         plan.endpoints = (where.other,) if is_tls else plan.endpoints
     return plan
+
+
+def _quota(plan: BackendPlan) -> Quota | None:
+    """What policies say about the connections to a backend."""
+    limits = None if plan.rules is None else plan.rules.backend_limits
+    return None if limits is None else limits.quota(plan.key)

@@ -18,7 +18,7 @@ from dataplane.chain.filter import FRONTEND, STEP, Origin, Refused, Row
 from dataplane.mcp.policies import McpPolicies
 from dataplane.table.built import Built
 from dataplane.table.intern import Interns, settings_of
-from dataplane.table.plans import NO_LISTENER_POLICIES, ListenerPolicies
+from dataplane.table.plans import NO_LISTENER_POLICIES, NO_POLICIES, ListenerPolicies, RoutePolicies
 from dataplane.table.store import (
     WIRE_REVISION,
     PolicyRecord,
@@ -254,6 +254,19 @@ def merge_listeners(swap: Swap) -> Iterator[None]:
         for route in store.routes_of.of(site.owner):
             interns.settle(policies.upper, store.routes[route].plan.policies)
             yield
+
+
+def of_gateway(store: Store, interns: Interns) -> RoutePolicies:
+    """What policies of the Gateway say of connections to backends. Of two (a file beside a controller) the first
+    counts, by name."""
+    if not store.policies_at:
+        return NO_POLICIES
+    for key in sorted({bind.gateway for bind in store.binds.values()}):
+        namespace, _, name = key.removeprefix("gateway/").partition("/")
+        places = [(Level.GATEWAY, PlaceKey("Gateway", namespace, name))]
+        attached = [each for phase, each in _attached(store, places) if phase is Phase.POST_ROUTING]
+        return interns.of_backends(attached) if attached else NO_POLICIES
+    return NO_POLICIES
 
 
 def position_of(store: Store, message: listener_pb2.Listener) -> ListenerPosition | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 
-WIRE_REVISION = 8
+WIRE_REVISION = 9
 """The newest wire revision whose fields this proxy reads."""
 
 RESOURCE_TYPE = "type.googleapis.com/gatewright.wire.v1.Resource"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dataplane.net.keepalive import Keepalive
 from dataplane.table.binds import BindPlan
 from dataplane.table.limits import NO_LIMITS, LimitsPlan
-from dataplane.table.plans import BackendPlan
+from dataplane.table.plans import NO_POLICIES, BackendPlan, RoutePolicies
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -27,3 +27,5 @@ class Table:
     """The same, when there is something that holds for requests."""
     keepalives: Mapping[str, Keepalive] = field(default_factory=dict)
     """Of sockets, by key of the Bind; those that are otherwise than by default."""
+    of_gateway: RoutePolicies = NO_POLICIES
+    """What policies of the Gateway say of connections to backends, for calls that no exchange asks for."""

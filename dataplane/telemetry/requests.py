@@ -161,6 +161,14 @@ class Recorder:
     def backend_limited(self, backend: str, limit: str) -> None:
         self.slots[self.metrics.counter("backend_limits_exceeded_total", backend, limit)] += 1
 
+    def backend_load(self, backend: str, connections: int, pending: int) -> None:
+        """So many more connections, and requests that wait for one."""
+        self.slots[self.metrics.gauge("backend_connections_active", backend)] += connections
+        self.slots[self.metrics.gauge("backend_pending_requests", backend)] += pending
+
+    def backend_connection_closed(self, backend: str, limit: str) -> None:
+        self.slots[self.metrics.counter("backend_connections_closed_total", backend, limit)] += 1
+
     def endpoint_evicted(self, backend: str, endpoint: str) -> None:
         self.slots[self.metrics.counter("endpoint_evictions_total", backend, endpoint)] += 1
 

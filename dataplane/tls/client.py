@@ -43,7 +43,7 @@ class ClientSecurity:
     `groups`: names of the API, the preferred one first; (): the four. `verifies`: CHAIN or NOTHING. Raises
     `BadSettings`; of the system's authorities alone, which take some milliseconds and a MiB, nothing is read yet."""
 
-    __slots__ = ("__weakref__", "_authorities", "_context", "_identity", "_settings", "verifies")
+    __slots__ = ("__weakref__", "_authorities", "_context", "_groups", "_identity", "_settings", "_texts", "verifies")
 
     def __init__(
         self,
@@ -56,10 +56,20 @@ class ClientSecurity:
         self.verifies = verifies
         self._identity = Identity(certificate, key) if certificate else None
         self._settings = TlsSettings(alpn=(), groups=tuple(groups) or DEFAULT.groups)
+        self._texts, self._groups = authorities, groups
         self._authorities = [each for text in authorities for each in _certificates(text)]
         self._context: SSL.Context | None = None
         if certificate or self._authorities:
             self._context = self._made()
+
+    @property
+    def has_certificate(self) -> bool:
+        """One of our own."""
+        return self._identity is not None
+
+    def presenting(self, kept: Kept, certificate: bytes, key: bytes) -> ClientSecurity:
+        """The same with a certificate of our own. As `security`."""
+        return security(kept, certificate, key, self._texts, self._groups, self.verifies)
 
     def connection(self, server_name: str, alpn: Sequence[str], check: Check, session: object | None) -> SSL.Connection:
         """A connection that begins a handshake as a client, without a socket. `server_name`: DNS name that is sent, not

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.chain.calls import CallRequest
     from dataplane.http.messages import ResponseHead
-    from dataplane.upstream.calls import HttpCalls
+    from dataplane.upstream.calls import HttpCalls, Inherited
     from dataplane.upstream.endpoint import Endpoint
     from dataplane.upstream.limits import Tally
 
@@ -37,6 +37,7 @@ class Asking(ABC):
         "counted",
         "endpoint",
         "head_of_answer",
+        "inherited",
         "is_repeatable",
         "key",
         "lease",
@@ -54,6 +55,7 @@ class Asking(ABC):
     upgrade = b""
     version = b"HTTP/1.1"
     scheme = b"http"
+    client = None
     takes_trailers = False
     never_indexed = NO_NAMES
 
@@ -66,6 +68,8 @@ class Asking(ABC):
         self.length = length
         self.seconds = seconds
         self.started = calls.clock()
+        self.inherited: Inherited | None = None
+        """What policies above the backend say; None: nothing."""
         self.plan: Any = None
         """BackendPlan of the table that served when it began."""
         self.endpoint: Endpoint | None = None
@@ -90,7 +94,10 @@ class Asking(ABC):
 
     def begin(self) -> None:
         """Get a connection and send; or wait for a name or a connection."""
-        plan = self.plan = self.calls.table().backends.get(self.key)
+        plan = self.calls.table().backends.get(self.key)
+        if plan is not None and self.inherited is not None:
+            plan = plan.beneath(self.inherited.backend, self.inherited.rules)
+        self.plan = plan
         if plan is None:
             self.fail(CallFailed("unresolved", f"{self.key} is not known"))
         else:

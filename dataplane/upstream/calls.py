@@ -18,13 +18,30 @@ from dataplane.upstream.call_streams import StreamedCall
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
+    from dataplane.exchange import Exchange
     from dataplane.http.messages import ResponseHead
+    from dataplane.upstream.guards import Rules
     from dataplane.upstream.lease import Leases
+    from dataplane.upstream.settings import Settings
+
+
+class Inherited(Protocol):
+    """What a call reads of the policies above its backend (`table/plans.RoutePolicies`)."""
+
+    @property
+    def backend(self) -> Settings: ...
+
+    @property
+    def rules(self) -> Rules | None: ...
 
 
 class Table(Protocol):
     @property
     def backends(self) -> Mapping[str, Any]: ...  # Any: a BackendPlan; mappings of protocols do not vary
+
+    @property
+    def of_gateway(self) -> Inherited:
+        """Policies of the Gateway."""
 
 
 class HttpCalls:
@@ -47,16 +64,38 @@ class HttpCalls:
         self.make_future = make_future
         self.clock = clock
 
-    def stream(self, backend: str, request: CallRequest, seconds: float) -> CallStream:
+    def stream(self, backend: str, request: CallRequest, seconds: float, x: Exchange | None = None) -> CallStream:
         """As `chain.calls.Calls.stream`."""
         call = StreamedCall(self, backend, request, seconds)
+        call.inherited = self.inherited(x)
         call.begin()
         self.wake_at(call.started + call.seconds, call)
         return call
 
-    async def http(self, backend: str, request: CallRequest, seconds: float, max_body: int = 1024 * 1024) -> CallAnswer:
+    def inherited(self, x: Exchange | None) -> Inherited:
+        """What policies above the backend say of connections to it."""
+        of_gateway = self.table().of_gateway
+        if x is None:
+            return of_gateway
+        found: Any = x.policies  # Any: plans of routes and listeners, whose types this package does not know
+        if found is None:  # there is no route yet
+            listener: Any = x.listener
+            upper = None if listener is None else listener.upper
+            found = of_gateway if upper is None else upper.policies
+        inherited: Inherited = found
+        return inherited
+
+    async def http(
+        self,
+        backend: str,
+        request: CallRequest,
+        seconds: float,
+        max_body: int = 1024 * 1024,
+        x: Exchange | None = None,
+    ) -> CallAnswer:
         """As `chain.calls.Calls.http`."""
         call = _Call(self, backend, request, seconds, max_body)
+        call.inherited = self.inherited(x)
         call.begin()
         if call.outcome is None:
             call.future = self.make_future()

@@ -11,8 +11,9 @@ import logging
 import socket
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from dataplane.net import proxy_header
 from dataplane.net.tcp import keep_alive, reset
 from dataplane.net.writes import Writes
 from dataplane.tls.handshakes import Handshakes
@@ -20,13 +21,15 @@ from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
 from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
 from dataplane.upstream.handshake import Handshake, HandshakeFailed
+from dataplane.upstream.limits import IDLE_TIMEOUT
 from dataplane.upstream.raw import RawEnd
-from dataplane.upstream.settings import PLAIN_TCP
+from dataplane.upstream.settings import OURSELVES, PLAIN_TCP, Client
 from dataplane.upstream.shared import SPEAKS_HTTP1, Shared, SharedConnections
 from dataplane.upstream.versions import HTTP1, HTTP2
 
-IDLE_TIMEOUT = 90.0
-"""Seconds an unused upstream connection is kept."""
+if TYPE_CHECKING:
+    from dataplane.http.messages import Peer
+
 SESSION_TIME = 600.0
 """Seconds that sessions of TLS are kept after the last connection, for the next one."""
 SWEEP = 10.0
@@ -56,6 +59,8 @@ class Connector:
         """Called before each connection is opened: there may have to be room for it."""
         self.make_room: Callable[[], bool] = lambda: False
         """Called when there was no descriptor for one: whether something else is being closed for it."""
+        self.of_clients: dict[Client, list[Pool]] = {}
+        """Pools of connections that are for one client, until it leaves."""
         self._endpoints: set[Pool] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweep: asyncio.TimerHandle | None = None
@@ -86,6 +91,22 @@ class Connector:
         """Open a connection whose bytes are `connection`'s alone: `done("")` or `done(cause)` is called from the loop,
         never at once."""
         self._spawn(self._dial_raw(endpoint, connection, done))
+
+    def belongs(self, pool: Pool) -> None:
+        """As `lease.Connects.belongs`."""
+        client = pool.transport.client if pool.transport is not None else None
+        if client is not None:
+            pools = self.of_clients.setdefault(client, [])
+            if pool not in pools:
+                pools.append(pool)
+                self._keep(pool)
+
+    def client_left(self, peer: Peer) -> None:
+        """As `lease.Dials.client_left`."""
+        for pool in self.of_clients.pop(Client(peer.address, peer.port, peer.local), ()):
+            for _ in pool.retire():
+                pass
+            _unname(pool)
 
     def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
         return self.loop.call_later(seconds, call)
@@ -142,14 +163,15 @@ class Connector:
         h2: SharedConnection | None,
         h1: UpstreamConnection | None,
         opened: asyncio.Future[str] | None,
+        client: Client | None = None,
     ) -> str:
         """Connect what the server speaks of the two, count, and say what went wrong. `opened`: what else `h2` waits
-        for."""
+        for. `client`: as `_first_bytes`."""
         tcp = PLAIN_TCP if endpoint.transport is None else endpoint.transport.tcp
         outcome = "failed"
         try:
             async with asyncio.timeout(tcp.connect_timeout):
-                version = await self._dial(endpoint, h2, h1)
+                version = await self._dial(endpoint, h2, h1, _first_bytes(endpoint, client))
                 cause = await opened if opened is not None and version == HTTP2 else ""
         except TimeoutError:
             self.count.upstream_opened("timeout")
@@ -171,29 +193,34 @@ class Connector:
         self.count.upstream_fault(reason)
         self.share(endpoint).report(detail)
 
-    async def _dial(self, endpoint: Pool, h2: SharedConnection | None, h1: UpstreamConnection | None) -> int:
+    async def _dial(
+        self, endpoint: Pool, h2: SharedConnection | None, h1: UpstreamConnection | None, first: bytes
+    ) -> int:
         try:
-            return await self._reach(endpoint, h2, h1)
+            return await self._reach(endpoint, h2, h1, first)
         except OSError as error:
             if error.errno not in OUT_OF_FILES or not self.make_room():
                 raise
             for _ in range(TURNS):
                 await asyncio.sleep(0)
-            return await self._reach(endpoint, h2, h1)
+            return await self._reach(endpoint, h2, h1, first)
 
-    async def _reach(self, endpoint: Pool, h2: SharedConnection | None, h1: UpstreamConnection | None) -> int:
-        """The version that is spoken: HTTP2 with `h2`, HTTP1 with `h1`. Where there are both the server chooses."""
+    async def _reach(
+        self, endpoint: Pool, h2: SharedConnection | None, h1: UpstreamConnection | None, first: bytes
+    ) -> int:
+        """The version that is spoken: HTTP2 with `h2`, HTTP1 with `h1`. Where there are both the server chooses.
+        `first`: written before anything else."""
         transport = endpoint.transport
         if transport is None or transport.tls is None:
             plain: Any = h2 if h2 is not None else h1  # Any: protocols by shape, no subclasses
-            await self._socket(endpoint, lambda: plain)
+            await self._socket(endpoint, lambda: plain, first)
             self._tune(endpoint, plain.transport)
             return HTTP1 if h2 is None else HTTP2
         wanted = {HTTP1: h1, HTTP2: h2}
         versions = [version for version, inner in wanted.items() if inner is not None]
         handshake = Handshake(self.loop, endpoint, transport, versions, self._handshakes, self.writes.turns)
         try:
-            await self._socket(endpoint, lambda: handshake.transport)
+            await self._socket(endpoint, lambda: handshake.transport, first)
             version = await handshake.ended()
         except BaseException:
             handshake.transport.abort()
@@ -204,7 +231,9 @@ class Connector:
         handshake.hand_over(wanted[version])
         return version
 
-    async def _socket(self, endpoint: Pool, make: Callable[[], Any]) -> None:  # Any: as above
+    async def _socket(self, endpoint: Pool, make: Callable[[], Any], first: bytes) -> None:  # Any: as above
+        if first:
+            make = partial(_Announcing, first, make())
         if endpoint.unix_path:
             await self.loop.create_unix_connection(make, endpoint.unix_path)
         else:
@@ -226,7 +255,7 @@ class Connector:
 
     async def _dial_raw(self, endpoint: Pool, connection: RawEnd, done: Callable[[str], None]) -> None:
         alone: Any = connection  # what is asked of a connection of HTTP/1 before its first request, by shape
-        cause = await self._try(endpoint, None, alone, None)
+        cause = await self._try(endpoint, None, alone, None, connection.client)
         if not cause:
             connection.reset = reset
             connection.opened()
@@ -240,19 +269,15 @@ class Connector:
         """Close what stayed idle for a whole timeout; `idle` is a stack, so the coldest are at its bottom."""
         now = self.loop.time()
         for endpoint in list(self._endpoints):
-            for connection in endpoint.idle[:]:
-                if not connection.idle_since:
-                    connection.idle_since = now
-                elif now - connection.idle_since > IDLE_TIMEOUT:
-                    endpoint.idle.remove(connection)  # `connection_lost` comes a turn later
-                    connection.close()
-            if endpoint.shared is not None:
-                endpoint.shared.close_unused(now, IDLE_TIMEOUT)
+            if endpoint.gate is None:  # which looks by itself
+                _close_unused(endpoint, now)
             if not endpoint.is_empty:
                 endpoint.empty_since = 0.0
             elif endpoint.closed or self._is_forgotten(endpoint, now):
                 self._endpoints.discard(endpoint)
         self._sweep = self.loop.call_later(SWEEP, self._close_unused) if self._endpoints else None
+        for client in [client for client, pools in self.of_clients.items() if not pools]:
+            del self.of_clients[client]
 
     def _is_forgotten(self, pool: Pool, now: float) -> bool:
         """Whether the pool of a transport was without connections for so long that its session is not kept either:
@@ -261,11 +286,15 @@ class Connector:
             return False
         if not pool.empty_since or pool.base.pending:
             pool.empty_since = now
-        if now - pool.empty_since <= SESSION_TIME:
+        if now - pool.empty_since <= SESSION_TIME and pool.transport.client is None:
             return False
         pool.closed = True  # whoever still holds it keeps no connection in it
-        if pool.base.pools.get(pool.transport) is pool:
-            del pool.base.pools[pool.transport]
+        if pool.gate is not None:
+            pool.gate.forget(pool)
+        _unname(pool)
+        pools = self.of_clients.get(pool.transport.client) if pool.transport.client is not None else None
+        if pools is not None and pool in pools:
+            pools.remove(pool)
         return True
 
     async def close(self) -> None:
@@ -277,6 +306,50 @@ class Connector:
         for endpoint in self._endpoints:
             for _ in endpoint.retire():
                 pass
+
+
+def _unname(pool: Pool) -> None:
+    """Its endpoint does not find it any more."""
+    if pool.base is not None and pool.transport is not None and pool.base.pools.get(pool.transport) is pool:
+        del pool.base.pools[pool.transport]
+
+
+def _first_bytes(pool: Pool, client: Client | None) -> bytes:
+    """The PROXY header that a connection of `pool` begins with; b"": none. `client`: for whom it is made, where the
+    pool does not say."""
+    transport = pool.transport
+    if transport is None or not transport.tcp.proxy_version:
+        return b""
+    version, whom = transport.tcp.proxy_version, client or transport.client or OURSELVES
+    host, _, port = whom.local.decode("latin-1").rpartition(":")
+    if not whom.address or not port.isdecimal():
+        return proxy_header.of_ourselves(version)
+    return proxy_header.written(version, (whom.address, whom.port), (host.strip("[]"), int(port)))
+
+
+class _Announcing:
+    """asyncio's protocol of a connection until it is open: it writes the first bytes, before those of whose it is."""
+
+    __slots__ = ("_first", "_inner")
+
+    def __init__(self, first: bytes, inner: Any) -> None:  # Any: a protocol by shape
+        self._first, self._inner = first, inner
+
+    def connection_made(self, transport: Any) -> None:
+        transport.write(self._first)
+        transport.set_protocol(self._inner)
+        self._inner.connection_made(transport)
+
+
+def _close_unused(pool: Pool, now: float) -> None:
+    for connection in pool.idle[:]:
+        if not connection.idle_since:
+            connection.idle_since = now
+        elif now - connection.idle_since > IDLE_TIMEOUT:
+            pool.idle.remove(connection)  # `connection_lost` comes a turn later
+            connection.close()
+    if pool.shared is not None:
+        pool.shared.close_unused(now, IDLE_TIMEOUT)
 
 
 def _resolve(future: asyncio.Future[str], cause: str) -> None:

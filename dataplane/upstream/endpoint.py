@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from OpenSSL import SSL
 
+    from dataplane.upstream.gate import Gate
     from dataplane.upstream.health import Member
     from dataplane.upstream.settings import Transport
     from dataplane.upstream.shared import SharedConnections
@@ -39,6 +40,10 @@ class Pooled(Upstream, Protocol):
 
     def close(self) -> None: ...
 
+    @property
+    def is_gone(self) -> bool:
+        """It is closed, whoever closed it."""
+
 
 class Pool:
     """Connections to an endpoint that are made in one way. `idle` is used as a stack: the last used stays warm."""
@@ -48,6 +53,7 @@ class Pool:
         "base",
         "closed",
         "empty_since",
+        "gate",
         "idle",
         "label",
         "last",
@@ -69,6 +75,8 @@ class Pool:
         self.label = _label(address, port, unix_path)
         """As it appears in logs."""
         self.idle: list[Pooled] = []
+        self.gate: Gate | None = None
+        """Who counts its connections, where policies limit them."""
         self.shared: SharedConnections | None = None
         """Connections of HTTP/2; None: none was ever asked for."""
         self.spoken = 0
@@ -88,6 +96,8 @@ class Pool:
             yield
         if self.shared is not None:
             self.shared.retire()
+        if self.gate is not None:
+            self.gate.forget(self)
 
     @property
     def is_empty(self) -> bool:

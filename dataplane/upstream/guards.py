@@ -8,10 +8,13 @@ outlive swaps is elsewhere: with the endpoints, and in the memory that workers s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from weakref import WeakValueDictionary
 
-from dataplane.upstream.health import Events, Health, Watch
-from dataplane.upstream.limits import Limits, Tally
+from dataplane.upstream import gate, health
+from dataplane.upstream.gate import Gate
+from dataplane.upstream.health import Health, Watch
+from dataplane.upstream.limits import Limits, Quota, Tally
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from dataplane.link.evictions import Evictions
     from dataplane.link.loads import Loads
     from dataplane.upstream.endpoint import Endpoint
+    from dataplane.upstream.lease import Connects
 
 
 class Rules(NamedTuple):
@@ -32,6 +36,10 @@ class Rules(NamedTuple):
         if less is None:
             return self
         return Rules(self.health or less.health, self.backend_limits or less.backend_limits)
+
+
+class Events(health.Events, gate.Events, Protocol):
+    """Who counts (`telemetry/requests.Recorder`)."""
 
 
 class Guard:
@@ -65,16 +73,25 @@ class Guard:
 class Guards:
     """Makes them; one for each worker."""
 
-    __slots__ = ("_clock", "_evictions", "_loads", "events")
+    __slots__ = ("_clock", "_evictions", "_gates", "_loads", "events")
 
     def __init__(self, evictions: Evictions, loads: Loads, clock: Callable[[], float], events: Events) -> None:
         self._evictions, self._loads, self._clock, self.events = evictions, loads, clock, events
+        self._gates: WeakValueDictionary[Quota, Gate] = WeakValueDictionary()
+        """As long as there is a connection pool that has one."""
 
     def of(self, backend: str, rules: Rules) -> Guard:
         """`backend`: its key."""
         watch = tally = None
         if rules.health is not None:
             watch = Watch(backend, rules.health, self._evictions, self._clock, self.events)
-        if rules.backend_limits is not None:
+        if rules.backend_limits is not None and rules.backend_limits.counts_requests:
             tally = Tally(backend, rules.backend_limits, self._loads)
         return Guard(watch, tally)
+
+    def gate(self, quota: Quota, connects: Connects) -> Gate:
+        """The one for these limits."""
+        gate = self._gates.get(quota)
+        if gate is None:
+            gate = self._gates[quota] = Gate(quota, self._loads, connects, self._clock, self.events)
+        return gate

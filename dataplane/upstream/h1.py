@@ -182,9 +182,13 @@ class UpstreamConnection(Gathering):
         """Nobody needs it now: keep it for the next request."""
         if self.state == IDLE and not self.endpoint.closed:
             self.fresh = False  # the endpoint may have closed it by the time that it is used
-            self.endpoint.idle.append(self)
+            self._keep()
         else:
             self.close()
+
+    @property
+    def is_gone(self) -> bool:
+        return self.state == CLOSED
 
     def close(self) -> None:
         self.state = CLOSED
@@ -255,6 +259,8 @@ class UpstreamConnection(Gathering):
         self.taker = None
         self._forget()
         self.on_close()
+        if self.endpoint.gate is not None:
+            self.endpoint.gate.lost(self)
         if consumer is None:
             return
         if state == UNTIL_CLOSE and error is None:
@@ -420,10 +426,16 @@ class UpstreamConnection(Gathering):
             self.informational = 0
             if self.paused:
                 self.resume()  # an idle connection that is not read would not notice that it was closed
-            self.endpoint.idle.append(self)
+            self._keep()
         else:
             self.state = CLOSED
             self.transport.close()
+
+    def _keep(self) -> None:
+        pool = self.endpoint
+        pool.idle.append(self)
+        if pool.gate is not None:
+            pool.gate.kept(self, pool)
 
     def _bad(self, why: str) -> None:
         consumer, self.consumer = self.consumer, None

@@ -8,24 +8,24 @@ lease costs one look at a list. What becomes of a loss that is not repaired here
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.carriers import REFUSED, UNSENT, Consumer
 from dataplane.http.methods import IDEMPOTENT
 from dataplane.upstream import balance
-from dataplane.upstream.race import Race, of_other_family
+from dataplane.upstream.race import Opens, Race, of_other_family
 from dataplane.upstream.versions import EITHER, HTTP1, HTTP2, HTTP_2, chosen, offered
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.exchange import Exchange
-    from dataplane.http.messages import ResponseHead
+    from dataplane.http.messages import Peer, ResponseHead
     from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
     from dataplane.upstream.guards import Guard, Guards, Rules
     from dataplane.upstream.limits import Tally
     from dataplane.upstream.raw import RawEnd
-    from dataplane.upstream.settings import Transport
-    from dataplane.upstream.shared import SharedConnections
+    from dataplane.upstream.settings import Client, Transport
+    from dataplane.upstream.shared import Shared, SharedConnections
 
 MAX_RESENT = 2
 """How often a request is sent again because idle connections turned out to be closed."""
@@ -64,6 +64,10 @@ class Lease(Consumer, Protocol):
     version: bytes
     scheme: bytes
     """Of the client; what is sent by ourselves has b"HTTP/1.1" and b"http"."""
+
+    @property
+    def client(self) -> Peer | None:
+        """Whose request it is; None: one of ours."""
 
     @property
     def is_grpc(self) -> bool:
@@ -130,10 +134,19 @@ class Connects(Protocol):
 
     def connect(self, endpoint: Pool, done: Callable[[Pooled | None, str], None]) -> None: ...
 
-    def later(self, seconds: float, call: Callable[[], None]) -> object: ...
+    def open(self, endpoint: Pool, done: Callable[[Shared | None, str], None], either: bool = False) -> None:
+        """As `shared.Opens.open`."""
+
+    def later(self, seconds: float, call: Callable[[], None]) -> Any: ...  # the loop's handle, or a fake's
 
     def share(self, endpoint: Pool) -> SharedConnections:
         """Those of HTTP/2 of a pool that has had none; from then on they are `endpoint.shared`."""
+
+    def clock(self) -> float:
+        """Monotonic seconds."""
+
+    def belongs(self, pool: Pool) -> None:
+        """Its connections are for one client: it is retired when `client_left` says so."""
 
 
 class Dials(Connects, Protocol):
@@ -141,6 +154,13 @@ class Dials(Connects, Protocol):
 
     before_opening: Callable[[], None]
     """Called before each connection is opened: there may have to be room for it."""
+
+    @property
+    def of_clients(self) -> Mapping[Client, Sequence[Pool]]:
+        """Connections that are made for one client alone; empty where no policy asks for that."""
+
+    def client_left(self, peer: Peer) -> None:
+        """The connection of this client is gone."""
 
     def dial(self, endpoint: Pool, connection: RawEnd, done: Callable[[str], None]) -> None: ...
 
@@ -195,6 +215,11 @@ class Leases:
         else:
             balance.judge(endpoint, False)
 
+    def client_left(self, peer: Peer) -> None:
+        """The connection of a client is gone: what was connected for it alone is for nobody."""
+        if self.connector.of_clients:
+            self.connector.client_left(peer)
+
     def admits(self, holder: Lease, plan: BackendPlan, guard: Guard) -> bool:
         """Whether `holder` may be sent to `plan`: the limits that `guard` keeps allow for it, and count it from now on.
         Otherwise it was told."""
@@ -238,7 +263,8 @@ class Leases:
         endpoint.pending += 1
         holder.leased = True
         if plan.transport is not None:
-            self._take_of(endpoint.pool(plan.transport), holder, endpoints, plan.version)
+            pool = pool_of(self.connector, endpoint, plan.transport, holder.client)
+            self._take_of(pool, holder, endpoints, plan.version)
             return
         if (plan.version or holder.version == HTTP_2 or (holder.length and holder.is_grpc)) and (
             plan.version or chosen(holder)
@@ -259,7 +285,10 @@ class Leases:
             version = chosen(holder) if tls is None else offered(holder, tls.versions)
         if version == EITHER and pool.spoken:
             version = pool.spoken
-        if version != HTTP1:
+        if pool.transport is not None and pool.transport.quota is not None:
+            gate = pool.gate or self.guards.gate(pool.transport.quota, self.connector)
+            gate.take(holder, pool, endpoints, version)
+        elif version != HTTP1:
             (pool.shared or self.connector.share(pool)).take(holder, endpoints, version == EITHER)
         elif pool.idle:
             up = holder.up = pool.idle.pop()
@@ -283,7 +312,9 @@ class Leases:
         endpoint: Endpoint = holder.endpoint  # type: ignore[assignment]  # it was leased
         endpoint.pending += 1
         holder.leased = True
-        pool = endpoint if plan.transport is None else endpoint.pool(plan.transport)
+        pool: Pool = endpoint
+        if plan.transport is not None:
+            pool = pool_of(self.connector, endpoint, plan.transport, holder.client)
         if up is not None and up.is_shared:
             pool.shared.take(holder, ())  # type: ignore[union-attr]  # it lent that stream
         else:
@@ -291,7 +322,24 @@ class Leases:
         return True
 
 
-def connect(connector: Connects, pool: Pool, holder: Lease, endpoints: Sequence[Endpoint]) -> None:
+def pool_of(connector: Connects, endpoint: Endpoint, transport: Transport, client: Peer | None) -> Pool:
+    """The connections of this transport; for this client alone where they say for whom they are."""
+    if not transport.tcp.proxy_version:
+        return endpoint.pool(transport)
+    pool = endpoint.pool(transport.of(client))
+    connector.belongs(pool)
+    return pool
+
+
+def connect(connector: Opens, pool: Pool, holder: Lease, endpoints: Sequence[Endpoint]) -> None:
+    """A new connection of HTTP/1.1 for `holder`, when limits allow for one. `endpoints`: () when it sends again."""
+    if pool.gate is None:
+        open_for(connector, pool, holder, endpoints)
+    else:
+        pool.gate.take(holder, pool, endpoints, HTTP1)
+
+
+def open_for(connector: Opens, pool: Pool, holder: Lease, endpoints: Sequence[Endpoint]) -> None:
     """Open a connection for `holder`, unless its lease is over by then. `endpoints`: () when it sends again."""
     number = holder.lease
 

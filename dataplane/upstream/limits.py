@@ -6,10 +6,32 @@ the same moment may both find room for one more: a limit is overstepped by at mo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from dataplane.link.loads import Loads
+
+
+IDLE_TIMEOUT: Final = 90.0
+"""Seconds that an unused connection to an endpoint is kept, where no policy says it."""
+MAX_PENDING: Final = 1024
+"""Requests that wait for a connection of a backend with `maxConnections`, where no policy says it."""
+
+
+class Quota(NamedTuple):
+    """What limits say about the connections to one backend (`upstream/gate`). Part of the `settings.Transport` of
+    its connections, so that they are nobody else's; None: there is no limit."""
+
+    backend: str
+    """Its key."""
+    connections: int | None = None
+    """Open, or being opened."""
+    pending: int | None = None
+    """Requests that wait for one."""
+    idle: float = IDLE_TIMEOUT
+    """Seconds that one is kept without a request."""
+    age: float | None = None
+    """Seconds after which one takes no further request."""
 
 
 class Limits(NamedTuple):
@@ -19,6 +41,25 @@ class Limits(NamedTuple):
     """In flight."""
     retry_budget: int | None = None
     """Requests that are tried again, in percent of those in flight."""
+    connections: int | None = None
+    """Open, or being opened."""
+    pending: int | None = None
+    """Requests that wait for a connection."""
+    idle: float | None = None
+    """Seconds that a connection is kept without a request."""
+    age: float | None = None
+    """Seconds after which a connection takes no further request."""
+
+    @property
+    def counts_requests(self) -> bool:
+        return self.requests is not None or self.retry_budget is not None
+
+    def quota(self, backend: str) -> Quota | None:
+        """What of it is about the connections to the backend with this key; None: nothing."""
+        if (self.connections, self.pending, self.idle, self.age) == (None, None, None, None):
+            return None
+        pending = MAX_PENDING if self.pending is None and self.connections is not None else self.pending
+        return Quota(backend, self.connections, pending, self.idle or IDLE_TIMEOUT, self.age)
 
 
 class Tally:

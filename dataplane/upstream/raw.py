@@ -7,12 +7,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataplane.upstream import balance
+from dataplane.upstream.settings import OURSELVES, Client
 
 if TYPE_CHECKING:
-    from dataplane.upstream.endpoint import Endpoint
+    from dataplane.http.messages import Peer
+    from dataplane.upstream.endpoint import Endpoint, Pool
+    from dataplane.upstream.gate import Gate
     from dataplane.upstream.lease import BackendPlan, Leases
 
 MAX_CONNECTS: Final = 3
@@ -26,7 +30,7 @@ class Holder(Protocol):
         """The connection is open."""
 
     def raw_failed(self, cause: str, detail: str) -> None:
-        """There is none: "refused", "dns", "endpoints" or "connect", as `upstream.lease.Lease.lease_failed`."""
+        """There is none: "refused", "dns", "endpoints", "limit" or "connect", as `lease.Lease.lease_failed`."""
 
     def raw_received(self, data: bytes) -> None: ...
 
@@ -46,10 +50,11 @@ class Holder(Protocol):
 class RawEnd:
     """An endpoint's connection: asyncio's protocol by shape."""
 
-    __slots__ = ("_closed", "_holder", "_keeper", "is_open", "reset", "transport")
+    __slots__ = ("_closed", "_holder", "_keeper", "client", "is_open", "reset", "transport")
 
-    def __init__(self, holder: Holder, closed: Callable[[], None]) -> None:
-        """`closed()`: an opened connection is gone."""
+    def __init__(self, holder: Holder, closed: Callable[[RawEnd], None], client: Client | None = None) -> None:
+        """`closed(end)`: an opened connection is gone. `client`: for whom it is."""
+        self.client = client
         self._holder: Holder | None = holder
         self._closed = closed
         self._keeper: Holder | None = None
@@ -90,9 +95,14 @@ class RawEnd:
         holder, self._holder = self._holder, None
         self._keeper = None
         if self.is_open:
-            self._closed()
+            self._closed(self)
             if holder is not None:
                 holder.raw_lost(error)
+
+    @property
+    def is_gone(self) -> bool:
+        """It was closed before it was given to its holder."""
+        return self.transport is None or self.transport.is_closing()
 
     def leave(self, in_order: bool) -> None:
         """The holder is done with it. `in_order`: what was written is sent; otherwise the peer meets a reset."""
@@ -112,14 +122,15 @@ def _abort(transport: Any) -> None:
 class RawLease:
     """The way of one connection to an endpoint of a backend. One call of `begin`, then `release` at the end."""
 
-    __slots__ = ("_closed", "_holder", "_is_over", "_leases", "_pending", "_plan", "tried")
+    __slots__ = ("_client", "_closed", "_holder", "_leases", "_pending", "_plan", "is_over", "tried")
 
-    def __init__(self, holder: Holder, leases: Leases, closed: Callable[[], None]) -> None:
-        """`closed()`: as `RawEnd`."""
+    def __init__(self, holder: Holder, leases: Leases, closed: Callable[[], None], peer: Peer | None = None) -> None:
+        """`closed()`: an opened connection is gone. `peer`: the client that it is for; None: for none."""
         self._holder, self._leases, self._closed = holder, leases, closed
+        self._client = OURSELVES if peer is None else Client(peer.address, peer.port, peer.local)
         self._plan: BackendPlan | None = None
         self._pending: Endpoint | None = None
-        self._is_over = False
+        self.is_over = False
         self.tried: list[Endpoint] = []
         """The last at the end."""
 
@@ -138,12 +149,12 @@ class RawLease:
 
     def release(self) -> None:
         """It is over: what is under way is for nobody."""
-        self._is_over = True
+        self.is_over = True
         self._settle()
 
     def _resolve(self) -> None:
         plan = self._plan
-        if plan is None or self._is_over:
+        if plan is None or self.is_over:
             return
         endpoints: Sequence[Endpoint] | None = plan.endpoints
         if plan.host:
@@ -164,10 +175,26 @@ class RawLease:
         self.tried.append(endpoint)
         self._pending = endpoint
         endpoint.pending += 1
-        end = RawEnd(self._holder, self._closed)
+        pool = endpoint if plan.transport is None else endpoint.pool(plan.transport)
+        quota = None if plan.transport is None else plan.transport.quota
+        if quota is None:
+            self.dial(plan, endpoints, pool)
+        else:
+            gate = pool.gate or self._leases.guards.gate(quota, self._leases.connector)
+            gate.admit(_Dial(self, plan, endpoints, pool, self._leases.connector.clock()))
+
+    def dial(self, plan: BackendPlan, endpoints: Sequence[Endpoint], pool: Pool) -> None:
+        """Open the connection to the endpoint that was chosen last."""
+        endpoint = self.tried[-1]
+        gate = pool.gate
+        end = RawEnd(self._holder, partial(self._lost, gate), self._client)
+        if gate is not None:
+            gate.begin_opening(1)
 
         def done(cause: str) -> None:
-            if self._is_over:
+            if gate is not None:
+                gate.end_opening(None if cause else end, 1)
+            if self.is_over:
                 end.leave(False)
             elif not cause:
                 self._holder.raw_ready(end)
@@ -179,12 +206,49 @@ class RawLease:
                 else:
                     self._holder.raw_failed("connect", cause)
 
-        self._leases.connector.dial(endpoint if plan.transport is None else endpoint.pool(plan.transport), end, done)
+        self._leases.connector.dial(pool, end, done)
+
+    def _lost(self, gate: Gate | None, end: RawEnd) -> None:
+        if gate is not None:
+            gate.lost(end)
+        self._closed()
+
+    def refuse(self, detail: str) -> None:
+        """A limit of the backend does not allow for another connection."""
+        self._settle()
+        self._holder.raw_failed("limit", detail)
 
     def _settle(self) -> None:
         endpoint, self._pending = self._pending, None
         if endpoint is not None:
             endpoint.pending -= 1
+
+
+class _Dial:
+    """One that waits for the right to open a connection (`gate.Waiting`)."""
+
+    __slots__ = ("_endpoints", "_lease", "_plan", "_pool", "is_counted", "since")
+
+    def __init__(
+        self, lease: RawLease, plan: BackendPlan, endpoints: Sequence[Endpoint], pool: Pool, since: float
+    ) -> None:
+        self._lease, self._plan, self._endpoints, self._pool, self.since = lease, plan, endpoints, pool, since
+        self.is_counted = False
+
+    @property
+    def is_wanted(self) -> bool:
+        return not self._lease.is_over
+
+    def serve(self, gate: Gate) -> bool:
+        gate.adopt(self._pool)
+        may = gate.has_room or (gate.free_idle() and gate.has_room)
+        if not may or not (self.is_counted or gate.takes_one_more):
+            return False
+        self._lease.dial(self._plan, self._endpoints, self._pool)
+        return True
+
+    def refuse(self, detail: str) -> None:
+        self._lease.refuse(detail)
 
 
 def usable(leases: Leases, plan: BackendPlan, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:

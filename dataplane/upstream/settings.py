@@ -6,16 +6,18 @@ it. Policies merge per field, never deeply (spec 1, GatewayPolicy): the `http` o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dataplane.net.keepalive import DEFAULT, Keepalive
+from dataplane.upstream.limits import Quota
 from dataplane.upstream.versions import BY_REQUEST, HTTP1, HTTP2, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dataplane.tls.client import ClientSecurity
+    from dataplane.http.messages import Peer
+    from dataplane.tls.client import ClientSecurity, Kept
 
 
 class Http(NamedTuple):
@@ -33,6 +35,21 @@ class Tcp(NamedTuple):
     connect_timeout: float = 10.0
     """Seconds until a connection is established, TLS included (decisions: 10 s when unset)."""
     keepalive: Keepalive = DEFAULT
+    proxy_version: int = 0
+    """Of the PROXY header that connections begin with; 0: they begin with none."""
+
+
+class Client(NamedTuple):
+    """For whom a connection is made, where its PROXY header says so: it is used for nobody else."""
+
+    address: str = ""
+    """"": for no client, but by ourselves."""
+    port: int = 0
+    local: bytes = b""
+    """Our address and port, that the client connected to."""
+
+
+OURSELVES: Final = Client()
 
 
 PLAIN_TCP: Final = Tcp()
@@ -61,6 +78,27 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """Our certificate for servers whose `Tls` has none of its own."""
+
+    certificate: bytes = field(default=b"", repr=False)
+    key: bytes = field(default=b"", repr=False)
+    refused: str = ""
+    """Why it cannot be used; nothing is sent with TLS that would present it."""
+    kept: Kept | None = field(default=None, repr=False, compare=False)
+    """As `tls.client.security` takes it."""
+
+    def on(self, tls: Tls) -> Tls:
+        """The same TLS, with this certificate where it has none."""
+        security = tls.security
+        if security is None or security.has_certificate:
+            return tls
+        if self.refused or self.kept is None:
+            return replace(tls, security=None, refused=self.refused)
+        return replace(tls, security=security.presenting(self.kept, self.certificate, self.key))
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What one level comes to; None: it does not say. Its hash is computed once: a request with a policy asks for it
     (`plans.BackendPlan.under`)."""
@@ -68,10 +106,11 @@ class Settings:
     http: Http | None = None
     tcp: Tcp | None = None
     tls: Tls | None = None
+    client: ClientCertificate | None = None
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.http, self.tcp, self.tls)))
+        object.__setattr__(self, "_hash", hash((self.http, self.tcp, self.tls, self.client)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -80,7 +119,7 @@ class Settings:
         """These, and those of `less` where these say nothing."""
         if less is NO_SETTINGS:
             return self
-        return Settings(self.http or less.http, self.tcp or less.tcp, self.tls or less.tls)
+        return Settings(self.http or less.http, self.tcp or less.tcp, self.tls or less.tls, self.client or less.client)
 
 
 NO_SETTINGS: Final = Settings()
@@ -95,13 +134,22 @@ class Transport:
     tls: Tls | None
     host: str
     """The destination's, as a certificate has it: a DNS name, an address, or "" for a Unix socket. Without TLS ""."""
+    quota: Quota | None = None
+    """Limits of these connections; None: there are none."""
+    client: Client | None = None
+    """For whom they are; None: for anybody."""
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.tcp, self.tls, self.host)))
+        object.__setattr__(self, "_hash", hash((self.tcp, self.tls, self.host, self.quota, self.client)))
 
     def __hash__(self) -> int:
         return self._hash
+
+    def of(self, peer: Peer | None) -> Transport:
+        """That of connections for this client; None: for none."""
+        client = OURSELVES if peer is None else Client(peer.address, peer.port, peer.local)
+        return replace(self, client=client)
 
     @property
     def server_name(self) -> str:
@@ -131,14 +179,22 @@ def finished(settings: Settings, version: int, host: str) -> Finished:
     http = settings.http or Http()
     version = http.version or version
     transport = _transport(settings, host)
-    return Finished(version, http.request_timeout, transport, _refused(settings.tls, transport, version))
+    tls = None if transport is None else transport.tls
+    return Finished(version, http.request_timeout, transport, _refused(tls, transport, version))
 
 
 def _transport(settings: Settings, host: str) -> Transport | None:
     tcp, tls = settings.tcp or PLAIN_TCP, settings.tls
     if tls is None:
         return None if tcp == PLAIN_TCP else Transport(tcp, None, "")
-    return Transport(tcp, tls, host)
+    return Transport(tcp, tls if settings.client is None else settings.client.on(tls), host)
+
+
+def limited(transport: Transport | None, quota: Quota | None) -> Transport | None:
+    """The same with these limits, in place of those that it has."""
+    if transport is None:
+        return None if quota is None else Transport(PLAIN_TCP, None, "", quota)
+    return transport if transport.quota == quota else replace(transport, quota=quota)
 
 
 def _refused(tls: Tls | None, transport: Transport | None, version: int) -> str:

@@ -53,6 +53,10 @@ class Shared(Protocol):
 
     def close(self) -> None: ...
 
+    @property
+    def is_gone(self) -> bool:
+        """It is closed, whoever closed it."""
+
     def is_late(self, now: float) -> bool:
         """It broke off, because the endpoint does not answer what it has to."""
 
@@ -137,12 +141,15 @@ class SharedConnections:
                     _lend(connection, holder, endpoints)
                     return
         if len(self._waiting) >= MAX_WAITING:
+            before = len(self._waiting)
             self._waiting = deque(each for each in self._waiting if each.is_wanted)
+            self._waits(len(self._waiting) - before)
             if len(self._waiting) >= MAX_WAITING:
                 why = f"{self._endpoint.label}: too many requests wait for an HTTP/2 stream"
                 not_connected(holder, why, endpoints)
                 return
         self._waiting.append(_Waiting(holder, holder.lease, endpoints, self._opens.clock(), either))
+        self._waits(1)
         if not self._is_timed:
             self._is_timed = True
             self._opens.later(WAIT / 4, self._expire)
@@ -153,11 +160,37 @@ class SharedConnections:
         would take none on another."""
         if any(not (each.streams or each.room() or each.is_spent) for each in self.connections):
             return
+        gate = self._endpoint.gate
         while self._opening * EXPECTED < len(self._waiting) and len(self.connections) + self._opening < MAX_CONNECTIONS:
+            if gate is not None:
+                if not gate.has_room:
+                    return
+                gate.begin_opening()
             self._opening += 1
             self._opens.open(self._endpoint, self._opened, any(each.either for each in self._waiting))
 
+    def open_more(self) -> None:
+        """A limit that was reached allows for further connections."""
+        self._open()
+
+    @property
+    def has_room(self) -> bool:
+        """A stream can be lent now."""
+        return not self._waiting and any(each.room() for each in self.connections)
+
+    def _waits(self, more: int) -> None:
+        if self._endpoint.gate is not None:
+            self._endpoint.gate.waits(more)
+
     def _opened(self, connection: Shared | None, cause: str) -> None:
+        gate = self._endpoint.gate
+        if gate is not None and connection is not None:
+            gate.end_opening(connection)
+        self._settle(connection, cause)
+        if gate is not None and connection is None:  # now, when those who waited for it do not any more
+            gate.end_opening(None)
+
+    def _settle(self, connection: Shared | None, cause: str) -> None:
         self._opening -= 1
         if connection is not None and connection.is_spent:
             connection.retire()
@@ -177,13 +210,14 @@ class SharedConnections:
     def _instead(self) -> None:
         """The server speaks HTTP/1.1: so do those who may."""
         waiting, self._waiting = self._waiting, deque()
+        self._waits(-len(waiting))
         for each in waiting:
             if not each.is_wanted:
                 continue
             if not each.either:
                 why = f"{self._endpoint.label} does not speak HTTP/2 (ALPN)"
                 not_connected(each.holder, why, each.endpoints)
-            elif self._endpoint.idle and each.endpoints:
+            elif self._endpoint.idle and each.endpoints and self._endpoint.gate is None:
                 up = each.holder.up = self._endpoint.idle.pop()
                 each.holder.lease_ready(up)
             else:
@@ -196,14 +230,18 @@ class SharedConnections:
         for connection in list(self.connections):
             while waiting and connection.room():
                 each = waiting.popleft()
+                self._waits(-1)
                 if each.is_wanted:
                     _lend(connection, each.holder, each.endpoints)
         if waiting:
             self._open()
+        elif self._endpoint.gate is not None:
+            self._endpoint.gate.serve()
 
     def _fail(self, cause: str) -> None:
         """No connection can be had: whoever waits is told."""
         waiting, self._waiting = self._waiting, deque()
+        self._waits(-len(waiting))
         for each in waiting:
             if each.is_wanted:
                 not_connected(each.holder, cause, each.endpoints)
@@ -214,6 +252,7 @@ class SharedConnections:
         now, waiting = self._opens.clock(), self._waiting
         while waiting and (not waiting[0].is_wanted or now - waiting[0].since >= WAIT):
             each = waiting.popleft()
+            self._waits(-1)
             if each.is_wanted:
                 why = f"{self._endpoint.label} had no HTTP/2 stream free within {WAIT:g} s"
                 not_connected(each.holder, why, each.endpoints)
@@ -221,8 +260,9 @@ class SharedConnections:
             self._is_timed = True
             self._opens.later(WAIT / 4, self._expire)
 
-    def close_unused(self, now: float, seconds: float) -> None:
-        """Close what has lent no stream for so long."""
+    def close_unused(self, now: float, seconds: float) -> int:
+        """Close what has lent no stream for so long; how many these were."""
+        closed = 0
         for connection in list(self.connections):
             if connection.is_late(now) or connection.streams:
                 continue
@@ -231,6 +271,8 @@ class SharedConnections:
             elif now - connection.idle_since > seconds:
                 self.connections.remove(connection)
                 connection.close()
+                closed += 1
+        return closed
 
     def report(self, detail: str) -> None:
         """A connection broke: one line in the log, and none for a while, however many break."""

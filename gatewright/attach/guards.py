@@ -22,6 +22,9 @@ GUARDS: Final = (
 )
 """Fields of the wire's Policy: of `traffic`, and `tls` of `backend`, without which it would be plain text."""
 
+GATEWAY_GUARDS: Final = ("backend_client_certificate",)
+"""The same of a Gateway itself: TLS that would present a certificate which cannot be used is refused."""
+
 FRONTEND_GUARDS: Final = ("proxy_protocol", "network_authorization", "frontend_tls", "frontend_http", "connect")
 """The same of `frontend`: what cannot be honoured refuses connections, handshakes, requests, tunnels. By default each
 of these would be laxer than what somebody asked for."""

@@ -151,12 +151,20 @@ class Up:
 
     def park(self) -> None:
         self.endpoint.idle.append(self)
+        if self.endpoint.gate is not None:
+            self.endpoint.gate.kept(self, self.endpoint)
+
+    @property
+    def is_gone(self) -> bool:
+        return not self.open
 
     def close(self) -> None:
         self.consumer = None
         if self.open:
             self.open = False
             self.connector.count.upstream_closed()
+            if self.endpoint.gate is not None:
+                self.endpoint.gate.lost(self)
 
     def give_back(self, keep: bool) -> Consumer:
         """The response is over: whoever hears so may begin the next request."""

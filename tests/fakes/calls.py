@@ -92,7 +92,9 @@ class FakeCalls:
             if not future.done():
                 future.set_result(None)
 
-    async def http(self, backend: str, request: CallRequest, seconds: float, max_body: int = 1024 * 1024) -> CallAnswer:
+    async def http(
+        self, backend: str, request: CallRequest, seconds: float, max_body: int = 1024 * 1024, x: Any = None
+    ) -> CallAnswer:
         check(request)
         assert seconds > 0 and max_body > 0
         self.received.append(Received(backend, request, seconds, max_body))
@@ -109,7 +111,7 @@ class FakeCalls:
             raise CallFailed("too_large", "the answer is too large")
         return CallAnswer(outcome.status, Head(outcome.head.block), outcome.body)
 
-    def stream(self, backend: str, request: CallRequest, seconds: float) -> FakeStream:
+    def stream(self, backend: str, request: CallRequest, seconds: float, x: Any = None) -> FakeStream:
         """A call whose answer is the outcome's, asked for with all that was sent by its end."""
         return FakeStream(self, backend, request, seconds)
 

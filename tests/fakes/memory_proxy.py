@@ -21,6 +21,7 @@ from dataplane.backends.registry import ROWS as BACKENDS
 from dataplane.chain.calls import Calls
 from dataplane.chain.filter import Env, Row
 from dataplane.filters.registry import ROWS
+from dataplane.http.messages import Peer
 from dataplane.link.buckets import Buckets
 from dataplane.net.writes import Writes
 from dataplane.proxy import mirrors, retries
@@ -40,6 +41,7 @@ from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
 from dataplane.upstream.lease import Leases
 from dataplane.upstream.raw import RawEnd
+from dataplane.upstream.settings import Client
 from dataplane.upstream.shared import SharedConnections
 from dataplane.upstream.versions import BY_REQUEST, HTTP1
 from gatewright.api.standalone import standalone
@@ -151,6 +153,7 @@ class FakeConnector:
         self.upstreams: list[FakeUpstream] = []
         self.hold = False
         self.refuse = ""
+        self.of_clients: dict[Client, list[Pool]] = {}
         self.endpoints: set[Pool] = set()
         """Those that connections were opened to."""
         self.dialled: list[Pool] = []
@@ -179,6 +182,18 @@ class FakeConnector:
             connection.opened()
         self.dialled.append(endpoint)
         done(cause)
+
+    def belongs(self, pool: Pool) -> None:
+        """For one client alone."""
+        assert pool.transport is not None and pool.transport.client is not None
+        pools = self.of_clients.setdefault(pool.transport.client, [])
+        if pool not in pools:
+            pools.append(pool)
+
+    def client_left(self, peer: Peer) -> None:
+        for pool in self.of_clients.pop(Client(peer.address, peer.port, peer.local), ()):
+            for _ in pool.retire():
+                pass
 
     def share(self, endpoint: Pool) -> SharedConnections:
         if endpoint.shared is None:

@@ -66,9 +66,9 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     (
         "dataplane/chain/calls.py",
         "async def http(self, backend: str, request: CallRequest, seconds: float, "
-        "max_body: int = 1024 * 1024) -> CallAnswer:",
+        "max_body: int = 1024 * 1024, x: Exchange | None = None) -> CallAnswer:",
         "async def http(self, backend: str, request: CallRequest, seconds: float, "
-        "max_body: int = (1024 + 1024)) -> CallAnswer:",
+        "max_body: int = (1024 + 1024), x: Exchange | None = None) -> CallAnswer:",
     ): "the signature of a protocol: the default is that of the class that has the method",
     (
         "controlplane/sources/tree.py",

@@ -29,6 +29,8 @@ BAD = Response(503, body=b"bad")
         ("{maxRequests: 1}", Limits(1)),
         ("{retryBudget: 0}", Limits(None, 0)),
         ("{maxRequests: 4294967295, retryBudget: 100}", Limits(4_294_967_295, 100)),
+        ("{maxConnections: 4, maxPending: 5}", Limits(connections=4, pending=5)),
+        ("{idleTimeout: 1500ms, maxConnectionDuration: 1h}", Limits(idle=1.5, age=3600.0)),
     ],
 )
 def test_limits(fields: str, expected: Limits) -> None:
@@ -41,6 +43,10 @@ def test_limits(fields: str, expected: Limits) -> None:
     [
         (backend_policy_pb2.BackendLimits(max_requests=0), "at least 1"),
         (backend_policy_pb2.BackendLimits(retry_budget=101), "more than 100"),
+        (backend_policy_pb2.BackendLimits(max_connections=0), "maxConnections must be at least 1"),
+        (backend_policy_pb2.BackendLimits(max_pending=0), "maxPending must be at least 1"),
+        (backend_policy_pb2.BackendLimits(idle_timeout_ms=0), "idleTimeout must be at least 1"),
+        (backend_policy_pb2.BackendLimits(max_connection_duration_ms=0), "maxConnectionDuration must be at least 1"),
     ],
 )
 def test_refused(config: backend_policy_pb2.BackendLimits, reason: str) -> None:
@@ -48,7 +54,13 @@ def test_refused(config: backend_policy_pb2.BackendLimits, reason: str) -> None:
         backend_limits.build(config, ENV)
 
 
-@pytest.mark.parametrize("fields", ["{maxRequests: 0}", "{retryBudget: 101}", "{maxConnections: 5}"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *("{maxRequests: 0}", "{retryBudget: 101}", "{maxConnections: 0}", "{maxPending: 0}"),
+        *("{idleTimeout: 0s}", "{maxConnectionDuration: 0s}", "{maxRetries: 1}"),
+    ],
+)
 def test_what_the_file_refuses(fields: str) -> None:
     assert problems(f"policies: {{limits: {fields}}}")
 

@@ -24,6 +24,8 @@ BUILT = {
     "{keepalive: {time: 60s}}": Tcp(keepalive=Keepalive(time=60)),
     "{keepalive: {time: 1500ms, interval: 10ms, retries: 3}}": Tcp(keepalive=Keepalive(3, 2, 1)),
     "{connectTimeout: 1m, keepalive: {interval: 1h}}": Tcp(60.0, Keepalive(interval=3600)),
+    "{proxyProtocol: V1}": Tcp(proxy_version=1),
+    "{proxyProtocol: V2}": Tcp(proxy_version=2),
     "{keepalive: {time: 99999h}}": Tcp(keepalive=Keepalive(time=32767)),
 }
 

@@ -12,6 +12,7 @@ from typing import Final
 _FEATURES: Final = "tests/unit/app/test_gateway_api_features.py"
 _HTTPS: Final = "tests/loopback/test_https_conformance.py"
 _CALLS: Final = "tests/unit/app/test_calls_by_grpc_routes.py"
+_CLIENT: Final = "tests/policies/test_backend_client_certificate.py"
 
 _BACKEND_TLS: Final = "tests/loopback/test_backend_tls_conformance.py"
 _HTTPS_ROUTES: Final = "tests/loopback/test_https_route_conformance.py"
@@ -40,6 +41,10 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
     ),
     "GRPCRouteNamedRouteRule": (f"{_CALLS}::test_a_policy_on_a_rule_acts_on_that_one",),
     "GRPCRouteRequestHeaderModifier": (f"{_CALLS}::test_filters_act",),
+    "GatewayBackendClientCertificate": (
+        f"{_CLIENT}::test_a_server_that_asks_sees_it",
+        f"{_CLIENT}::test_what_the_gateway_says",
+    ),
     "GatewayFrontendClientCertificateValidation": (
         f"{_HTTPS}::test_clients_are_verified_by_the_default_and_by_what_is_said_of_a_port",
         f"{_HTTPS}::test_a_default_that_cannot_be_used_breaks_https_alone",
@@ -137,7 +142,6 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
 """Feature to the tests that show it, from objects to bytes."""
 
 _REPLAY: Final = "not all of its conformance tests are replayed yet"
-_UPSTREAM: Final = "`spec.tls.backend` of a Gateway is refused"
 _CLUSTER: Final = "addresses and other infrastructure need a cluster, and the suite was not run in one yet"
 _MESH: Final = "a gateway, not a mesh"
 _EXPERIMENT: Final = "experimental, and refused by decision"
@@ -148,7 +152,6 @@ LEFT_OUT: Final[dict[str, str]] = {
     "GatewayAddressEmpty": _CLUSTER,
     "GatewayAddressRoutability": _CLUSTER,
     "GatewayAddressRoutabilityCluster": _CLUSTER,
-    "GatewayBackendClientCertificate": _UPSTREAM,
     "GatewayInfrastructure": _CLUSTER,
     "GatewayListenerFilters": _EXPERIMENT,
     "GatewayStaticAddresses": _CLUSTER,

@@ -96,7 +96,7 @@ class _Asking:
     async def ask(self, x: Exchange) -> Verdict | CallFailed | NoQuestion:
         """What the server says of a request; or why it says nothing, as a value: others may wait for it too."""
         try:
-            answer = await self._calls.http(self._backend, self._question.of(x), DEADLINE)
+            answer = await self._calls.http(self._backend, self._question.of(x), DEADLINE, x=x)
         except CallFailed as error:
             self._reach.failed(self._origin, error)
             return error

@@ -147,6 +147,7 @@ class Connection(Responding):
     def connection_lost(self, error: Exception | None) -> None:
         self.context.connections.discard(self)
         self.context.recorder.disconnected(self.bind)
+        self.context.leases.client_left(self.peer)
         was, self.state = self.state, CLOSED
         self.due = NEVER
         self.buffer = b""

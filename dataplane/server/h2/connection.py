@@ -179,6 +179,7 @@ class Connection:
     def connection_lost(self, error: Exception | None) -> None:
         self.context.connections.discard(self)
         self.context.recorder.disconnected(self.bind)
+        self.context.leases.client_left(self.peer)
         self.state = CLOSED
         self.due = NEVER
         self.unread = b""

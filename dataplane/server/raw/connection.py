@@ -138,7 +138,7 @@ class RawConnection:
             self._end(found.reason, found.detail)
             return
         context = self.context
-        self._lease = RawLease(self, context.leases, context.recorder.upstream_closed)
+        self._lease = RawLease(self, context.leases, context.recorder.upstream_closed, self.peer)
         self._lease.begin(found.backend)
 
     def connection_lost(self, error: Exception | None) -> None:

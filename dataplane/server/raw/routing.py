@@ -53,6 +53,7 @@ FAILURES: Final = {
     "refused": "BackendRefused",
     "dns": "DnsFailed",
     "endpoints": "NoEndpoints",
+    "limit": "BackendBusy",
     "connect": "ConnectFailed",
 }
 """Causes of `upstream.raw` as reasons of the log."""

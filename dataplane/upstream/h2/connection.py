@@ -149,6 +149,11 @@ class SharedConnection:
         """It lends no more, whatever ends."""
         return self.state == CLOSED or self.retired or self.codec.going_away
 
+    @property
+    def is_gone(self) -> bool:
+        """It is closed, whoever closed it."""
+        return self.state == CLOSED
+
     def lend(self) -> SharedStream:
         """A carrier for one request; only while there is `room`."""
         self.reserved += 1
@@ -377,6 +382,8 @@ class SharedConnection:
             self.on_open(cause if cause not in ("closed", "reset") else f"{cause} before its HTTP/2 SETTINGS came")
             return
         self.on_close()
+        if self.endpoint.gate is not None:
+            self.endpoint.gate.lost(self)
         for stream in list(self.codec.streams.values()):
             carrier: SharedStream | None = stream.owner
             if carrier is not None:

@@ -82,7 +82,6 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "Gateway": (
         "spec",
         "-spec.addresses[].routability",  # experimental
-        "-spec.tls.backend",  # TLS to backends
         "-spec.defaultScope",  # default Gateways (experimental)
         "-spec.listeners[].tls.options",  # of implementations; concerns that listener alone
         "-spec.listeners[].filters",  # experimental
@@ -173,6 +172,8 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
             for field in ("name", "backends[].host", "backends[].backend", "backends[].weight")
         ),
         "binds[].listeners[].tcpRoutes[].hostnames",
+        *(f"binds[].listeners[].tcpRoutes[].backends[].policies.{name}" for name in ("tls", "tcp", "health", "limits")),
+        "binds[].listeners[].udpRoutes[].backends[].policies.health",
         *(f"binds[].listeners[].routes[].policies.{name}" for name in (*_FILTERS_IN_THE_FILE, *_TRAFFIC_IN_THE_FILE)),
         *(f"-binds[].listeners[].routes[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
         "binds[].listeners[].policies.phase",

@@ -296,6 +296,8 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("RemoteJwks", "cache_duration_ms"): _milliseconds("cache_duration"),
     ("BackendTcp", "connect_timeout_ms"): _milliseconds("connect_timeout"),
     ("BackendTcp", "proxy_protocol"): optional("proxy_protocol"),
+    ("BackendLimits", "idle_timeout_ms"): _milliseconds("idle_timeout"),
+    ("BackendLimits", "max_connection_duration_ms"): _milliseconds("max_connection_duration"),
     ("BackendTls", "certificate"): _nothing,
     ("BackendTls", "authorities"): _nothing,
     ("BackendTls", "authorities_secret"): _nothing,

@@ -65,6 +65,12 @@ class BackendTls(_message.Message):
     key_exchange_groups: _containers.RepeatedScalarFieldContainer[_tls_pb2.KeyExchangeGroup]
     def __init__(self, certificate: _Optional[str] = ..., authorities: _Optional[_Iterable[str]] = ..., authorities_secret: _Optional[str] = ..., insecure_skip_verify: _Optional[_Union[SkipVerify, str]] = ..., sni: _Optional[str] = ..., verify_subject_alt_names: _Optional[_Iterable[str]] = ..., alpn_protocols: _Optional[_Iterable[str]] = ..., key_exchange_groups: _Optional[_Iterable[_Union[_tls_pb2.KeyExchangeGroup, str]]] = ...) -> None: ...
 
+class BackendClientCertificate(_message.Message):
+    __slots__ = ("certificate",)
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    certificate: str
+    def __init__(self, certificate: _Optional[str] = ...) -> None: ...
+
 class Eviction(_message.Message):
     __slots__ = ("duration_ms", "restore_health", "consecutive_failures", "health_threshold")
     DURATION_MS_FIELD_NUMBER: _ClassVar[int]
@@ -86,9 +92,17 @@ class Health(_message.Message):
     def __init__(self, unhealthy_condition: _Optional[str] = ..., eviction: _Optional[_Union[Eviction, _Mapping]] = ...) -> None: ...
 
 class BackendLimits(_message.Message):
-    __slots__ = ("max_requests", "retry_budget")
+    __slots__ = ("max_connections", "max_pending", "max_requests", "retry_budget", "idle_timeout_ms", "max_connection_duration_ms")
+    MAX_CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
+    MAX_PENDING_FIELD_NUMBER: _ClassVar[int]
     MAX_REQUESTS_FIELD_NUMBER: _ClassVar[int]
     RETRY_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    IDLE_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_CONNECTION_DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    max_connections: int
+    max_pending: int
     max_requests: int
     retry_budget: int
-    def __init__(self, max_requests: _Optional[int] = ..., retry_budget: _Optional[int] = ...) -> None: ...
+    idle_timeout_ms: int
+    max_connection_duration_ms: int
+    def __init__(self, max_connections: _Optional[int] = ..., max_pending: _Optional[int] = ..., max_requests: _Optional[int] = ..., retry_budget: _Optional[int] = ..., idle_timeout_ms: _Optional[int] = ..., max_connection_duration_ms: _Optional[int] = ...) -> None: ...

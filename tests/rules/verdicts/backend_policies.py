@@ -42,7 +42,13 @@ from tests.rules.verdicts.words import (
 )
 
 _TCP = P + "| tcp | BackendTCP | `keepalive` (Keepalive); `connectTimeout`"
-TCP = shape({}, nested("keepalive", KEEPALIVE, _TCP), duration("connectTimeout", _TCP))
+_PROXY_TO_BACKENDS = X + "connections to a backend that name the client by a PROXY header"
+TCP = shape(
+    {},
+    nested("keepalive", KEEPALIVE, _TCP),
+    duration("connectTimeout", _TCP),
+    enum("proxyProtocol", ("V1", "V2"), _PROXY_TO_BACKENDS),
+)
 
 _TLS = P + "BackendTLS (at most one of `verifySubjectAltNames`, `insecureSkipVerify`)"
 _BOTH = {"verifySubjectAltNames": ["a"], "insecureSkipVerify": "All"}
@@ -186,6 +192,10 @@ LIMITS_OF_BACKENDS = shape(
     {},
     integer("maxRequests", 1, 2**32 - 1, _LIMITS),
     integer("retryBudget", 0, 100, _LIMITS),
+    integer("maxConnections", 1, 2**32 - 1, _LIMITS),
+    integer("maxPending", 1, 2**32 - 1, _LIMITS),
+    duration("idleTimeout", _LIMITS),
+    duration("maxConnectionDuration", _LIMITS),
     valid("", {"maxRequests": 1, "retryBudget": 0}, _LIMITS),
 )
 

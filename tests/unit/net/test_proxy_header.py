@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 from struct import pack
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -139,3 +140,36 @@ def test_any_bytes_have_one_answer_however_they_come(rest: bytes, start: bytes) 
         if isinstance(answer, Header):
             assert answer.size <= end
             assert not answer.address or ip_address(answer.address)
+
+
+# --- writing
+
+
+@pytest.mark.parametrize(
+    ("version", "source", "destination", "expected"),
+    [
+        (1, ("198.51.100.7", 4711), ("10.0.0.1", 80), b"PROXY TCP4 198.51.100.7 10.0.0.1 4711 80\r\n"),
+        (1, ("2001:db8::7", 4711), ("2001:db8::1", 80), b"PROXY TCP6 2001:db8::7 2001:db8::1 4711 80\r\n"),
+        (1, ("198.51.100.7", 4711), ("2001:db8::1", 80), b"PROXY TCP6 ::ffff:c633:6407 2001:db8::1 4711 80\r\n"),
+        (1, ("", 0), ("10.0.0.1", 80), b"PROXY UNKNOWN\r\n"),
+        (2, ("198.51.100.7", 4711), ("10.0.0.1", 80), v2(block=tcp4())),
+        (2, ("2001:db8::7", 4711), ("2001:db8::1", 80), v2(family=0x21, block=tcp6())),
+        (2, ("198.51.100.7", 4711), ("localhost", 80), v2(0x20, 0)),
+    ],
+)
+def test_what_is_written(version: int, source: tuple[str, int], destination: tuple[str, int], expected: bytes) -> None:
+    assert proxy_header.written(version, source, destination) == expected
+
+
+@given(
+    st.sampled_from([1, 2]),
+    st.ip_addresses(),
+    st.ip_addresses(),
+    st.integers(0, 65535),
+    st.integers(0, 65535),
+)
+def test_what_is_written_is_read_again(version: int, source: Any, destination: Any, port: int, other: int) -> None:
+    data = proxy_header.written(version, (str(source), port), (str(destination), other))
+    header = ALL.read(data + b"more")
+    assert isinstance(header, Header) and header.size == len(data)
+    assert (ip_address(header.address), header.port) == (getattr(source, "ipv4_mapped", None) or source, port)

@@ -10,6 +10,7 @@ import pytest
 from dataplane.server.raw.connection import IDLE_TIMEOUT, LINGER
 from dataplane.telemetry import connections
 from dataplane.telemetry.connections import ConnectionRecord
+from gatewright.api.standalone import standalone
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
 
 
@@ -234,3 +235,21 @@ def test_unusual_ends_have_lines_as_json_too() -> None:
         "error": "why",
         "duration": "250.000ms",
     }
+
+
+def test_policies_beside_a_backend_of_a_route_act_on_its_connections() -> None:
+    own = "tls: {sni: db.test}, tcp: {connectTimeout: 2s}, limits: {maxConnections: 1}, health: {eviction: {}}"
+    proxy = MemoryProxy(config(f'{{host: "127.0.0.1:9001", policies: {{{own}}}}}'))
+    first, second = proxy.connect(), proxy.connect()
+    (pool,) = proxy.connector.dialled
+    transport = pool.transport
+    assert transport is not None and transport.tls is not None and second.open
+    assert (transport.tls.sni, transport.tcp.connect_timeout) == ("db.test", 2.0)
+    first.lose()
+    assert len(proxy.connector.dialled) == 2
+
+
+@pytest.mark.parametrize("policies", ["http: {version: HTTP2}", "auth: {key: a}", "mcp: {}"])
+def test_policies_of_http_beside_a_backend_of_connections_are_refused(policies: str) -> None:
+    loaded = standalone.load(config(f'{{host: "127.0.0.1:9001", policies: {{{policies}}}}}'), "a.yaml")
+    assert loaded.problems

@@ -73,7 +73,8 @@ REASONS = {
     },
     "ResolvedRefs=True": {"ResolvedRefs"},
     "ResolvedRefs=False": {
-        "BackendNotFound", "InvalidCACertificateRef", "InvalidCertificateRef", "InvalidKind", "InvalidRouteKinds",
+        "BackendNotFound", "InvalidCACertificateRef", "InvalidCertificateRef", "InvalidClientCertificateRef",
+        "InvalidKind", "InvalidRouteKinds",
         "InvalidSecret", "RefNotPermitted", "SecretNotFound", "UnsupportedProtocol",
     },
     "ResolvedRefs=Unknown": {"Pending"},

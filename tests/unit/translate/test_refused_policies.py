@@ -12,7 +12,7 @@ from controlplane.sources.tree import Tree
 from controlplane.translate.conditions import UNTRANSLATED
 from dataplane.filters.registry import ROWS
 from gatewright.api.lower import to_wire
-from gatewright.attach.guards import FRONTEND_GUARDS, GUARDS
+from gatewright.attach.guards import FRONTEND_GUARDS, GATEWAY_GUARDS, GUARDS
 from gatewright.wire.v1 import policy_pb2, resource_pb2
 from tests.unit.translate.golden import World
 from tests.unit.translate.test_program import CLASS, GATEWAY, ON_GATEWAY, ROUTE, SERVICE, policy, world
@@ -42,7 +42,7 @@ def read(*texts: str) -> World:
 
 
 def test_both_planes_know_the_same_guards() -> None:
-    assert {*GUARDS, *FRONTEND_GUARDS} == {row.name for row in ROWS if row.refuses}
+    assert {*GUARDS, *GATEWAY_GUARDS, *FRONTEND_GUARDS} == {row.name for row in ROWS if row.refuses}
 
 
 def test_guards_of_a_policy_with_a_setting_that_is_not_supported() -> None:

@@ -87,7 +87,7 @@ class World:
             TCP: BackendPlan(TCP, (self.tcp,), authority=b"192.0.2.1:9000"),
             UNIX: BackendPlan(UNIX, (self.unix,)),
             SERVICE: BackendPlan(SERVICE, self.others, authority=b"auth.shop:9000"),
-            NAME: BackendPlan(NAME, (), b"auth.example", 8443, b"auth.example:8443", "static"),
+            NAME: BackendPlan(NAME, (), b"auth.example", 8443, b"auth.example:8443", kind="static"),
         }
         self.calls = HttpCalls(
             table=lambda: Table(backends=self.plans),
