@@ -27,13 +27,14 @@ class Streams:
     """So many different targets in turn, by a number behind `target`."""
     message: int | None = None
     """Bytes of a message of gRPC; its calls are unary. None: GET."""
+    scheme: str = "http"
 
     def run(self, port: int, seconds: int) -> Answers:
         log = run_folder() / "h2load.log"
         log.unlink(missing_ok=True)
         command = ["taskset", "-c", str(LOAD_CORE), find("h2load"), "-t1", f"-D{seconds}", f"--log-file={log}"]
         command += [f"-c{self.connections}", f"-m{self.streams}", *self._fields(), *self._body()]
-        command += self._urls(f"http://127.0.0.1:{port}{self.target}")
+        command += self._urls(f"{self.scheme}://127.0.0.1:{port}{self.target}")
         output = subprocess.run(command, capture_output=True, text=True).stdout
         found = _IN_ORDER.search(output)
         if found is None or found[1] == "0" or found[1] != found[2] or "2xx, 0 3xx, 0 4xx, 0 5xx" not in output:

@@ -60,6 +60,7 @@ class Shape:
     """Every request has a request id and a trace id of its own."""
     headers: tuple[str, ...] = ()
     """In place of those of HEADERS with the same name, or beside them."""
+    scheme: str = "http"
 
     def run(self, port: int, seconds: int) -> Answers:
         output = wrk(port, self, seconds)
@@ -132,7 +133,9 @@ def wrk(port: int, shape: Shape, seconds: int) -> str:
         command += ["-H", header]
     if shape.body or shape.varied:
         command += ["-s", str(_script(shape))]
-    output = subprocess.run([*command, f"http://127.0.0.1:{port}{shape.target}"], capture_output=True, text=True).stdout
+    output = subprocess.run(
+        [*command, f"{shape.scheme}://127.0.0.1:{port}{shape.target}"], capture_output=True, text=True
+    ).stdout
     problems = re.findall(r"(Socket errors.*|Non-2xx.*)", output)
     if problems or "requests in" not in output:
         raise LoadFailed(f"port {port}: {'; '.join(problems) or output}")

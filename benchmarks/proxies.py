@@ -12,10 +12,12 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import ROOT, find, run_folder
+from tests.fakes.certificates import Authority
 from tests.harness.ports import reserve
 
 HOSTS = 100
@@ -51,6 +53,15 @@ def _write(name: str, text: str) -> Path:
     return path
 
 
+@cache
+def certificate() -> Path:
+    """Chain and key in one file, for all proxies that end TLS: EC, which all of them sign with about equally fast."""
+    issued = Authority().issue(*(f"h{host}.example" for host in range(HOSTS)), "127.0.0.1")
+    path = _write("certificate.pem", "")
+    path.write_bytes(issued.chain + issued.key)
+    return path
+
+
 # --- nginx
 
 
@@ -63,11 +74,12 @@ def nginx_http2(backend_port: int) -> Launch:
     return _nginx(backend_port, " http2")
 
 
-def _nginx(backend_port: int, listens: str) -> Launch:
+def _nginx(backend_port: int, listens: str, more: str = "") -> Launch:
+    """`listens`: what each `listen` says beside its address. `more`: further directives for all servers."""
     port, folder = reserve(), run_folder()
     servers = "".join(_nginx_server(host, prefixes, port, listens) for host, prefixes in routes().items())
     temporary = " ".join(f"{name}_temp_path {folder}/nginx_{name};" for name in ("proxy", "fastcgi", "uwsgi", "scgi"))
-    name = f"nginx{listens.strip()}"
+    name = f"nginx{listens.replace(' ', '_')}"
     path = _write(
         f"{name}.conf",
         f"""worker_processes 1; daemon off; master_process off;
@@ -80,7 +92,7 @@ http {{
   access_log {folder}/{name}_access.log line buffer=64k flush=1s;
   upstream backend {{ server 127.0.0.1:{backend_port}; keepalive 128; keepalive_requests 100000000; }}
   proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host;
-  proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+  proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; {more}
 {servers}}}
 """,
     )
@@ -92,6 +104,13 @@ def _nginx_server(host: str, prefixes: list[str], port: int, listens: str) -> st
     stream = f"    location {STREAM} {{ proxy_pass http://backend; proxy_buffering off; }}\n"
     listens += " backlog=8192" if host == "h0.example" else ""
     return f"  server {{ listen 127.0.0.1:{port}{listens}; server_name {host};\n{places}{stream}  }}\n"
+
+
+def nginx_tls(backend_port: int) -> Launch:
+    """Clients speak TLS, and HTTP/2 where they ask for it. Sessions are in tickets, as they are with us."""
+    pair = certificate()
+    of_pair = f"ssl_certificate {pair}; ssl_certificate_key {pair}; ssl_protocols TLSv1.2 TLSv1.3;"
+    return _nginx(backend_port, " ssl http2", f"{of_pair} ssl_session_cache off; ssl_session_tickets on;")
 
 
 # --- Envoy
@@ -116,15 +135,34 @@ def envoy_to_http2(backend_port: int) -> Launch:
     return envoy_with(backend_port, [], {}, _TO_HTTP2)
 
 
+def envoy_tls(backend_port: int) -> Launch:
+    """Clients speak TLS, and HTTP/2 where they ask for it."""
+    pair = {"filename": str(certificate())}
+    common = {
+        "tls_certificates": [{"certificate_chain": pair, "private_key": pair}],
+        "alpn_protocols": ["h2", "http/1.1"],
+    }
+    context = {
+        "@type": f"{_TYPE}.transport_sockets.tls.v3.DownstreamTlsContext",
+        "common_tls_context": {**common, "tls_params": {"tls_maximum_protocol_version": "TLSv1_3"}},
+    }
+    return envoy_with(backend_port, [], {}, chain={"transport_socket": {"name": "tls", "typed_config": context}})
+
+
 def envoy_with(
-    backend_port: int, filters: list[dict[str, Any]], edits: Mapping[str, Any], cluster: Mapping[str, Any] | None = None
+    backend_port: int,
+    filters: list[dict[str, Any]],
+    edits: Mapping[str, Any],
+    cluster: Mapping[str, Any] | None = None,
+    chain: Mapping[str, Any] | None = None,
 ) -> Launch:
     """Envoy with filters before its router, with what all its routes have beside their cluster, and with what the
-    cluster has beside its endpoint."""
+    cluster has beside its endpoint and the listener's chain beside its filters."""
     port = reserve()
-    name = f"envoy{'_policies' if filters else ''}{'_http2' if cluster else ''}"
+    name = f"envoy{'_policies' if filters else ''}{'_http2' if cluster else ''}{'_tls' if chain else ''}"
     file = _envoy_file(port, reserve(), backend_port, name, filters, edits)
     file["static_resources"]["clusters"][0] |= cluster or {}
+    file["static_resources"]["listeners"][0]["filter_chains"][0] |= chain or {}
     path = _write(f"{name}.json", json.dumps(file))
     command = [find("envoy"), "-c", str(path), "--concurrency", "1", "-l", "warning", "--disable-hot-restart"]
     return Launch(command, port)
@@ -199,6 +237,14 @@ def gatewright_to_http2(backend_port: int) -> Launch:
     return _launch("dataplane", backend_port, {}, {}, "gatewright_http2", {"http": {"version": "HTTP2"}})
 
 
+def gatewright_tls(backend_port: int) -> Launch:
+    """Clients speak TLS, and HTTP/2 where they ask for it; the backend HTTP/1.1, as nginx has it."""
+    pair = {"file": str(certificate())}
+    listener = {"protocol": "HTTPS", "tls": {"certificateRefs": [{"tls.crt": pair, "tls.key": pair}]}}
+    of_backend = {"http": {"version": "HTTP1"}}
+    return _launch("dataplane", backend_port, {}, {}, "gatewright_tls", of_backend, listener)
+
+
 def gatewright_general(backend_port: int) -> Launch:
     """The same with one step in every route that waits and does nothing: see `general_path`."""
     policies = {"headerModifiers": {"request": {"set": [{"name": "x-unused", "value": "1"}]}}}
@@ -212,9 +258,11 @@ def _launch(
     attributes: Mapping[str, str],
     name: str,
     of_backend: Mapping[str, Any] | None = None,
+    of_listener: Mapping[str, Any] | None = None,
 ) -> Launch:
     port = reserve()
     content = _file(port, backend_port, policies)
+    content["binds"][0]["listeners"][0] |= of_listener or {}
     if of_backend:
         content["backends"][0]["policies"] = of_backend
     if attributes:

@@ -1,4 +1,5 @@
-"""The few functions of OpenSSL that pyOpenSSL has in its binding and does not offer: each wrapped once, with types.
+"""The few functions of OpenSSL that pyOpenSSL has in its binding and does not offer, each wrapped once, with types; and
+`Records`, which reads and writes what flows on an open connection without an allocation or an exception for each call.
 
 `lacks` says what of them is missing in the library that is installed; tests ask it, and so does a worker that starts.
 """
@@ -9,11 +10,18 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from OpenSSL import SSL
 
 _binding: Any = SSL._lib  # type: ignore[attr-defined]  # functions of C: nobody has written down their types
+_memory: Any = SSL._ffi  # type: ignore[attr-defined]
+
+PLAIN: Final = 16_384
+"""Plaintext that one record has at most (RFC 8446 5.1)."""
+TAKEN: Final = 65_536
+"""Bytes that are taken at a time of what OpenSSL has written."""
+_WANT_READ: Final = _binding.SSL_ERROR_WANT_READ
 
 _NAMES = ("SSL_CTX_set1_curves_list", "SSL_session_reused", "SSL_get0_group_name", "SSL_CTX_use_certificate_chain_file")
 
@@ -21,6 +29,58 @@ _NAMES = ("SSL_CTX_set1_curves_list", "SSL_session_reused", "SSL_get0_group_name
 def lacks() -> list[str]:
     """Names of functions that the installed library does not have."""
     return [name for name in _NAMES if not hasattr(_binding, name)]
+
+
+class Records:
+    """What a connection without a socket reads and writes.
+
+    pyOpenSSL allocates a buffer for each call, and says with an exception that there is no more: a request and its
+    answer take four of them, which costs more than to decrypt and encrypt both. Here calls share one buffer (a process
+    has one loop, and nothing stays there), and no more is None, or nothing. Errors are raised by pyOpenSSL, as ever.
+    """
+
+    __slots__ = ("_connection", "_from_ssl", "_into_ssl", "_ssl")
+
+    def __init__(self, connection: SSL.Connection) -> None:
+        self._connection: Any = connection
+        self._ssl: Any = connection._ssl
+        self._into_ssl: Any = connection._into_ssl  # type: ignore[attr-defined]
+        self._from_ssl: Any = connection._from_ssl  # type: ignore[attr-defined]
+
+    def feed(self, data: bytes) -> None:
+        """What came from the peer. The memory takes all of it."""
+        _binding.BIO_write(self._into_ssl, data, len(data))
+
+    def read(self) -> bytes | None:
+        """The content of a record, None when no whole one is here. Raises `SSL.Error`; `SSL.ZeroReturnError` at the
+        end."""
+        count = _binding.SSL_read(self._ssl, _buffer, PLAIN)
+        if count > 0:
+            return _memory.buffer(_buffer, count)[:]  # type: ignore[no-any-return]
+        if _binding.SSL_get_error(self._ssl, count) != _WANT_READ:
+            self._connection._raise_ssl_error(self._ssl, count)
+        return None
+
+    def has_more(self) -> bool:
+        """Whether bytes came of another record."""
+        return bool(_binding.BIO_get_mem_data(self._into_ssl, _start) > 0)
+
+    def seal(self, data: bytes) -> bytes:
+        """Encrypt, and `take`. Raises `SSL.Error`."""
+        count = _binding.SSL_write(self._ssl, data, len(data))
+        if count <= 0:
+            self._connection._raise_ssl_error(self._ssl, count)
+        return self.take()
+
+    def take(self) -> bytes:
+        """What is to be sent, `TAKEN` bytes at most; empty when there is nothing."""
+        count = _binding.BIO_read(self._from_ssl, _buffer, TAKEN)
+        return _memory.buffer(_buffer, count)[:] if count > 0 else b""
+
+
+_start: Any = _memory.new("char *[1]")
+"""Where `BIO_get_mem_data` says where the bytes are; nobody asks."""
+_buffer: Any = _memory.new("char[]", TAKEN)
 
 
 def set_groups(context: SSL.Context, names: Sequence[str]) -> bool:

@@ -37,9 +37,6 @@ log = logging.getLogger("dataplane.tls")
 HANDSHAKE, OPEN, ENDED, CLOSED = range(4)
 """ENDED: we have said close_notify, and write no more."""
 
-READ: Final = 16_384
-"""Plaintext that one record has at most (RFC 8446 5.1)."""
-
 RECORDS: Final = 128
 """Records that one connection may have decrypted in a turn; more wait for the next one."""
 
@@ -49,9 +46,6 @@ changes keys (RFC 8446 4.6.3) costs as much as one that is full."""
 
 BARREN: Final = 65_536
 """Bytes of records without content after which a connection is closed: nobody changes keys 2,400 times in a row."""
-
-_OUT: Final = 65_536
-"""Bytes that are taken at a time of what OpenSSL has written."""
 
 LEFT: Final = "the peer left during the handshake"
 TRUNCATED: Final = "the connection ended without close_notify"
@@ -89,6 +83,7 @@ class TlsTransport:
         "_owner",
         "_peer_ended",
         "_queue",
+        "_records",
         "_state",
         "_tls",
         "_turns",
@@ -102,6 +97,7 @@ class TlsTransport:
         """`tls`: made with a context and without a socket, of whichever side. `source`: whose handshake it is, where
         `queue` is fair between clients."""
         self._tls: SSL.Connection = tls
+        self._records = binding.Records(tls)
         self._owner: Owner | None = owner
         self._queue = queue
         self._turns = turns
@@ -186,7 +182,7 @@ class TlsTransport:
         """Give OpenSSL the next piece of what came."""
         piece, self._came = self._came[:FEED], self._came[FEED:]
         if piece:
-            self._tls.bio_write(piece)
+            self._records.feed(piece)
             self._barren += len(piece)
 
     def _open(self) -> None:
@@ -232,6 +228,9 @@ class TlsTransport:
         self.start(transport)
 
     def data_received(self, data: bytes) -> None:
+        if self._state == OPEN and not (self._came or self._has_more or self._is_paused or self._waits):
+            self._receive_first(data)
+            return
         if self._state == CLOSED:
             return
         self._came += data
@@ -287,9 +286,39 @@ class TlsTransport:
             self._read_below(not self._is_paused)
             self._receive()
 
-    def _receive(self) -> None:
-        """Decrypt what is here and hand it on, unless it is not wanted; the rest of what is much waits for a turn."""
-        left = RECORDS
+    def _receive_first(self, data: bytes) -> None:
+        """Nothing waits, and mostly this is one record: a request, an answer. Whatever else it is, `_receive` goes on."""
+        if len(data) <= FEED:
+            self._records.feed(data)
+            self._barren += len(data)
+            piece = self._read()
+            if piece is not None:
+                self._barren = 0
+                if self._above is not None:
+                    self._above.data_received(piece)
+                if not self._records.has_more():
+                    return
+        else:
+            self._came = data
+        self._has_more = True
+        self._receive(RECORDS - 1)
+
+    def _read(self) -> bytes | None:
+        """The content of the next record, None when there is none, or no more."""
+        try:
+            return self._records.read()
+        except SSL.ZeroReturnError:
+            self._peer_ended = self._owes_end = True
+        except SSL.Error:
+            self._flush()  # the alert that says so
+            self._is_truncated = True
+            self._below.close()
+        self._came = b""
+        return None
+
+    def _receive(self, left: int = RECORDS) -> None:
+        """Decrypt what is here and hand it on, unless it is not wanted; the rest of what is much waits for a turn.
+        `left`: records of this turn."""
         if len(self._came) > FEED:
             self._turns.begin()
         while self._has_more and not self._is_paused and self._state in (OPEN, ENDED) and not self._below.is_closing():
@@ -309,25 +338,17 @@ class TlsTransport:
 
     def _decrypt(self, left: int) -> tuple[list[bytes], int]:
         """Records that are here, as many as fit into a part that the inner protocol gets at a time."""
-        pieces, size, tls = [], 0, self._tls
+        pieces, size = [], 0
         if self._came:
             self._feed()
-        try:
-            while left > 0 and size < 4 * READ:
-                piece = tls.recv(READ)
-                pieces.append(piece)
-                size += len(piece)
-                left -= 1
-        except SSL.WantReadError:
-            self._has_more = bool(self._came)
-        except SSL.ZeroReturnError:
-            self._has_more = False
-            self._peer_ended = self._owes_end = True
-        except SSL.Error:
-            self._has_more = False
-            self._flush()  # the alert that says so
-            self._is_truncated = True
-            self._below.close()
+        while left > 0 and size < 4 * binding.PLAIN:
+            piece = self._read()
+            if piece is None:
+                self._has_more = bool(self._came)
+                break
+            pieces.append(piece)
+            size += len(piece)
+            left -= 1
         if pieces:
             self._barren = 0
         elif self._barren > BARREN:
@@ -353,27 +374,24 @@ class TlsTransport:
         if self._state != OPEN or not data:
             return
         try:
-            self._tls.send(data)
+            sealed = self._records.seal(data)
         except SSL.Error:
             self.abort()
             return
-        self._flush()
+        if sealed and not self._below.is_closing():
+            self._below.write(sealed)
+            if len(sealed) == binding.TAKEN:
+                self._flush()
 
     def writelines(self, pieces: Iterable[bytes]) -> None:
         self.write(b"".join(pieces))
 
     def _flush(self) -> None:
         """Hand what OpenSSL has written to the transport below."""
-        while True:
-            try:
-                data = self._tls.bio_read(_OUT)
-            except SSL.WantReadError:
-                return
-            if self._below.is_closing():
-                return
-            self._below.write(data)
-            if len(data) < _OUT:
-                return
+        below, data = self._below, self._records.take()
+        while data and not below.is_closing():
+            below.write(data)
+            data = self._records.take() if len(data) == binding.TAKEN else b""
 
     def can_write_eof(self) -> bool:
         return True
