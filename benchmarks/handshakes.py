@@ -1,8 +1,8 @@
 """Clients of TLS that begin a connection for each request: handshakes in full, or of resumed sessions.
 
-`python -m benchmarks.handshakes PORT SECONDS resume|full` is the load, one connection after the other on one core: it
-prints how many, and how many of them were resumed. `Handshakes` runs it as a `load.Load`. The certificate is not
-checked: it is the proxy's work that is measured.
+`python -m benchmarks.handshakes PORT SECONDS resume|full` is the load: eight threads on one core, each of which opens
+one connection after the other, so that the proxy has several at hand. It prints how many, and how many of them were
+resumed. `Handshakes` runs it as a `load.Load`. The certificate is not checked: it is the proxy's work that is measured.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ import ssl
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from benchmarks.load import HEADERS, Answers, LoadFailed
 from benchmarks.machine import LOAD_CORE, ROOT
 from benchmarks.proxies import HOST, TARGET
 
+CLIENTS = 8
 REQUEST = "\r\n".join([f"GET {TARGET} HTTP/1.1", *HEADERS, "Connection: close", "", ""]).encode()
 
 
 @dataclass(frozen=True, slots=True)
 class Handshakes:
-    """`resume`: each connection but the first goes on with the session of the one before."""
+    """`resume`: each connection of a client but its first goes on with the session of the one before."""
 
     resume: bool
 
@@ -34,7 +36,7 @@ class Handshakes:
         if done.returncode:
             raise LoadFailed(f"port {port}: {done.stderr[-500:]}")
         count, resumed, p50, p99 = (float(word) for word in done.stdout.split())
-        if resumed != (count - 1 if self.resume else 0):
+        if resumed != (count - CLIENTS if self.resume else 0):
             raise LoadFailed(f"port {port}: {resumed:.0f} of {count:.0f} sessions were resumed")
         return Answers(int(count), p50, p99)
 
@@ -61,7 +63,8 @@ def one(context: ssl.SSLContext, port: int, session: ssl.SSLSession | None) -> t
             return tls.session, bool(tls.session_reused)
 
 
-def run(port: int, seconds: float, resume: bool) -> str:
+def client(port: int, seconds: float, resume: bool) -> tuple[list[float], int]:
+    """Microseconds of each connection, and how many went on with a session."""
     context, session, resumed, times = _context(), None, 0, []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -70,7 +73,14 @@ def run(port: int, seconds: float, resume: bool) -> str:
         session = found if resume else None
         resumed += was_resumed
         times.append((time.monotonic() - began) * 1e6)
-    times.sort()
+    return times, resumed
+
+
+def run(port: int, seconds: float, resume: bool) -> str:
+    with ThreadPoolExecutor(CLIENTS) as threads:
+        found = list(threads.map(lambda _: client(port, seconds, resume), range(CLIENTS)))
+    times = sorted(each for times, _ in found for each in times)
+    resumed = sum(count for _, count in found)
     return f"{len(times)} {resumed} {times[len(times) // 2]} {times[len(times) * 99 // 100]}"
 
 
