@@ -96,10 +96,12 @@ class Authority:
         client: bool = False,
         number: int = 0,
         uris: tuple[str, ...] = (),
+        age: float = 400,
     ) -> Issued:
+        """`age`: days since it is valid, `days`: until it is not."""
         key = new_key(kind, number)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name or next(iter(names), "client"))])
-        builder = _builder(subject, self.name, key.public_key(), days)
+        builder = _builder(subject, self.name, key.public_key(), days, age)
         alternatives = [*map(_name, names), *map(x509.UniformResourceIdentifier, uris)]
         if alternatives:
             builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
@@ -123,11 +125,11 @@ class Authority:
         return builder.sign(self.key, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: Any, days: float) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, key: Any, days: float, age: float = 400) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
     builder = builder.serial_number(x509.random_serial_number())
-    return builder.not_valid_before(now - timedelta(days=400)).not_valid_after(now + timedelta(days=days))
+    return builder.not_valid_before(now - timedelta(days=age)).not_valid_after(now + timedelta(days=days))
 
 
 def _name(name: str) -> x509.GeneralName:
