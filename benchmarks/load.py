@@ -169,7 +169,7 @@ def _microseconds(output: str, share: str) -> float:
 def idle_kib(proxy: Process, port: int, target: str, connections: int) -> float:
     """Resident KiB per idle keep-alive connection that has had one request."""
     request = f"GET {target} HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
-    before = _settled_kib(proxy)
+    before = settled_kib(proxy)
     held = []
     for _ in range(connections):
         client = socket.create_connection(("127.0.0.1", port), 5)
@@ -185,7 +185,7 @@ def idle_kib(proxy: Process, port: int, target: str, connections: int) -> float:
     return grown / connections
 
 
-def _settled_kib(proxy: Process) -> int:
+def settled_kib(proxy: Process) -> int:
     """Resident memory once the start is over: half a second without a change."""
     last, since = 0, time.monotonic()
     while time.monotonic() - since < 0.5:
