@@ -44,8 +44,8 @@ class Records:
     def __init__(self, connection: SSL.Connection) -> None:
         self._connection: Any = connection
         self._ssl: Any = connection._ssl
-        self._into_ssl: Any = connection._into_ssl  # type: ignore[attr-defined]
-        self._from_ssl: Any = connection._from_ssl  # type: ignore[attr-defined]
+        self._into_ssl: Any = connection._into_ssl
+        self._from_ssl: Any = connection._from_ssl
 
     def feed(self, data: bytes) -> None:
         """What came from the peer. The memory takes all of it."""

@@ -287,7 +287,7 @@ class TlsTransport:
             self._receive()
 
     def _receive_first(self, data: bytes) -> None:
-        """Nothing waits, and mostly this is one record: a request, an answer. Whatever else it is, `_receive` goes on."""
+        """Nothing waits; mostly this is one record, a request or an answer. `_receive` goes on with what else it is."""
         if len(data) <= FEED:
             self._records.feed(data)
             self._barren += len(data)
