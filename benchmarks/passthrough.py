@@ -69,10 +69,10 @@ def far_end() -> Iterator[int]:
 
     def serve(client: socket.socket) -> None:
         with client:
-            way, size = client.recv(64).split()
+            way, _, size = client.recv(64).partition(b" ")
             if way == b"DOWN":
                 give(client, int(size))
-            else:
+            elif way:  # else somebody looked whether the port is open
                 client.sendall(b".")
                 client.sendall(b"%d" % take(client, int(size)))
 
