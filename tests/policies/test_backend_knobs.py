@@ -142,6 +142,7 @@ KNOBS: Final = (
     Knob("tcp.keepalive.retries", "3", tcp("keepalive.retries"), 9, 3),
     Knob("tcp.keepalive.time", "1m", tcp("keepalive.time"), 180, 60),
     Knob("tcp.keepalive.interval", "7s", tcp("keepalive.interval"), 180, 7),
+    Knob("tcp.proxyProtocol", "V2", tcp("proxy_version"), 0, 2),
     Knob("tls.sni", "a.test", tls(lambda transport: transport.server_name), HOST, "a.test", SPEAKS),
     Knob("tls.verifySubjectAltNames", "[b.test]", tls(lambda transport: transport.names), (HOST,), ("b.test",), SPEAKS),
     Knob("tls.insecureSkipVerify", "Hostname", tls(lambda transport: transport.names), (HOST,), (), SPEAKS),
