@@ -63,6 +63,8 @@ class Context:
         self.open_known = 3
 
     def __getattr__(self, name: str) -> Any:
+        if name not in VARIABLES:  # it shares no time with others (`cel.budget.Shares`)
+            raise AttributeError(name)
         return VARIABLES[name][1]
 
     def request_header(self, name: str) -> str | None:

@@ -14,6 +14,7 @@ import pytest
 from dataplane.chain.filter import Env, Filter
 from dataplane.chain.reply import Reply
 from dataplane.chain.tasks import in_tasks
+from dataplane.net.turns import Turns
 from dataplane.proxy.waiting import StepFuture, Steps
 
 STOP = Reply(403, "Stopped")
@@ -36,7 +37,12 @@ class World:
         )
         self.hook: Any = in_tasks(Filter("test", hook, hook), env).request
         deadlines = SimpleNamespace(call_at=lambda moment, call: None)
-        context = SimpleNamespace(call_soon=loop.call_soon, deadlines=deadlines, clock=loop.time)
+        context = SimpleNamespace(
+            call_soon=loop.call_soon,
+            deadlines=deadlines,
+            clock=loop.time,
+            writes=SimpleNamespace(turns=Turns(loop.call_soon)),
+        )
         self.x: Any = SimpleNamespace(context=context, waiting=None, ended=False, replied=False)
         self.x.reply = lambda reply: self._note(reply.reason)
         self.x.failed = lambda error: self._note(type(error))
