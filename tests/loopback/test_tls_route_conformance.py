@@ -1,7 +1,7 @@
 """Gateway API's conformance tests of TLSRoute, one function for each, named after its file.
 
 Two of them ask what an implementation without `TLSRouteModeTerminate` or `TLSRouteModeMixed` says; the suite passes
-over them where these are claimed, and so do we: `tests/rules/test_conformance.py` names them.
+over them where these are claimed, and so do we: `tests/rules/test_conformance_replays.py` names them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `controlplane/translate/features.py` names the features of SHOWN and no others; `test_features` compares. A conformance
 run tests what is named, so a name belongs to SHOWN only where all conformance tests of that feature would pass. Those
-about TLS, TCP and UDP are replayed from their YAML (`test_conformance` compares).
+about TLS, TCP and UDP are replayed from their YAML (`test_conformance_replays` compares).
 """
 
 from __future__ import annotations
