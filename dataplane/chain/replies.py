@@ -92,6 +92,7 @@ REPLIES = _table(
     ("McpDenied", 200, "unknown item", False),  # decisions: refused MCP call
     ("McpItemUnknown", 400, "unknown item", False),  # the same, MCP 2026-07-28
     ("McpMethodUnknown", 404, "method not found", False),  # MCP 2026-07-28, Transports
+    ("McpRejected", 200, "rejected by a guardrail", False),  # spec 2, MCPGuardrails
     ("McpNoTargets", 503, "no MCP servers", False),
     ("McpTargetFailed", 502, "MCP server is not available", False),
     ("InternalError", 500, "internal error", True),

@@ -15,12 +15,15 @@ OWN = "policies of the route or backend itself"
 
 def build(config: mcp_pb2.BackendMcp, env: Env) -> McpPolicy:
     """Raises `Refused` for a rule that cannot work."""
+    guardrails = None
     if config.HasField("guardrails"):
-        raise Refused("guardrails are not supported yet")
+        from dataplane.mcp.guardrail_calls import Guardrails  # with protobuf's JSON: not where there are none
+
+        guardrails = Guardrails(config.guardrails, env)
     if not config.HasField("authorization"):
-        return McpPolicy()
+        return McpPolicy((), guardrails)
     who = str(env.origin) if env.origin.policy else OWN
     try:
-        return McpPolicy((rules.compiled(config.authorization, "request", env, who),))
+        return McpPolicy((rules.compiled(config.authorization, "request", env, who),), guardrails)
     except Refused as error:
         raise Refused(f"authorization.{error}") from None

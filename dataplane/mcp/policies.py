@@ -47,6 +47,8 @@ class McpPolicies:
         """These of a backend with those of a route, which are less specific; made once for each."""
         if less is None:
             return self
+        if self is NO_POLICIES:
+            return less
         found = self._above.get(id(less))
         if found is None:
             if len(self._above) >= _MANY:

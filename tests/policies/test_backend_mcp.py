@@ -154,7 +154,7 @@ def test_other_backends_know_nothing_of_it(carrier: Carrier) -> None:
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        (mcp_pb2.BackendMcp(guardrails=mcp_pb2.McpGuardrails()), "guardrails are not supported yet"),
+        (mcp_pb2.BackendMcp(guardrails=mcp_pb2.McpGuardrails()), "guardrails: this proxy reaches no other services"),
         (
             mcp_pb2.BackendMcp(authorization=traffic_pb2.Authorization(action=traffic_pb2.ACTION_DENY)),
             "authorization.policy.matchExpressions: a rule needs an expression",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import UNSET, Raw
 
+from dataplane.backends.mcp import guarding
 from dataplane.backends.mcp.relay import JSON, kind_of, relay
 from dataplane.backends.mcp.upstreams import LIST_SECONDS, TargetFailed, Upstreams, together
 from dataplane.mcp import merging, messages, sessions
@@ -37,10 +38,13 @@ class _Part(NamedTuple):
 
 async def merged(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     method = METHODS[str(message.method)]
-    if not visit.plan.several and not visit.policies.rules:
+    if not visit.plan.several and not visit.policies.rules and not guarding.reads_answers(visit, message):
         opened = await upstreams.post(visit.plan.targets[0], body)
         try:
-            await relay(visit, opened)
+            if guarding.reads_any_answers(visit):
+                await guarding.relay_shown(visit, opened, None, message, visit.plan.targets[0].name)
+            else:
+                await relay(visit, opened)
         finally:
             opened.call.cancel()
         return None
@@ -55,7 +59,9 @@ async def merged(visit: Visit, upstreams: Upstreams, message: Message, body: byt
     if answers and (not parts or not visit.plan.several):
         visit.give(messages.encode(answers[0]))
         return None
-    visit.give(messages.result(message.request_id, await _page(visit, message, method, parts)))
+    result = await _page(visit, message, method, parts)
+    result = await guarding.result(visit, message, guarding.names(visit), result)
+    visit.give(messages.result(message.request_id, result))
     return None
 
 

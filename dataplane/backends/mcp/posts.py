@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp import lists
+from dataplane.backends.mcp import guarding, lists
 from dataplane.backends.mcp.relay import Rewrite, relay, relay_rewritten
 from dataplane.backends.mcp.upstreams import (
     LIST_SECONDS,
@@ -22,7 +22,15 @@ from dataplane.backends.mcp.upstreams import (
 )
 from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.mcp import accept, errors, merging, messages, modern, names, sessions, versions
-from dataplane.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Malformed, Message, Object
+from dataplane.mcp.messages import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Malformed,
+    Message,
+    Object,
+)
 from dataplane.mcp.methods import ALL, ITEM, LIST, METHODS, OTHER, REFERENCE, REFERENCES, Method
 
 if TYPE_CHECKING:
@@ -62,31 +70,54 @@ async def _message(visit: Visit, message: Message, body: bytes) -> Reply | None:
         if reply is not None:
             return reply
     visit.describe(method or "response")
-    upstreams = Upstreams(visit)
     outcome = "failed"
     try:
-        reply = await _served(visit, upstreams, message, body, is_first)
-        outcome = "denied" if visit.x.reason == "McpDenied" else "answered" if reply is None else "failed"
+        reply = await _guarded(visit, message, body, is_first)
+        outcome = "denied" if visit.x.reason in _DENIED else "answered" if reply is None else "failed"
         return reply
+    finally:
+        visit.count(outcome)
+
+
+_DENIED: Final = frozenset({"McpDenied", "McpRejected"})
+
+
+async def _guarded(visit: Visit, message: Message, body: bytes, is_first: bool) -> Reply | None:
+    if visit.policies.guardrails is None:
+        return await _served(visit, message, body, is_first)
+    from dataplane.mcp.guardrails import Rejected  # with protobuf's JSON: not where there are none
+
+    try:
+        if message.is_request and not (visit.plan.several and _is_addressed(str(message.method))):
+            message, body = await guarding.request(visit, message, body)
+        return await _served(visit, message, body, is_first)
+    except Rejected as rejected:
+        return guarding.refused(visit, message, rejected)
+
+
+def _is_addressed(method: str) -> bool:
+    """It is for one target, which its params name: guardrails are asked when that is known."""
+    return METHODS.get(method, OTHER).form in (ITEM, REFERENCE)
+
+
+async def _served(visit: Visit, message: Message, body: bytes, is_first: bool) -> Reply | None:
+    upstreams = Upstreams(visit)
+    try:
+        if is_first:
+            return await _initialize(visit, upstreams, message, body)
+        if message.is_response:
+            return await _respond(visit, upstreams, message, body)
+        if not message.is_request:
+            return await _notify(visit, upstreams, str(message.method), body)
+        if message.method == "server/discover" and visit.plan.several:
+            return await _discover(visit, upstreams, message, body)
+        form = METHODS.get(str(message.method), OTHER).form
+        return await _FORMS[form](visit, upstreams, message, body)
     except TargetFailed as failed:
         return _failed(visit, message, failed)
     finally:
-        visit.count(outcome)
         if visit.plan.stateless and not visit.is_modern:
             upstreams.leave()
-
-
-async def _served(visit: Visit, upstreams: Upstreams, message: Message, body: bytes, is_first: bool) -> Reply | None:
-    if is_first:
-        return await _initialize(visit, upstreams, message, body)
-    if message.is_response:
-        return await _respond(visit, upstreams, message, body)
-    if not message.is_request:
-        return await _notify(visit, upstreams, body)
-    if message.method == "server/discover" and visit.plan.several:
-        return await _discover(visit, upstreams, message, body)
-    form = METHODS.get(str(message.method), OTHER).form
-    return await _FORMS[form](visit, upstreams, message, body)
 
 
 def _failed(visit: Visit, message: Message, failed: TargetFailed) -> Reply | None:
@@ -120,7 +151,10 @@ async def _initialize(visit: Visit, upstreams: Upstreams, message: Message, body
             lines = _session_line(visit)
         elif opened.answer.status == _OK:
             upstreams.begun(target, opened)
-        await relay(visit, opened, lines)
+        if guarding.reads_any_answers(visit):
+            await guarding.relay_shown(visit, opened, None, message, target.name, lines)
+        else:
+            await relay(visit, opened, lines)
     finally:
         opened.call.cancel()
     return None
@@ -162,6 +196,7 @@ async def _initialize_all(
         result = merging.hello(version, answers, visit.plan.stateless, VERSION_OF_OURS)
     except Malformed as error:
         raise TargetFailed("one of them", f"its answer is not readable: {error}") from None
+    result = await guarding.result(visit, message, guarding.names(visit), result)
     lines = b"" if visit.session is None else _session_line(visit)
     visit.give(messages.result(message.request_id, result), lines)
     return None
@@ -205,8 +240,10 @@ async def _item(visit: Visit, upstreams: Upstreams, message: Message, body: byte
     found = _addressed(visit, method.kind, name, params, method.key)
     if found is None:
         return _missing(visit, message, method, name, "it names no target")
+    if visit.plan.several and visit.policies.guardrails is not None:
+        found = await _guarded_item(visit, message, method, found)
     if visit.policies.rules:
-        arguments = _arguments(visit, params, message)
+        arguments = _arguments(visit, found.params, message)
         visit.item(method.kind, found.target.name, found.name, arguments)
         denied = visit.policies.for_calls(visit.x)  # type: ignore[arg-type]  # the exchange is the context
         if denied is not None:
@@ -218,6 +255,15 @@ async def _item(visit: Visit, upstreams: Upstreams, message: Message, body: byte
     if visit.plan.several or visit.policies.rules:  # what was looked at is written anew
         body = messages.encode(Message("2.0", message.id, message.method, messages.raw(found.params)))
     return await _pass(visit, upstreams, found.target, message, body, _rewriting(visit, message, found.target))
+
+
+async def _guarded_item(visit: Visit, message: Message, method: Method, found: _Addressed) -> _Addressed:
+    """What processors make of it: another item of the same target, perhaps, which rules are asked about then."""
+    params = await guarding.item(visit, message, found.target.name, found.params)
+    name = messages.text_of(params.get(method.key))
+    if name is None:
+        raise Malformed(INVALID_PARAMS, f"params.{method.key} must be a string", message.request_id)
+    return _Addressed(found.target, name, params)
 
 
 def _addressed(visit: Visit, kind: str, name: str, params: Object, key: str) -> _Addressed | None:
@@ -250,25 +296,44 @@ def _missing(visit: Visit, message: Message, method: Method, name: str, why: str
     return None
 
 
-async def _reference(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
-    """`completion/complete`: about the prompt or resource in `ref`."""
-    params = messages.object_of(message.params)
+class _Referred(NamedTuple):
+    """What `ref` is about."""
+
+    kind: str
+    key: str
+    name: str
+    ref: Object
+
+
+def _referred(message: Message, params: Object) -> _Referred:
+    """Raises `Malformed`."""
     ref = messages.object_of(params.get("ref", UNSET))
     kind, key = REFERENCES.get(messages.text_of(ref.get("type")) or "", ("", ""))
     name = messages.text_of(ref.get(key))
     if name is None:
         raise Malformed(INVALID_PARAMS, "params.ref must be a reference to a prompt or a resource", message.request_id)
+    return _Referred(kind, key, name, ref)
+
+
+async def _reference(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
+    """`completion/complete`: about the prompt or resource in `ref`."""
+    params = messages.object_of(message.params)
+    kind, key, name, ref = _referred(message, params)
     found = _addressed(visit, kind, name, ref, key)
     method = METHODS["completion/complete"]
     if found is None:
         return _missing(visit, message, method, name, "it names no target")
-    visit.item(kind, found.target.name, found.name)
+    params["ref"] = messages.raw(found.params)
+    own = found.name
+    if visit.plan.several and visit.policies.guardrails is not None:
+        params = await guarding.item(visit, message, found.target.name, params)
+        kind, _, own, _ = _referred(message, params)
+    visit.item(kind, found.target.name, own)
     if visit.policies.rules:
         denied = visit.policies.for_calls(visit.x)  # type: ignore[arg-type]  # as above
         if denied is not None:
             return _missing(visit, message, method, name, denied)
     if visit.plan.several or visit.policies.rules:
-        params["ref"] = messages.raw(found.params)
         body = messages.encode(Message("2.0", message.id, message.method, messages.raw(params)))
     return await _pass(visit, upstreams, found.target, message, body, _rewriting(visit, message, found.target))
 
@@ -291,7 +356,9 @@ async def _pass(
     """Send a request to one target and relay what it answers."""
     opened = await upstreams.post(target, body)
     try:
-        if rewrite is None:
+        if guarding.reads_any_answers(visit):
+            await guarding.relay_shown(visit, opened, rewrite, message, target.name)
+        elif rewrite is None:
             await relay(visit, opened)
         else:
             await relay_rewritten(visit, opened, rewrite)
@@ -316,7 +383,8 @@ async def _all(visit: Visit, upstreams: Upstreams, message: Message, body: bytes
     if len(wrong) == len(answers):
         visit.give(messages.encode(wrong[0]))
     else:
-        visit.give(messages.result(message.request_id, Raw(b"{}")))
+        result = await guarding.result(visit, message, guarding.names(visit), Raw(b"{}"))
+        visit.give(messages.result(message.request_id, result))
     return None
 
 
@@ -346,12 +414,15 @@ async def _discover(visit: Visit, upstreams: Upstreams, message: Message, body: 
         result = merging.discovered(answers, VERSION_OF_OURS)
     except Malformed as error:
         raise TargetFailed("one of them", f"its answer is not readable: {error}") from None
+    result = await guarding.result(visit, message, guarding.names(visit), result)
     visit.give(messages.result(message.request_id, result))
     return None
 
 
-async def _notify(visit: Visit, upstreams: Upstreams, body: bytes) -> Reply | None:
+async def _notify(visit: Visit, upstreams: Upstreams, method: str, body: bytes) -> Reply | None:
     """A notification is for all servers: what it is about is known to one of them, the others pass it over."""
+    if not method.startswith("notifications/") and (visit.policies.rules or visit.policies.guardrails is not None):
+        raise Malformed(INVALID_REQUEST, "a request needs an id")  # nobody would be asked about it
     targets = [each for each in visit.plan.targets if not _is_lost(upstreams, each)]
     if visit.plan.stateless or visit.is_modern:
         visit.out.whole(_ACCEPTED, b"", b"")  # there is no session that it could be about

@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw
 from dataplane.backends.mcp.upstreams import MAX_ANSWER, Opened, TargetFailed
 from dataplane.backends.mcp.visit import EVENTS, JSON_LINES, Visit
 from dataplane.chain.calls import CallFailed
-from dataplane.http.heads import without_named
+from dataplane.http.heads import Head, without_named
 from dataplane.http.messages import UNKNOWN
 from dataplane.http.sse import Event, EventReader, EventTooLarge, write
 from dataplane.mcp import merging, messages, names
@@ -28,6 +28,11 @@ def kind_of(opened: Opened) -> bytes:
     return (opened.answer.head.get(b"content-type") or b"").partition(b";")[0].strip().lower()
 
 
+def passed_lines(head: Head) -> bytes:
+    """The header lines of an answer that go on to the client."""
+    return without_named(head.block, head.low, set(_NOT_PASSED))[0].removeprefix(b"\r\n")
+
+
 async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:
     """Pass an answer on as it is; `lines`: further headers. A client that takes no JSON gets it as an event."""
     call, answer, _ = opened
@@ -36,7 +41,7 @@ async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:
         visit.give(await whole(opened), lines)
         return
     head = answer.head
-    block = without_named(head.block, head.low, set(_NOT_PASSED))[0].removeprefix(b"\r\n") + lines
+    block = passed_lines(head) + lines
     length = head.get(b"content-length") or b""
     size = int(length) if length.isdigit() and len(length) <= _DIGITS else UNKNOWN
     out = visit.out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from dataplane.backends.mcp import guarding
 from dataplane.backends.mcp.relay import Rewrite, kind_of, relay, relay_events
 from dataplane.backends.mcp.upstreams import Opened, TargetFailed, Upstreams, together
 from dataplane.backends.mcp.visit import EVENTS, Visit
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from dataplane.mcp.plans import TargetPlan
 
 _OK: Final = 200
+_NO_SUCCESS: Final = 300
 _NOT_ALLOWED: Final = 405
 
 
@@ -30,13 +32,21 @@ async def get(visit: Visit, body: bytes) -> Reply | None:
         return reply
     visit.describe("stream")
     upstreams = Upstreams(visit)
-    last = visit.head.get(b"last-event-id")
+    is_shown = guarding.reads_any_answers(visit)
+    last = None if is_shown else visit.head.get(b"last-event-id")
     try:
         if visit.plan.several:
             return await _merged(visit, upstreams, last)
-        opened = await upstreams.get(visit.plan.targets[0], last)
+        (target,) = visit.plan.targets
+        opened = await upstreams.get(target, last)
         try:
-            await relay(visit, opened)
+            if is_shown and opened.answer.status < _NO_SUCCESS:
+                guarding.check_stream(opened)
+                visit.out.head(_OK, EVENTS)
+                await guarding.relay_unasked(visit, opened, None, target.name)
+                visit.out.end()
+            else:
+                await relay(visit, opened)
         finally:
             opened.call.cancel()
     except TargetFailed as failed:
@@ -95,7 +105,11 @@ async def _open(upstreams: Upstreams, target: TargetPlan, last: bytes | None) ->
 
 
 async def _stream(visit: Visit, target: TargetPlan, opened: Opened) -> None:
-    await relay_events(visit, opened, Rewrite(target.name, None, ""))
+    rewrite = Rewrite(target.name, None, "")
+    if guarding.reads_any_answers(visit):
+        await guarding.relay_unasked(visit, opened, rewrite, target.name)
+    else:
+        await relay_events(visit, opened, rewrite)
 
 
 async def delete(visit: Visit, body: bytes) -> Reply | None:

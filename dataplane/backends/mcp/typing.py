@@ -53,6 +53,8 @@ class McpExchange(Protocol):
     listener: ListenerPlan
     up: Upstream | None
     method: bytes
+    target: bytes
+    scheme: bytes
     authority: bytes
     asked_host: bytes
     request: Head

@@ -45,7 +45,7 @@ _CONNECTING: Final = ("tcp", "tls", "http", "health", "limits")
 """Policies for connecting to a backend."""
 _NOT_OF_SERVERS: Final = ("tunnel", "auth")
 """Those that do not work yet, of servers that policies call."""
-_NOT_OF_MCP: Final = ("authentication", "guardrails")
+_NOT_OF_MCP: Final = ("authentication",)
 """Settings of `backend.mcp` that do not work yet."""
 
 

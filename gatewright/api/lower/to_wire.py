@@ -291,6 +291,14 @@ def _tls_references(model: Any, message: Any, references: References) -> _Reason
             message.authorities.extend(texts)
 
 
+def _mcp_references(model: Any, message: Any, references: References) -> _Reasons:
+    if model.guardrails is None:
+        return
+    for index, processor in enumerate(model.guardrails.processors):
+        where = f"guardrails.processors[{index}].remote.backendRef"
+        yield from _backend(where, processor.remote, message.guardrails.processors[index], references)
+
+
 def _basic_references(model: Any, message: Any, references: References) -> _Reasons:
     keys = references.secrets("basic_authentication", model)
     if isinstance(keys, Unresolved):
@@ -314,5 +322,6 @@ _RESOLVERS: Final[dict[str, Callable[[Any, Any, References], _Reasons]]] = {
     "basic_authentication": _basic_references,
     "api_key_authentication": _api_key_references,
     "backend_tls": _tls_references,
+    "backend_mcp": _mcp_references,
 }
 """Field of the wire's Policy to what fills in its keys of other resources."""

@@ -20,6 +20,7 @@ from gatewright.wire.v1 import (
     backend_policy_pb2,
     connection_pb2,
     frontend_pb2,
+    mcp_pb2,
     policy_pb2,
     route_pb2,
     traffic_pb2,
@@ -466,7 +467,15 @@ def test_every_field_of_a_policy_travels() -> None:
 def test_exceptions_name_fields_that_exist() -> None:
     messages = {
         name: message
-        for module in (route_pb2, traffic_pb2, authentication_pb2, frontend_pb2, backend_policy_pb2, connection_pb2)
+        for module in (
+            route_pb2,
+            traffic_pb2,
+            authentication_pb2,
+            frontend_pb2,
+            backend_policy_pb2,
+            connection_pb2,
+            mcp_pb2,
+        )
         for name, message in module.DESCRIPTOR.message_types_by_name.items()
     }
     wrong = [row for row in lowering.EXCEPTIONS if row[1] not in messages[row[0]].fields_by_name]

@@ -149,6 +149,7 @@ STATUSES = {
     "McpDenied": 200,
     "McpItemUnknown": 400,
     "McpMethodUnknown": 404,
+    "McpRejected": 200,
     "McpNoTargets": 503,
     "McpTargetFailed": 502,
 }

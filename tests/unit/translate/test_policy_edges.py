@@ -268,6 +268,26 @@ def test_a_grant_of_a_policy_that_goes() -> None:
     assert owners(made, "backend/service/red/shop/80") == set()
 
 
+def test_a_grant_of_guardrails_that_goes() -> None:
+    """They reject everything then: the policy is there, and unusable."""
+    remote = "remote: {backendRef: {name: shop, namespace: red, port: 80}}"
+    processors = f"mcp: {{guardrails: {{processors: [{{{remote}, methods: {{tools/call: Full}}}}]}}}}"
+    asks = policy("a", ON_GATEWAY, processors).replace("  traffic:", "  backend:")
+    grant = GRANT.replace("namespace: default", "namespace: red").replace(
+        "{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: red}",
+        "{group: gatewright.dev, kind: GatewayPolicy, namespace: default}",
+    )
+    made = world(CLASS, GATEWAY, SERVICE.replace("namespace: default", "namespace: red"), asks, grant)
+    assert made.conditions("GatewayPolicy", "a") == FINE
+    assert owners(made, "backend/service/red/shop/80") == {"default/gw"}
+    (processor,) = made.messages()["policy/default/a/backend_mcp"]["policy"]["backend_mcp"]["guardrails"]["processors"]
+    assert processor["backend"] == "backend/service/red/shop/80"
+    take_back(made, grant)
+    assert "RefNotPermitted" in invalid(made, "policy/default/a/backend_mcp")
+    assert made.conditions("GatewayPolicy", "a")[2].startswith("ResolvedRefs=False RefNotPermitted (1): ")
+    assert owners(made, "backend/service/red/shop/80") == set()
+
+
 def test_an_edit_to_what_is_not_supported_withdraws_what_guards_nothing() -> None:
     """As docs/conditions.md tells, Policies."""
     made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, "buffer: {}, timeouts: {request: 1s}"))

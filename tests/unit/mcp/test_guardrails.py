@@ -1,0 +1,203 @@
+"""Guardrails of MCP messages: who is asked, what is told, what verdicts come to. No network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.mcp import guardrails
+from dataplane.mcp.guardrails import REQUEST, RESPONSE, Failed, Message, Outcome, Processor, Rejected
+from dataplane.mcp.policies import NO_POLICIES, McpPolicies
+from gatewright.wire.external import ext_mcp_pb2 as pb
+
+METHODS = {"tools/call": REQUEST, "tools/*": RESPONSE, "*/list": 0, "*": REQUEST | RESPONSE}
+CALL = Message("tools/call", ("a",), b'{"name": "x"}', ((":path", b"/mcp"), ("x-a", b"1"), ("cookie", b"s")))
+
+
+@pytest.mark.parametrize(
+    ("methods", "method", "phases"),
+    [
+        (METHODS, "tools/call", REQUEST),
+        (METHODS, "tools/list", RESPONSE),  # a prefix comes before a suffix
+        (METHODS, "prompts/list", 0),
+        (METHODS, "ping", REQUEST | RESPONSE),
+        ({"tools/*": REQUEST}, "prompts/get", 0),  # no key: no call
+        ({"tools/*": REQUEST, "tools/ca*": RESPONSE}, "tools/call", RESPONSE),  # the longest
+        ({"*/list": REQUEST, "*ols/list": RESPONSE}, "tools/list", RESPONSE),
+        ({"tools": REQUEST}, "tools/call", 0),
+        ({"Tools/Call": REQUEST}, "tools/call", 0),
+    ],
+)
+def test_the_most_specific_key_counts(methods: dict[str, int], method: str, phases: int) -> None:
+    assert Processor("b", guardrails.sorted_methods(methods)).phases(method) == phases
+
+
+@given(st.permutations([*METHODS.items(), ("resources/*", 1), ("*e", 2), ("resources/read", 3)]))
+def test_the_order_of_keys_means_nothing(items: list[tuple[str, int]]) -> None:
+    assert guardrails.sorted_methods(dict(items)) == guardrails.sorted_methods(dict(sorted(items)))
+
+
+@pytest.mark.parametrize(
+    ("allowed", "disallowed", "seen"),
+    [
+        ((), (), [":path", "x-a", "cookie"]),  # an empty list allows all, pseudo-headers too
+        ((), ("cookie",), [":path", "x-a"]),
+        (("x-a", "cookie"), ("cookie",), ["x-a"]),  # who denies wins
+        ((":path",), (), [":path"]),
+        (("x-b",), (), []),
+    ],
+)
+async def test_headers_that_are_told(allowed: tuple[str, ...], disallowed: tuple[str, ...], seen: list[str]) -> None:
+    processor = Processor("b", (("*", 3),), allowed=frozenset(allowed), disallowed=frozenset(disallowed))
+    told = Told(passes())
+    await guardrails.judge([processor], REQUEST, CALL, None, told)
+    assert [header.key for header in told.requests[0].headers] == seen
+
+
+def passes(**more: Any) -> pb.McpRequestResult:
+    kind: Any = pb.McpRequestResult
+    made: pb.McpRequestResult = kind(**{"pass": pb.Pass()}, **more)
+    return made
+
+
+def changes(content: bytes, **more: Any) -> pb.McpRequestResult:
+    return pb.McpRequestResult(mutated=content, **more)
+
+
+def rejects(code: Any, reason: str = "", error: bytes = b"") -> pb.McpRequestResult:
+    return pb.McpRequestResult(error=pb.AuthorizationError(code=code, reason=reason, mcp_error=error))
+
+
+class Told:
+    """Answers verdicts in turn, and keeps what it was told."""
+
+    def __init__(self, *verdicts: Any) -> None:
+        self.verdicts = list(verdicts)
+        self.requests: list[Any] = []
+
+    async def __call__(self, processor: Processor, phase: int, message: bytes) -> bytes:
+        kind: Any = pb.McpRequest if phase == REQUEST else pb.McpResponse
+        self.requests.append(kind.FromString(message))
+        verdict = self.verdicts.pop(0)
+        if isinstance(verdict, Exception):
+            raise verdict
+        return verdict if isinstance(verdict, bytes) else verdict.SerializeToString()
+
+
+OPEN, CLOSED = Processor("open", (("*", 3),), fail_open=True), Processor("closed", (("*", 3),))
+
+
+async def test_each_sees_what_the_ones_before_made() -> None:
+    told = Told(changes(b'{"name": "y"}'), passes(), changes(b'{"name": "z"}'))
+    outcome = await guardrails.judge([CLOSED, CLOSED, OPEN], REQUEST, CALL, None, told)
+    assert [each.mcp_request for each in told.requests] == [b'{"name": "x"}', b'{"name": "y"}', b'{"name": "y"}']
+    assert outcome.content == b'{"name": "z"}'
+    assert [(*each.service_names, each.method) for each in told.requests] == [("a", "tools/call")] * 3
+
+
+@pytest.mark.parametrize(
+    ("code", "number"),
+    [("UNKNOWN", -32603), ("PERMISSION_DENIED", -32001), ("RESOURCE_EXHAUSTED", -32003), ("INVALID", -32600)],
+)
+async def test_the_first_that_rejects_ends_it(code: str, number: int) -> None:
+    verdict = rejects(pb.AuthorizationError.Code.Value(code), "no", b'{"a": 1}')
+    told = Told(passes(), verdict)
+    with pytest.raises(Rejected) as caught:
+        await guardrails.judge([OPEN, OPEN, CLOSED], REQUEST, CALL, None, told)
+    assert (caught.value.code, caught.value.text, caught.value.data) == (number, "no", {"a": 1})
+    assert len(told.requests) == 2
+
+
+@pytest.mark.parametrize("error", [b"{", b"[" * 100_000, b"\xff"])
+async def test_a_rejection_stands_whatever_is_beside_it(error: bytes) -> None:
+    with pytest.raises(Rejected) as caught:
+        await guardrails.judge([OPEN], REQUEST, CALL, None, Told(rejects(1, "x" * 5000, error)))
+    assert (len(caught.value.text), caught.value.data) == (guardrails.MAX_REASON, None)
+
+
+BROKEN: list[Any] = [
+    Failed("gone"),
+    b"\xff\xff",
+    pb.McpRequestResult(),
+    changes(b"{"),
+    changes(b"[]"),
+    changes(b"[" * 100_000),
+    passes(header_mutation=pb.HeaderMutation(set=[pb.Header(key="a b", value=b"1")])),
+    passes(header_mutation=pb.HeaderMutation(set=[pb.Header(key="a", value=b"1\r\nb: 2")])),
+    passes(header_mutation=pb.HeaderMutation(remove=[""])),
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+async def test_one_that_fails(broken: Any) -> None:
+    """FailOpen goes on with the message as it was; FailClosed rejects it."""
+    outcome = await guardrails.judge([OPEN, CLOSED], REQUEST, CALL, None, Told(broken, passes()))
+    assert outcome == Outcome(CALL.content)
+    with pytest.raises(Rejected) as caught:
+        await guardrails.judge([CLOSED, OPEN], REQUEST, CALL, None, Told(broken, passes()))
+    assert (caught.value.code, caught.value.text) == (guardrails.FAILED, "guardrail failed")
+
+
+async def test_headers_and_metadata_of_verdicts() -> None:
+    def verdict(**metadata: str) -> pb.McpRequestResult:
+        mutation = pb.HeaderMutation(
+            set=[pb.Header(key=name, value=b"1") for name in ("X-A", "Host", "Mcp-Session-Id", *metadata)],
+            remove=["X-B", "content-length"],
+        )
+        found = passes(header_mutation=mutation)
+        found.metadata.update(metadata)
+        return found
+
+    told = Told(verdict(a="1"), verdict(a="2", b="3"))
+    outcome = await guardrails.judge([CLOSED, CLOSED], REQUEST, CALL, None, told)
+    assert (outcome.headers, outcome.removed) == ({"x-a": b"1", "a": b"1", "b": b"1"}, {"x-b"})
+    assert outcome.metadata == {"a": "2", "b": "3"}
+
+
+async def test_metadata_that_is_too_large_is_a_failure() -> None:
+    verdict = passes()
+    verdict.metadata.update({"a": "x" * 70_000})
+    with pytest.raises(Rejected):
+        await guardrails.judge([CLOSED], REQUEST, CALL, None, Told(verdict))
+
+
+async def test_a_message_for_several_targets_is_not_changed() -> None:
+    message = Message("tools/list", ("a", "b"), None)
+    told = Told(changes(b"{}", header_mutation=pb.HeaderMutation(remove=["x"])))
+    outcome = await guardrails.judge([CLOSED], REQUEST, message, None, told, may_change=False)
+    assert outcome == Outcome(None)
+    assert not told.requests[0].HasField("mcp_request")
+    assert list(told.requests[0].service_names) == ["a", "b"]
+
+
+async def test_a_result() -> None:
+    told = Told(pb.McpResponseResult(mutated=b'{"tools": []}'))
+    message = Message("tools/list", ("a",), b'{"tools": [1]}', CALL.headers)
+    outcome = await guardrails.judge([CLOSED], RESPONSE, message, None, told)
+    assert (told.requests[0].mcp_response, outcome.content) == (b'{"tools": [1]}', b'{"tools": []}')
+
+
+async def test_metadata_of_expressions_is_told() -> None:
+    metadata: Callable[[Any], dict[str, Any]] = lambda context: {"user": context, "n": [1, {"a": None}]}  # noqa: E731
+    told = Told(passes())
+    await guardrails.judge([Processor("b", (("*", 3),), metadata=metadata)], REQUEST, CALL, "ann", told)
+    assert dict(told.requests[0].metadata_context)["user"] == "ann"
+
+
+def test_who_is_concerned() -> None:
+    one, other = Processor("1", (("tools/call", REQUEST),)), Processor("2", (("*", RESPONSE),))
+    assert guardrails.concerned((one, other), "tools/call", REQUEST) == (one,)
+    assert guardrails.concerned((one, other), "tools/call", RESPONSE) == (other,)
+    assert guardrails.concerned((one, other), "ping", REQUEST) == ()
+
+
+def test_a_backend_without_policies_leaves_those_of_its_route() -> None:
+    """One with policies of its own has its own guardrails, or none; rules add up."""
+    route = McpPolicies(guardrails="of the route")
+    assert NO_POLICIES.over(route) is route
+    assert McpPolicies(guardrails="own").over(route).guardrails == "own"
+    assert NO_POLICIES.over(None).guardrails is None
