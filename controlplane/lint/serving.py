@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from controlplane.lint.world import World
@@ -12,6 +12,7 @@ from controlplane.translate.keys import ObjectKey as Key
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.policy_targets import places_above
 from controlplane.translate.route_kinds import ROUTE_KINDS
+from gatewright.api.checks.parts import Path
 from gatewright.api.lint.lint import Found
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
@@ -68,18 +69,27 @@ def _listeners(world: World, key: ObjectKey, plan: GatewayPlan) -> Iterator[Foun
 
 
 def _certificates(world: World, key: ObjectKey) -> Iterator[Found]:
-    """Those that cannot be used; which are in none of the files is asked with all other references."""
+    """Those that cannot be used, of listeners and the Gateway's own for backends."""
     status = world.graph.statuses[key.kind].get(Key(key.namespace, key.name)) or {}
     for index, entry in enumerate(status.get("listeners", ())):
-        for condition in entry["conditions"]:
-            code = CERTIFICATES.get(condition["reason"])
-            if code is not None and not condition["message"].endswith("does not exist"):
-                path = ("spec", "listeners", index, "tls", "certificateRefs")
-                yield code, key, Advice(path, condition["message"], "error")
+        yield from _unusable(key, ("spec", "listeners", index, "tls", "certificateRefs"), entry["conditions"])
+    yield from _unusable(key, ("spec", "tls", "backend", "clientCertificateRef"), status.get("conditions", ()))
 
 
-CERTIFICATES: Final[dict[str, str]] = {"RefNotPermitted": "not-granted", "InvalidCertificateRef": "bad-condition"}
-"""Reason of a listener's `ResolvedRefs` to the code of the problem."""
+def _unusable(key: ObjectKey, path: Path, conditions: Iterable[Mapping[str, str]]) -> Iterator[Found]:
+    """Which are in none of the files is asked with all other references."""
+    for condition in conditions:
+        code = CERTIFICATES.get(condition["reason"])
+        if code is not None and not condition["message"].endswith("does not exist"):
+            yield code, key, Advice(path, condition["message"], "error")
+
+
+CERTIFICATES: Final[Mapping[str, str]] = {
+    "RefNotPermitted": "not-granted",
+    "InvalidCertificateRef": "bad-condition",
+    "InvalidClientCertificateRef": "bad-condition",
+}
+"""Reason of the `ResolvedRefs` of a listener or a Gateway to the code of the problem."""
 
 
 def without_backends(world: World) -> Iterator[Found]:

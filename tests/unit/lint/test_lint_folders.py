@@ -16,7 +16,7 @@ kind: GatewayPolicy
 metadata: {name: p}
 spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}]
-  traffic: {jwtAuthentication: {providers: [{issuer: i, jwks: {inline: '{"keys": [{}]}'}}], mcp: {}}}
+  traffic: {extProc: {backendRef: {name: a, port: 80}}}
 """
 
 
@@ -42,8 +42,8 @@ def test_a_folder_of_both_kinds_of_files(folder: Path) -> None:
         "deep/c.json:1: binds[0].listeners: is required",
         "deep/p.yaml:5: GatewayPolicy default/p: spec.targetRefs[0]: warning: leads nowhere: no Gateway default/edge in"
         " these files",
-        "deep/p.yaml:6: GatewayPolicy default/p: spec.traffic.jwtAuthentication.mcp: not supported yet: remove mcp"
-        " to have the rest accepted",
+        "deep/p.yaml:6: GatewayPolicy default/p: spec.traffic.extProc: not supported yet: remove extProc to have the"
+        " rest accepted",
         "5 objects in 4 files, 3 errors, 1 warning, 1 not supported yet",
     ]
     assert len(report.errors) == 3

@@ -138,6 +138,20 @@ def test_sections_of_a_gateway_with_another_mistake(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("name: users", ["bad-condition error spec.tls.backend.clientCertificateRef: Secret default/users has no entry"
+         " tls.crt and tls.key"]),
+        ("name: c, namespace: vault", ["not-granted error spec.tls.backend.clientCertificateRef: Secret vault/c: no"
+         " ReferenceGrant in namespace vault permits Gateways of namespace default"]),
+    ],
+)  # fmt: skip
+def test_a_certificate_of_a_gateway_that_cannot_be_used(reference: str, expected: list[str], tmp_path: Path) -> None:
+    tls = f"spec: {{tls: {{backend: {{clientCertificateRef: {{{reference}}}}}}}, "
+    assert found(tmp_path, CLASS, gateway(A).replace("spec: {", tls), SECRET) == expected
+
+
+@pytest.mark.parametrize(
     ("rule", "expected"),
     [
         ("backendRefs: [{name: shop, port: 82}]", "lacks-part warning spec.rules[0].backendRefs[0].port: Service"
