@@ -53,7 +53,7 @@ def _part(model: type[BaseModel], value: Any, path: Path, broken: list[Broken]) 
 def _field(model: type[BaseModel], name: str, raw: Any, path: Path, broken: list[Broken]) -> tuple[Any, bool]:
     """The value of a field, and whether it is sound: valid, or a part whose errors are its own."""
     field = model.model_fields[name]
-    substitute = _Wrong() if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
+    substitute = _Wrong() if field.is_required() else _default(model, name)
     if raw is PydanticUndefined:
         return substitute, not field.is_required()
     try:
@@ -66,6 +66,12 @@ def _field(model: type[BaseModel], name: str, raw: Any, path: Path, broken: list
     if inner is not None and isinstance(raw, list):
         return tuple(_part(inner, item, (*path, index), broken) for index, item in enumerate(raw)), True
     return substitute, False
+
+
+@cache
+def _default(model: type[BaseModel], name: str) -> Any:
+    """Made once: rules only read, and copies for each of many parts were a good part of what they cost."""
+    return model.model_fields[name].get_default(call_default_factory=True, validated_data={})
 
 
 @cache
