@@ -8,13 +8,16 @@ assert table.find("shop.example", "/shop/1") == "shop"
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from dataplane.chain.filter import Env, Row
 from dataplane.exchange import Exchange
 from dataplane.filters.registry import ROWS
 from dataplane.http.heads import Head
+from dataplane.http.messages import Peer
 from dataplane.link.buckets import Buckets
+from dataplane.net.turns import Turns
 from dataplane.table.applier import Applier
 from dataplane.table.binds import BindPlan, ListenerPlan, choose
 from dataplane.table.plans import BackendPlan, RoutePlan
@@ -180,6 +183,9 @@ def exchange(
     x = Exchange(None, method.encode(), target.encode(), Head(block), 0.0)
     x.host = x.authority = host.encode()
     x.path, x.query = path.encode(), query.encode()
+    x.client = Peer("192.0.2.1")
+    services: Any = SimpleNamespace(turns=Turns(lambda call: None))  # what expressions share their time by
+    x.context = services
     return x
 
 
