@@ -287,7 +287,10 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         (
             "host: Backend.example.com:9001\n                weight: 3",
             "mcp: {targets: [{name: a, stdio: {cmd: a}}]}",
-            [f"{ROUTE.format(16)}backends[0].mcp: not supported yet: remove mcp to have the rest accepted"],
+            [
+                f"{ROUTE.format(16)}backends[0].mcp.targets[0].stdio:"
+                " not supported yet: remove stdio to have the rest accepted"
+            ],
         ),
         (
             "protocol: HTTP",

@@ -394,7 +394,7 @@ GATEWAY: list[tuple[str, Any, str | None]] = [
     ("spec.infrastructure", {"annotations": {"/a": "b"}}, "the key must be a name with an optional DNS prefix"),
     ("spec.infrastructure", {"parametersRef": {"group": "gatewright.dev", "kind": "GatewayParameters"}}, "is required"),
     ("spec.allowedListeners", {"namespaces": {"from": "Same"}}, None),
-    ("spec.tls", {"backend": {"clientCertificateRef": {"name": "c"}}}, "not supported yet: "),
+    ("spec.tls", {"backend": {"clientCertificateRef": {"name": "c"}}}, None),
     ("spec.tls", {"frontend": {}}, "is required"),
     ("spec.tls", {"frontend": {"default": {"validation": {"caCertificateRefs": [CA]}}}}, None),
     ("spec.tls", {"frontend": {"default": {}, "perPort": [{"port": 443, "tls": {}}]}}, None),

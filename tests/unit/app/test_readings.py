@@ -17,7 +17,10 @@ __all__ = ["world"]
 
 ALL = ("default/web",)
 
-OF_CLUSTERS = {"leader", "cluster_relists_total", "cluster_unreadable", "status_writes_total", "status_writes_pending"}
+OF_CLUSTERS = {
+    *("leader", "cluster_relists_total", "cluster_unreadable", "status_writes_total", "status_writes_pending"),
+    *("provisioning_writes_total", "provisioning_pending"),
+}
 """tests/cluster asks for them."""
 
 

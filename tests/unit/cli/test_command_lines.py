@@ -21,7 +21,12 @@ PAGES = ("stats", "readiness")
 FLEET = dict.fromkeys(("xds_tls_cert", "xds_tls_key", "xds_token_file", "xds_client_ca"))
 LOG = {"log_level": "info", "log_format": "text"}
 CLUSTER = {"kubernetes": False, **dict.fromkeys(("kubeconfig", "context", "namespace"))}
-OPERATION = {**FLEET, **CLUSTER, "xds_insecure": False, **LOG, **dict.fromkeys(PAGES, "off")}
+PROXIES = {
+    "no_provisioning": False,
+    **dict.fromkeys(("proxy_image_registry", "proxy_image_repository", "proxy_image_tag", "proxy_xds")),
+}
+IDENTITY = {"peers": None, "xds_service_accounts": False}
+OPERATION = {**FLEET, **CLUSTER, **PROXIES, **IDENTITY, "xds_insecure": False, **LOG, **dict.fromkeys(PAGES, "off")}
 CEL = {"file": None, "variables": None, "moment": "end", "plan": True, "output": "text"}
 
 

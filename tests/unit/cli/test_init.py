@@ -13,6 +13,7 @@ import yaml
 
 from controlplane.cli import __main__ as cli
 from controlplane.cli import exits, forward, init, parser
+from controlplane.kube import owned
 from gatewright.api.decode import documents
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.names import OUR_KINDS
@@ -67,6 +68,10 @@ def test_definitions_for_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert kinds.count("CustomResourceDefinition") == len(OUR_KINDS)
 
 
+OWNER = ("list", "watch", "get", "create", "patch", "delete")
+"""What is done with objects of Gateways."""
+
+
 def test_the_rights_are_about_every_kind_that_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["crds", "base"])
     documents_ = [*yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader)]
@@ -78,9 +83,17 @@ def test_the_rights_are_about_every_kind_that_is_read(capsys: pytest.CaptureFixt
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
+    provisioned = {
+        (info.group, info.plural, verb)
+        for kind, info in owned.KINDS.items()
+        for verb in (("get", "create", "delete") if kind == "Secret" else OWNER)
+    }
     read = {(info.group, info.plural, verb) for info in KINDS.values() for verb in ("list", "watch")}
     assert {each for each in granted if not each[1].endswith("/status")} == {
-        each for each in read if each[1] != "inferencepools"
+        *(each for each in read if each[1] != "inferencepools"),
+        *provisioned,
+        ("gateway.networking.k8s.io", "gateways/finalizers", "update"),
+        ("authentication.k8s.io", "tokenreviews", "create"),
     }
     assert {verb for _, resource, verb in granted if resource.endswith("/status")} == {"patch"}
 

@@ -106,13 +106,16 @@ def test_the_process_becomes_the_proxy(words: list[str], handed_on: list[str], m
     assert became == [(sys.executable, [sys.executable, "-P", "-m", "dataplane", *handed_on])]
 
 
+ANOTHER = "another one is named with --admin, --stats, --readiness, --xds, --peers or --socket"
+
+
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [
         (app.AddressTaken("127.0.0.1:18001 is taken"), exits.BIND,
-         "127.0.0.1:18001 is taken; another one is named with --admin, --stats, --readiness, --xds or --socket"),
+         f"127.0.0.1:18001 is taken; {ANOTHER}"),
         (SocketError("/run/x is held"), exits.BIND,
-         "/run/x is held; another one is named with --admin, --stats, --readiness, --xds or --socket"),
+         f"/run/x is held; {ANOTHER}"),
         (ValueError("no such folder"), exits.USAGE, "no such folder"),
     ],
 )  # fmt: skip
@@ -137,10 +140,16 @@ def parsed(*line: str) -> argparse.Namespace:
     return parser.build().parse_args(line)
 
 
+PEERS = ("127.0.0.1", 18004)
+
+
 def test_a_cluster_is_read_in_place_of_a_folder() -> None:
     made = parsed("controller", "--kubernetes", "--kubeconfig", "k", "--context", "c", "--namespace", "n")
-    assert running.from_arguments(made).source == settings.Cluster(Path("k"), "c", "n")
-    assert running.from_arguments(parsed("controller", "--kubernetes")).source == settings.Cluster()
+    assert running.from_arguments(made).source == settings.Cluster(Path("k"), "c", "n", PEERS, settings.Proxies())
+    usual = settings.Cluster(peers=PEERS, proxies=settings.Proxies())
+    assert running.from_arguments(parsed("controller", "--kubernetes")).source == usual
+    without = parsed("controller", "--kubernetes", "--no-provisioning", "--peers", "127.0.0.1:0")
+    assert running.from_arguments(without).source == settings.Cluster()
 
 
 @pytest.mark.parametrize(
