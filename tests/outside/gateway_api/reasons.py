@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 MEANT = "upstream means it so"
-TLS = "TLS to backends does not work yet"
 NO_SECRET = "the Secret is not in the file: the suite makes it, it is left to the reader, or meant so"
 
 REASONS = {
@@ -15,9 +14,9 @@ REASONS = {
     "ListenerSet Accepted=ListenersNotValid": MEANT,
     "ListenerSet Accepted=NotAllowed": MEANT,
     "ListenerSet Accepted=ProtocolConflict": MEANT,
-    "Gateway unsupported spec.tls.backend": TLS,
     "Gateway Accepted=NoValidCACertificate": f"as with certificates: {NO_SECRET}",
     "Gateway ResolvedRefs=InvalidCertificateRef": NO_SECRET,
+    "Gateway ResolvedRefs=InvalidClientCertificateRef": NO_SECRET,
     "Gateway ResolvedRefs=RefNotPermitted": MEANT,
     "Gateway Accepted=InvalidParameters": "names parameters that are not there, or of another implementation",
     "Gateway Accepted=UnsupportedAddress": MEANT,
@@ -48,7 +47,7 @@ REASONS = {
 
 INVALID = {
     "examples/experimental/v1alpha2/tls-routing/tls-route.yaml": "hostnames are required since v1alpha3, and all "
-    "versions are read alike; valid or not, a TLSRoute is refused",
+    "versions are read alike",
 }
 """Files outside hack/invalid-examples with an object that we call invalid."""
 
