@@ -13,7 +13,7 @@ from tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.needs("go")
 
-OPTIONS = ("--xds-service-accounts",)
+OPTIONS = ("--xds-service-accounts", "--no-provisioning")
 
 
 def message(server: ApiServer) -> str:

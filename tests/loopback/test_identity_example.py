@@ -204,5 +204,7 @@ def test_the_file_reads_as_the_specification_has_it() -> None:
         "- host: 127.0.0.1:19300", "- mcp: {targets: [{name: everything, stdio: {cmd: npx, args: [server]}}]}"
     )
     problems = standalone.load(as_specified, "config.yaml").problems
-    assert [problem.path for problem in problems] == ["binds[0].listeners[0].routes[0].backends[0].mcp"]
+    assert [problem.path for problem in problems] == [
+        "binds[0].listeners[0].routes[0].backends[0].mcp.targets[0].stdio"
+    ]
     assert all(problem.unsupported for problem in problems)

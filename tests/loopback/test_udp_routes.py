@@ -175,7 +175,7 @@ async def test_who_may_not_connect_begins_no_session() -> None:
             with client("127.0.0.9") as refused, client() as other:
                 refused.sendto(b"x", ("127.0.0.1", proxy.udp_port))
                 await until(
-                    lambda: proxy.count("connections_refused_total", "NetworkAuthorizationDenied") == 1, "the refusal"
+                    lambda: proxy.count("udp_datagrams_dropped_total", "NetworkAuthorizationDenied") == 1, "the refusal"
                 )
                 assert (await ask(other, b"y", proxy.udp_port))[0] == b"echo y"
                 assert len(server.sources) == 1 and len(proxy.acceptor.datagrams.sessions) == 1

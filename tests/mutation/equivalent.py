@@ -65,10 +65,8 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "any negative number is refused, and no text of the error tells which",
     (
         "dataplane/chain/calls.py",
-        "async def http(self, backend: str, request: CallRequest, seconds: float, "
-        "max_body: int = 1024 * 1024, x: Exchange | None = None) -> CallAnswer:",
-        "async def http(self, backend: str, request: CallRequest, seconds: float, "
-        "max_body: int = (1024 + 1024), x: Exchange | None = None) -> CallAnswer:",
+        "max_body: int = 1024 * 1024,",
+        "max_body: int = (1024 + 1024),",
     ): "the signature of a protocol: the default is that of the class that has the method",
     (
         "controlplane/sources/tree.py",

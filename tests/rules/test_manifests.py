@@ -108,7 +108,8 @@ def test_the_chart_grants_what_the_bases_grant() -> None:
 @pytest.mark.needs("helm")
 def test_the_chart_renders_what_the_bases_have(tool: Callable[[str], str]) -> None:
     """With its default values; the namespace is made by whoever installs it, definitions are applied before."""
-    command = [tool("helm"), "template", "gatewright", str(MANIFESTS / "helm"), "--namespace", "gatewright-system"]
+    command = [tool("helm"), "template", "gatewright", str(MANIFESTS / "helm")]
+    command += ["--namespace", "gatewright-system", "--kube-version", "1.31.0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     rendered = {named(each): each for each in yaml.load_all(done.stdout, yaml.CSafeLoader) if each}

@@ -14,6 +14,7 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from dataplane.chain import network
 from dataplane.http.messages import Peer
 from dataplane.net import udp
 from dataplane.server.peers import authority_of, plain_address
@@ -172,7 +173,7 @@ class UdpSocket:
         gate = None if bind is None else bind.network
         why = "" if gate is None else gate.refuses(peer)
         if why:
-            of.dropped("NetworkDenied", peer.address, why)
+            of.dropped(network.REFUSED, peer.address, why)
             return None
         found = goal(current.table, listener, b"", context.random)
         if found.backend is None:
