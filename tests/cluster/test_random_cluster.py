@@ -195,6 +195,7 @@ def proxy(folder: Path, controller: Controller, name: str, *more: str) -> Iterat
         yield started
 
 
+@pytest.mark.leaves("the API server that came back, which the fixture of the package ends")
 def test_random_changes_end_as_a_fresh_start(server: ApiServer, token: str, tmp_path: Path) -> None:
     draw, port = rolls("random cluster"), reserve()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}
