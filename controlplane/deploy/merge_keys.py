@@ -1,4 +1,4 @@
-"""How lists and maps of generated objects are merged: by which key the items of a list are told apart.
+"""How lists and maps of generated objects are merged: which key identifies the items of a list.
 
 Read from the definitions of Kubernetes (apps/v1, v1, policy/v1, autoscaling/v2), as far as objects that we generate
 have such fields. A field without a row is replaced as a whole when it is a list, and merged when it is a map.

@@ -34,7 +34,7 @@ def is_as_wanted(live: Json, wanted: Json) -> bool:
 
 
 def settled(body: Json) -> str:
-    """A digest of an object without what changes by itself: it tells whether somebody changed it since."""
+    """A digest of an object without what changes by itself: it shows whether somebody changed it since."""
     metadata = {name: part for name, part in (body.get("metadata") or {}).items() if name not in _VOLATILE}
     content = {name: part for name, part in body.items() if name not in ("status", "metadata")}
     return blake2b(json.dumps([metadata, content], sort_keys=True).encode(), digest_size=16).hexdigest()

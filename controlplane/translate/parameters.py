@@ -89,7 +89,7 @@ def _invalid(message: str) -> Condition:
 
 
 def of_class(name: str, found: Layer | Condition | None) -> Layer | Condition | None:
-    """What a Gateway is told of the parameters of its class."""
+    """What a Gateway knows of the parameters of its class."""
     if not isinstance(found, Condition):
         return found
     return _invalid(f"GatewayClass {name} is not accepted: {found.message}")

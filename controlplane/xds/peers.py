@@ -57,7 +57,7 @@ class Hub:
         self._fleet = fleet
         self._name = name
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        """Of controllers that have to tell."""
+        """Of controllers that have to report."""
         self._calls: dict[str, object] = {}
         """The newest call of each that is connected."""
         self._gone: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""What happens with MCP calls (spec 2, BackendMCP): rules about tools, prompts and resources, and guardrails.
+"""What happens with MCP calls (`backend.mcp`): rules about tools, prompts and resources, and guardrails.
 
 A value of plans: the kind of backend (`backends/mcp`) acts on it. Of other backends it says nothing.
 """

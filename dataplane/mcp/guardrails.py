@@ -81,7 +81,7 @@ class Processor:
         return next((phases for key, phases in self.methods if fits(key, method)), 0)
 
     def sees(self, name: str) -> bool:
-        """Whether it is told a header: what is disallowed never, also when it is allowed."""
+        """Whether a header is sent to it: what is disallowed never, also when it is allowed."""
         return name not in self.disallowed and (not self.allowed or name in self.allowed)
 
 
