@@ -150,7 +150,7 @@ class Hub:
                 del self._calls[origin]
                 self._settle(origin)
                 self._wait_for(origin)
-                log.info("controller %s tells nothing any more", origin)
+                log.info("controller %s no longer reports its proxies", origin)
         return b""
 
     async def _hear(self, origin: str, mark: object, call: Call) -> None:
