@@ -23,7 +23,7 @@ RESOURCE_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Resource"
 ENDPOINT_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Endpoint"
 TYPES: Final = (ENDPOINT_TYPE, RESOURCE_TYPE)
 USER_AGENT: Final = "gatewright"
-WIRE_REVISION: Final = 7
+WIRE_REVISION: Final = 9
 STATE_KEY: Final = "gatewright.state"
 QUESTION: Final = "versions"
 
@@ -177,7 +177,7 @@ class LeanProxy:
 
     def _send(self, *requests: Request) -> bytes:
         for request in requests:
-            data = request.SerializeToString()
+            data = request.SerializeToString(deterministic=True)
             self._waiting += struct.pack(">BI", 0, len(data)) + data
         return self._flush()
 

@@ -199,11 +199,12 @@ class Teller:
         self._name = name
         self._issuer = issuer
         self._leader = leader
-        self._changed = asyncio.Event()
+        self._news = asyncio.Event()
+        """There may be another leader, an answer to pass on, or an end of the call."""
 
     def look(self) -> None:
         """The leader may be another one."""
-        self._changed.set()
+        self._news.set()
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -224,10 +225,10 @@ class Teller:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _wait(self, seconds: float | None) -> None:
-        self._changed.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._changed.wait()
+                await self._news.wait()
+        self._news.clear()
 
     async def _tell(self, address: str) -> None:
         """To one leader, as long as it leads."""
@@ -241,29 +242,29 @@ class Teller:
         async with grpc.aio.secure_channel(address, self._issuer.channel_credentials(), options) as channel:
             call = channel.stream_unary(METHOD)(metadata=((ORIGIN, self._name),))
             pending: dict[AnswerKey, Change[AnswerKey, Answer]] = {}
-            news = asyncio.Event()
 
             def note(changes: Sequence[Change[AnswerKey, Answer]]) -> None:
                 pending.update((change.key, change) for change in changes)
-                news.set()
+                self._news.set()
 
             end = self._fleet.answers.subscribe(note)
-            news.set()  # the first batch is all that there is, also when that is nothing
-            ended = asyncio.ensure_future(call.wait_for_connection())
-            call.add_done_callback(lambda _call: news.set())
+            self._news.set()  # the first batch is all that there is, also when that is nothing
+            call.add_done_callback(lambda _call: self._news.set())
             try:
-                await ended
-                await self._pass_on(call, address, pending, news)
+                await call.wait_for_connection()
+                await self._pass_on(call, address, pending)
             finally:
                 end()
                 call.cancel()
 
     async def _pass_on(
-        self, call: Any, address: str, pending: dict[AnswerKey, Change[AnswerKey, Answer]], news: asyncio.Event
+        self, call: Any, address: str, pending: dict[AnswerKey, Change[AnswerKey, Answer]]
     ) -> None:  # Any: grpc is not typed
-        while self._leader() == address:
-            await news.wait()
-            news.clear()
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            if self._leader() != address:
+                return
             if call.done():
                 await call  # raises why
                 return

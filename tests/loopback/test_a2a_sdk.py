@@ -129,6 +129,9 @@ async def agent() -> AsyncIterator[tuple[int, int]]:
         server.should_exit = True
         await serving
         await far.stop(0)
+        for task in asyncio.all_tasks():  # the library of event streams leaves one for each loop, for ever
+            if getattr(task.get_coro(), "__name__", "") == "_shutdown_watcher":
+                task.cancel()
 
 
 def summary(event: types.StreamResponse) -> tuple[str, ...]:

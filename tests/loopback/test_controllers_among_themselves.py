@@ -124,9 +124,9 @@ async def test_one_that_is_lost_leaves_its_answers_until_it_is_given_up(
         two.tells(one.address)
         await until(lambda: answered(one, 3) == (1, 1, True))
         two.tells("")
-        two.fleet.connect(f"{WEB}/x", WEB, "")  # something to tell, at which it notices
         await until(lambda: answered(one, 3) == (1, 1, False))
         monkeypatch.setattr(peers, "LOST", 0.0)
+        two.fleet.connect(f"{WEB}/x", WEB, "")
         two.tells(one.address)
         await until(lambda: answered(one, 3) == (2, 1, True))
         two.tells("")
