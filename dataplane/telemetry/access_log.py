@@ -221,7 +221,7 @@ def _text_line(stamp: str, x: Exchange, took: float) -> str:
         f"{f' endpoint={endpoint.label}' if endpoint else ''} src.addr={x.peer or '-'}"
         f" http.method={request.decode('latin-1')} http.status={x.status or CLIENT_CLOSED} protocol=http"
         f" request.bytes={x.body_bytes} response.bytes={x.response_bytes}"
-        f"{_text_extra(x) if x.reason or x.attempt or x.retries or x.grpc or x.agent_call or is_mcp(x) else ''}"
+        f"{_text_extra(x) if x.reason or x.attempt or x.retries or x.grpc or x.agent_call or x.attributes else ''}"
         f" duration={took * 1e3:.3f}ms\n"
     )
 

@@ -426,7 +426,10 @@ class UpstreamConnection(Gathering):
             self.informational = 0
             if self.paused:
                 self.resume()  # an idle connection that is not read would not notice that it was closed
-            self._keep()
+            pool = self.endpoint  # as `_keep`, without a call: after each answer
+            pool.idle.append(self)
+            if pool.gate is not None:
+                pool.gate.kept(self, pool)
         else:
             self.state = CLOSED
             self.transport.close()

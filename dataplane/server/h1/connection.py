@@ -230,8 +230,7 @@ class Connection(Responding):
             else:
                 end = data.find(b"\r\n\r\n")
             if end > 0:
-                turns = self.writes.turns
-                if turns.is_costly and turns.is_full(self.peer.address):
+                if self.writes.turns.is_costly and self.writes.turns.is_full(self.peer.address):
                     self.buffer = data
                     self.state = WAIT
                     self._wait()
