@@ -40,15 +40,16 @@ CORS: Final = (
 """Clients in browsers ask from anywhere, and what they get is public."""
 
 Answer = Reply | Awaitable[Reply | None] | None
+TOO_LARGE: Final = made("BodyTooLarge", "a registration")
 _DENIED: Final = json.dumps({"error": "unauthorized", "error_description": "JWT token required"}).encode()
 
 
-def settings_of(config: authentication_pb2.JwtAuthentication) -> Settings:
-    """Raises `Refused`."""
+def settings_of(config: authentication_pb2.JwtAuthentication, any_mode: bool = False) -> Settings:
+    """`any_mode`: clients may come without a token, and find the metadata all the same. Raises `Refused`."""
     (provider,) = config.providers if len(config.providers) == 1 else (None,)
     if provider is None:
         raise Refused("mcp: needs exactly one provider")
-    if config.mode not in (
+    if not any_mode and config.mode not in (
         authentication_pb2.AUTHENTICATION_MODE_UNSPECIFIED,
         authentication_pb2.AUTHENTICATION_MODE_STRICT,
     ):
@@ -69,9 +70,9 @@ class Discovery:
 
     __slots__ = ("_backend", "_env", "_found", "_registering", "_settings", "_until", "_waiting")
 
-    def __init__(self, config: authentication_pb2.JwtAuthentication, env: Env) -> None:
+    def __init__(self, config: authentication_pb2.JwtAuthentication, env: Env, any_mode: bool = False) -> None:
         """Raises `Refused`."""
-        self._settings = settings_of(config)
+        self._settings = settings_of(config, any_mode)
         jwks = config.providers[0].jwks
         self._backend = jwks.remote.backend or jwks.discovery.backend
         """Who has the provider's metadata; "": its keys are written in the policy, so nobody can be asked."""
@@ -85,23 +86,23 @@ class Discovery:
 
     def around(self, hook: RequestHook) -> RequestHook:
         """The step `hook` with discovery before it, and challenges that lead there."""
-        register = buffering(self._register, oauth_metadata.MAX_REGISTRATION, made("BodyTooLarge", "a registration"))
+        register = buffering(self._register, oauth_metadata.MAX_REGISTRATION, TOO_LARGE)
 
         def run(x: Exchange) -> Answer:
-            path = x.path
-            if path.startswith(b"/.well-known/oauth-") and not x.readings:  # what an origin may read otherwise is none
-                answer = self._answer(x, path, register)
-                if answer is not None:
-                    return answer
+            answer = self.answer(x, x.path, register)
+            if answer is not None:
+                return answer
             outcome = hook(x)
             if outcome is None:
                 return None
-            return self._led(x, outcome) if isinstance(outcome, Reply) else self._led_later(x, outcome)
+            return self.led(x, outcome) if isinstance(outcome, Reply) else self._led_later(x, outcome)
 
         return run
 
-    def _answer(self, x: Exchange, path: bytes, register: RequestHook) -> Answer:
-        """None: the path is none of ours."""
+    def answer(self, x: Exchange, path: bytes, register: RequestHook) -> Answer:
+        """None: the path is none of ours. `register`: what answers a registration."""
+        if not path.startswith(b"/.well-known/oauth-") or x.readings:  # what an origin may read otherwise is none
+            return None
         for prefix, give in ((RESOURCE, self._resource), (SERVER, self._server)):
             start = prefix.encode()
             if path != start and not path.startswith(start + b"/"):
@@ -182,7 +183,12 @@ class Discovery:
     # --- registrations
 
     def _register(self, x: Exchange) -> Answer:
-        body = x.body or b""
+        return self.registered(x.body or b"")
+
+    def registered(self, body: bytes) -> Answer:
+        """None: nobody here registers clients."""
+        if len(body) > oauth_metadata.MAX_REGISTRATION:
+            return TOO_LARGE
         if self._settings.client_id:
             document = oauth_metadata.registered(body, self._settings.client_id)
             if document is None:
@@ -216,7 +222,7 @@ class Discovery:
 
     # --- challenges
 
-    def _led(self, x: Exchange, reply: Reply) -> Reply:
+    def led(self, x: Exchange, reply: Reply) -> Reply:
         """A refusal that says where the metadata is (RFC 9728 5.1)."""
         site = _site(x, x.asked_target.partition(b"?")[0])
         if reply.status != 401 or site is None:
@@ -230,7 +236,7 @@ class Discovery:
 
     async def _led_later(self, x: Exchange, outcome: Awaitable[Reply | None]) -> Reply | None:
         reply = await outcome
-        return None if reply is None else self._led(x, reply)
+        return None if reply is None else self.led(x, reply)
 
 
 def _site(x: Exchange, path: bytes) -> Site | None:

@@ -66,7 +66,8 @@ PROVIDERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a policy says. `overrides`: `resourceMetadata`, which wins over our own fields as it is."""
+    """What a policy says. `issuer`: "" where none is known. `overrides`: `resourceMetadata`, which wins over our own
+    fields as it is."""
 
     issuer: str
     audiences: tuple[str, ...] = ()
@@ -86,9 +87,10 @@ class Settings:
 
 def resource(settings: Settings, site: Site) -> dict[str, Any]:
     """Metadata of the protected resource (RFC 9728 2)."""
+    server = site.url if settings.is_adapted else settings.issuer
     return {
         "resource": site.url,
-        "authorization_servers": [site.url if settings.is_adapted else settings.issuer],
+        **({"authorization_servers": [server]} if server else {}),
         "mcp_protocol_version": "2025-06-18",
         "resource_type": "mcp-server",
         **settings.overrides,

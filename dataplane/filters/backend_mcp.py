@@ -1,4 +1,4 @@
-"""What happens with MCP calls (`backend.mcp`): rules about tools, prompts and resources, and guardrails.
+"""What happens with MCP calls (`backend.mcp`): rules about tools, prompts and resources, guardrails, tokens.
 
 A value of plans: the kind of backend (`backends/mcp`) acts on it. Of other backends it says nothing.
 """
@@ -20,10 +20,15 @@ def build(config: mcp_pb2.BackendMcp, env: Env) -> McpPolicy:
         from dataplane.mcp.guardrail_calls import Guardrails  # with protobuf's JSON: not where there are none
 
         guardrails = Guardrails(config.guardrails, env)
+    authentication = None
+    if config.HasField("authentication"):
+        from dataplane.credentials.mcp_authentication import McpAuthentication  # as above
+
+        authentication = McpAuthentication(config.authentication, env)
     if not config.HasField("authorization"):
-        return McpPolicy((), guardrails)
+        return McpPolicy((), guardrails, authentication)
     who = str(env.origin) if env.origin.policy else OWN
     try:
-        return McpPolicy((rules.compiled(config.authorization, "request", env, who),), guardrails)
+        return McpPolicy((rules.compiled(config.authorization, "request", env, who),), guardrails, authentication)
     except Refused as error:
         raise Refused(f"authorization.{error}") from None

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataplane.chain import expressions
 from dataplane.chain.rules import DENY, Rule, decision
 
 if TYPE_CHECKING:
+    from dataplane.chain.reply import Reply
+    from dataplane.exchange import Exchange
     from dataplane.variables import Variables
 
 ARGUMENTS: Final = "mcp.tool.arguments"
@@ -23,13 +25,20 @@ Decide = Callable[["Variables"], "str | None"]
 """Why an item is refused, for the log; None: it is not."""
 
 
+class Tokens(Protocol):
+    """What checks tokens of clients (`credentials/mcp_authentication`)."""
+
+    async def judge(self, x: Exchange, body: bytes) -> Reply | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class McpPolicy:
     """One policy, as its builder made it."""
 
     rules: tuple[Rule, ...] = ()
     guardrails: Any = None
-    """The message `McpGuardrails`; None: there are none."""
+    """`guardrail_calls.Guardrails`; None: there are none."""
+    authentication: Tokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,8 @@ class McpPolicies:
 
     rules: tuple[Rule, ...] = ()
     guardrails: Any = None
+    authentication: Tokens | None = None
+    """Who clients have to be, beside what the steps of the request have asked."""
     refused: str = ""
     """Why nothing that they cover may be served."""
     _above: dict[int, tuple[McpPolicies, McpPolicies]] = field(default_factory=dict, compare=False, repr=False)
@@ -57,6 +68,7 @@ class McpPolicies:
                 self,
                 rules=(*less.rules, *self.rules),
                 guardrails=self.guardrails,
+                authentication=self.authentication,
                 refused=self.refused or less.refused,
                 _above={},
                 _decisions=[],

@@ -228,7 +228,8 @@ class Interns:
         if refused:
             return McpPolicies(refused=refused)
         rules = tuple(chain.from_iterable(each.value.made.rules for each in found))
-        return McpPolicies(rules, winner(found).value.made.guardrails)
+        best = winner(found).value.made
+        return McpPolicies(rules, best.guardrails, best.authentication)
 
     def chain(self, effective: dict[str, list[Attached[Built]]]) -> tuple[Chain, dict[str, Any]]:
         """The steps in order of the registry, and values of plan fields."""

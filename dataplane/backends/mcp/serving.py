@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import posts, streams
-from dataplane.backends.mcp.visit import Visit
+from dataplane.backends.mcp.visit import Visit, policies_of
+from dataplane.http.heads import Head
 from dataplane.mcp import errors, rebinding
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from dataplane.backends.mcp.outlet import Outlet
     from dataplane.chain.reply import Reply
+    from dataplane.mcp.policies import Tokens
 
 METHODS: Final[dict[bytes, Callable[[Visit, bytes], Awaitable[Reply | None]]]] = {
     b"POST": posts.post,
@@ -23,11 +25,28 @@ METHODS: Final[dict[bytes, Callable[[Visit, bytes], Awaitable[Reply | None]]]] =
 
 async def serve(out: Outlet, body: bytes) -> Reply | None:
     """Answer a request through `out`, or with a `Reply`."""
+    policies = policies_of(out)
+    if policies.authentication is not None:
+        reply = await _authenticated(out, policies.authentication, body)
+        if reply is not None:
+            return reply
     handler = METHODS.get(out.x.method)
     if handler is None:
         return errors.refused("McpMethodNotAllowed", headers=b"allow: GET, POST, DELETE\r\n")
-    visit = Visit(out)
+    visit = Visit(out, policies)
     return visit.unusable() or _tricked(visit) or await handler(visit, body)
+
+
+async def _authenticated(out: Outlet, tokens: Tokens, body: bytes) -> Reply | None:
+    """None: the client may pass; its token, which was meant for us, goes to no server."""
+    request = out.x.request
+    before = request.block
+    reply = await tokens.judge(out.x, body)  # type: ignore[arg-type]  # the exchange, of which this package sees a part
+    if request.block is not before:
+        head = Head(out.block)
+        head.remove(b"authorization")
+        out.block = head.block
+    return reply
 
 
 def _tricked(visit: Visit) -> Reply | None:

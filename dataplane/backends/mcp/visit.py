@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dataplane.backends.mcp.outlet import Outlet
     from dataplane.chain.reply import Reply
     from dataplane.mcp.plans import McpPlan
+    from dataplane.mcp.policies import McpPolicies
     from dataplane.mcp.sessions import Session
 
 SESSION: Final = b"mcp-session-id"
@@ -31,14 +32,13 @@ JSON_LINES: Final = b"content-type: application/json\r\n"
 class Visit:
     """`out` takes the answer."""
 
-    def __init__(self, out: Outlet) -> None:
+    def __init__(self, out: Outlet, policies: McpPolicies) -> None:
         self.out = out
-        self.x = x = out.x
+        self.x = out.x
         self.plan: McpPlan = out.plan
         self.head = Head(out.block)
         self.passing = calls.passing(out.block)
-        own = out.plan.policies or NO_POLICIES
-        self.policies = own.over(x.policies.mcp)
+        self.policies = policies
         self.takes = self.head.get_all(b"accept")
         self.takes_json = accept.takes_json(self.takes)
         self.session: Session | None = None
@@ -132,6 +132,11 @@ class Visit:
         if not self.plan.targets:
             return errors.refused("McpNoTargets")
         return None
+
+
+def policies_of(out: Outlet) -> McpPolicies:
+    """What policies of the backend and of the route say together."""
+    return (out.plan.policies or NO_POLICIES).over(out.x.policies.mcp)
 
 
 def _caller(visit: Visit) -> bytes:

@@ -45,8 +45,6 @@ _CONNECTING: Final = ("tcp", "tls", "http", "health", "limits")
 """Policies for connecting to a backend."""
 _NOT_OF_SERVERS: Final = ("tunnel", "auth")
 """Those that do not work yet, of servers that policies call."""
-_NOT_OF_MCP: Final = ("authentication",)
-"""Settings of `backend.mcp` that do not work yet."""
 
 
 def _mcp(above: str, policies: str) -> tuple[str, ...]:
@@ -54,12 +52,8 @@ def _mcp(above: str, policies: str) -> tuple[str, ...]:
     return (
         f"{above}.mcp",
         *(f"-{above}.mcp.targets[].static.policies.{name}" for name in _NOT_OF_SERVERS),
-        *_mcp_policy(policies),
+        f"{policies}.mcp",
     )
-
-
-def _mcp_policy(policies: str) -> tuple[str, ...]:
-    return (f"{policies}.mcp", *(f"-{policies}.mcp.{name}" for name in _NOT_OF_MCP))
 
 
 _NOT_YET_IN_THE_FILE: Final = (
@@ -128,7 +122,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "-spec.traffic.rateLimit.global",  # gRPC callouts
         "-spec.traffic.rateLimit.conditional[].policy.global",  # gRPC callouts
         *(f"spec.backend.{name}" for name in _CONNECTING),
-        *_mcp_policy("spec.backend"),
+        "spec.backend.mcp",
     ),
     "BackendTLSPolicy": ("spec", "-spec.options"),
     "GatewayBackend": (
@@ -163,7 +157,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         *(f"binds[].listeners[].routes[].backends[].policies.{name}" for name in _CONNECTING),
         *_mcp("binds[].listeners[].routes[].backends[]", "binds[].listeners[].routes[].backends[].policies"),
         "-binds[].listeners[].routes[].backends[].mcp.targets[].stdio",  # processes
-        *_mcp_policy("binds[].listeners[].routes[].policies"),
+        "binds[].listeners[].routes[].policies.mcp",
         *(f"binds[].listeners[].routes[].policies.{name}" for name in _CONNECTING),
         *(f"-binds[].listeners[].routes[].policies.requestMirror.policies.{name}" for name in _NOT_OF_SERVERS),
         *(

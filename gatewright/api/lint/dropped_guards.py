@@ -1,4 +1,5 @@
-"""Prompt guards that nobody means to lose: `ai` is merged as one field, so a more specific one replaces all of it.
+"""Guards that nobody means to lose: `ai` and `mcp` are merged as one field each, so a more specific one replaces all of
+it but for the rules of `mcp.authorization`, which add up.
 
 Called by lint, for the objects of a folder.
 """
@@ -6,75 +7,85 @@ Called by lint, for the objects of a folder.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gatewright.api.backend.ai import BackendAI
+from gatewright.api.backend.mcp import BackendMCP
 from gatewright.api.checks.parts import Path
 from gatewright.api.lint import reach
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.api.schema.metadata import ObjectKey
+from gatewright.api.schema.model import to_camel
 from gatewright.api.text.problem import Advice
 from gatewright.attach.places import Level, PlaceKey, level_of
 
+GUARDS: Final = {"ai": ("prompt_guard",), "mcp": ("guardrails", "authentication")}
+"""Types of backends, which are fields of policies too, to what guards in them."""
+
 
 class _Level(NamedTuple):
-    """One `ai` that applies to a backend: how specific it is, and where it stands."""
+    """One `ai` or `mcp` that applies to a backend: how specific it is, and where it stands."""
 
     rank: Level
     owner: ObjectKey
     path: Path
-    ai: BackendAI
+    setting: BackendAI | BackendMCP
 
 
 def dropped_guards(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]:
-    """Where an `ai` without guard replaces one with a guard; each place is told once."""
-    backends = [item for item in objects.values() if isinstance(item, GatewayBackend) and item.spec.ai is not None]
-    if not backends:
-        return
-    policies = list(_policies(objects))
+    """Where a setting without a guard replaces one with it; each place is told once of each guard."""
+    for kind, guards in GUARDS.items():
+        backends = [item for item in objects.values() if isinstance(item, GatewayBackend) and getattr(item.spec, kind)]
+        for guard in guards if backends else ():
+            yield from _dropped(objects, backends, kind, guard)
+
+
+def _dropped(
+    objects: reach.Objects, backends: list[GatewayBackend], kind: str, guard: str
+) -> Iterator[tuple[ObjectKey, Advice]]:
+    policies = list(_policies(objects, kind))
     routes = reach.leading(objects)
     told: set[tuple[ObjectKey, Path]] = set()
     for backend in backends:
         way = {key for route in routes.get(backend.key, ()) for key in (route.key, *reach.parents(route))}
-        for levels in _chains(backend, [each for each in policies if each[0] in way or each[0] == backend.key]):
-            found = _lost(levels)
+        for levels in _chains(backend, kind, [each for each in policies if each[0] in way or each[0] == backend.key]):
+            found = _lost(levels, guard)
             if found is None or (found[0].owner, found[0].path) in told:
                 continue
             top, lost = found
             told.add((top.owner, top.path))
             place = "less specific one of this object" if lost.owner == top.owner else f"one of {lost.owner}"
-            message = f"replaces the {place} as a whole, with its promptGuard: repeat the guard here"
+            message = f"replaces the {place} as a whole, with its {to_camel(guard)}: repeat it here"
             yield top.owner, Advice(top.path, message)
 
 
 _Attached = tuple[ObjectKey, str, _Level]
-"""A target of a policy, the section of it or "", and the policy's `ai`."""
+"""A target of a policy, the section of it or "", and the policy's setting."""
 
 
-def _policies(objects: reach.Objects) -> Iterator[_Attached]:
+def _policies(objects: reach.Objects, kind: str) -> Iterator[_Attached]:
     for item in objects.values():
-        if not isinstance(item, GatewayPolicy) or item.spec.backend is None or item.spec.backend.ai is None:
+        setting = getattr(item.spec.backend, kind, None) if isinstance(item, GatewayPolicy) else None
+        if setting is None or not isinstance(item, GatewayPolicy):
             continue
         for key, section in reach.targets(item, objects):
             yield (
                 key,
                 section or "",
-                _Level(
-                    level_of(PlaceKey(*key, section or "")), item.key, ("spec", "backend", "ai"), item.spec.backend.ai
-                ),
+                _Level(level_of(PlaceKey(*key, section or "")), item.key, ("spec", "backend", kind), setting),
             )
 
 
-def _chains(backend: GatewayBackend, attached: list[_Attached]) -> Iterator[list[_Level]]:
+def _chains(backend: GatewayBackend, kind: str, attached: list[_Attached]) -> Iterator[list[_Level]]:
     """Everything that applies to the backend as a whole, and to each provider with settings of its own."""
     shared = [level for key, section, level in attached if key != backend.key or not section]
-    inline = backend.spec.policies
-    if inline is not None and inline.ai is not None:
-        shared.append(_Level(Level.BACKEND_INLINE, backend.key, ("spec", "policies", "ai"), inline.ai))
+    inline = getattr(backend.spec.policies, kind, None)
+    if inline is not None:
+        shared.append(_Level(Level.BACKEND_INLINE, backend.key, ("spec", "policies", kind), inline))
     yield shared
-    assert backend.spec.ai is not None  # the caller has looked
-    for index, group in enumerate(backend.spec.ai.groups or ()):
+    ai = backend.spec.ai if kind == "ai" else None  # policies of MCP targets have no `mcp`
+    for index, group in enumerate((ai.groups if ai is not None else None) or ()):
         for number, provider in enumerate(group.providers):
             own = [level for key, section, level in attached if key == backend.key and section == provider.name]
             if provider.policies is not None and provider.policies.ai is not None:
@@ -83,10 +94,10 @@ def _chains(backend: GatewayBackend, attached: list[_Attached]) -> Iterator[list
             yield shared + own if own else []
 
 
-def _lost(levels: list[_Level]) -> tuple[_Level, _Level] | None:
+def _lost(levels: list[_Level], guard: str) -> tuple[_Level, _Level] | None:
     """The level that wins without a guard, and the one whose guard is lost by that."""
     if not levels:
         return None
     *lower, top = sorted(levels, key=lambda level: level.rank)
-    lost = next((level for level in reversed(lower) if level.ai.prompt_guard is not None), None)
-    return (top, lost) if lost is not None and top.ai.prompt_guard is None else None
+    lost = next((level for level in reversed(lower) if getattr(level.setting, guard) is not None), None)
+    return (top, lost) if lost is not None and getattr(top.setting, guard) is None else None

@@ -22,6 +22,7 @@ from gatewright.api.routes.http_filters import HTTPRequestMirrorFilter
 from gatewright.api.routes.http_route import HTTPHeaderMatch, HTTPPathMatch, HTTPRouteMatch
 from gatewright.api.schema import duration
 from gatewright.api.schema.byte_size import byte_size
+from gatewright.api.traffic.jwt_authentication import JWKS, JWTAuthentication, JWTMCPConfig, JWTProvider
 from gatewright.wire.v1 import mcp_pb2
 
 _MessageT = TypeVar("_MessageT", bound=Message)
@@ -239,6 +240,19 @@ def _owned_headers(http: FrontendHTTP) -> _Names | None:
     return None if names is None else _Names(tuple(name.lower() for name in names))
 
 
+def _mcp_authentication(policy: Any) -> JWTAuthentication | None:
+    """The deprecated form, as that in whose favour it is deprecated. Not validated: its parts are."""
+    found = policy.authentication
+    if found is None:
+        return None
+    keys = JWKS.model_construct(remote=found.jwks)
+    provider = JWTProvider.model_construct(issuer=found.issuer or "", audiences=found.audiences, jwks=keys)
+    mcp = JWTMCPConfig.model_construct(
+        resource_metadata=found.resource_metadata, provider=found.provider, client_id=found.client_id
+    )
+    return JWTAuthentication.model_construct(mode=found.mode, providers=(provider,), mcp=mcp)
+
+
 def _phases(processor: Any) -> dict[str, int]:
     """Phases by method, which are an enum in a map."""
     return {method: mcp_pb2.McpPhase.Value(f"MCP_PHASE_{phase.upper()}") for method, phase in processor.methods.items()}
@@ -309,6 +323,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("ApiKeyAuthentication", "secrets"): _nothing,
     ("BackendHttp", "request_timeout_ms"): _milliseconds("request_timeout"),
     ("Eviction", "duration_ms"): _milliseconds("duration"),
+    ("BackendMcp", "authentication"): _mcp_authentication,
     ("McpProcessor", "backend"): _nothing,
     ("McpProcessor", "failure_mode"): attrgetter("remote.failure_mode"),
     ("McpProcessor", "metadata"): attrgetter("remote.metadata"),

@@ -292,6 +292,9 @@ def _tls_references(model: Any, message: Any, references: References) -> _Reason
 
 
 def _mcp_references(model: Any, message: Any, references: References) -> _Reasons:
+    if model.authentication is not None:
+        keys = message.authentication.providers[0].jwks.remote
+        yield from _backend("authentication.jwks.backendRef", model.authentication.jwks, keys, references)
     if model.guardrails is None:
         return
     for index, processor in enumerate(model.guardrails.processors):

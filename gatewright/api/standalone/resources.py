@@ -252,7 +252,7 @@ class Resources:
         mcp = getattr(reference if top is None else top, "mcp", None)
         name = f"{NAMESPACE}/{top.name if top is not None else _named(where, mcp)}"  # these have a colon, a name none
         policies: dict[str, policy_pb2.Policy] = {}
-        for each in dict.fromkeys((top, reference)):
+        for each in (top,) if top is reference else (top, reference):
             if each is not None and (where or mcp) is not None and each.policies is not None:
                 place = (*path, "policies") if each is reference else ("backends", "policies")
                 owner = self._references(f"backend/{name.partition('/')[2]}", place)

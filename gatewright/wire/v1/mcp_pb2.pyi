@@ -1,3 +1,4 @@
+from gatewright.wire.v1 import authentication_pb2 as _authentication_pb2
 from gatewright.wire.v1 import traffic_pb2 as _traffic_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -22,12 +23,14 @@ MCP_PHASE_RESPONSE: McpPhase
 MCP_PHASE_FULL: McpPhase
 
 class BackendMcp(_message.Message):
-    __slots__ = ("authorization", "guardrails")
+    __slots__ = ("authorization", "guardrails", "authentication")
     AUTHORIZATION_FIELD_NUMBER: _ClassVar[int]
     GUARDRAILS_FIELD_NUMBER: _ClassVar[int]
+    AUTHENTICATION_FIELD_NUMBER: _ClassVar[int]
     authorization: _traffic_pb2.Authorization
     guardrails: McpGuardrails
-    def __init__(self, authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., guardrails: _Optional[_Union[McpGuardrails, _Mapping]] = ...) -> None: ...
+    authentication: _authentication_pb2.JwtAuthentication
+    def __init__(self, authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., guardrails: _Optional[_Union[McpGuardrails, _Mapping]] = ..., authentication: _Optional[_Union[_authentication_pb2.JwtAuthentication, _Mapping]] = ...) -> None: ...
 
 class McpGuardrails(_message.Message):
     __slots__ = ("processors",)

@@ -530,7 +530,7 @@ spec:
 """
 GUARDED = f"{POLICY_HEAD}  backend: {{ai: {{promptGuard: {{request: [{{regex: {{builtins: [Ssn]}}}}]}}}}}}\n"
 UNGUARDED = f"{POLICY_HEAD}  backend: {{ai: {{modelAliases: {{a: b}}}}}}\n".replace("name: p", "name: q")
-LOST = "as a whole, with its promptGuard: repeat the guard here"
+LOST = "as a whole, with its promptGuard: repeat it here"
 
 
 def at(kind: str, name: str, policy: str, section: str = "") -> str:
@@ -586,3 +586,25 @@ def at(kind: str, name: str, policy: str, section: str = "") -> str:
 )  # fmt: skip
 def test_a_prompt_guard_that_is_replaced(texts: list[str], expected: list[str]) -> None:
     assert warnings(*texts) == expected
+
+
+TOOLS = """\
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: anywhere}
+spec:
+  mcp: {targets: [{name: a, static: {host: tools.test, port: 80}}]}
+"""
+_PROCESSOR = "{remote: {backendRef: {name: s, port: 80}}, methods: {tools/call: Full}}"
+SHOWN = f"{POLICY_HEAD}  backend: {{mcp: {{guardrails: {{processors: [{_PROCESSOR}]}}}}}}\n"
+_RULE = "{policy: {matchExpressions: [mcp.tool.name == 'a']}}"
+RULED = f"{POLICY_HEAD}  backend: {{mcp: {{authorization: {_RULE}}}}}\n".replace("name: p", "name: q")
+
+
+def test_mcp_guardrails_that_are_replaced() -> None:
+    lost = "replaces the one of GatewayPolicy default/p as a whole, with its guardrails: repeat it here"
+    assert [
+        each for each in warnings(TOOLS, ROUTE, SHOWN, at("GatewayBackend", "anywhere", RULED)) if lost in each
+    ] == [f"3.yaml:6: GatewayPolicy default/q: spec.backend.mcp: warning: {lost}"]
+    found = warnings(TOOLS, ROUTE, RULED, at("GatewayBackend", "anywhere", SHOWN))
+    assert not [each for each in found if "replaces" in each], "rules add up"
