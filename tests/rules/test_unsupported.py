@@ -30,10 +30,10 @@ WAITING = {
     "HTTPRoute": 28,
     "GRPCRoute": 6,
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
-    "GatewayPolicy": 449,
+    "GatewayPolicy": 436,
     "BackendTLSPolicy": 0,
-    "GatewayBackend": 836,
-    STANDALONE: 91,  # what remains of `policies` and `mcp`, one by one, and of the listeners' `traffic`
+    "GatewayBackend": 823,
+    STANDALONE: 88,  # what remains of `policies` and `mcp`, one by one, and of the listeners' `traffic`
 }
 UNSERVED = {
     "InferencePool": 2,
