@@ -109,12 +109,18 @@ class ListenerEntries:
         if self._unserved is not None:
             return self._unserved
         if not listener.served:
-            return INVALID
+            return self._unserved_because(listener)
         if listener.tls is not None and listener.tls.unusable:
             return NO_CERTIFICATE
         refused = self._news.refusals
         texts = [refused[name] for name in self.resources(listener) if name in refused]
         return rejected(texts) if texts else programmed(self._news.fleet)
+
+    def _unserved_because(self, listener: ListenerPlan) -> Condition:
+        """A listener of a set that lost a conflict says so in all its conditions (Gateway API, ListenerSet)."""
+        if listener.refused is None or not listener.conflicted or self._owner.kind != "ListenerSet":
+            return INVALID
+        return replace(INVALID, reason=listener.refused.reason)
 
     def resources(self, listener: ListenerPlan) -> tuple[str, ...]:
         """What travels because of a listener."""
@@ -127,11 +133,15 @@ class ListenerEntries:
 
 
 def listeners_valid(listeners: Sequence[ListenerPlan]) -> Condition:
-    """`Accepted` of an object with these listeners: one that is valid is enough."""
-    bad = [listener.name for listener in listeners if not listener.served]
+    """`Accepted` of a Gateway with these listeners."""
+    return all_but([listener.name for listener in listeners if not listener.served], len(listeners))
+
+
+def all_but(bad: Sequence[str], count: int) -> Condition:
+    """`Accepted` of an object with listeners of which these are not valid: one that is valid is enough."""
     if not bad:
         return ACCEPTED
-    return Condition("Accepted", len(bad) < len(listeners), "ListenersNotValid", f"not valid: {', '.join(bad)}")
+    return Condition("Accepted", len(bad) < count, "ListenersNotValid", f"not valid: {', '.join(bad)}")
 
 
 class GatewayReport:

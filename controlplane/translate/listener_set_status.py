@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.fleet import programmed, rejected
-from controlplane.translate.gateway_status import ListenerEntries, News, listeners_valid
+from controlplane.translate.gateway_status import ListenerEntries, News, all_but
 from controlplane.translate.gateways import JoinedSet
 from gatewright.attach.parents import Owner
 
-INVALID = Condition("Programmed", False, "Invalid", "not accepted")
 NONE_VALID = Condition("Programmed", False, "ListenersNotValid", "no listener is valid")
 SET_INVALID = Condition("Programmed", False, "Invalid", "the ListenerSet is not accepted")
 
@@ -25,8 +24,9 @@ class ListenerSetReport:
         self._entries = ListenerEntries(Owner("ListenerSet", *plan.key), plan.gateway, news, unserved)
 
     def status(self, generation: int) -> StatusBody:
-        accepted = self._refused or listeners_valid(self._joined.plan.listeners)
         listeners = self._joined.plan.listeners
+        # One of which no listener has a usable certificate is not accepted (conformance suite of Gateway API).
+        accepted = self._refused or all_but([each.name for each in listeners if not each.usable], len(listeners))
         return {
             "conditions": rendered([accepted, self._programmed()], generation),
             "listeners": [self._entries.entry(listener, generation) for listener in listeners],
@@ -37,8 +37,8 @@ class ListenerSetReport:
             gateway = self._joined.plan.gateway
             return Condition("Programmed", False, "ParentNotProgrammed", f"Gateway {gateway} is not accepted")
         if self._refused is not None:
-            return INVALID
-        if not self._joined.served:
+            return Condition("Programmed", False, self._refused.reason, "not accepted")
+        if not any(each.usable for each in self._joined.served):
             return NONE_VALID
         refused = self._news.own_refusals
         names = dict.fromkeys(name for each in self._joined.served for name in self._entries.resources(each))

@@ -58,28 +58,33 @@ class ListenerPlan:
     def served(self) -> bool:
         return self.refused is None
 
+    @property
+    def usable(self) -> bool:
+        """Whether clients can have anything of it: it is served, and has a certificate where it needs one."""
+        return self.refused is None and (self.tls is None or not self.tls.unusable)
+
 
 def plan(
     owner: Owner, listeners: Sequence[Listener], unsupported: Sequence[support.Path], lookups: Lookups
 ) -> tuple[ListenerPlan, ...]:
-    """Every listener of a Gateway or ListenerSet with its verdict, in the order written.
+    """Every listener of a Gateway or ListenerSet with its verdict, in the order written. Those of a set that conflict
+    are found when it is known who comes before them (`with_sets`).
 
     `unsupported` are paths of fields within listeners that cannot be honoured yet.
     """
-    return tuple(
-        _plan(owner, listener, listeners, [path for path in unsupported if path[2] == position], lookups)
+    found = tuple(
+        _plan(owner, listener, [path for path in unsupported if path[2] == position], lookups)
         for position, listener in enumerate(listeners)
     )
+    return found if owner.kind == "ListenerSet" else _without_conflicts(found)
 
 
 def _plan(
     owner: Owner,
     listener: Listener,
-    all_listeners: Sequence[Listener],
     unsupported: Sequence[support.Path],
     lookups: Lookups,
 ) -> ListenerPlan:
-    conflict = _conflict(listener, all_listeners)
     kinds, bad_kinds = _kinds(listener)
     return ListenerPlan(
         name=listener.name,
@@ -88,18 +93,16 @@ def _plan(
         hostname=_hostname(listener),
         kinds=kinds,
         admission=namespaces.rule(owner.namespace, listener.allowed_routes.namespaces),
-        refused=conflict
-        or _protocol(listener)
+        refused=_protocol(listener)
         or _reserved(listener)
         or _fields(unsupported)
         or _without_certificate(listener),
-        conflicted=conflict is not None,
         bad_kinds=bad_kinds,
         tls=listener_tls.plan(owner, listener, lookups),
     )
 
 
-def _hostname(listener: Listener | ListenerPlan) -> str:
+def _hostname(listener: Listener) -> str:
     return (listener.hostname or "").lower()
 
 
@@ -134,14 +137,25 @@ def _fields(unsupported: Sequence[support.Path]) -> Condition | None:
     return Condition("Accepted", False, "UnsupportedValue", support.message(unsupported)) if unsupported else None
 
 
-def _conflict(listener: Listener, others: Sequence[Listener]) -> Condition | None:
-    """Inside one Gateway there is no winner: all listeners of a conflict are refused."""
+def _without_conflicts(listeners: Sequence[ListenerPlan]) -> tuple[ListenerPlan, ...]:
+    """Inside one object there is no winner: all listeners of a conflict are refused. Those that lost one to somebody
+    else conflict with nobody here."""
+    rest = [each for each in listeners if not each.conflicted]
+    return tuple(each if each.conflicted else _beside(each, rest) for each in listeners)
+
+
+def _beside(listener: ListenerPlan, others: Iterable[ListenerPlan]) -> ListenerPlan:
     for other in others:
         reason = None if other is listener else _indistinct(listener, other)
         if reason:
-            what = f"conflicts with listener {other.name} on port {listener.port}"
-            return Condition("Accepted", False, reason, f"{what}: {EXPLANATIONS[reason]}")
-    return None
+            return _lost(listener, reason, f"listener {other.name}")
+    return listener
+
+
+def _lost(listener: ListenerPlan, reason: str, to: str) -> ListenerPlan:
+    what = f"conflicts with {to} on port {listener.port}"
+    condition = Condition("Accepted", False, reason, f"{what}: {EXPLANATIONS[reason]}")
+    return replace(listener, refused=condition, conflicted=True)
 
 
 EXPLANATIONS = {
@@ -150,7 +164,7 @@ EXPLANATIONS = {
 }
 
 
-def _indistinct(one: Listener | ListenerPlan, other: Listener | ListenerPlan) -> str | None:
+def _indistinct(one: ListenerPlan, other: ListenerPlan) -> str | None:
     if one.port != other.port:
         return None
     if one.protocol == other.protocol == "UDP":
@@ -160,7 +174,7 @@ def _indistinct(one: Listener | ListenerPlan, other: Listener | ListenerPlan) ->
         return None
     if family != other_family or family not in BY_HOSTNAME:
         return "ProtocolConflict"
-    return "HostnameConflict" if _hostname(one) == _hostname(other) else None
+    return "HostnameConflict" if one.hostname == other.hostname else None
 
 
 def _kinds(listener: Listener) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -190,7 +204,7 @@ class SetPlan:
 
     @property
     def accepted(self) -> bool:
-        return self.refused is None and any(listener.served for listener in self.listeners)
+        return self.refused is None and any(listener.usable for listener in self.listeners)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +270,7 @@ def with_sets(
 
 def _joined(plan: SetPlan, held: dict[int, list[tuple[str, ListenerPlan]]]) -> SetPlan:
     """A set with the conflicts that it loses; `held` gets what it holds itself."""
-    listeners = tuple(_after(listener, held.get(listener.port, ())) for listener in plan.listeners)
+    listeners = _without_conflicts([_after(each, held.get(each.port, ())) for each in plan.listeners])
     for listener in listeners:
         if not listener.conflicted:
             held.setdefault(listener.port, []).append((f"ListenerSet {plan.key}", listener))
@@ -268,9 +282,7 @@ def _after(listener: ListenerPlan, held: Iterable[tuple[str, ListenerPlan]]) -> 
     for owner, other in held:
         reason = _indistinct(listener, other)
         if reason:
-            what = f"conflicts with listener {other.name} of {owner} on port {listener.port}"
-            condition = Condition("Accepted", False, reason, f"{what}: {EXPLANATIONS[reason]}")
-            return replace(listener, refused=condition, conflicted=True)
+            return _lost(listener, reason, f"listener {other.name} of {owner}")
     return listener
 
 

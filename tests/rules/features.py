@@ -16,6 +16,8 @@ _CLIENT: Final = "tests/policies/test_backend_client_certificate.py"
 
 _BACKEND_TLS: Final = "tests/loopback/test_backend_tls_conformance.py"
 _HTTPS_ROUTES: Final = "tests/loopback/test_https_route_conformance.py"
+_SETS: Final = "tests/unit/app/test_listener_sets.py"
+_WANTED: Final = "tests/unit/translate/test_wanted.py"
 _STREAMS: Final = "tests/loopback/test_stream_conformance.py"
 _TLS_ROUTES: Final = "tests/loopback/test_tls_route_conformance.py"
 FILES_OF_REPLAYS: Final = (_BACKEND_TLS, _HTTPS_ROUTES, _STREAMS, _TLS_ROUTES)
@@ -41,6 +43,7 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
     ),
     "GRPCRouteNamedRouteRule": (f"{_CALLS}::test_a_policy_on_a_rule_acts_on_that_one",),
     "GRPCRouteRequestHeaderModifier": (f"{_CALLS}::test_filters_act",),
+    "GatewayAddressEmpty": (f"{_WANTED}::test_an_address_that_is_asked_for",),
     "GatewayBackendClientCertificate": (
         f"{_CLIENT}::test_a_server_that_asks_sees_it",
         f"{_CLIENT}::test_what_the_gateway_says",
@@ -56,10 +59,15 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
         f"{_HTTPS}::test_a_request_for_the_host_of_another_listener_is_misdirected",
     ),
     "GatewayHTTPListenerIsolation": (f"{_FEATURES}::test_listeners_are_isolated",),
+    "GatewayInfrastructure": (f"{_WANTED}::test_what_infrastructure_says_is_on_every_object",),
     "GatewayPort8080": (f"{_FEATURES}::test_two_ports_of_a_gateway",),
     "GatewayRouteHostnameIntersectionPrecedence": (
         f"{_FEATURES}::test_of_routes_that_meet_the_more_specific_hostname_counts",
         f"{_FEATURES}::test_of_grpc_routes_that_meet_the_more_specific_hostname_counts",
+    ),
+    "GatewayStaticAddresses": (
+        f"{_WANTED}::test_an_address_that_is_asked_for",
+        f"{_WANTED}::test_addresses_are_those_of_the_service",
     ),
     "HTTPRoute303RedirectStatusCode": (f"{_FEATURES}::test_further_statuses_of_redirects",),
     "HTTPRoute307RedirectStatusCode": (f"{_FEATURES}::test_further_statuses_of_redirects",),
@@ -99,6 +107,14 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
     ),
     "HTTPRouteRetryConnectionError": (f"{_FEATURES}::test_a_connection_that_breaks_is_tried_again",),
     "HTTPRouteSchemeRedirect": (f"{_FEATURES}::test_redirects_to_another_scheme",),
+    "ListenerSet": (
+        f"{_SETS}::test_a_set_adds_listeners_and_ports_to_a_gateway",
+        f"{_SETS}::test_a_parent_means_its_own_listeners_alone",
+        f"{_SETS}::test_who_may_add_listeners",
+        f"{_SETS}::test_the_older_set_wins_a_conflict",
+        f"{_SETS}::test_in_a_set_nobody_wins_a_conflict_but_against_who_lost_one_already",
+        f"{_SETS}::test_a_set_without_a_usable_certificate_is_not_accepted",
+    ),
     "TCPRoute": (
         f"{_STREAMS}::test_tcproute_invalid_backendref_nonexistent",
         f"{_STREAMS}::test_tcproute_invalid_cross_namespace_backend_ref",
@@ -142,21 +158,17 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
 """Feature to the tests that show it, from objects to bytes."""
 
 _REPLAY: Final = "not all of its conformance tests are replayed yet"
-_CLUSTER: Final = "addresses and other infrastructure need a cluster, and the suite was not run in one yet"
+_ROUTABILITY: Final = "a Gateway has one Service, whose type says who reaches it"
 _MESH: Final = "a gateway, not a mesh"
 _EXPERIMENT: Final = "experimental, and refused by decision"
 
 LEFT_OUT: Final[dict[str, str]] = {
     "ClusterTrustBundle": _EXPERIMENT,
     "Gateway": _REPLAY,
-    "GatewayAddressEmpty": _CLUSTER,
-    "GatewayAddressRoutability": _CLUSTER,
-    "GatewayAddressRoutabilityCluster": _CLUSTER,
-    "GatewayInfrastructure": _CLUSTER,
+    "GatewayAddressRoutability": _ROUTABILITY,
+    "GatewayAddressRoutabilityCluster": _ROUTABILITY,
     "GatewayListenerFilters": _EXPERIMENT,
-    "GatewayStaticAddresses": _CLUSTER,
     "HTTPRoute": _REPLAY,
-    "ListenerSet": _REPLAY,
     "Mesh": _MESH,
     "MeshClusterIPMatching": _MESH,
     "MeshConsumerRoute": _MESH,

@@ -213,3 +213,38 @@ def test_a_listener_that_lost_a_conflict_takes_nothing_from_others() -> None:
     assert where(planes, "a.team.example") == TEAM_AT
     said = planes.world.conditions("ListenerSet", "older", namespace="team")
     assert said[0].startswith("Accepted=False ListenersNotValid")
+
+
+def of_set(planes: BothPlanes) -> dict[str, str]:
+    """Conditions of the set, then by listener those that are not as they should be."""
+    status = planes.world.program.status("ListenerSet", "team", "extra") or {}
+    found = {each["type"]: each["reason"] for each in status["conditions"]}
+    for listener in status["listeners"]:
+        said = {each["type"]: each for each in listener["conditions"]}
+        bad = [each["reason"] for each in said.values() if (each["type"] == "Conflicted") == (each["status"] == "True")]
+        found[listener["name"]] = ",".join(dict.fromkeys(each for each in bad if each != "Pending"))
+    return found
+
+
+def test_in_a_set_nobody_wins_a_conflict_but_against_who_lost_one_already() -> None:
+    rows = [
+        "{name: good, protocol: HTTP, port: 80, hostname: good.example}",
+        "{name: late, protocol: TCP, port: 80}",  # the Gateway has HTTP there: it takes nothing from `good`
+        "{name: one, protocol: HTTP, port: 8099}",
+        "{name: two, protocol: TCP, port: 8099}",
+    ]
+    planes = BothPlanes(BASE + listener_set(", ".join(rows)) + BY_SET)
+    assert where(planes, "good.example") == TEAM_AT
+    assert "bind/default/web/8099" not in planes.applier.current.table.binds
+    lost = "ProtocolConflict"
+    told = of_set(planes)
+    assert told.pop("Programmed") in ("Programmed", "Pending")
+    assert told == {"Accepted": "ListenersNotValid", "good": "", "late": lost, "one": lost, "two": lost}
+
+
+def test_a_set_without_a_usable_certificate_is_not_accepted() -> None:
+    secure = "{name: s, protocol: HTTPS, port: 443, tls: {certificateRefs: [{name: none}]}}"
+    planes = BothPlanes(BASE + listener_set(secure))
+    told = of_set(planes)
+    assert (told["Accepted"], told["Programmed"]) == ("ListenersNotValid", "ListenersNotValid")
+    assert (planes.world.program.status("Gateway", "default", "web") or {})["attachedListenerSets"] == 0

@@ -69,7 +69,8 @@ REASONS = {
     "PartiallyInvalid=True": {"IncompatibleFilters", "UnsupportedValue"},
     "Programmed=True": {"Programmed"},
     "Programmed=False": {
-        "AddressNotUsable", "Invalid", "ListenersNotValid", "ParentNotProgrammed", "Pending", "Rejected",
+        "AddressNotUsable", "HostnameConflict", "Invalid", "ListenersNotValid", "NotAllowed", "ParentNotProgrammed",
+        "Pending", "ProtocolConflict", "Rejected",
     },
     "ResolvedRefs=True": {"ResolvedRefs"},
     "ResolvedRefs=False": {

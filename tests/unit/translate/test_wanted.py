@@ -237,6 +237,18 @@ def test_an_address_that_is_asked_for(asked: str, given: tuple[tuple[str, str], 
     assert deployer.body("Service")["spec"].get("loadBalancerIP") == first
 
 
+def test_what_infrastructure_says_is_on_every_object() -> None:
+    said = "infrastructure: {labels: {team: edge}, annotations: {example.com/note: x}}"
+    made, deployer = deployed(CLASS, GATEWAY.replace("  listeners:", f"  {said}\n  listeners:"))
+    for kind in ("ServiceAccount", "ConfigMap", "Service", "Deployment"):
+        metadata = deployer.body(kind)["metadata"]
+        assert metadata["labels"]["team"] == "edge"
+        assert metadata["labels"]["gateway.networking.k8s.io/gateway-name"] == "gw"
+        assert metadata["annotations"]["example.com/note"] == "x"
+    pods = deployer.body("Deployment")["spec"]["template"]["metadata"]
+    assert (pods["labels"]["team"], pods["annotations"]["example.com/note"]) == ("edge", "x")
+
+
 def test_a_failure_is_a_condition_of_the_gateway() -> None:
     made, _ = deployed(CLASS, GATEWAY)
     outcome(made, Outcome(failure=Failure(Condition("Accepted", False, "InvalidParameters", "refused"))))
