@@ -66,6 +66,8 @@ class Cluster:
     """Where other controllers bring what their proxies answered."""
     proxies: Proxies | None = None
     """How proxies of Gateways are started; None: they are not."""
+    namespaces: str = ""
+    """A selector of the namespaces whose objects are read; "": all."""
 
     def __str__(self) -> str:
         where = "the cluster" if self.kubeconfig is None else f"the cluster of {self.kubeconfig}"

@@ -84,6 +84,13 @@ METRICS: Final = (
     Metric("status_writes_pending", "gauge", "Statuses that are to be written"),
     Metric("provisioning_writes_total", "counter", "Objects of Gateways written or removed, by outcome", ("outcome",)),
     Metric("provisioning_pending", "gauge", "Gateways whose objects are to be looked at"),
+    Metric("cluster_namespaces", "gauge", "Namespaces that are read, where a selector says which"),
+    Metric("peers", "gauge", "Other controllers that this one hears while it leads, by state", ("state",)),
+    Metric("peer_messages_total", "counter", "Reports on proxies between controllers, by direction", ("direction",)),
+    Metric("peer_failures_total", "counter", "Calls to the controller that leads which ended with an error"),
+    Metric("token_reviews_total", "counter", "Questions whose a token of a proxy is, by outcome", ("outcome",)),
+    Metric("token_reviews_pending", "gauge", "Such questions that wait for an answer"),
+    Metric("token_reviews_kept", "gauge", "Answers to them that are kept"),
 )
 
 

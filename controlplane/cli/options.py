@@ -84,6 +84,12 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="where the Lease is (default: the pod's namespace, else that of the context)",
     )
+    group.add_argument(
+        "--namespace-selector",
+        metavar="LABELS",
+        help="read objects of those namespaces alone that have these labels, written as for kubectl get --selector"
+        " (default: all namespaces)",
+    )
 
 
 def add_proxies(parser: argparse.ArgumentParser) -> None:

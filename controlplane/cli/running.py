@@ -21,6 +21,7 @@ from controlplane.cli import exits, files, holders, options
 from controlplane.kube.access import NoCluster
 from controlplane.xds import SocketError, exposure
 from controlplane.xds.tokens import CredentialError
+from gatewright.api.schema import selector_text
 
 EXAMPLES = "examples"
 PEERS_PORT = 18004
@@ -68,9 +69,10 @@ def from_arguments(arguments: argparse.Namespace) -> settings.Settings:
 def _source(arguments: argparse.Namespace) -> Path | settings.Cluster:
     """The folder or the cluster that is read; `up` reads folders alone."""
     if not getattr(arguments, "kubernetes", False):
-        for name in ("kubeconfig", "context", "namespace", "peers"):
+        for name in ("kubeconfig", "context", "namespace", "namespace_selector", "peers"):
             if getattr(arguments, name, None) is not None:
-                raise exits.Failure(exits.USAGE, f"--{name} is about a cluster: it needs --kubernetes")
+                option = f"--{name.replace('_', '-')}"
+                raise exits.Failure(exits.USAGE, f"{option} is about a cluster: it needs --kubernetes")
         if arguments.dir is None:
             raise exits.Failure(exits.USAGE, "name the folder to read, or read a cluster with --kubernetes")
         return directory(arguments.dir)
@@ -78,8 +80,24 @@ def _source(arguments: argparse.Namespace) -> Path | settings.Cluster:
         raise exits.Failure(exits.USAGE, f"either the folder {arguments.dir} or --kubernetes is read, not both")
     kubeconfig = None if arguments.kubeconfig is None else Path(arguments.kubeconfig)
     return settings.Cluster(
-        kubeconfig, arguments.context, arguments.namespace or "", _peers(arguments), _proxies(arguments)
+        kubeconfig,
+        arguments.context,
+        arguments.namespace or "",
+        _peers(arguments),
+        _proxies(arguments),
+        _namespaces(arguments.namespace_selector),
     )
+
+
+def _namespaces(selector: str | None) -> str:
+    """A selector that can be read."""
+    if selector is None:
+        return ""
+    try:
+        selector_text.parsed(selector)
+    except ValueError as error:
+        raise exits.Failure(exits.USAGE, f"--namespace-selector: {error}") from None
+    return selector
 
 
 def _peers(arguments: argparse.Namespace) -> tuple[str, int]:

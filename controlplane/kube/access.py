@@ -59,9 +59,12 @@ class Access:
         self.namespace = namespace
         self.host: str = client.configuration.host
 
-    async def get(self, path: str, **query: str | int) -> Json:
-        """Raises ApiError, OSError, TimeoutError."""
-        return await self.request("GET", path, query=query)
+    async def read(self, path: str, **query: str | int) -> bytes:
+        """An answer as it came. Raises ApiError, OSError, TimeoutError."""
+        status, raw = await self._asked("GET", path, None, "application/json", query)
+        if status >= HTTPStatus.BAD_REQUEST:
+            _checked(status, raw)
+        return raw
 
     async def request(
         self,
@@ -72,15 +75,7 @@ class Access:
         query: Mapping[str, Any] | None = None,
     ) -> Json:
         """One request; the answer is an object. Raises ApiError, OSError, TimeoutError."""
-        async with asyncio.timeout(TIMEOUT):
-            answer = await self._send(method, path, body, content, query or {}, aiohttp.ClientTimeout(total=TIMEOUT))
-            try:
-                raw = await _read(answer)
-            except aiohttp.ClientError as error:
-                raise OSError(str(error) or type(error).__name__) from error
-            finally:
-                answer.release()
-        return _checked(answer.status, raw)
+        return _checked(*await self._asked(method, path, body, content, query or {}))
 
     async def lines(self, path: str, **query: str | int) -> AsyncIterator[list[bytes]]:
         """The lines of an answer that goes on, as many at a time as have come. Raises ApiError, OSError, TimeoutError;
@@ -103,6 +98,18 @@ class Access:
             raise OSError(str(error) or type(error).__name__) from error
         finally:
             answer.close()
+
+    async def _asked(
+        self, method: str, path: str, body: object, content: str, query: Mapping[str, Any]
+    ) -> tuple[int, bytes]:
+        async with asyncio.timeout(TIMEOUT):
+            answer = await self._send(method, path, body, content, query, aiohttp.ClientTimeout(total=TIMEOUT))
+            try:
+                return answer.status, await _read(answer)
+            except aiohttp.ClientError as error:
+                raise OSError(str(error) or type(error).__name__) from error
+            finally:
+                answer.release()
 
     async def _send(
         self,

@@ -24,6 +24,7 @@ from controlplane.kube.deployer import Deployer, IsElsewhere, Report
 from controlplane.kube.leadership import Leadership
 from controlplane.kube.reviews import TokenReviews
 from controlplane.kube.source import ClusterSource
+from controlplane.kube.spaces import Spaces
 from controlplane.kube.statuses import StatusWriter
 from controlplane.settings import Cluster, shown
 from controlplane.sources.source import Sink
@@ -35,6 +36,7 @@ from controlplane.xds.fleet import Fleet
 from controlplane.xds.issuer import Issuer
 from controlplane.xds.peers import Hub, Teller
 from controlplane.xds.service_accounts import ServiceAccounts, account
+from gatewright.api.schema.selector_text import parsed
 from gatewright.api.text.problem import Problem
 
 log = logging.getLogger("controlplane.kube")
@@ -99,6 +101,7 @@ class ClusterSide:
         provisioning: Provisioning | None = None,
     ) -> None:
         self._cluster = cluster
+        self._spaces = Spaces(parsed(cluster.namespaces) if cluster.namespaces else None)
         self._unwritten = unwritten
         self._name = name
         self._fleet = fleet
@@ -109,10 +112,11 @@ class ClusterSide:
         self.issuer: Issuer | None = None
         self.accounts: ServiceAccounts | None = None
         self._authority: AuthoritySecret | None = None
+        self._reviews: TokenReviews | None = None
         if knows_proxies:
             self.issuer = Issuer(_now)
-            reviews = TokenReviews(lambda: self.access)
-            self.accounts = ServiceAccounts(reviews, proxies_account, time.time, time.monotonic)
+            self._reviews = TokenReviews(lambda: self.access)
+            self.accounts = ServiceAccounts(self._reviews, proxies_account, time.time, time.monotonic)
         self._provisioning = provisioning
         self._trusted = asyncio.Event()
         """Set when what proxies trust is something else."""
@@ -133,7 +137,7 @@ class ClusterSide:
         """Raises NoCluster."""
         access = self._access = await opened(self._cluster)
         clock = asyncio.get_running_loop().time
-        self.source = ClusterSource(access)
+        self.source = ClusterSource(access, spaces=self._spaces)
         self.writer = StatusWriter(access, self.source.version_of, clock, random.random)
         self.leadership = Leadership(access, access.namespace, self._name, clock)
         log.info("reading %s at %s", self._cluster, access.host)
@@ -262,7 +266,27 @@ class ClusterSide:
                 ("failed",): writer.failures,
             },
             "status_writes_pending": {(): len(writer)},
+            **({"cluster_namespaces": {(): len(self._spaces)}} if self._spaces.is_selective else {}),
             **(self.deployer.numbers() if self.deployer is not None else {}),
+            **self._numbers_of_proxies(),
+        }
+
+    def _numbers_of_proxies(self) -> dict[str, dict[tuple[str, ...], float]]:
+        """Of what is asked about them, and what controllers report of them to each other."""
+        reviews, accounts, hub, teller = self._reviews, self.accounts, self.hub, self._teller
+        if reviews is None or accounts is None or hub is None or teller is None:
+            return {}
+        return {
+            "peers": {("reporting",): hub.reporting, ("awaited",): hub.awaited},
+            "peer_messages_total": {("received",): hub.messages, ("sent",): teller.messages},
+            "peer_failures_total": {(): teller.failures},
+            "token_reviews_total": {
+                ("accepted",): reviews.accepted,
+                ("refused",): reviews.refused,
+                ("failed",): reviews.failures,
+            },
+            "token_reviews_pending": {(): accounts.pending},
+            "token_reviews_kept": {(): accounts.kept},
         }
 
     async def close(self) -> None:

@@ -6,11 +6,14 @@ something again; who takes facts passes over what is equal.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from controlplane.facts import Fact, Invalid, gone
+import msgspec
+
+from controlplane.facts import Fact, Invalid, Origin, gone
+from controlplane.kube.events import CHANGES, REMOVED, Item, bare, opened
+from controlplane.kube.needed import NEEDED
 from controlplane.sources.objects import fact_from
 from gatewright.api.objects.kinds import KindInfo
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
@@ -19,38 +22,26 @@ Json = dict[str, Any]  # Any: JSON
 
 SOURCE: Final = "cluster"
 """The origin of the facts."""
-EXPIRED: Final = 410
+_ORIGIN: Final = Origin(SOURCE)
 _DROPPED: Final = ("managedFields",)
 """Of metadata: it can be most of an object, and says nothing to us."""
 _APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """An annotation: the object once more, the values of a Secret too."""
 
 
-class Expired(Exception):
-    """The API server remembers no longer what a watch should go on from: the kind has to be listed anew."""
-
-
-class Failed(Exception):
-    """The API server ended a watch with an error; the text is its own."""
-
-
-def opened(event: Any) -> tuple[str, Json]:
-    """The type and the object of an event of a watch. Raises Expired, Failed."""
-    value = event.get("object") if isinstance(event, dict) else None
-    if not isinstance(value, dict):
-        raise Failed("an event without an object")
-    if event.get("type") == "ERROR":
-        if value.get("code") == EXPIRED:
-            raise Expired
-        raise Failed(str(value.get("message") or value.get("reason") or "unknown error"))
-    return str(event.get("type")), value
+def everywhere(_: str) -> bool:
+    """Objects of every namespace are read."""
+    return True
 
 
 class Known:
-    """The objects of one kind, as far as they were told."""
+    """The objects of one kind, as far as they were told. `is_read`: whether objects of a namespace are read ("" has
+    those of no namespace)."""
 
-    def __init__(self, info: KindInfo) -> None:
+    def __init__(self, info: KindInfo, is_read: Callable[[str], bool] = everywhere) -> None:
         self._info = info
+        self._needed = NEEDED.get(info.kind)
+        self._is_read = is_read
         self._models: dict[ObjectKey, KubeObject | None] = {}
         self._listed: set[ObjectKey] | None = None
         self.resource_version = ""
@@ -63,20 +54,21 @@ class Known:
         """What is listed from now on is all that there is."""
         self._listed = set()
 
-    def page(self, body: Json, version: str) -> list[Fact]:
+    def page(self, items: Iterable[Item], version: str) -> list[Fact]:
         """A page of a list, as the API server answers it; its items lack kind and version."""
         api_version = f"{self._info.group}/{version}" if self._info.group else version
-        items = (each for each in body.get("items") or () if isinstance(each, dict))
-        return [*self._facts({**each, "apiVersion": api_version, "kind": self._info.kind} for each in items)]
+        facts = (self._fact(each, api_version) for each in items)
+        return [each for each in facts if each is not None]
 
     def list_ends(self, resource_version: str) -> list[Fact]:
         """What was there and was not listed."""
         listed, self._listed = self._listed or set(), None
         self.resource_version = resource_version
-        vanished = [key for key in self._models if key not in listed]
-        for key in vanished:
-            del self._models[key]
-        return [gone(key) for key in vanished]
+        return self._forgotten(key for key in self._models if key not in listed)
+
+    def left(self, namespace: str) -> list[Fact]:
+        """What was known in a namespace that is not read any more."""
+        return self._forgotten(key for key in self._models if key.namespace == namespace)
 
     def events(self, lines: Iterable[bytes]) -> list[Fact]:
         """Lines of a watch; of each object its newest fact. Raises Expired, Failed: what came before it in these lines
@@ -84,43 +76,53 @@ class Known:
         found: dict[ObjectKey, Fact] = {}
         for line in lines:
             if line.strip():
-                for fact in self._event(json.loads(line)):
+                for fact in self._event(line):
                     found[fact.key] = fact
         return [*found.values()]
 
-    def _event(self, event: Any) -> Iterator[Fact]:
-        type_, value = opened(event)
-        metadata = value.get("metadata")
-        version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-        if type_ == "DELETED":
-            yield from self._removed(metadata)
-        elif type_ in ("ADDED", "MODIFIED"):
-            yield from self._facts([value])
-        if isinstance(version, str):  # of a bookmark as well
-            self.resource_version = version
+    def _event(self, line: bytes) -> Iterator[Fact]:
+        type_, item = opened(line)
+        metadata = bare(item)
+        if type_ == REMOVED:
+            key = ObjectKey(self._info.kind, metadata.namespace or "", metadata.name)
+            if self._models.pop(key, _NEVER) is not _NEVER:
+                yield gone(key)
+        elif type_ in CHANGES:
+            fact = self._fact(item)
+            if fact is not None:
+                yield fact
+        if metadata.version:  # of a bookmark as well
+            self.resource_version = metadata.version
 
-    def _removed(self, metadata: Any) -> Iterator[Fact]:
-        key = ObjectKey(self._info.kind, str(metadata.get("namespace") or ""), str(metadata.get("name")))
-        if self._models.pop(key, _NEVER) is not _NEVER:
-            yield gone(key)
-
-    def _facts(self, values: Iterable[Json]) -> Iterator[Fact]:
-        for value in values:
-            metadata = value.get("metadata")
-            if isinstance(metadata, dict):
-                value["metadata"] = _slim(metadata)
-            fact = fact_from(value, SOURCE, self._last_good(value))
-            if fact is None:
-                continue
+    def _fact(self, item: Item, api_version: str = "") -> Fact | None:
+        """None for an object that is not read. `api_version`: where an item of a list does not say it."""
+        metadata = bare(item)
+        namespace = (metadata.namespace or "") if self._info.namespaced else ""
+        if not self._is_read(namespace):
+            return None
+        key = ObjectKey(self._info.kind, namespace, metadata.name)
+        model = None if self._needed is None else self._needed.read(item)
+        fact = self._whole(item, key, api_version) if model is None else Fact(model.key, model, None, _ORIGIN)
+        if fact is not None:
             self._models[fact.key] = fact.model.last_good if isinstance(fact.model, Invalid) else fact.model
             if self._listed is not None:
                 self._listed.add(fact.key)
-            yield fact
+        return fact
 
-    def _last_good(self, value: Json) -> KubeObject | None:
-        metadata = value.get("metadata") or {}
-        key = ObjectKey(self._info.kind, str(metadata.get("namespace") or ""), str(metadata.get("name")))
-        return self._models.get(key)
+    def _whole(self, item: Item, key: ObjectKey, api_version: str) -> Fact | None:
+        """Of an object of which all is read: of a kind of ours, or to say what is wrong with it."""
+        value = msgspec.json.decode(item)
+        if api_version:
+            value |= {"apiVersion": api_version, "kind": self._info.kind}
+        if isinstance(value.get("metadata"), dict):
+            value["metadata"] = _slim(value["metadata"])
+        return fact_from(value, SOURCE, self._models.get(key))
+
+    def _forgotten(self, keys: Iterable[ObjectKey]) -> list[Fact]:
+        vanished = [*keys]
+        for key in vanished:
+            del self._models[key]
+        return [gone(key) for key in vanished]
 
 
 _NEVER: Any = object()

@@ -6,13 +6,14 @@ what only it cares for.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from controlplane.deploy.render import API_VERSIONS
 from controlplane.deploy.request import WantedKey
-from controlplane.kube.known import opened
+from controlplane.kube.events import CHANGES, REMOVED, Item, opened
 from controlplane.translate.keys import ObjectKey
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 
@@ -75,9 +76,9 @@ class Owned:
     def list_begins(self) -> None:
         self._listed = set()
 
-    def page(self, body: Json, version: str) -> list[LiveChange]:
+    def page(self, items: Iterable[Item], version: str) -> list[LiveChange]:
         """Kinds of Kubernetes itself have one version here."""
-        return [self._seen(each) for each in body.get("items") or () if isinstance(each, dict)]
+        return [self._seen(msgspec.json.decode(each)) for each in items]
 
     def list_ends(self, resource_version: str) -> list[LiveChange]:
         listed, self._listed = self._listed or set(), None
@@ -85,22 +86,27 @@ class Owned:
         vanished, self._present = self._present - listed, self._present & listed
         return [LiveChange(key, None) for key in sorted(vanished)]
 
+    def left(self, namespace: str) -> list[LiveChange]:
+        """Proxies of a Gateway that is not read any more stay as they are."""
+        return []
+
     def events(self, lines: Iterable[bytes]) -> list[LiveChange]:
         found: dict[WantedKey, LiveChange] = {}
         for line in lines:
             if line.strip():
-                for change in self._event(json.loads(line)):
+                for change in self._event(line):
                     found[change.key] = change
         return [*found.values()]
 
-    def _event(self, event: Any) -> Iterator[LiveChange]:
-        type_, value = opened(event)
+    def _event(self, line: bytes) -> Iterator[LiveChange]:
+        type_, item = opened(line)
+        value = msgspec.json.decode(item)
         metadata = value.get("metadata") or {}
-        if type_ == "DELETED":
+        if type_ == REMOVED:
             key = self._key(value)
             self._present.discard(key)
             yield LiveChange(key, None)
-        elif type_ in ("ADDED", "MODIFIED"):
+        elif type_ in CHANGES:
             yield self._seen(value)
         if isinstance(metadata.get("resourceVersion"), str):
             self.resource_version = metadata["resourceVersion"]

@@ -11,11 +11,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
+from controlplane.kube import events as answers
 from controlplane.kube import paths
 from controlplane.kube.access import ApiError
-from controlplane.kube.known import Expired, Failed
+from controlplane.kube.events import Expired, Failed, Item
 from controlplane.kube.paths import Kind
 
 log = logging.getLogger("controlplane.kube")
@@ -37,7 +38,7 @@ Tell = Callable[[Sequence[_F]], Awaitable[None]]
 class Reads(Protocol):
     """`access.Access`."""
 
-    async def get(self, path: str, **query: str | int) -> dict[str, Any]: ...
+    async def read(self, path: str, **query: str | int) -> bytes: ...
 
     def lines(self, path: str, **query: str | int) -> AsyncIterator[list[bytes]]: ...
 
@@ -49,8 +50,9 @@ class Follows(Protocol[_F]):
 
     def __len__(self) -> int: ...
     def list_begins(self) -> None: ...
-    def page(self, body: dict[str, Any], version: str) -> list[_F]: ...
+    def page(self, items: Iterable[Item], version: str) -> list[_F]: ...
     def list_ends(self, resource_version: str) -> list[_F]: ...
+    def left(self, namespace: str) -> list[_F]: ...
     def events(self, lines: Iterable[bytes]) -> list[_F]: ...
 
 
@@ -78,9 +80,20 @@ class Reflector(Generic[_F]):
         self._random = random
         self._known = known
         self._query = {**(query or {})}
+        self._spaces: dict[str, bool] = {}
+        """Namespaces to look into, and whether they are read."""
+        self._patience: asyncio.Timeout | None = None
+        """Of the wait for the next event, while there is one."""
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def look_into(self, namespace: str, *, is_read: bool) -> None:
+        """What is in a namespace is read from now on, or no more (`Known.is_read` says so from now on)."""
+        self._spaces[namespace] = is_read
+        patience, self._patience = self._patience, None  # one that ends cannot be ended again
+        if patience is not None:
+            patience.reschedule(0.0)
 
     async def run(self) -> None:
         """Follows until cancelled."""
@@ -92,6 +105,7 @@ class Reflector(Generic[_F]):
                 if not self.version:
                     await asyncio.sleep(ABSENT * (0.5 + self._random()))
                     continue
+                await self._look()
                 self._recovered()
                 async for _ in self._watched():
                     wait = FIRST_WAIT
@@ -124,6 +138,7 @@ class Reflector(Generic[_F]):
 
     async def _list(self) -> None:
         """Of the first version that the cluster serves. Raises as `Reads` does."""
+        self._spaces.clear()  # a list has what is in all of them; what is said while it is made comes behind it
         for version in self.info.versions:
             try:
                 await self._list_version(version)
@@ -136,32 +151,36 @@ class Reflector(Generic[_F]):
                 return
         self.version = ""
         self._known.list_begins()
-        facts = self._known.list_ends("")
-        if facts:
-            await self._tell(facts)
+        await self._told(self._known.list_ends(""))
         self._recovered()
         self.listed.set()
 
     async def _list_version(self, version: str) -> None:
-        known, query = self._known, self._query
+        known = self._known
         path = paths.of_kind(self.info, version)
-        body = await self._access.get(path, **query, limit=PAGE)
+        page = await self._page(path)
         known.list_begins()
+        position = await self._pages(path, page, version)
+        await self._told(known.list_ends(position))
+
+    async def _pages(self, path: str, page: answers.Page, version: str) -> str:
+        """Says what is on all of them; the answer is the moment that they are of."""
         while True:
-            facts = known.page(body, version)
-            if facts:
-                await self._tell(facts)
-            metadata = body.get("metadata") or {}
-            more = metadata.get("continue")
-            if not more:
-                break
-            body = await self._access.get(path, **query, limit=PAGE, **{"continue": more})
-        vanished = known.list_ends(str(metadata.get("resourceVersion") or ""))
-        if vanished:
-            await self._tell(vanished)
+            await self._told(self._known.page(page.items or (), version))
+            if not page.metadata.more:
+                return page.metadata.version
+            page = await self._page(path, page.metadata.more)
+
+    async def _page(self, path: str, more: str = "") -> answers.Page:
+        rest = {"continue": more} if more else {}
+        return answers.page(await self._access.read(path, **self._query, **rest, limit=PAGE))
+
+    async def _told(self, facts: Sequence[_F]) -> None:
+        if facts:
+            await self._tell(facts)
 
     async def _watched(self) -> AsyncIterator[None]:
-        """Until the API server ends the watch, or something is wrong with it."""
+        """Until the API server ends the watch, something is wrong with it, or `look_into` asks for more."""
         low, high = WATCH
         stream = self._access.lines(
             paths.of_kind(self.info, self.version),
@@ -171,8 +190,31 @@ class Reflector(Generic[_F]):
             resourceVersion=self._known.resource_version,
             timeoutSeconds=low + int(self._random() * (high - low)),
         )
-        async for lines in stream:
-            facts = self._known.events(lines)
-            if facts:
-                await self._tell(facts)
+        while (lines := await self._next(stream)) is not None:
+            await self._told(self._known.events(lines))
             yield
+
+    async def _next(self, stream: AsyncIterator[list[bytes]]) -> list[bytes] | None:
+        """None: the watch has ended."""
+        try:
+            async with asyncio.timeout(0.0 if self._spaces else None) as self._patience:
+                return await anext(stream, None)
+        except TimeoutError:
+            if not self._spaces:
+                raise
+            return None
+        finally:
+            self._patience = None
+
+    async def _look(self) -> None:
+        """Into namespaces that are read from now on, or no more. No watch is under way meanwhile: the next one goes on
+        from before, so that nothing is missed that happened since."""
+        while self._spaces:
+            namespace, is_read = next(iter(self._spaces.items()))
+            if is_read:
+                path = paths.of_kind(self.info, self.version, namespace)
+                await self._pages(path, await self._page(path), self.version)
+            else:
+                await self._told(self._known.left(namespace))
+            if self._spaces.get(namespace) is is_read:
+                del self._spaces[namespace]

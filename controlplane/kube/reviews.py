@@ -21,10 +21,23 @@ class TokenReviews:
     """As `service_accounts.Reviews` has it."""
 
     def __init__(self, access: Callable[[], Requests]) -> None:
+        self.accepted = self.refused = self.failures = 0
+        """Questions, by what came of them."""
         self._access = access
 
     async def review(self, token: str, audience: str) -> Reviewed:
-        """Raises OSError. A server that does not say for which audience it answered has not checked it."""
+        """Raises OSError."""
+        try:
+            username = await self._username(token, audience)
+        except (OSError, TimeoutError):
+            self.failures += 1
+            raise
+        self.accepted += bool(username)
+        self.refused += not username
+        return Reviewed(username)
+
+    async def _username(self, token: str, audience: str) -> str:
+        """A server that does not say for which audience it answered has not checked it."""
         body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenReview",
@@ -36,5 +49,5 @@ class TokenReviews:
             raise OSError(f"TokenReview: {error.status} {error.reason}") from None  # its text might have the token
         status = answer.get("status") or {}
         if status.get("authenticated") is not True or audience not in (status.get("audiences") or ()):
-            return Reviewed("")
-        return Reviewed(str((status.get("user") or {}).get("username") or ""))
+            return ""
+        return str((status.get("user") or {}).get("username") or "")

@@ -10,6 +10,8 @@ from typing import Final
 from controlplane.facts import Fact
 from controlplane.kube.known import Known
 from controlplane.kube.reflector import Reads, Reflector
+from controlplane.kube.spaces import KIND as NAMESPACE
+from controlplane.kube.spaces import Spaces
 from controlplane.sources.source import Sink
 from gatewright.api.objects.kinds import KINDS, KindInfo
 from gatewright.api.text.problem import Problem
@@ -24,16 +26,21 @@ WATCHED: Final = tuple(info for info in KINDS.values() if info.kind not in NOT_W
 
 
 class ClusterSource:
-    """Given an open access; `kinds` are those of the table that are read."""
+    """Given an open access; `kinds` are those of the table that are read, `spaces` says in which namespaces."""
 
     def __init__(
         self,
         access: Reads,
         kinds: Iterable[KindInfo] = WATCHED,
         draw: Callable[[], float] = random.random,
+        spaces: Spaces | None = None,
     ) -> None:
+        self._spaces = Spaces() if spaces is None else spaces
         self.reflectors = {
-            info.kind: Reflector(info, access, self._tell, draw, Known(info), FIELDS.get(info.kind)) for info in kinds
+            info.kind: Reflector(
+                info, access, self._tell, draw, Known(info, self._spaces.is_read), FIELDS.get(info.kind)
+            )
+            for info in kinds
         }
         self._one_at_a_time = asyncio.Lock()
         self._sink: Sink | None = None
@@ -44,8 +51,12 @@ class ClusterSource:
         """As `Source` has it."""
         self._sink = sink
         async with asyncio.TaskGroup() as group:
-            for reflector in self.reflectors.values():
+            for reflector in self._first():
                 group.create_task(reflector.run())
+                await reflector.listed.wait()
+            for reflector in self.reflectors.values():
+                if reflector not in self._first():
+                    group.create_task(reflector.run())
             for reflector in self.reflectors.values():
                 await reflector.listed.wait()
             async with self._one_at_a_time:
@@ -65,8 +76,16 @@ class ClusterSource:
         reflector = self.reflectors.get(kind)
         return "" if reflector is None else reflector.version
 
+    def _first(self) -> list[Reflector[Fact]]:
+        """Those that decide what the others read."""
+        return [self.reflectors[NAMESPACE]] if self._spaces.is_selective else []
+
     async def _tell(self, facts: Sequence[Fact]) -> None:
         assert self._sink is not None
+        for name, is_read in self._spaces.take(each for each in facts if each.key.kind == NAMESPACE).items():
+            for reflector in self.reflectors.values():
+                if reflector.info.namespaced:
+                    reflector.look_into(name, is_read=is_read)
         self._waiting += 1
         async with self._one_at_a_time:
             self._waiting -= 1

@@ -54,6 +54,8 @@ class Hub:
 
     def __init__(self, fleet: Fleet, name: str) -> None:
         self.is_leading = False
+        self.messages = 0
+        """That were read."""
         self._fleet = fleet
         self._name = name
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -69,6 +71,16 @@ class Hub:
     def origins(self) -> set[str]:
         """The controllers that are there, as far as is known."""
         return self._calls.keys() | self._timers.keys()
+
+    @property
+    def reporting(self) -> int:
+        """How many controllers are connected."""
+        return len(self._calls)
+
+    @property
+    def awaited(self) -> int:
+        """How many have something to report before anybody relies on what is known."""
+        return len(self._timers)
 
     async def start(self, host: str, port: int, issuer: Issuer) -> int:
         """Listens; the port. Raises SocketError."""
@@ -168,6 +180,7 @@ class Hub:
                 if message is grpc.aio.EOF:
                     return
                 changes, has_more = await self._read(message, origin, call)
+                self.messages += 1
                 batch += changes
                 if not has_more:
                     self._settle(origin)
@@ -195,6 +208,10 @@ class Teller:
 
     def __init__(self, fleet: Fleet, name: str, issuer: Issuer, leader: Callable[[], str]) -> None:
         self.trouble = ""
+        self.messages = 0
+        """That were sent."""
+        self.failures = 0
+        """Calls that ended with an error."""
         self._fleet = fleet
         self._name = name
         self._issuer = issuer
@@ -272,9 +289,11 @@ class Teller:
             pending.clear()
             for message in answer_messages.written(batch):
                 await call.write(message)
+                self.messages += 1
             self.trouble = ""
 
     def _failed(self, text: str) -> None:
+        self.failures += 1
         if text != self.trouble:
             log.warning("%s; it is tried again", text)
         self.trouble = text

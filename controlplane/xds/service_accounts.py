@@ -100,6 +100,16 @@ class ServiceAccounts:
         self._asked: dict[bytes, asyncio.Task[Reviewed]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
 
+    @property
+    def pending(self) -> int:
+        """Questions that wait for an answer."""
+        return len(self._asked)
+
+    @property
+    def kept(self) -> int:
+        """Answers that are kept."""
+        return len(self._kept)
+
     async def check(self, gateway: str, token: str) -> Verdict:
         """Whether a proxy with this token may have this Gateway's resources."""
         wanted = self._account_of(gateway)

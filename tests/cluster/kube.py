@@ -5,6 +5,7 @@ Nothing but these two processes: no scheduler, no kubelet. Both listen on loopba
 
 from __future__ import annotations
 
+import base64
 import copy
 import http.client
 import json
@@ -14,6 +15,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.request import Request, urlopen
 
 from tests.harness.patience import PATIENCE
 from tests.harness.ports import reserve
@@ -32,6 +34,11 @@ class Answer(NamedTuple):
     @property
     def message(self) -> str:
         return str(self.body.get("message", ""))
+
+
+def _posted(url: str, body: dict[str, Any]) -> bytes:
+    with urlopen(Request(url, json.dumps(body).encode()), timeout=PATIENCE) as answer:
+        return bytes(answer.read())
 
 
 class ApiServer:
@@ -69,6 +76,13 @@ class ApiServer:
         self._processes.pop().stop(signal.SIGKILL)
         self._run("kube-apiserver", self._server_command())
         wait_until(self._is_ready, self._processes[-1].log)
+
+    def forget(self) -> None:
+        """The history of the store is gone: who comes back with an older moment is answered 410, once the server has
+        restarted and so has no history in its own memory either."""
+        store = f"http://127.0.0.1:{self._store_port}/v3/kv"
+        found = json.loads(_posted(f"{store}/range", {"key": base64.b64encode(b"\0").decode()}))
+        _posted(f"{store}/compaction", {"revision": found["header"]["revision"], "physical": True})
 
     def kubeconfig(self, token: str = _TOKEN) -> dict[str, Any]:
         """What a file says that leads here, as an administrator or with another token."""

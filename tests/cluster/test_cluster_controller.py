@@ -4,6 +4,7 @@ three."""
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -196,6 +197,65 @@ def test_of_two_controllers_one_writes_and_the_other_goes_on_when_it_dies(
     finally:
         for each in (one, two):
             each.process.stop()
+
+
+def metric(controller: Controller, name: str) -> float:
+    lines = controller.metrics.splitlines()
+    return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"gatewright_controller_{name} "))
+
+
+@pytest.mark.leaves("the API server that came back, which the fixture of the package ends")
+def test_what_the_server_has_forgotten_is_listed_anew(server: ApiServer, controller: Controller, names: str) -> None:
+    """The controller sleeps while its watch is cut, a route goes and another one comes, the store is compacted and the
+    server restarts: it is answered 410."""
+    gateway(server, names, reserve())
+    route(server, names, names)
+    wait_until(lambda: of_route(server, names).get("Accepted") == "True", controller.process.log)
+    assert metric(controller, 'cluster_relists_total{kind="HTTPRoute"}') == 0
+    controller.process.signal(signal.SIGSTOP)
+    other = f"{names}-other"
+    try:
+        server.restart()
+        server.request("DELETE", f"{SHOP}/httproutes/{names}")
+        route(server, other, names)
+        server.forget()
+        server.restart()
+    finally:
+        controller.process.signal(signal.SIGCONT)
+    try:
+        wait_until(lambda: of_route(server, other).get("Accepted") == "True", controller.process.log)
+        assert metric(controller, 'cluster_relists_total{kind="HTTPRoute"}') >= 1
+        assert controller.cli("status", f"httproute/shop/{names}").returncode != 0
+        wait_until(lambda: (attached(server, names) or {})["listeners"][0]["attachedRoutes"] == 1)
+        assert metric(controller, 'cluster_unreadable{kind="HTTPRoute"}') == 0
+    finally:
+        server.request("DELETE", f"{SHOP}/httproutes/{other}")
+
+
+def test_objects_of_some_namespaces_alone(server: ApiServer, token: str, names: str, tmp_path: Path) -> None:
+    """Also when a namespace gets the labels later, or loses them."""
+    space = "/api/v1/namespaces/shop"
+
+    def label(value: str | None) -> None:
+        body = {"metadata": {"labels": {"read": value}}}
+        assert server.request("PATCH", space, body, "application/merge-patch+json").status == 200
+
+    made = Controller(server, token, tmp_path, "some", "--namespace-selector", "read=yes").await_ready()
+    try:
+        gateway(server, names, reserve())
+        route(server, names, names)
+        wait_until(lambda: made.leads, made.process.log)
+        assert metric(made, "cluster_namespaces") == 0
+        assert made.cli("status", f"httproute/shop/{names}").returncode != 0
+        label("yes")
+        wait_until(lambda: of_route(server, names).get("Accepted") == "True", made.process.log)
+        assert metric(made, "cluster_namespaces") == 1
+        label(None)
+        wait_until(lambda: made.cli("status", f"httproute/shop/{names}").returncode != 0, made.process.log)
+        assert of_route(server, names).get("Accepted") == "True"  # what was written stays
+    finally:
+        label(None)
+        made.process.stop()
 
 
 def test_without_a_cluster_the_reason_is_told(tmp_path: Path) -> None:

@@ -42,6 +42,12 @@ def test_programmed_counts_the_proxies_of_both_on_both_sides_of_a_change(
         stack.enter_context(proxy(tmp_path, follows, authority, credential, "at-follower", "--instance", "b"))
         wait_until(lambda: message(server).startswith("2 proxies serving"), leads.process.log)
         assert is_programmed(server)
+        assert 'gatewright_controller_peers{state="reporting"} 1.0' in leads.metrics
+        assert 'gatewright_controller_peer_messages_total{direction="received"} 0.0' not in leads.metrics
+        assert 'gatewright_controller_peer_messages_total{direction="sent"} 0.0' not in follows.metrics
+        for each in (leads, follows):
+            assert 'gatewright_controller_token_reviews_total{outcome="accepted"} 1.0' in each.metrics
+            assert "gatewright_controller_token_reviews_kept 1.0" in each.metrics
         leads.end()  # and its proxy has no controller any more
         wait_until(lambda: follows.leads, follows.process.log)
         wait_until(lambda: message(server).startswith("1 proxy serving"), follows.process.log)

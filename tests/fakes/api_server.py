@@ -69,16 +69,16 @@ class ApiServer:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def get(self, path: str, **query: Any) -> Json:
-        return await self.request("GET", path, query=query)
+    async def read(self, path: str, **query: Any) -> bytes:
+        return json.dumps(await self.request("GET", path, query=query)).encode()
 
     async def request(self, method: str, path: str, body: Any = None, content: str = "", query: Any = None) -> Json:
         self.asked.append((method, path))
         await asyncio.sleep(0)
         if self.refuse:
             raise self.refuse.popleft()
-        if path in self.objects and method == "GET":
-            return self._page(path, query or {})
+        if method == "GET" and self._listed(path)[0] in self.objects:
+            return self._page(*self._listed(path), query or {})
         kind, _, name = path.removesuffix("/status").rpartition("/")
         if method == "POST":
             kind, name = path, body["metadata"]["name"]
@@ -118,8 +118,15 @@ class ApiServer:
         self._check(known, precondition["value"])
         return {**known, "status": status["value"]}
 
-    def _page(self, path: str, query: Json) -> Json:
-        items = sorted(self.objects[path].values(), key=lambda each: str(each["metadata"]["name"]))
+    def _listed(self, path: str) -> tuple[str, str]:
+        """The path of a kind, and the namespace in which it is listed; "": everywhere."""
+        before, _, after = path.partition("/namespaces/")
+        namespace, _, kind = after.partition("/")
+        return (f"{before}/{kind}", namespace) if kind and path not in self.objects else (path, "")
+
+    def _page(self, path: str, namespace: str, query: Json) -> Json:
+        there = [each for each in self.objects[path].values() if namespace in ("", each["metadata"].get("namespace"))]
+        items = sorted(there, key=lambda each: str(each["metadata"]["name"]))
         start, limit = int(query.get("continue", 0)), int(query["limit"])
         more = str(start + limit) if start + limit < len(items) else ""
         metadata = {"resourceVersion": str(self.version), "continue": more}

@@ -80,4 +80,4 @@ async def test_a_server_that_ends_in_the_middle_of_an_answer_is_trouble_outside(
             async for _ in reached.lines("/watch"):
                 pass
         with pytest.raises(OSError):
-            await reached.get("/watch")
+            await reached.read("/watch")

@@ -99,6 +99,8 @@ async def test_the_leader_knows_the_proxies_of_all(authority: Authority) -> None
         two.fleet.disconnect(late)
         await until(lambda: answered(one, 3) == (2, 2, True))
         assert answered(two, 3) == (1, 1, True)
+        assert one.hub.messages == two.teller.messages >= 3
+        assert (one.hub.reporting, one.hub.awaited, two.teller.failures) == (1, 0, 0)
 
 
 async def test_who_is_expected_is_waited_for_and_given_up_in_the_end(
@@ -109,6 +111,7 @@ async def test_who_is_expected_is_waited_for_and_given_up_in_the_end(
         one.proxy("a", 3)
         one.hub.lead(["two"])
         assert answered(one, 3) == (1, 1, False)
+        assert (one.hub.reporting, one.hub.awaited) == (0, 1)
         await until(lambda: answered(one, 3) == (1, 1, True))
         one.hub.expect("two")  # as the Lease still names it
         assert answered(one, 3) == (1, 1, True)

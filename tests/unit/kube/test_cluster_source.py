@@ -12,9 +12,12 @@ from controlplane.facts import Fact
 from controlplane.kube import reflector as reflectors
 from controlplane.kube.access import ApiError
 from controlplane.kube.source import WATCHED, ClusterSource
+from controlplane.kube.spaces import Spaces
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
+from gatewright.api.schema.selector_text import parsed
 from tests.fakes.api_server import ApiServer
+from tests.harness.seeds import rolls
 
 SERVICES, ROUTES = "/api/v1/services", "/apis/gateway.networking.k8s.io/v1/httproutes"
 TCP_ROUTES = "/apis/gateway.networking.k8s.io/v1alpha2/tcproutes"
@@ -60,8 +63,11 @@ class Sink:
 
 
 @contextlib.asynccontextmanager
-async def following(server: ApiServer, *kinds: str) -> AsyncIterator[tuple[ClusterSource, Sink]]:
-    source, sink = ClusterSource(server, [KINDS[kind] for kind in kinds], lambda: 0.0), Sink()
+async def following(
+    server: ApiServer, *kinds: str, selector: str = ""
+) -> AsyncIterator[tuple[ClusterSource, Sink]]:
+    spaces = Spaces(parsed(selector)) if selector else None
+    source, sink = ClusterSource(server, [KINDS[kind] for kind in kinds], lambda: 0.0, spaces), Sink()
     running = asyncio.create_task(source.run(sink))
     try:
         yield source, sink
@@ -216,3 +222,88 @@ async def test_a_slow_sink_is_not_told_more_than_it_takes() -> None:
         sink.hold.set()
         await turns(lambda: len(sink.names()) == 50)
         assert sink.idles < 10  # what came meanwhile is one batch
+
+
+NAMESPACES = "/api/v1/namespaces"
+
+
+def space(name: str, **labels: str) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def inside(name: str, namespace: str, port: int = 80) -> dict[str, object]:
+    """The server of the tests knows objects by their names alone."""
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": port}]}}
+
+
+async def test_objects_of_other_namespaces_are_not_read() -> None:
+    server = ApiServer()
+    server.define(SERVICES)
+    server.put(NAMESPACES, space("shop", team="edge"))
+    server.put(NAMESPACES, space("other"))
+    server.put(SERVICES, inside("a", "shop"))
+    server.put(SERVICES, inside("b", "other"))
+    async with following(server, "Namespace", "Service", selector="team=edge") as (source, sink):
+        await turns(lambda: sink.idles >= 1)
+        assert sink.names() == ["a"] and len(source.reflectors["Service"]) == 1
+        server.put(SERVICES, inside("c", "other"))
+        server.put(SERVICES, inside("d", "shop"))
+        await turns(lambda: sink.names() == ["a", "d"])
+        assert sink.names("Namespace") == ["other", "shop"]
+
+
+async def test_a_namespace_that_gets_or_loses_the_labels_comes_or_goes_with_its_objects() -> None:
+    server = ApiServer()
+    server.define(SERVICES)
+    server.put(NAMESPACES, space("shop", team="edge"))
+    server.put(NAMESPACES, space("late"))
+    server.put(SERVICES, inside("a", "shop"))
+    server.put(SERVICES, inside("b", "late"))
+    async with following(server, "Namespace", "Service", selector="team=edge") as (source, sink):
+        await turns(lambda: sink.names() == ["a"] and sink.idles >= 1)
+        server.put(NAMESPACES, space("late", team="edge"))
+        await turns(lambda: sink.names() == ["a", "b"])
+        server.put(NAMESPACES, space("shop"))
+        await turns(lambda: sink.names() == ["b"])
+        server.delete(NAMESPACES, "late")
+        await turns(lambda: sink.names() == [])
+        assert server.asked.count(("GET", SERVICES)) == 1  # nothing is listed anew but what is inside
+        assert source.problems() == []
+
+
+async def test_random_histories_of_namespaces_end_as_a_fresh_start() -> None:
+    """Objects and labels come and go, watches are cut, and the server forgets: what is known is what a new source
+    would know."""
+    draw, server = rolls("namespaces"), ApiServer()
+    server.define(SERVICES)
+    for name in ("n0", "n1", "n2"):
+        server.put(NAMESPACES, space(name))
+    async with following(server, "Namespace", "Service", selector="team=edge") as (_, sink):
+        for step in range(400):
+            number = draw.randrange(3)
+            what = draw.choice(["put", "put", "delete", "label", "unlabel", "gone", "cut", "forget", "wait"])
+            if what == "put":
+                name = f"s{number}{draw.randrange(3)}"
+                server.put(SERVICES, inside(name, f"n{number}", step + 1))
+            elif what == "delete" and server.objects[SERVICES]:
+                server.delete(SERVICES, draw.choice(sorted(server.objects[SERVICES])))
+            elif what in ("label", "unlabel"):
+                server.put(NAMESPACES, space(f"n{number}", **({"team": "edge"} if what == "label" else {})))
+            elif what == "gone" and f"n{number}" in server.objects[NAMESPACES]:
+                server.delete(NAMESPACES, f"n{number}")
+            elif what == "cut":
+                server.cut()
+            elif what == "forget":
+                server.forget_history()
+                server.cut()
+            for _ in range(draw.randrange(4)):
+                await asyncio.sleep(0)
+        await settled(server, sink)
+
+
+async def settled(server: ApiServer, sink: Sink) -> None:
+    """Ends when a fresh source knows what the sink was told."""
+    async with following(server, "Namespace", "Service", selector="team=edge") as (_, fresh):
+        await turns(lambda: fresh.idles >= 1)
+        await turns(lambda: sink.world == fresh.world)

@@ -34,8 +34,8 @@ class Server(ApiServer):
     def _everywhere(self, path: str) -> str:
         return next((PATHS[kind] for kind, each in LISTS.items() if each == path), path)
 
-    async def get(self, path: str, **query: object) -> dict[str, object]:
-        return await super().get(self._everywhere(path), **query)
+    async def read(self, path: str, **query: object) -> bytes:
+        return await super().read(self._everywhere(path), **query)
 
     def lines(self, path: str, **query: object) -> AsyncIterator[list[bytes]]:
         return super().lines(self._everywhere(path), **query)

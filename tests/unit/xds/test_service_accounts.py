@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from controlplane.kube.cluster import proxies_account
+from controlplane.kube.access import ApiError
 from controlplane.kube.reviews import TokenReviews
 from controlplane.xds import service_accounts
 from controlplane.xds.service_accounts import AGAIN, BAD_FOR, GOOD_FOR, RETRY, Reviewed, ServiceAccounts, claimed
@@ -192,3 +193,16 @@ class Server:
 async def test_answers_of_the_api_server(status: Any, username: str) -> None:
     reviews = TokenReviews(lambda: Server(status))
     assert await reviews.review("the token", "gatewright") == Reviewed(username)
+    assert (reviews.accepted, reviews.refused, reviews.failures) == (int(bool(username)), int(not username), 0)
+
+
+async def test_a_question_without_an_answer_is_a_failure() -> None:
+    class Silent:
+        async def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+            raise ApiError(503, "ServiceUnavailable", "the token") if body else TimeoutError
+
+    reviews = TokenReviews(Silent)
+    with pytest.raises(OSError, match="503") as failure:
+        await reviews.review("the token", "gatewright")
+    assert "the token" not in str(failure.value)
+    assert (reviews.accepted, reviews.refused, reviews.failures) == (0, 0, 1)

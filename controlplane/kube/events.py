@@ -1,0 +1,101 @@
+"""Answers of an API server taken apart as far as all kinds have it in common: pages of lists, events of watches. Pure.
+
+Objects stay the bytes that they came as, for whoever knows their kind, so that of a page no more than one is decoded
+at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+REMOVED: Final = "DELETED"
+CHANGES: Final = ("ADDED", "MODIFIED")
+"""What a watch says of an object that is there."""
+_TROUBLE: Final = "ERROR"
+EXPIRED: Final = 410
+
+Item = Raw | bytes
+"""An object as JSON."""
+
+
+class Expired(Exception):
+    """The API server remembers no longer what a watch should go on from: the kind has to be listed anew."""
+
+
+class Failed(Exception):
+    """The API server ended a watch with an error, whose text is its own; or its answer cannot be read."""
+
+
+class Bare(Struct, gc=False):
+    """What of the metadata of an object says which one it is."""
+
+    name: str = ""
+    namespace: str | None = None
+    version: str = field(name="resourceVersion", default="")
+
+
+class Page(Struct, gc=False):
+    """A part of a list."""
+
+    class Metadata(Struct, gc=False):
+        """`more`: asks for the next part; "" in the last one."""
+
+        version: str = field(name="resourceVersion", default="")
+        more: str = field(name="continue", default="")
+
+    metadata: Metadata = field(default_factory=Metadata)
+    items: list[Raw] | None = None
+
+
+class _Event(Struct, gc=False):
+    type: str
+    object: Raw
+
+
+class _Object(Struct, gc=False):
+    metadata: Bare = field(default_factory=Bare)
+
+
+class _Status(Struct, gc=False):
+    code: int = 0
+    message: str = ""
+    reason: str = ""
+
+
+_EVENTS: Final = msgspec.json.Decoder(_Event)
+_OBJECTS: Final = msgspec.json.Decoder(_Object)
+_PAGES: Final = msgspec.json.Decoder(Page)
+_STATUSES: Final = msgspec.json.Decoder(_Status)
+
+
+def opened(line: bytes) -> tuple[str, Raw]:
+    """The type and the object of an event of a watch. Raises Expired, Failed."""
+    event: _Event = _decoded(_EVENTS, line, "an event")
+    if event.type == _TROUBLE:
+        status: _Status = _decoded(_STATUSES, event.object, "an error")
+        if status.code == EXPIRED:
+            raise Expired
+        raise Failed(status.message or status.reason or "unknown error")
+    return event.type, event.object
+
+
+def bare(item: Item) -> Bare:
+    """Raises Failed."""
+    found: _Object = _decoded(_OBJECTS, item, "an object")
+    return found.metadata
+
+
+def page(raw: bytes) -> Page:
+    """Raises Failed."""
+    found: Page = _decoded(_PAGES, raw, "a list")
+    return found
+
+
+def _decoded(decoder: msgspec.json.Decoder[Any], raw: Item, what: str) -> Any:  # Any: the decoder's form
+    try:
+        return decoder.decode(raw)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Failed(f"{what} that cannot be read: {error}") from None
