@@ -67,8 +67,8 @@ class Service(Struct, gc=False):
         port: int
         name: str | None = None
         protocol: str | None = None
-        targetPort: int | str | None = None  # noqa: N815 - as the API has it
-        appProtocol: str | None = None  # noqa: N815
+        targetPort: int | str | None = None
+        appProtocol: str | None = None
 
     class Spec(Struct, gc=False):
         type: str | None = None
@@ -85,7 +85,7 @@ class Slice(Struct, gc=False):
         name: str
 
     class Hints(Struct, gc=False):
-        forZones: list[Slice.Zone] | None = None  # noqa: N815
+        forZones: list[Slice.Zone] | None = None
 
     class Conditions(Struct, gc=False):
         ready: bool | None = None
@@ -103,7 +103,7 @@ class Slice(Struct, gc=False):
         port: int | None = None
 
     metadata: Metadata
-    addressType: str  # noqa: N815
+    addressType: str
     endpoints: list[Endpoint] | None = None
     ports: list[Port] | None = None
 

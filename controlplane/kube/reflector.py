@@ -197,7 +197,8 @@ class Reflector(Generic[_F]):
     async def _next(self, stream: AsyncIterator[list[bytes]]) -> list[bytes] | None:
         """None: the watch has ended."""
         try:
-            async with asyncio.timeout(0.0 if self._spaces else None) as self._patience:
+            async with asyncio.timeout(0.0 if self._spaces else None) as patience:
+                self._patience = None if self._spaces else patience
                 return await anext(stream, None)
         except TimeoutError:
             if not self._spaces:

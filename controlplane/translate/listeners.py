@@ -93,10 +93,7 @@ def _plan(
         hostname=_hostname(listener),
         kinds=kinds,
         admission=namespaces.rule(owner.namespace, listener.allowed_routes.namespaces),
-        refused=_protocol(listener)
-        or _reserved(listener)
-        or _fields(unsupported)
-        or _without_certificate(listener),
+        refused=_protocol(listener) or _reserved(listener) or _fields(unsupported) or _without_certificate(listener),
         bad_kinds=bad_kinds,
         tls=listener_tls.plan(owner, listener, lookups),
     )

@@ -1,4 +1,4 @@
-"""Label selectors as they are written on a command line, as kubectl has them: `team=edge,stage in (test, live),!old`."""
+"""Label selectors as kubectl has them on its command line: `team=edge,stage in (test, live),!old`."""
 
 from __future__ import annotations
 
@@ -36,4 +36,6 @@ def _requirement(part: str) -> dict[str, Any]:
         return {"key": key, "operator": "In" if sign == "in" else "NotIn", "values": listed}
     if found := _EXISTS.fullmatch(part):
         return {"key": found[2], "operator": "DoesNotExist" if found[1] else "Exists"}
-    raise ValueError(f"{part!r} is no requirement: write KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY")
+    raise ValueError(
+        f"{part!r} is no requirement: write KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY"
+    )

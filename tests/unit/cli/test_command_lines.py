@@ -20,7 +20,7 @@ UP = {"dir": "examples/quickstart", "quiet": False, "proxies": 2, "port_offset":
 PAGES = ("stats", "readiness")
 FLEET = dict.fromkeys(("xds_tls_cert", "xds_tls_key", "xds_token_file", "xds_client_ca"))
 LOG = {"log_level": "info", "log_format": "text"}
-CLUSTER = {"kubernetes": False, **dict.fromkeys(("kubeconfig", "context", "namespace"))}
+CLUSTER = {"kubernetes": False, **dict.fromkeys(("kubeconfig", "context", "namespace", "namespace_selector"))}
 PROXIES = {
     "no_provisioning": False,
     **dict.fromkeys(("proxy_image_registry", "proxy_image_repository", "proxy_image_tag", "proxy_xds")),

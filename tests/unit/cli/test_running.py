@@ -148,6 +148,9 @@ def test_a_cluster_is_read_in_place_of_a_folder() -> None:
     assert running.from_arguments(made).source == settings.Cluster(Path("k"), "c", "n", PEERS, settings.Proxies())
     usual = settings.Cluster(peers=PEERS, proxies=settings.Proxies())
     assert running.from_arguments(parsed("controller", "--kubernetes")).source == usual
+    some = parsed("controller", "--kubernetes", "--namespace-selector", "team in (a, b)")
+    selective = settings.Cluster(peers=PEERS, proxies=settings.Proxies(), namespaces="team in (a, b)")
+    assert running.from_arguments(some).source == selective
     without = parsed("controller", "--kubernetes", "--no-provisioning", "--peers", "127.0.0.1:0")
     assert running.from_arguments(without).source == settings.Cluster()
 
@@ -158,6 +161,11 @@ def test_a_cluster_is_read_in_place_of_a_folder() -> None:
         (["controller"], "name the folder"),
         (["controller", "d", "--kubernetes"], "not both"),
         (["controller", "d", "--context", "c"], "--context is about a cluster"),
+        (["controller", "d", "--namespace-selector", "a"], "--namespace-selector is about a cluster"),
+        (
+            ["controller", "--kubernetes", "--namespace-selector", "a in b"],
+            "--namespace-selector: 'a in b' is no requirement",
+        ),
     ],
 )
 def test_folder_and_cluster_are_told_apart(line: list[str], message: str) -> None:

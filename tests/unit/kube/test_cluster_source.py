@@ -63,9 +63,7 @@ class Sink:
 
 
 @contextlib.asynccontextmanager
-async def following(
-    server: ApiServer, *kinds: str, selector: str = ""
-) -> AsyncIterator[tuple[ClusterSource, Sink]]:
+async def following(server: ApiServer, *kinds: str, selector: str = "") -> AsyncIterator[tuple[ClusterSource, Sink]]:
     spaces = Spaces(parsed(selector)) if selector else None
     source, sink = ClusterSource(server, [KINDS[kind] for kind in kinds], lambda: 0.0, spaces), Sink()
     running = asyncio.create_task(source.run(sink))

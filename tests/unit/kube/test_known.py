@@ -52,7 +52,9 @@ def test_what_kubectl_applied_last_is_not_kept() -> None:
     """It is the object once more."""
     known = Known(KINDS["Gateway"])
     applied = "kubectl.kubernetes.io/last-applied-configuration"
-    value: dict[str, Any] = {"metadata": {"name": "a", "namespace": "shop", "annotations": {"mine": "x", applied: "{}"}}}
+    value: dict[str, Any] = {
+        "metadata": {"name": "a", "namespace": "shop", "annotations": {"mine": "x", applied: "{}"}}
+    }
     value["spec"] = {"gatewayClassName": "g", "listeners": [{"name": "a", "port": 80, "protocol": "HTTP"}]}
     known.list_begins()
     (fact,) = known.page(items(value), "v1")

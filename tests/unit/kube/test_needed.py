@@ -147,7 +147,11 @@ def test_what_is_wrong_is_said_as_of_any_object(kind: str, content: Json, reason
 
 
 def test_a_change_of_what_nobody_reads_is_none() -> None:
-    other = {**METADATA, "resourceVersion": "8", "annotations": {"example.com/note": "y", PATH: "/tools", RELEASE: "v1.7.0"}}
+    other = {
+        **METADATA,
+        "resourceVersion": "8",
+        "annotations": {"example.com/note": "y", PATH: "/tools", RELEASE: "v1.7.0"},
+    }
     moved = {**CONTENT["EndpointSlice"], "endpoints": [{**ENDPOINT, "nodeName": "other"}, {"addresses": ["10.0.0.2"]}]}
     before = taken("EndpointSlice", CONTENT["EndpointSlice"])
     assert taken("EndpointSlice", moved, other) == before

@@ -33,10 +33,11 @@ def test_a_selector_selects_as_that_of_kubectl(text: str, expected: tuple[bool, 
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "team=edge,", "in (a)", "team in ()x", "team in a", "te am", "-a", "a=b=c", "a" * 64, "x" * 5000, "a>1"]
+    "text",
+    ["", " ", "team=edge,", "in (a)", "team in ()x", "team in a", "te am", "-a", "a=b=c", "a" * 64, "x" * 5000, "a>1"],
 )
 def test_what_is_no_selector_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="selector|requirement"):
+    with pytest.raises(ValueError, match=r"selector|requirement"):
         parsed(text)
 
 

@@ -239,7 +239,7 @@ def test_an_address_that_is_asked_for(asked: str, given: tuple[tuple[str, str], 
 
 def test_what_infrastructure_says_is_on_every_object() -> None:
     said = "infrastructure: {labels: {team: edge}, annotations: {example.com/note: x}}"
-    made, deployer = deployed(CLASS, GATEWAY.replace("  listeners:", f"  {said}\n  listeners:"))
+    _, deployer = deployed(CLASS, GATEWAY.replace("  listeners:", f"  {said}\n  listeners:"))
     for kind in ("ServiceAccount", "ConfigMap", "Service", "Deployment"):
         metadata = deployer.body(kind)["metadata"]
         assert metadata["labels"]["team"] == "edge"
