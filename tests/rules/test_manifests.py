@@ -67,7 +67,7 @@ def container(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_controller_in_a_cluster_starts_and_is_reached_where_proxies_look() -> None:
-    service, deployment = documents(MANIFESTS / "controller" / "controller.yaml")
+    service, _, deployment = documents(MANIFESTS / "controller" / "controller.yaml")
     found = container(deployment)
     assert accepted(["gatewright", *found["args"]])
     assert service["metadata"]["name"] == CONTROLLER
@@ -78,9 +78,31 @@ def test_the_controller_in_a_cluster_starts_and_is_reached_where_proxies_look() 
     assert found["securityContext"]["readOnlyRootFilesystem"] is True
 
 
+def test_there_are_two_controllers_of_which_one_may_be_away() -> None:
+    service, budget, deployment = documents(MANIFESTS / "controller" / "controller.yaml")
+    assert (budget["kind"], budget["spec"]["maxUnavailable"], deployment["spec"]["replicas"]) == (
+        "PodDisruptionBudget",
+        1,
+        2,
+    )
+    labels, pod = deployment["spec"]["template"]["metadata"]["labels"], deployment["spec"]["template"]["spec"]
+    (spread,) = pod["topologySpreadConstraints"]
+    selectors = [
+        service["spec"]["selector"],
+        *(
+            each["matchLabels"]
+            for each in (deployment["spec"]["selector"], budget["spec"]["selector"], spread["labelSelector"])
+        ),
+    ]
+    assert all(each == labels for each in selectors)
+    assert {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}} in container(deployment)["env"]
+    (values,) = documents(MANIFESTS / "helm" / "values.yaml")
+    assert values["controller"]["replicas"] == 2
+
+
 def test_versions_are_those_of_the_project() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    _, deployment = documents(MANIFESTS / "controller" / "controller.yaml")
+    *_, deployment = documents(MANIFESTS / "controller" / "controller.yaml")
     assert container(deployment)["image"] == f"{REGISTRY}/{REPOSITORY}:{version}"
     (chart,) = documents(MANIFESTS / "helm" / "Chart.yaml")
     assert (chart["version"], chart["appVersion"]) == (version, version)
