@@ -6,6 +6,7 @@ at a time.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +17,12 @@ CHANGES: Final = ("ADDED", "MODIFIED")
 """What a watch says of an object that is there."""
 _TROUBLE: Final = "ERROR"
 EXPIRED: Final = 410
+
+DEEPEST: Final = 64
+"""Levels of an answer that are read."""
+TOO_DEEP: Final = b'"nested too deeply"'
+_MARKS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]]', re.DOTALL)
+"""Texts, which may have brackets, and brackets."""
 
 Item = Raw | bytes
 """An object as JSON."""
@@ -94,8 +101,48 @@ def page(raw: bytes) -> Page:
     return found
 
 
+def tree(item: Item) -> Any:  # Any: JSON
+    """All of an object, as far as it is nested as any that means something."""
+    try:
+        value = msgspec.json.decode(item)
+        return msgspec.json.decode(shallow(item)) if _is_deep(value) else value
+    except RecursionError:
+        return msgspec.json.decode(shallow(item))
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        parts = (part for each in level for part in (each.values() if isinstance(each, dict) else each))
+        level = [part for part in parts if isinstance(part, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def shallow(raw: Item) -> bytes:
+    """JSON without what is nested more deeply than any object that means something: a text stands there instead, which
+    whoever judges the object refuses. Fields that a schema leaves open take any depth, and whoever walks through them
+    would run out of stack."""
+    parts: list[bytes] = []
+    depth, start, text = 0, 0, bytes(memoryview(raw))
+    for found in _MARKS.finditer(text):
+        if found[0] in b"{[":
+            depth += 1
+            if depth == DEEPEST + 1:
+                parts += (text[start : found.start()], TOO_DEEP)
+        elif found[0] in b"}]":
+            depth -= 1
+            if depth == DEEPEST:
+                start = found.end()
+    return b"".join((*parts, text[start:]))
+
+
 def _decoded(decoder: msgspec.json.Decoder[Any], raw: Item, what: str) -> Any:  # Any: the decoder's form
     try:
-        return decoder.decode(raw)
+        try:
+            return decoder.decode(raw)
+        except RecursionError:
+            return decoder.decode(shallow(raw))
     except (msgspec.DecodeError, RecursionError) as error:
         raise Failed(f"{what} that cannot be read: {error}") from None

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-import msgspec
-
 from controlplane.facts import Fact, Invalid, Origin, gone
-from controlplane.kube.events import CHANGES, REMOVED, Item, bare, opened
+from controlplane.kube.events import CHANGES, REMOVED, Item, bare, opened, tree
 from controlplane.kube.needed import NEEDED
 from controlplane.sources.objects import fact_from
 from gatewright.api.objects.kinds import KindInfo
@@ -111,7 +109,7 @@ class Known:
 
     def _whole(self, item: Item, key: ObjectKey, api_version: str) -> Fact | None:
         """Of an object of which all is read: of a kind of ours, or to say what is wrong with it."""
-        value = msgspec.json.decode(item)
+        value = tree(item)
         if api_version:
             value |= {"apiVersion": api_version, "kind": self._info.kind}
         if isinstance(value.get("metadata"), dict):

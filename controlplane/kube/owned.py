@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from controlplane.deploy.render import API_VERSIONS
 from controlplane.deploy.request import WantedKey
-from controlplane.kube.events import CHANGES, REMOVED, Item, opened
+from controlplane.kube.events import CHANGES, REMOVED, Item, opened, tree
 from controlplane.translate.keys import ObjectKey
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 
@@ -78,7 +76,7 @@ class Owned:
 
     def page(self, items: Iterable[Item], version: str) -> list[LiveChange]:
         """Kinds of Kubernetes itself have one version here."""
-        return [self._seen(msgspec.json.decode(each)) for each in items]
+        return [self._seen(tree(each)) for each in items]
 
     def list_ends(self, resource_version: str) -> list[LiveChange]:
         listed, self._listed = self._listed or set(), None
@@ -100,7 +98,7 @@ class Owned:
 
     def _event(self, line: bytes) -> Iterator[LiveChange]:
         type_, item = opened(line)
-        value = msgspec.json.decode(item)
+        value = tree(item)
         metadata = value.get("metadata") or {}
         if type_ == REMOVED:
             key = self._key(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.controllers import SHOP, created, gateway, install, install_crds, route, token_of_controller
+from tests.cluster.given import GivenCluster, is_given
 from tests.cluster.kube import ApiServer
 from tests.conftest import ALL, ROOT
 from tests.harness.ports import reserve
@@ -27,9 +29,13 @@ def binaries() -> Path:
 
 
 @pytest.fixture(scope="package")
-def bare(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An API server without our CRDs."""
-    server = ApiServer(binaries, tmp_path_factory.mktemp("apiserver"))
+def bare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """An API server without our CRDs; that of KUBECONFIG where somebody gives one."""
+    folder = tmp_path_factory.mktemp("apiserver")
+    if is_given():
+        server: ApiServer = GivenCluster(Path(os.environ["KUBECONFIG"]), folder)
+    else:
+        server = ApiServer(request.getfixturevalue("binaries"), folder)
     server.start()
     yield server
     server.stop()

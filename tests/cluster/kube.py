@@ -86,7 +86,9 @@ class ApiServer:
 
     def kubeconfig(self, token: str = _TOKEN) -> dict[str, Any]:
         """What a file says that leads here, as an administrator or with another token."""
-        server = {"server": f"https://127.0.0.1:{self.port}", "insecure-skip-tls-verify": True}
+        return self._config({"server": f"https://127.0.0.1:{self.port}", "insecure-skip-tls-verify": True}, token)
+
+    def _config(self, server: dict[str, Any], token: str) -> dict[str, Any]:
         return {
             "apiVersion": "v1",
             "kind": "Config",
@@ -141,9 +143,8 @@ class ApiServer:
     ) -> Answer:
         """One request. Raises OSError when the server does not answer."""
         if self._connection is None:
-            context = ssl._create_unverified_context()  # its certificate is its own, made a moment ago
-            self._connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=seconds, context=context)
-        headers = {"Authorization": f"Bearer {_TOKEN}", "Content-Type": content, "Accept": "application/json"}
+            self._connection = self._connected(seconds)
+        headers = {**self._authorization(), "Content-Type": content, "Accept": "application/json"}
         try:
             text = None if body is None else json.dumps(body)
             self._connection.request(method, path, text, headers)
@@ -156,6 +157,13 @@ class ApiServer:
         is_json = "json" in (answer.headers.get("Content-Type") or "")
         return Answer(answer.status, json.loads(raw) if is_json else {"message": raw.decode()})
 
+    def _connected(self, seconds: float) -> http.client.HTTPSConnection:
+        context = ssl._create_unverified_context()  # its certificate is its own, made a moment ago
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=seconds, context=context)
+
+    def _authorization(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {_TOKEN}"}
+
     def another(self) -> ApiServer:
         """A connection of its own to the same server."""
         made = copy.copy(self)
@@ -164,9 +172,8 @@ class ApiServer:
 
     def lines(self, path: str) -> Iterator[bytes]:
         """Of an answer that goes on, on a connection of its own."""
-        context = ssl._create_unverified_context()
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE, context=context)
-        connection.request("GET", path, headers={"Authorization": f"Bearer {_TOKEN}"})
+        connection = self._connected(PATIENCE)
+        connection.request("GET", path, headers=self._authorization())
         try:
             yield from connection.getresponse()
         finally:

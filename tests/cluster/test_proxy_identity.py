@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from controlplane.kube.authority_secret import NAME as AUTHORITY
+from controlplane.xds import authority as authorities
 from tests.cluster.controllers import (
     SECRET,
     SYSTEM,
@@ -65,7 +67,7 @@ def test_a_forged_token_and_a_foreign_authority_are_refused(
     with proxy(tmp_path, controller, bundle(server), f"{head}.{claims}.{signature}", "forged") as started:
         wait_until(lambda: "the API server does not know the token" in started.log(), started.log)
     assert signature not in controller.process.log()
-    foreign = (server.folder / "certs" / "apiserver.crt").read_bytes()
+    foreign = authorities.written(authorities.created(datetime.now(UTC)))["ca.crt"]
     with proxy(tmp_path, controller, foreign, token_of(server, shop), "foreign") as started:
         wait_until(lambda: "UNAVAILABLE" in started.log(), started.log)
     assert not is_programmed(server)

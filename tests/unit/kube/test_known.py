@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.facts import Invalid
+from controlplane.kube import events as answers
 from controlplane.kube.events import Expired, Failed
 from controlplane.kube.known import Known
 from gatewright.api.objects.kinds import KINDS
@@ -166,3 +167,37 @@ def test_a_relisted_world_equals_one_that_was_watched(steps: list[Step]) -> None
         if not is_missed:
             take(known.events(lines))
     assert told == {key(name): port for name, port in world.items()}
+
+
+def nested(depth: int) -> bytes:
+    """A policy with a field that its definition leaves open."""
+    deep = '{"a": [' * depth + '"}{][\\\\\\""' + "]}" * depth
+    metadata = '{"name": "deep", "namespace": "shop", "resourceVersion": "9"}'
+    return f'{{"metadata": {metadata}, "spec": {{"traffic": {deep}, "more": [{deep}, {deep}]}}}}'.encode()
+
+
+@pytest.mark.parametrize("depth", [40, 200, 500, 4500])
+def test_an_object_that_is_nested_without_end_spoils_no_other(depth: int) -> None:
+    """An API server takes such fields where a definition leaves them open."""
+    plain = b'{"metadata": {"name": "plain", "namespace": "shop"}, "spec": {"targetRefs": [], "traffic": {}}}'
+    known = Known(KINDS["GatewayPolicy"])
+    whole = answers.page(b'{"metadata": {}, "items": [' + nested(depth) + b", " + plain + b"]}")
+    known.list_begins()
+    facts = known.page(whole.items or (), "v1alpha1")
+    assert [fact.key.name for fact in facts] == ["deep", "plain"]
+    deep = facts[0].model
+    assert isinstance(deep, Invalid)
+    named = b'{"apiVersion": "gatewright.dev/v1alpha1", "kind": "GatewayPolicy", ' + nested(depth)[1:]
+    (fact,) = known.events([b'{"type": "MODIFIED", "object": ' + named + b"}"])
+    assert isinstance(fact.model, Invalid)
+    assert known.resource_version == "9"
+
+
+def test_what_is_nested_too_deeply_is_cut_where_it_stands() -> None:
+    most = answers.DEEPEST
+    fits = b"[" * most + b'"]", 1' + b"]" * most
+    assert answers.shallow(fits) == fits
+    over = b"[" + b"[" * most + b'{"x": "\\"}"}' + b"]" * most + b", {}]"
+    assert json.loads(answers.shallow(over)) == json.loads(
+        b"[" * most + b'"nested too deeply"' + b"]" * (most - 1) + b", {}]"
+    )
