@@ -279,24 +279,28 @@ class Deployer:
     async def _apply(self, key: WantedKey, body: Json, *, force: bool) -> None:
         """`force`: it was seen to be ours. Without, what somebody else made at this very moment stays theirs."""
         query = {"fieldManager": MANAGER, "force": "true" if force else "false", "fieldValidation": "Strict"}
+        before = self.live.objects.get(key)
         made = slim(key.kind, await self._access.request("PATCH", _path(key), body, APPLY, query))
         self.writes += 1
         log.info("%s was applied", key)
-        self._keep(key, made)
+        self._keep(key, before, made)
         if not differences.is_as_wanted(made, body):
             mark = str(body["metadata"]["annotations"][differences.APPLIED])
             self._settled[key] = mark, differences.settled(made)
 
     async def _create(self, key: WantedKey, body: Json) -> None:
         collection = _path(key).rpartition("/")[0]
+        before = self.live.objects.get(key)
         made = await self._access.request("POST", collection, body, query={"fieldManager": MANAGER})
-        self._keep(key, slim(key.kind, made))
+        self._keep(key, before, slim(key.kind, made))
         self.writes += 1
         log.info("%s was made", key)
 
-    def _keep(self, key: WantedKey, made: Json) -> None:
-        """What the watch will report in a moment."""
-        self.live.take([LiveChange(key, made)])
+    def _keep(self, key: WantedKey, before: Json | None, made: Json) -> None:
+        """What the watch will report in a moment, unless it has reported something since `before`: that may be newer,
+        with the address that somebody assigned meanwhile."""
+        if self.live.objects.get(key) is before:
+            self.live.take([LiveChange(key, made)])
 
     async def _remove(self, key: WantedKey, body: Json) -> None:
         metadata = body["metadata"]

@@ -258,6 +258,26 @@ def test_objects_of_some_namespaces_alone(server: ApiServer, token: str, names: 
         made.process.stop()
 
 
+def test_an_object_nested_without_end_harms_nobody_else(server: ApiServer, controller: Controller) -> None:
+    """Whoever may write GatewayParameters may write this: their definition leaves `rawConfig` open."""
+    kind = "/apis/gatewright.dev/v1alpha1/namespaces/shop/gatewayparameters"
+    deep: Json = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    try:
+        apply(server, f"{kind}/deep", "GatewayParameters", {"rawConfig": deep}, "gatewright.dev/v1alpha1")
+        apply(server, f"{kind}/plain", "GatewayParameters", {"logging": {"level": "info"}}, "gatewright.dev/v1alpha1")
+        for name, expected in (("plain", "True"), ("deep", "False")):
+            wait_until(
+                lambda: conditions(get(server, f"{kind}/{name}").get("status")).get("Accepted") == expected,  # noqa: B023
+                controller.process.log,
+            )
+        assert metric(controller, 'cluster_unreadable{kind="GatewayParameters"}') == 0
+    finally:
+        for name in ("deep", "plain"):
+            server.request("DELETE", f"{kind}/{name}")
+
+
 def test_without_a_cluster_the_reason_is_told(tmp_path: Path) -> None:
     missing = tmp_path / "none"
     command = [sys.executable, "-m", "controlplane.cli", "controller", "--kubernetes", "--kubeconfig", str(missing)]

@@ -11,7 +11,7 @@ import pytest
 from controlplane.deploy.render import rendered
 from controlplane.deploy.request import Defaults, Request, ServicePort
 from controlplane.derive import Change, Outlet
-from controlplane.kube.access import ApiError
+from controlplane.kube.access import APPLY, ApiError
 from controlplane.kube.deployer import Deployer
 from controlplane.kube.owned import KINDS
 from controlplane.translate.keys import ObjectKey
@@ -43,7 +43,7 @@ class Server(ApiServer):
 
 class World:
     def __init__(self) -> None:
-        self.server = Server()
+        self.server: Server = Server()
         for path in PATHS.values():
             self.server.define(path)
         self.feed: Outlet[ObjectKey, Wanted] = Outlet()
@@ -233,3 +233,36 @@ async def test_addresses_are_told_also_by_who_does_not_lead() -> None:
     following.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await following
+
+
+class Hasty(Server):
+    """A load balancer assigns an address, and the watch reports it, before the answer to whoever made the Service has
+    come."""
+
+    reported: Callable[[], bool]
+
+    async def request(
+        self, method: str, path: str, body: object = None, content: str = "", query: object = None
+    ) -> dict[str, object]:
+        answer = await super().request(method, path, body, content, query)
+        if (method, content) == ("PATCH", APPLY) and path.startswith(PATHS["Service"]):
+            status = {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}]}}
+            spec = {**dict(body["spec"]), "clusterIP": "10.96.0.1"}  # type: ignore[index]
+            self.put(PATHS["Service"], {**answer, "spec": spec, "status": status})
+            await until(self.reported, "the watch reports it")
+        return answer
+
+
+async def test_an_address_that_comes_before_the_answer_is_not_lost() -> None:
+    world = World()
+    server = world.server = Hasty()
+    for path in PATHS.values():
+        server.define(path)
+    world.deployer = Deployer(server, world.feed, world._report, world.elsewhere.__contains__, lambda: 0.9)
+    expected = Outcome((("IPAddress", "10.0.0.1"),))
+    server.reported = lambda: world.outcomes == {"shop/web": expected}
+    async with leading(world):
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        await world.idle()
+        assert world.outcomes == {"shop/web": expected}
