@@ -14,6 +14,7 @@ theirs; each of the others stands before the first written one that stood behind
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -88,10 +89,11 @@ def _retained(original: Json, overlay: Json, path: Path) -> Json:
     names = overlay[RETAIN]
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise MergeError((*path, RETAIN), "must be a list of names of fields")
-    missing = [name for name in overlay if not name.startswith("$") and name not in names]
+    kept = set(names)
+    missing = [name for name in overlay if not name.startswith("$") and name not in kept]
     if missing:
         raise MergeError((*path, RETAIN), f"must name every field beside it; {missing[0]} is missing")
-    return {name: value for name, value in original.items() if name in names}
+    return {name: value for name, value in original.items() if name in kept}
 
 
 def _delete_values(result: Json, directive: str, values: Any, path: Path) -> None:
@@ -99,14 +101,15 @@ def _delete_values(result: Json, directive: str, values: Any, path: Path) -> Non
     if not isinstance(values, list) or not isinstance(result.get(name, []), list):
         raise MergeError(path, "must be a list of values to remove from a list")
     if name in result:
-        result[name] = [each for each in result[name] if each not in values]
+        gone = {each for each in values if not isinstance(each, dict | list)}
+        result[name] = [each for each in result[name] if isinstance(each, dict | list) or each not in gone]
 
 
 def _list(original: list[Any], overlay: list[Any], field: Field, path: Path) -> list[Any]:
     if field.key is None:
         return [_without_directives(each, (*path, index)) for index, each in enumerate(overlay)]
     if not field.key:
-        if any(isinstance(each, dict | list) for each in overlay):
+        if any(isinstance(each, dict | list) for each in (*original, *overlay)):
             raise MergeError(path, "must be a list of plain values")
         return [*dict.fromkeys((*original, *overlay))]
     items = _Items(field, path)
@@ -139,30 +142,36 @@ class _Items:
         written = [(index, each) for index, each in enumerate(overlay) if DIRECTIVE not in each]
         if any(each.get(DIRECTIVE) == "replace" for each in overlay):
             return [_without_directives(each, (*self._path, index)) for index, each in written]
-        deleted = [self._identity(each) for each in overlay if each.get(DIRECTIVE) == "delete"]
+        deleted = {self._identity(each) for each in overlay if each.get(DIRECTIVE) == "delete"}
         kept = [each for each in original if self._identity(each) not in deleted]
         order = [self._identity(each) for each in kept]
-        result = list(kept)
-        for index, each in written:
-            self._put(result, each, index)
-        named = [self._identity(each) for _, each in written]
+        result = self._with(kept, written)
+        named: dict[Any, int] = {}
+        for place, (_, each) in enumerate(written):
+            named.setdefault(self._identity(each), place)
         first = [each for each in result if self._identity(each) in named]
-        first.sort(key=lambda each: named.index(self._identity(each)))
+        first.sort(key=lambda each: named[self._identity(each)])
         others = [each for each in result if self._identity(each) not in named]
         return _interleaved(others, first, order, self._identity)
 
-    def _put(self, result: list[Any], item: Json, index: int) -> None:
-        """Into the item of the same key, or behind all."""
-        path, identity = (*self._path, index), self._identity(item)
-        below = Field(below=self._field.below)
-        for place, each in enumerate(result):
-            if isinstance(each, dict) and self._identity(each) == identity:
-                result[place] = _map(each, item, below, path)
-                return
-        result.append(_map({}, item, below, path))
+    def _with(self, kept: list[Any], written: Sequence[tuple[int, Json]]) -> list[Any]:
+        """`kept`, with each that is written merged into the item of the same key, or behind all."""
+        result, below = list(kept), Field(below=self._field.below)
+        places: dict[Any, int] = {}
+        for place, each in enumerate(kept):
+            if isinstance(each, dict):
+                places.setdefault(self._identity(each), place)
+        for index, item in written:
+            place = places.setdefault(self._identity(item), len(result))
+            if place == len(result):
+                result.append({})
+            result[place] = _map(result[place], item, below, (*self._path, index))
+        return result
 
-    def _identity(self, item: Json) -> Any:
-        return item.get(self._field.key) if self._field.key and isinstance(item, dict) else None
+    def _identity(self, item: Any) -> Any:
+        """Hashable, whatever stands in a list that an overlay before has replaced as it was written."""
+        value = item.get(self._field.key) if self._field.key and isinstance(item, dict) else None
+        return ("other", repr(value)) if isinstance(value, dict | list) else value
 
 
 def _interleaved(
@@ -170,13 +179,13 @@ def _interleaved(
 ) -> list[Any]:
     """Two ordered lists as one: one of `others` comes first where it stood before the next written one."""
     result: list[Any] = []
-    left, right = list(others), list(written)
+    left, right = deque(others), deque(written)
     places = {value: place for place, value in reversed([*enumerate(order)])}
     while left and right:
         mine, theirs = places.get(identity(left[0])), places.get(identity(right[0]))
         before = mine is not None and theirs is not None and mine < theirs
-        result.append((left if before else right).pop(0))
-    return result + left + right
+        result.append((left if before else right).popleft())
+    return [*result, *left, *right]
 
 
 def _plain_map(value: Json, path: Path) -> Json:

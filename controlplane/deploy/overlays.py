@@ -19,8 +19,10 @@ FIELDS: Final = {
     "HorizontalPodAutoscaler": "horizontal_pod_autoscaler",
 }
 """Kind to the attribute of the spec that is about it."""
+WITHOUT_SPEC: Final = ("ServiceAccount",)
+"""Kinds of which an overlay's `spec` is about the object's own fields."""
 _ENVELOPE: Final = ("apiVersion", "kind", "metadata")
-"""Of a ServiceAccount, which has no spec: not to be overlaid."""
+"""Of these: not to be overlaid."""
 
 
 def asks_for(layers: Sequence[Layer], kind: str) -> bool:
@@ -76,7 +78,7 @@ def _one(body: Json, overlay: KubernetesResourceOverlay, place: _Place, identity
 def _merge_spec(result: Json, spec: Json, place: _Place) -> None:
     kind = str(result["kind"])
     try:
-        if "spec" in result:
+        if kind not in WITHOUT_SPEC:
             result["spec"] = merged(result["spec"], spec, SPECS[kind])
             return
         taken = [name for name in _ENVELOPE if name in spec]

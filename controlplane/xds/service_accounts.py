@@ -16,7 +16,6 @@ import asyncio
 import base64
 import binascii
 import json
-import math
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,6 +33,8 @@ WAITING: Final = 1000
 """Questions that wait for their turn; more are refused."""
 GOOD_FOR: Final = 60.0
 """Seconds for which a token that was found good is not asked about again."""
+LATEST: Final = 1e12
+"""Seconds since the epoch until which a token may be valid: 30,000 years."""
 BAD_FOR: Final = 10.0
 """The same of one that was found bad."""
 AGAIN: Final = 300.0
@@ -189,7 +190,7 @@ def claimed(token: str) -> Claims | None:
 def _claims(found: dict[str, Any]) -> Claims | None:  # Any: JSON
     subject, audience, expires = found.get("sub"), found.get("aud"), found.get("exp")
     audiences = audience if isinstance(audience, list) else [audience]
-    if not isinstance(expires, int | float) or not math.isfinite(expires):
+    if not isinstance(expires, int | float) or not abs(expires) < LATEST:  # nor is "not a number"
         return None
     names = frozenset(each for each in audiences if isinstance(each, str))
     return Claims(subject, names, float(expires)) if isinstance(subject, str) else None

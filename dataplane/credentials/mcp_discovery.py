@@ -84,9 +84,16 @@ class Discovery:
         """Futures of who waits for an answer that is under way."""
         self._registering = 0
 
+    @property
+    def takes_registrations(self) -> bool:
+        """There is an id for clients, or somebody who registers them."""
+        return bool(self._settings.client_id or self._backend)
+
     def around(self, hook: RequestHook) -> RequestHook:
         """The step `hook` with discovery before it, and challenges that lead there."""
-        register = buffering(self._register, oauth_metadata.MAX_REGISTRATION, TOO_LARGE)
+        register: RequestHook | None = None
+        if self.takes_registrations:  # else they need a token as all other requests
+            register = buffering(self._register, oauth_metadata.MAX_REGISTRATION, TOO_LARGE)
 
         def run(x: Exchange) -> Answer:
             answer = self.answer(x, x.path, register)
@@ -99,8 +106,8 @@ class Discovery:
 
         return run
 
-    def answer(self, x: Exchange, path: bytes, register: RequestHook) -> Answer:
-        """None: the path is none of ours. `register`: what answers a registration."""
+    def answer(self, x: Exchange, path: bytes, register: RequestHook | None) -> Answer:
+        """None: the path is none of ours. `register`: what answers a registration; None: nobody takes any."""
         if not path.startswith(b"/.well-known/oauth-") or x.readings:  # what an origin may read otherwise is none
             return None
         for prefix, give in ((RESOURCE, self._resource), (SERVER, self._server)):
@@ -112,7 +119,7 @@ class Discovery:
             if x.method == b"OPTIONS":
                 return Reply(204, "", headers=CORS)
             if is_registration:
-                return register(x) if x.method == b"POST" else None
+                return register(x) if x.method == b"POST" and register is not None else None
             site = _site(x, rest)
             if x.method not in (b"GET", b"HEAD") or site is None:
                 return None
@@ -198,14 +205,20 @@ class Discovery:
             return None
         if self._registering >= MOST_REGISTRATIONS:
             return made("AuthenticationBusy", f"{self._env.origin}: registrations of clients", CORS)
-        return self._passed_on(body)
+        return self._counted(body)
 
-    async def _passed_on(self, body: bytes) -> Reply | None:
+    async def _counted(self, body: bytes) -> Reply:
+        self._registering += 1  # while it waits for metadata, too: others wait beside it
+        try:
+            return await self._passed_on(body)
+        finally:
+            self._registering -= 1
+
+    async def _passed_on(self, body: bytes) -> Reply:
         assert self._env.calls is not None  # as above
         found = await self._fetched()
         if isinstance(found, str):
             return made("OAuthMetadataUnavailable", f"{self._env.origin}: {found}", CORS)
-        self._registering += 1
         try:
             authority, _ = oauth_metadata.source(self._settings)
             target = oauth_metadata.registration_target(found, self._settings)
@@ -214,8 +227,6 @@ class Discovery:
             answer = await self._env.calls.http(self._backend, request, SECONDS, oauth_metadata.MAX_DOCUMENT)
         except (CallFailed, Unusable) as error:
             return made("OAuthMetadataUnavailable", f"{self._env.origin}: {error}", CORS)
-        finally:
-            self._registering -= 1
         if not 200 <= answer.status < 500:
             return made("OAuthMetadataUnavailable", f"{self._env.origin}: the provider answered {answer.status}", CORS)
         return Reply(answer.status, "", answer.body, CORS, b"application/json")

@@ -153,7 +153,13 @@ def registration_target(document: dict[str, Any], settings: Settings) -> bytes:
     parts = urlsplit(endpoint) if isinstance(endpoint, str) and _is_url(endpoint) else None
     if parts is None or (parts.scheme, parts.netloc.lower().encode()) != (place.scheme, place.authority):
         raise Unusable("the metadata has no registration_endpoint at the issuer's host")
-    return (parts.path or "/").encode() + (b"?" + parts.query.encode() if parts.query else b"")
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    if not _is_target(target):
+        raise Unusable("the metadata's registration_endpoint has characters that a URL has escaped")
+    return target.encode()
+
+
+_is_target = re.compile(r"/[!-~]*").fullmatch
 
 
 def registered(body: bytes, client_id: str) -> dict[str, Any] | None:

@@ -32,12 +32,13 @@ ALLOWED: Final = b"allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n"
 """RFC 9110 15.5.6: what a 405 has to say."""
 
 _FAILURES: Final = {
-    "refused": "BackendRefused",
-    "dns": "DnsFailed",
-    "endpoints": "NoEndpoints",
-    "connect": "ConnectFailed",
+    "refused": ("BackendRefused", b""),
+    "limit": ("BackendBusy", b"retry-after: 1\r\n"),
+    "dns": ("DnsFailed", b""),
+    "endpoints": ("NoEndpoints", b""),
+    "connect": ("ConnectFailed", b""),
 }
-"""Causes of `upstream.raw` as reasons."""
+"""Causes of `upstream.raw` as reasons, with the headers of the answer."""
 
 
 def is_routed(x: ActiveExchange, bind: BindPlan | None) -> bool:
@@ -107,6 +108,7 @@ def _connect(x: ActiveExchange, context: Context) -> None:
         leases,
         context.recorder.upstream_closed,
         lambda seconds, who: context.deadlines.wake_at(context.clock() + seconds, who),
+        x.client,
     )
     up.open(backend)
 
@@ -135,7 +137,8 @@ class _Opening:
         x = self.x
         if self.up is not None:
             x.endpoint = self.up.endpoint
-        x.reply(made(_FAILURES[cause], detail))
+        reason, headers = _FAILURES[cause]
+        x.reply(made(reason, detail, headers))
 
 
 # --- to another bind

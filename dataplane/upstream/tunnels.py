@@ -13,6 +13,7 @@ from dataplane.upstream.raw import RawEnd, RawLease
 
 if TYPE_CHECKING:
     from dataplane.carriers import Consumer, Sleeper
+    from dataplane.http.messages import Peer
     from dataplane.upstream.endpoint import Endpoint
     from dataplane.upstream.lease import BackendPlan, Leases
 
@@ -42,11 +43,12 @@ class EndpointTunnel:
         leases: Leases,
         closed: Callable[[], None],
         wake_at: Callable[[float, Sleeper], None],
+        peer: Peer,
     ) -> None:
-        """`closed()`: an opened connection is gone. `wake_at(seconds from now, who)`."""
+        """`closed()`: an opened connection is gone. `wake_at(seconds from now, who)`. `peer`: the client."""
         self._consumer: Consumer | None = consumer
         self._opener: Opener | None = opener
-        self._lease = RawLease(self, leases, closed)
+        self._lease = RawLease(self, leases, closed, peer)
         self._wake_at = wake_at
         self._end: RawEnd | None = None
         self._left: RawEnd | None = None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dataplane.link.loads import REQUESTS
+from dataplane.upstream.gate import WAIT
 from tests.fakes.certificates import Authority
 from tests.fakes.h2_client import FrameClient, Said
 from tests.fakes.h2_wire import headers
@@ -321,6 +322,30 @@ def test_a_backend_that_cannot_be_reached_is_an_answer(opens: Opens) -> None:
     proxy.connector.refuse = "connection refused"
     client = opens(proxy, b"db.test:443", early=b"secret")
     assert (client.status, client.is_ended, reason(proxy)) == (503, True, "ConnectFailed")
+
+
+@CLIENTS
+def test_a_limit_of_the_backend_is_an_answer(opens: Opens) -> None:
+    proxy = Http1Endpoints(file(ROUTED, route="policies: {limits: {maxConnections: 1}}"))
+    first: TunnelClient = opens(proxy, b"db.test:443")
+    assert first.status == 200
+    second: TunnelClient = opens(proxy, b"db.test:443", early=b"secret")
+    proxy.advance(WAIT + 1)
+    proxy.connector.advance(WAIT + 1)
+    second.look()
+    assert (second.status, second.is_ended, reason(proxy)) == (503, True, "BackendBusy")
+    assert second.headers[b"retry-after"] == b"1"
+    assert len(proxy.connector.dialled) == 1
+
+
+@CLIENTS
+@pytest.mark.parametrize("version", ["V1", "V2"])
+def test_the_backend_is_told_by_a_proxy_header_who_the_client_is(opens: Opens, version: str) -> None:
+    proxy = Http1Endpoints(file(ROUTED, route=f"policies: {{tcp: {{proxyProtocol: {version}}}}}"))
+    client: TunnelClient = opens(proxy, b"db.test:443")
+    assert client.status == 200
+    end: Any = proxy.upstream.protocol
+    assert (end.client.address, end.client.local) == ("192.0.2.7", b"198.51.100.1:8080")
 
 
 @CLIENTS

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from dataplane.chain.calls import CallRequest
+from dataplane.credentials.mcp_discovery import MOST_REGISTRATIONS
 from gatewright.api.decode.documents import decode_object
 from tests.carriers import Carrier, Request, Run
 from tests.fakes.calls import FakeCalls, answered, failed
@@ -319,6 +320,43 @@ def test_a_registration_that_is_refused(outcome: Any, status: int, carrier: Carr
 def test_registration_elsewhere_is_not_followed(carrier: Carrier) -> None:
     """Metadata must not lead the gateway to another host."""
     idp = Idp({**METADATA, "registration_endpoint": "https://internal.test/x"})
+    seen = proxy(carrier, idp, {"provider": "Auth0"}).carry(get(REGISTER, method="POST", body=ASKED))
+    assert (seen.reason, [each for each in idp.asked if each.method == b"POST"]) == ("OAuthMetadataUnavailable", [])
+
+
+def test_a_registration_that_nobody_can_take_needs_a_token(carrier: Carrier) -> None:
+    """Keys that are inline, and no fixed id: also when the body comes after the head."""
+    made = {"issuer": ISSUER, "jwks": {"inline": ANN.key_set()}}
+    run = carrier.proxy(served(yaml.safe_dump({"policies": {"jwtAuthentication": {"providers": [made], "mcp": {}}}})))
+    assert run.carry(get(REGISTER, method="POST", body=ASKED)).reason == "JwtMissing"
+    late = run.client().begin(get(REGISTER, ("content-length", str(len(ASKED))), method="POST"))
+    if not late.answer.ended:
+        late.content(ASKED)
+        late.end()
+    assert late.answer.status == 401 and not run.arrivals
+
+
+def test_registrations_that_wait_for_metadata_are_counted(carrier: Carrier) -> None:
+    """Else all that came meanwhile would be passed on at the same moment."""
+    idp = Idp()
+    calls = FakeCalls(otherwise=idp)
+    run = carrier.proxy(served(policy({"provider": "Keycloak"})), calls)
+    run.carry(get("/mcp", ("authorization", "Bearer a.b.c")))  # keys are there
+    calls.hold = True
+    asked = [run.client().send(get(REGISTER, method="POST", body=ASKED)) for _ in range(MOST_REGISTRATIONS + 3)]
+    busy = [each.answer.status for each in asked if each.answer.ended]
+    assert busy == [503] * 3
+    calls.hold = False
+    calls.release()
+    run.advance(0)
+    assert [each.answer.status for each in asked] == [201] * MOST_REGISTRATIONS + [503] * 3
+    assert run.carry(get(REGISTER, method="POST", body=ASKED)).answer.status == 201
+
+
+@pytest.mark.parametrize("path", ["/r x", "/r\u00e9", "/r\x7f"])
+def test_a_registration_endpoint_that_is_no_target_is_not_asked(path: str, carrier: Carrier) -> None:
+    """What metadata says must not become more than a target in the request's first line."""
+    idp = Idp({**METADATA, "registration_endpoint": f"https://idp.test{path}"})
     seen = proxy(carrier, idp, {"provider": "Auth0"}).carry(get(REGISTER, method="POST", body=ASKED))
     assert (seen.reason, [each for each in idp.asked if each.method == b"POST"]) == ("OAuthMetadataUnavailable", [])
 

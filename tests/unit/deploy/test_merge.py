@@ -83,6 +83,59 @@ def test_an_overlay_of_many_levels_is_refused(inside: str) -> None:
         merged({}, {"template": overlay if inside == "spec" else {"list": overlay}}, SPECS["Deployment"])
 
 
+POD = {"template": {"spec": {"containers": [{"name": "gatewright", "image": "x"}]}}}
+
+
+def test_what_an_overlay_wrote_as_it_pleased_is_no_obstacle_to_the_next() -> None:
+    """`$patch: replace` takes lists as they are written, also with keys that tell nothing apart."""
+    odd = {"template": {"spec": {"$patch": "replace", "containers": [{"name": {"a": 1}}, {"name": ["b"]}, 7]}}}
+    before = merged(POD, odd, SPECS["Deployment"])
+    found = merged(before, {"template": {"spec": {"containers": [{"name": "c"}]}}}, SPECS["Deployment"])
+    assert found["template"]["spec"]["containers"] == [{"name": "c"}, {"name": {"a": 1}}, {"name": ["b"]}, 7]
+    odd = {"template": {"metadata": {"$patch": "replace", "finalizers": [{"a": 1}]}}}
+    before = merged(POD, odd, SPECS["Deployment"])
+    with pytest.raises(MergeError, match="plain values"):
+        merged(before, {"template": {"metadata": {"finalizers": ["b"]}}}, SPECS["Deployment"])
+    found = merged(before, {"template": {"metadata": {"$deleteFromPrimitiveList/finalizers": ["b"]}}}, SPECS["Deployment"])
+    assert found["template"]["metadata"] == {"finalizers": [{"a": 1}]}
+
+
+def work_of(overlay: dict[str, Any]) -> int:
+    """Comparisons of names in a merge."""
+
+    class Name(str):
+        compared = 0
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            Name.compared += 1
+            return str.__eq__(self, other)
+
+    def named(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: named(each) for name, each in value.items()}
+        return [named(each) for each in value] if isinstance(value, list) else Name(value)
+
+    merged(merged(POD, named(overlay), SPECS["Deployment"]), named(overlay), SPECS["Deployment"])
+    return Name.compared
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda names: {"spec": {"containers": [{"name": name} for name in names]}},
+        lambda names: {"spec": {"containers": [{"name": name} for name in reversed(names)]}},
+        lambda names: {"metadata": {"finalizers": names, "$deleteFromPrimitiveList/finalizers": names}},
+        lambda names: {"metadata": {"labels": {"$retainKeys": names, **dict.fromkeys(names, "x")}}},
+    ],
+)
+def test_a_long_overlay_costs_as_its_length(made: Any) -> None:
+    """Whoever may write GatewayParameters must not keep the controller busy."""
+    few, many = ([f"n{number}" for number in range(count)] for count in (100, 1000))
+    assert work_of({"template": made(many)}) <= 20 * work_of({"template": made(few)}) + 1000
+
+
 def test_values_are_deleted_from_plain_lists() -> None:
     found = merged(
         {"template": {"metadata": {"finalizers": ["a", "b"]}}},

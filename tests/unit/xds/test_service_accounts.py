@@ -77,6 +77,10 @@ async def test_a_gateway_with_a_long_name_has_an_account_with_a_hash(world: Worl
         (of({}), service_accounts.UNREADABLE),
         (token(expires="soon"), service_accounts.UNREADABLE),
         (token(expires=float("inf")), service_accounts.UNREADABLE),
+        (token(expires=float("nan")), service_accounts.UNREADABLE),
+        (token(expires=10**400), service_accounts.UNREADABLE),  # no float has it
+        (token(expires=-(10**400)), service_accounts.UNREADABLE),
+        (token(expires=True), service_accounts.EXPIRED),
         (token(subject=7), service_accounts.UNREADABLE),
         (token(mark="x" * service_accounts.LONGEST), service_accounts.UNREADABLE),
         (token(audience="kubernetes"), service_accounts.UNKNOWN),
