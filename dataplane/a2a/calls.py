@@ -60,6 +60,7 @@ def read(facts: Facts) -> Call:
     body = parse(facts.body)
     if not isinstance(body, dict):
         raise Unreadable("a body that is no JSON object")  # no version has batches
+    _exact(body)
     call = _of_json_rpc(body) if "jsonrpc" in body or "method" in body else None
     if known is None or call is None:
         return call or (_of_path(known) if known is None else _of_rest(known, body))
@@ -121,8 +122,10 @@ def _of_rest(known: tuple[str, str | None], body: dict[str, Any]) -> Call:
 def _named(call: Call, params: dict[str, Any], is_old: bool) -> None:
     """What the parameters of a call name. Of 0.3 most methods call the task `id`; in 1.0 that is the configuration's
     where they have a `taskId`."""
+    _exact(params)
     message = _one(params, "message", "request")  # `request`: the field of 0.3's protobuf
     if isinstance(message, dict):
+        _exact(message)
         call.task, call.context = _text(message, "taskId", "task_id"), _text(message, "contextId", "context_id")
         call.skill = _skill(message)
     else:
@@ -138,6 +141,21 @@ def _skill(holder: dict[str, Any]) -> str | None:
     """A2A has no field for the skill; clients name it in the metadata of the message, or of the request."""
     metadata = holder.get("metadata")
     return _text(metadata, "skillId", "skill_id", "skill") if isinstance(metadata, dict) else None
+
+
+_NAMES: Final = (
+    *("jsonrpc", "id", "method", "params", "message", "request", "metadata"),
+    *("taskId", "task_id", "contextId", "context_id"),
+)
+_FOLDED: Final = frozenset(name.casefold() for name in _NAMES)
+
+
+def _exact(holder: dict[str, Any]) -> None:
+    """Raises `Unreadable` where a name that is read here is spelled with other letters: some readers (of Go, of .NET)
+    take `Method` for `method`, others for nothing."""
+    for name in holder:
+        if name not in _NAMES and name.casefold() in _FOLDED:
+            raise Unreadable("a name in other letters than the protocol's")
 
 
 def _one(holder: dict[str, Any], *names: str) -> Any:

@@ -111,6 +111,15 @@ def object_of(raw: Raw | UnsetType) -> Object:
         raise Malformed(INVALID_PARAMS, "params must be an object") from None
 
 
+def exact(value: Object, *names: str) -> None:
+    """Raises `Malformed` where one of these names is spelled with other letters as well, or instead: some servers (of
+    Go, of .NET) take `Name` for `name`, and would do something else than rules were asked about."""
+    folded = {name.casefold() for name in names}
+    for key in value:
+        if key not in names and key.casefold() in folded:
+            raise Malformed(INVALID_PARAMS, "a name in other letters than the protocol's")
+
+
 def items_of(raw: Raw | None) -> list[Raw]:
     """The items of a list that was scanned. Raises `Malformed`."""
     if raw is None:

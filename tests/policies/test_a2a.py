@@ -281,6 +281,15 @@ TWICE = b'{"jsonrpc": "2.0", "method": "tasks/get", "method": "message/send", "i
         rpc("message/send", target="/tasks/t1:cancel"),
         rest("POST", "/message:send", {"message": {"taskId": "a", "task_id": "b"}}),
         rpc("message/send", {"message": {}, "request": {}}),
+        # readers of Go and .NET take names in other letters for the protocol's
+        Request(
+            "POST", "/", [JSON], b'{"jsonrpc": "2.0", "method": "message/send", "Method": "tasks/cancel", "id": 1}'
+        ),
+        Request("POST", "/", [JSON], b'{"jsonrpc": "2.0", "METHOD": "message/send", "id": 1}'),
+        Request("POST", "/", [JSON], b'{"JsonRpc": "2.0", "Method": "message/send", "id": 1}'),
+        Request("POST", "/", [JSON], '{"jsonrpc": "2.0", "method": "a", "param\u017f": {}, "id": 1}'.encode()),
+        rpc("message/send", {"message": {"taskId": "a", "TaskId": "b"}}),
+        rpc("message/send", {"message": {"taskId": "a"}, "Message": {"taskId": "b"}}),
         Request("POST", "/lf.a2a.v1.A2AService/GetTask", [("content-type", "application/grpc")], b"\1\0\0\0\1a"),
     ],
 )

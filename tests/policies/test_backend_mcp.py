@@ -111,6 +111,38 @@ def test_rules_that_read_arguments_may_match_in_lists(
     assert client.error("tools/call", {"name": "add", "arguments": rejected})[2] == "Unknown tool: add"
 
 
+LOOK_ALIKES = [
+    ("tools/call", {"name": "add", "Name": "drop"}),
+    ("tools/call", {"name": "add", "arguments": {"a": 1}, "Arguments": {"a": 2}}),
+    ("prompts/get", {"name": "p", "NAME": "q"}),
+    ("resources/read", {"uri": "file:///a", "\u0055ri": "file:///b"}),
+    ("completion/complete", {"ref": {"type": "ref/prompt", "name": "p"}, "Ref": {"type": "ref/prompt", "name": "q"}}),
+    ("completion/complete", {"ref": {"type": "ref/prompt", "name": "p", "Name": "q"}}),
+]
+
+
+@pytest.mark.parametrize(("method", "params"), LOOK_ALIKES)
+@pytest.mark.parametrize("several", [False, True])
+def test_names_in_other_letters_do_not_get_past_rules(
+    method: str, params: dict[str, Any], several: bool, carrier: Carrier
+) -> None:
+    """Readers of Go and .NET take `Name` for `name`, the later one."""
+    client = opened(carrier, rule('!has(mcp.tool) || mcp.tool.name == "add"'), several=several)
+    if several:
+        params = {key: "one_add" if value == "add" else value for key, value in params.items()}
+    before = [*client.toys["127.0.0.1:9001"].methods_got()]
+    assert client.error(method, params)[1] == -32602
+    assert client.toys["127.0.0.1:9001"].methods_got() == before
+
+
+def test_a_message_whose_method_is_there_twice_is_sent_as_it_was_judged(carrier: Carrier) -> None:
+    client = opened(carrier, rule('mcp.tool.name == "add"'))
+    client.post(b'{"jsonrpc":"2.0","id":9,"Method":"tools/call","params":{"name":"drop"},"method":"x/unknown"}')
+    client.post(b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"drop"},"method":"x/unknown"}')
+    got = [each.received.body for each in client.run.arrivals if b"unknown" in each.received.body]
+    assert len(got) == 2 and not any(b"tools/call" in body for body in got)
+
+
 def test_arguments_that_are_too_large_to_be_judged_are_refused(carrier: Carrier) -> None:
     client = opened(carrier, rule("mcp.tool.arguments.a == 1", action="Deny"))
     assert client.error("tools/call", {"name": "add", "arguments": {"a": 1, "b": "x" * 70_000}})[:2] == (400, -32602)

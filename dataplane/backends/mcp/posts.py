@@ -51,6 +51,8 @@ async def post(visit: Visit, body: bytes) -> Reply | None:
         return errors.refused("McpContentType")
     try:
         message = messages.read(body)
+        if visit.is_judged:
+            body = messages.encode(message)  # what is judged is what is sent: nothing else beside it
         return await _message(visit, message, body)
     except Malformed as error:
         return errors.malformed(error)
@@ -234,6 +236,8 @@ class _Addressed(NamedTuple):
 async def _item(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     method = METHODS[str(message.method)]
     params = messages.object_of(message.params)
+    if visit.is_judged:
+        messages.exact(params, method.key, "arguments")
     name = messages.text_of(params.get(method.key))
     if name is None:
         raise Malformed(INVALID_PARAMS, f"params.{method.key} must be a string", message.request_id)
@@ -319,6 +323,9 @@ async def _reference(visit: Visit, upstreams: Upstreams, message: Message, body:
     """`completion/complete`: about the prompt or resource in `ref`."""
     params = messages.object_of(message.params)
     kind, key, name, ref = _referred(message, params)
+    if visit.is_judged:
+        messages.exact(params, "ref")
+        messages.exact(ref, "type", *(key for _, key in REFERENCES.values()))
     found = _addressed(visit, kind, name, ref, key)
     method = METHODS["completion/complete"]
     if found is None:

@@ -125,6 +125,11 @@ class Visit:
             event = write(Event(body, b"message"))
             self.out.whole(200, EVENTS + lines, event)
 
+    @property
+    def is_judged(self) -> bool:
+        """Rules or guardrails say what may be sent: it must mean the same to every reader."""
+        return bool(self.policies.rules) or self.policies.guardrails is not None
+
     def unusable(self) -> Reply | None:
         """Why nothing may be served at all."""
         if self.policies.refused:

@@ -96,7 +96,9 @@ def test_what_an_overlay_wrote_as_it_pleased_is_no_obstacle_to_the_next() -> Non
     before = merged(POD, odd, SPECS["Deployment"])
     with pytest.raises(MergeError, match="plain values"):
         merged(before, {"template": {"metadata": {"finalizers": ["b"]}}}, SPECS["Deployment"])
-    found = merged(before, {"template": {"metadata": {"$deleteFromPrimitiveList/finalizers": ["b"]}}}, SPECS["Deployment"])
+    found = merged(
+        before, {"template": {"metadata": {"$deleteFromPrimitiveList/finalizers": ["b"]}}}, SPECS["Deployment"]
+    )
     assert found["template"]["metadata"] == {"finalizers": [{"a": 1}]}
 
 

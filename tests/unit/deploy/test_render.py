@@ -245,6 +245,10 @@ REFUSED = [
         with_layers("{}", "{deployment: {spec: {template: {spec: {volumes: [{}]}}}}}"),
         "own: spec.deployment.spec.template.",
     ),
+    (
+        with_layers("{serviceAccount: {spec: {spec: x}}}", "{serviceAccount: {spec: {kind: y}}}"),
+        "own: spec.serviceAccount.spec.kind",
+    ),
 ]
 
 
