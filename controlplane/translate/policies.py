@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from controlplane.derive import Context
@@ -38,6 +39,8 @@ Credentials = BasicAuthentication | APIKeyAuthentication | JWTProvider | Backend
 
 KIND = "GatewayPolicy"
 
+_NOTHING: Final[Mapping[str, policy_pb2.Policy]] = MappingProxyType({})
+
 _ENTRIES: Final[dict[type[Credentials], str]] = {
     BasicAuthentication: USERS_ENTRY,
     JWTProvider: SHARED_SECRET_ENTRY,
@@ -60,7 +63,8 @@ class PolicyTranslation:
     written: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
     """Secret resources of values that the policy holds itself, by name."""
     refused: Condition | None = None
-    """`Accepted` False: nothing of it is sent but guards, which refuse what they cover."""
+    """`Accepted` False: nothing of it is sent but guards, which refuse what they cover, and fields of `frontend` that
+    act although others cannot."""
     invalid: Condition | None = None
     """`Accepted` True, but fields refuse what they cover."""
     refusing: frozenset[str]
@@ -89,7 +93,8 @@ def translate(
         return _refused(key, policy, f"not valid: {policy.unread.message}", policy.unread.guards)
     paths = support.unsupported_fields(policy)
     if paths:
-        return _refused(key, policy, support.message(paths), _written(policy))
+        whole = _whole(policy, paths)
+        return _refused(key, policy, support.message(paths), _written(policy), whole)
     return _Translator(context, backends, known, key, policy).translation()
 
 
@@ -107,14 +112,36 @@ def _written(policy: GatewayPolicy) -> Collection[str]:
     return written | ({f"backend_{name}" for name in backend.model_fields_set} if backend is not None else set())
 
 
-def _refused(key: ObjectKey, policy: GatewayPolicy, why: str, written: Collection[str]) -> PolicyTranslation:
-    """Nothing of the policy is sent but its guards, of the attributes that are `written`; these refuse what they
-    cover, because nobody must pass where the policy stands open. Reason as in GEP-713."""
+def _whole(policy: GatewayPolicy, paths: Collection[tuple[str | int, ...]]) -> dict[str, policy_pb2.Policy]:
+    """The fields of `frontend` that no setting of `paths` is in, by their names on the wire. Each of them covers
+    all that a Gateway serves: a setting elsewhere is no reason to refuse that."""
+    frontend = policy.spec.frontend
+    if frontend is None:
+        return {}
+    lacking = {path[2] for path in paths if path[:2] == ("spec", "frontend")}
+    messages = {message.WhichOneof("field") or "": message for message in to_wire.frontend_policies(frontend)}
+    return {field: message for field, message in messages.items() if to_wire.frontend_name(field) not in lacking}
+
+
+def _refused(
+    key: ObjectKey,
+    policy: GatewayPolicy,
+    why: str,
+    written: Collection[str],
+    whole: Mapping[str, policy_pb2.Policy] = _NOTHING,
+) -> PolicyTranslation:
+    """Nothing of the policy is sent but what acts nevertheless (`whole`) and its guards, of the attributes that are
+    `written`; these refuse what they cover, because nobody must pass where the policy stands open. Reason as in
+    GEP-713."""
     envelope, traffic = _Envelope(key, policy), policy.spec.traffic
-    guards = [name for name in (*GUARDS, *FRONTEND_GUARDS) if name in written]
+    guards = [name for name in (*GUARDS, *FRONTEND_GUARDS) if name in written and name not in whole]
     names = ", ".join(map(_as_written, guards))
     closed = f"; what {names} would guard is refused" if guards else ""
+    acting = f"; as written act{'s' * (len(whole) == 1)} {', '.join(map(_in_frontend, whole))}" if whole else ""
     fields = []
+    for name, message in whole.items():
+        envelope.complete(Phase.FRONTEND, message)
+        fields.append((Setting(Phase.FRONTEND, name), message.SerializeToString(deterministic=True)))
     for name in guards:
         message = policy_pb2.Policy(invalid=why)
         getattr(message, name).SetInParent()
@@ -129,7 +156,7 @@ def _refused(key: ObjectKey, policy: GatewayPolicy, why: str, written: Collectio
         fields=tuple(fields),
         order=envelope.order,
         override=envelope.override,
-        refused=Condition("Accepted", False, "Invalid", why + closed),
+        refused=Condition("Accepted", False, "Invalid", why + closed + acting),
         refusing=frozenset(guards),
     )
 
@@ -137,8 +164,12 @@ def _refused(key: ObjectKey, policy: GatewayPolicy, why: str, written: Collectio
 def _as_written(guard: str) -> str:
     """The name that the author of a policy knows."""
     if guard in FRONTEND_GUARDS:
-        return f"frontend.{to_wire.frontend_name(guard)}"
+        return _in_frontend(guard)
     return to_wire.backend_name(guard) or to_camel(guard)
+
+
+def _in_frontend(field: str) -> str:
+    return f"frontend.{to_wire.frontend_name(field)}"
 
 
 def placed(key: ObjectKey, translation: PolicyTranslation, attachment: Attachment) -> PlacedPolicy | None:

@@ -58,6 +58,71 @@ def test_guards_of_a_policy_with_a_setting_that_is_not_supported() -> None:
     ]
 
 
+FRONTEND = {
+    "http": ("frontend_http", "{requestId: Keep}", "{requestId: Sometimes}"),
+    "tls": ("frontend_tls", "{minProtocolVersion: '1.3'}", "{minProtocolVersion: '4'}"),
+    "proxyProtocol": ("proxy_protocol", "{mode: Strict}", "{mode: Stricter}"),
+    "connect": ("connect", "{mode: Route}", "{mode: Teleport}"),
+    "networkAuthorization": ("network_authorization", "{policy: {matchExpressions: ['true']}}", "{policy: 1}"),
+}
+"""Guards of `frontend` to their name on the wire, a value, and one that nobody knows."""
+
+
+TUNNEL = "backend: {tunnel: {backendRef: {name: s, port: 1}}}"
+GLOBAL = """traffic:
+    rateLimit:
+      global:
+        backendRef: {name: s, port: 1}
+        domain: d
+        descriptors: [{entries: [{name: a, expression: "'b'"}]}]
+"""
+"""Settings that do not work yet: one that guards nothing, and a guard."""
+
+
+def frontend(settings: str, more: str = "") -> str:
+    return policy("a", ON_GATEWAY, "").replace("traffic: {}", f"frontend: {settings}\n  {more}")
+
+
+def test_the_table_has_all_guards_of_frontend() -> None:
+    assert {field for field, _, _ in FRONTEND.values()} == set(FRONTEND_GUARDS)
+
+
+@pytest.mark.parametrize("name", FRONTEND)
+def test_a_guard_of_frontend_that_cannot_be_read_is_sent_as_impossible(name: str) -> None:
+    """By default each of them would be laxer. What is right beside it is not sent: nobody knows what was meant."""
+    field, good, bad = FRONTEND[name]
+    made = read(frontend(f"{{{name}: {bad}, tcp: {{keepalive: {{retries: 3}}}}}}"))
+    assert sent(made).keys() == {field} and sent(made)[field].invalid.startswith(f"not valid: spec.frontend.{name}")
+    (accepted, *_) = made.conditions("GatewayPolicy", "a")
+    assert accepted.endswith(f"; what frontend.{name} would guard is refused")
+    assert sent(read(frontend(f"{{{name}: {bad}}}"), frontend(f"{{{name}: {good}}}")))[field].invalid == ""
+
+
+@pytest.mark.parametrize("name", FRONTEND)
+@pytest.mark.parametrize(("lacking", "closed"), [(TUNNEL, set()), (GLOBAL, {"rate_limit"})])
+def test_a_setting_that_is_not_supported_elsewhere_does_not_close_a_gateway(
+    name: str, lacking: str, closed: set[str]
+) -> None:
+    field, good, _ = FRONTEND[name]
+    made = read(frontend(f"{{{name}: {good}}}", lacking))
+    assert sent(made)[field].invalid == "" and sent(made)[field].places
+    assert {other for other, message in sent(made).items() if message.invalid} == closed == sent(made).keys() - {field}
+    (accepted, *_) = made.conditions("GatewayPolicy", "a")
+    assert accepted.startswith("Accepted=False Invalid (1): not supported yet: spec.")
+    assert accepted.endswith(f"; as written acts frontend.{name}")
+
+
+def test_of_frontend_only_the_field_with_the_setting_is_left_out() -> None:
+    log = "accessLog: {otlp: {backendRef: {name: s, port: 1}}}"
+    made = read(frontend(f"{{{log}, proxyProtocol: {{mode: Strict}}, http: {{}}, tcp: {{}}}}"))
+    acting = {"proxy_protocol": "", "frontend_http": "", "frontend_tcp": ""}
+    assert {name: message.invalid for name, message in sent(made).items()} == acting
+    (accepted, *_) = made.conditions("GatewayPolicy", "a")
+    assert accepted.endswith(
+        ": spec.frontend.accessLog.otlp; as written act frontend.http, frontend.tcp, frontend.proxyProtocol"
+    )
+
+
 def test_they_take_their_field_from_others_who_are_told() -> None:
     made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, NOT_SUPPORTED), policy("b", ON_GATEWAY, "csrf: {}"))
     conflict = "Conflicted=True Conflicted (1): traffic.csrf of GatewayPolicy default/a counts on Gateway default/gw"
