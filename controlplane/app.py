@@ -295,11 +295,13 @@ class KnownFacts:
     def objects(self) -> Iterator[facts.ObjectRow]:
         status = self._app.pipeline.program.status
         for key, item in self._app.pipeline.objects.items():
-            file = self._app.pipeline.facts[key].origin.place
+            fact = self._app.pipeline.facts[key]
+            # Of an object with a mistake its last valid version acts, and its conditions are about the newest content.
+            generation = fact.invalid.generation if fact.invalid else item.metadata.generation
             body = dict(status(*key) or {})
             is_told = body.get("conditions") or body.get("parents") or body.get("ancestors")
             why = "" if is_told else ignored.reason(item, self._app.pipeline.objects)
-            yield facts.ObjectRow(*key, item.metadata.generation, file, body, why, ignored.is_foreign(item))
+            yield facts.ObjectRow(*key, generation, fact.origin.place, body, why, ignored.is_foreign(item))
         yield from facts.unreadable(self.problems(), self._app.pipeline.objects)
 
     def problems(self) -> Sequence[Problem]:

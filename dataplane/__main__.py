@@ -101,11 +101,9 @@ async def _run(
     lives = await process.start_all(settings.workers, launch)
     for warning in settings.warnings:
         log.warning("%s", warning)
-    log.info(
-        "gatewright-proxy %s",
-        bootstrap.version(),
-        extra={"fields": {"workers": settings.workers, "file": settings.file, "xds": settings.xds}},
-    )
+    sources = {"file": settings.file, "xds": settings.xds}
+    given = {name: value for name, value in sources.items() if value is not None}
+    log.info("gatewright-proxy %s", bootstrap.version(), extra={"fields": {"workers": settings.workers, **given}})
     from dataplane.agent.agent import Agent
     from dataplane.agent.workers import Pace
 

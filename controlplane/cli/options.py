@@ -75,7 +75,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         "--peers",
         metavar="ADDRESS",
         type=address,
-        help="where other controllers tell the one that leads what their proxies answered, over TLS; used with"
+        help="where other controllers report to the leader what their proxies answered, over TLS; used with"
         " --xds-service-accounts (default: the host of --xds, port 18004)",
     )
     group.add_argument("--context", metavar="NAME", help="context of the kubeconfig file (default: its current one)")

@@ -57,21 +57,21 @@ def proxies(rows: Sequence[Json]) -> str:
 def objects(rows: Sequence[Json], broken: Mapping[str, str] = MappingProxyType({}), wide: bool = False) -> str:
     """One line for each object that has conditions or should, those that are not well first; below it what is wrong.
     `broken`: `kind namespace/name` of those that are not well although their conditions are, to the reason: their file
-    has an error, so that conditions speak of what was there before, or proxies are sure to refuse them."""
-    told = [line for row in rows if (line := _line(row, broken)) is not None]
-    told.sort(key=lambda line: _URGENCY.get(line.state, len(_URGENCY)))
-    lines = [("KIND", "OBJECT", "STATE", "GENERATION", "FILE"), *(line.cells() for line in told)]
+    has an error, so that conditions are about what was there before, or proxies always reject them."""
+    found = [line for row in rows if (line := _line(row, broken)) is not None]
+    found.sort(key=lambda line: _URGENCY.get(line.state, len(_URGENCY)))
+    lines = [("KIND", "OBJECT", "STATE", "GENERATION", "FILE"), *(line.cells() for line in found)]
     lines = lines if wide else [cells[:3] for cells in lines]
-    below = {number: line.wrong for number, line in enumerate(told, 1)}
-    others = len(rows) - len(told)
+    below = {number: line.wrong for number, line in enumerate(found, 1)}
+    others = len(rows) - len(found)
     more = f"{others} more {'object has' if others == 1 else 'objects have'} no conditions (Services and the like)"
-    shown = table(lines, below) if told else ""
+    shown = table(lines, below) if found else ""
     return "\n".join(part for part in (shown, more if others else "") if part) or "no objects"
 
 
 PROBLEM, IGNORED, PENDING, FOREIGN = "Problem", "Ignored", "Pending", "Foreign"
 _URGENCY = {PROBLEM: 0, IGNORED: 1, PENDING: 2}
-"""States that are told first."""
+"""States that come first."""
 
 
 class _Line(NamedTuple):
@@ -98,7 +98,7 @@ def _line(row: Json, broken: Mapping[str, str]) -> _Line | None:
     bad = [each for each in found if not each.is_well]
     accepted = not any(each.type == "Accepted" for each in bad)
     more_of_it = broken.get(f"{row['kind']} {name}") if accepted else None
-    wrong = [*map(str, _told(bad)), *([more_of_it] if more_of_it else ())]
+    wrong = [*map(str, _reported(bad)), *([more_of_it] if more_of_it else ())]
     return _Line(row["kind"], name, PROBLEM if more_of_it else _state(found), wrong, *more)
 
 
@@ -128,10 +128,12 @@ def is_well(body: Json) -> bool:
     return not errors and not bad and not any(row["refusals"] for row in body["proxies"])
 
 
-def _told(bad: Sequence[verdicts.Condition]) -> Iterator[verdicts.Condition]:
-    """On top of a policy stands the worst of its ancestors: what one of these says is told there, with its Gateway."""
-    below = {(each.type, each.reason, each.message) for each in bad if each.place.startswith("ancestor ")}
-    return (each for each in bad if each.place or (each.type, each.reason, each.message) not in below)
+def _reported(bad: Sequence[verdicts.Condition]) -> Iterator[verdicts.Condition]:
+    """On top of a policy stands the worst of its ancestors: what one of these says is reported there, with its Gateway.
+    Conditions that are not known yet are omitted beside one that is: of an object with a mistake they stay so."""
+    current = [each for each in bad if each.is_current] or bad
+    below = {(each.type, each.reason, each.message) for each in current if each.place.startswith("ancestor ")}
+    return (each for each in current if each.place or (each.type, each.reason, each.message) not in below)
 
 
 def _state(found: Sequence[verdicts.Condition]) -> str:

@@ -34,7 +34,7 @@ class Requests(Protocol):
 
 
 class AuthoritySecret:
-    """`use` is told what the Secret holds, at first by `load`, later by `follow` when it is something else."""
+    """`use` gets what the Secret holds, at first by `load`, later by `follow` when it is something else."""
 
     def __init__(
         self, access: Requests, namespace: str, use: Callable[[Authority], None], now: Callable[[], dt.datetime]
@@ -92,7 +92,7 @@ class AuthoritySecret:
             except ApiError as error:
                 if error.status != HTTPStatus.CONFLICT:
                     raise
-                return  # somebody was faster: the next look tells
+                return  # somebody was faster: the next look shows
             log.info("%s was replaced: %d authorities are trusted", self.place, len(wanted.certificates))
             found = wanted
         self._use(found)

@@ -106,7 +106,7 @@ class ClusterSide:
         self._name = name
         self._fleet = fleet
         self.hub: Hub | None = None
-        """Where other controllers tell what their proxies answer, while this one leads."""
+        """Where other controllers report what their proxies answer, while this one leads."""
         self._teller: Teller | None = None
         self._where = ""
         self.issuer: Issuer | None = None

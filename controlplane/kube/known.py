@@ -33,7 +33,7 @@ def everywhere(_: str) -> bool:
 
 
 class Known:
-    """The objects of one kind, as far as they were told. `is_read`: whether objects of a namespace are read ("" has
+    """The objects of one kind, as far as they were reported. `is_read`: whether objects of a namespace are read ("" has
     those of no namespace)."""
 
     def __init__(self, info: KindInfo, is_read: Callable[[str], bool] = everywhere) -> None:

@@ -20,9 +20,9 @@ RETRY: Final = 2.0
 """Seconds between two looks, or renewals."""
 API: Final = "/apis/coordination.k8s.io/v1"
 ADDRESS: Final = "gatewright.dev/peer-address"
-"""Annotation: where the holder is told what proxies of other controllers answered."""
+"""Annotation: where other controllers report to the holder what their proxies answered."""
 CONTROLLERS: Final = "gatewright.dev/controllers"
-"""Annotation: the other controllers, separated by spaces. A new holder waits for what they tell."""
+"""Annotation: the other controllers, separated by spaces. A new holder waits for their reports."""
 MOST: Final = 64
 """Controllers that are named."""
 
@@ -60,7 +60,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a holder is told, and which other controllers it knows."""
+    """Where a holder takes reports, and which other controllers it knows."""
 
     address: str
     others: frozenset[str] = frozenset()

@@ -1,5 +1,5 @@
 """What is to be worked on, and when: keys, each at most once at a time, again after a failure with growing pauses.
-Pure, told what happens and what time it is."""
+Pure: what happens and what time it is are arguments."""
 
 from __future__ import annotations
 

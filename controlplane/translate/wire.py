@@ -38,7 +38,7 @@ _CONNECTION_POLICIES: Final = frozenset(
 _AGENT_POLICIES: Final = frozenset(("backend_mcp",))
 
 BACKEND_CONNECTIONS: Final = 9
-"""The revision that brought limits of connections to backends, and what they are told of clients."""
+"""The revision that brought limits of connections to backends, and what these learn of clients."""
 
 
 _CONNECTION_LIMITS: Final = frozenset(

@@ -1,7 +1,7 @@
-"""Controllers that serve the same Gateways tell the one that leads what their proxies answered: both ends of that call.
+"""Controllers that serve the same Gateways report to the leader what their proxies answered: both ends of that call.
 
-Each end is known by a certificate of the common authority (`issuer`). The laws of what is told are those of `answers`:
-while a controller that should be there has not told yet, or was lost, nobody guesses what its proxies have.
+Each end is known by a certificate of the common authority (`issuer`). The laws of reports are those of `answers`:
+while a controller that should be there has not reported yet, or was lost, it is unknown what its proxies have.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from controlplane.xds.issuer import Issuer
 log = logging.getLogger("controlplane.xds")
 
 LOST: Final = 10.0
-"""Seconds that a controller which was heard of, or was lost, has to tell: then it counts as gone, with its proxies."""
+"""Seconds that a controller which was heard of, or was lost, has to report: then it counts as gone, with its proxies."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 3.0
 """Seconds between two tries to reach the leader."""
 KEEPALIVE: Final = (5.0, 3.0)
@@ -50,7 +50,7 @@ class Call(Protocol):
 
 
 class Hub:
-    """The end of who leads. `fleet` is told; `name` is this controller's own."""
+    """The end of the leader. `fleet` gets the reports; `name` is this controller's own."""
 
     def __init__(self, fleet: Fleet, name: str) -> None:
         self.is_leading = False
@@ -63,7 +63,7 @@ class Hub:
         self._calls: dict[str, object] = {}
         """The newest call of each that is connected."""
         self._gone: dict[str, None] = {}
-        """Controllers that were waited for and did not tell: each process has a name of its own, so they stay gone."""
+        """Controllers that were waited for and did not report: each process has a name of its own, so they stay gone."""
         self._server: grpc.aio.Server | None = None
         self._ended = asyncio.Event()
 
@@ -99,14 +99,14 @@ class Hub:
             await self._server.stop(0)
 
     def lead(self, expected: Iterable[str]) -> None:
-        """From now on others tell; those that are `expected` are waited for."""
+        """From now on others report; those that are `expected` are waited for."""
         self.is_leading = True
         self._ended = asyncio.Event()
         for origin in expected:
             self.expect(origin)
 
     def follow(self) -> None:
-        """Somebody else leads: what others told is of no use, and they tell somebody else."""
+        """Somebody else leads: what others reported is of no use, and they report to somebody else."""
         self.is_leading = False
         self._gone.clear()
         self._ended.set()
@@ -114,7 +114,7 @@ class Hub:
             self._forget(origin)
 
     def expect(self, origin: str) -> None:
-        """There is another controller, which has not told yet."""
+        """There is another controller, which has not reported yet."""
         is_known = origin == self._name or origin in self.origins or origin in self._gone
         if self.is_leading and not is_known and self._has_room():
             self._wait_for(origin)
@@ -154,7 +154,7 @@ class Hub:
         self._calls[origin] = mark
         self._gone.pop(origin, None)
         self._fleet.expect(origin)
-        log.info("controller %s tells what its proxies answer", origin)
+        log.info("controller %s reports what its proxies answer", origin)
         try:
             await self._hear(origin, mark, call)
         finally:
@@ -203,7 +203,7 @@ def _origin(call: Call) -> str:
 
 
 class Teller:
-    """The end of who does not lead: tells the leader, whoever that is now. `leader`: its address, "" while there is
+    """The end of a controller that does not lead: reports to the leader. `leader`: its address, "" while there is
     none but us."""
 
     def __init__(self, fleet: Fleet, name: str, issuer: Issuer, leader: Callable[[], str]) -> None:
@@ -235,7 +235,7 @@ class Teller:
                 await self._tell(address)
                 pause = FIRST_PAUSE
             except grpc.aio.AioRpcError as error:
-                self._failed(f"the controller that leads, at {address}, cannot be told: {error.code().name}")
+                self._failed(f"the leader, at {address}, cannot be reached: {error.code().name}")
             except asyncio.InvalidStateError:  # the library's word for a call that ended while it was written to
                 pass
             await self._wait(pause)

@@ -78,7 +78,7 @@ class _Events:
         try:
             events = self._reader.feed(data)
         except EventTooLarge:
-            self._reader = None  # what follows cannot be told from it
+            self._reader = None  # what follows cannot be known from it
             return
         for event in events:
             if b'"status"' in event.data or b'"error"' in event.data or self._call.task is None:

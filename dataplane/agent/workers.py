@@ -349,7 +349,7 @@ class Workers:
             is_over = loop.time() >= deadline
             for life, ping in asked:
                 if life in awaited() and (is_over or not life.has_answered(ping)):
-                    log.error("worker has not prepared the new state; the others serve it", extra=_who(life))
+                    log.error("worker has not prepared the new state and is not waited for", extra=_who(life))
                     life.is_late = True
 
     async def _settled(self, is_done: Callable[[], bool], seconds: float) -> None:

@@ -25,7 +25,7 @@ MAX_DOCUMENT: Final = 262_144
 MAX_REGISTRATION: Final = 65_536
 """Bytes of a registration."""
 MAX_REDIRECTS: Final = 64
-"""Redirect URIs of a client that is told a fixed id."""
+"""Redirect URIs of a client that gets a fixed id."""
 
 
 class Site(NamedTuple):
@@ -81,7 +81,7 @@ class Settings:
 
     @property
     def is_adapted(self) -> bool:
-        """Clients are told that we are the authorization server: its metadata is not the provider's own."""
+        """To clients we are the authorization server: its metadata is not the provider's own."""
         return bool(self.provider or self.client_id)
 
 

@@ -1,4 +1,4 @@
-"""Processors of MCP messages: which of them are asked about a message, what they are told, what their verdicts come to.
+"""Processors of MCP messages: which are asked about a message, what is sent to them, what their verdicts mean.
 
 Pure, but for `Asks`, who asks one processor (`guardrail_calls`). Processors act in their order, each on what the ones
 before it made of the message; the first that rejects ends it.
@@ -29,7 +29,7 @@ CODES: Final = {
 """JSON-RPC's codes for those of an error."""
 FAILED: Final = -32603
 MAX_REASON: Final = 1024
-"""Characters of a reason that clients are told."""
+"""Characters of a reason that clients get."""
 MAX_METADATA: Final = 65_536
 """Bytes of metadata that a verdict leaves."""
 
@@ -56,7 +56,7 @@ class Rejected(Exception):
 
 
 Metadata = Callable[[Any], Mapping[str, Any]]
-"""Values of a context of expressions that a processor is told; one that fails is absent."""
+"""Values of a context of expressions that a processor gets; one that fails is absent."""
 
 
 def no_metadata(context: Any) -> Mapping[str, Any]:

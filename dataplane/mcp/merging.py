@@ -72,7 +72,7 @@ def _add_capabilities(merged: dict[str, object], theirs: Object, stateless: bool
         assert isinstance(found, dict)
         for name, setting in messages.object_of(value).items():
             if stateless and name in ("subscribe", "listChanged"):
-                continue  # without sessions nobody is told
+                continue  # without sessions there is nobody to notify
             if bytes(setting) == b"true":
                 found[name] = True
             else:

@@ -16,7 +16,7 @@ within `ref`."""
 @dataclass(frozen=True, slots=True)
 class Method:
     """`kind`: of the items, as expressions call them. `key`: where an item's name is, in `params` of a call and in each
-    item of a list. `field`: where a result has its list. `missing`: what a client is told of an item that is not
+    item of a list. `field`: where a result has its list. `missing`: the error for an item that is not
     there, or not for it."""
 
     form: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ def main() -> None:
         ["-m", "dataplane", "-f", str(HERE / "config.yaml"), *sys.argv[1:]],
     )
     children = [subprocess.Popen([sys.executable, *command]) for command in commands]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, so that the children end too
     try:
         children[-1].wait()
     except KeyboardInterrupt:

@@ -41,9 +41,9 @@ KEEPALIVE = 180.0
 
 @pytest.mark.slow
 @fault(
-    "A worker stands still",
-    "An agent stands still",
-    "The controller stands still",
+    "A worker hangs",
+    "An agent hangs",
+    "The controller hangs",
     "The way between proxy and controller is dead",
     "A client is gone without a word",
     "An upstream is silent",

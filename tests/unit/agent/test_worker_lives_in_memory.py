@@ -109,7 +109,7 @@ async def test_a_worker_without_a_sign_of_life_is_left_behind_and_later_replaced
         applying = asyncio.create_task(room.workers.apply([]))
         await asyncio.sleep(PACE.grace + 0.1)
         assert messages.Commit(2) in room.born[0].heard  # the others have it
-        assert "worker has not prepared the new state; the others serve it" in caplog.text
+        assert "worker has not prepared the new state and is not waited for" in caplog.text
         verdict = await applying  # its successor is there
         assert verdict.refused == {} and PACE.patience < loop.time() - began < PACE.patience + 3 * PACE.heartbeat
         assert room.born[1].is_killed and room.restarts("signal") == 1 and len(room.born) == 3

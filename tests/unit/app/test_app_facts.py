@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import pytest
 
 from controlplane import app
 from controlplane.admin import facts
+from controlplane.cli import tables
 from controlplane.settings import Settings
 from controlplane.xds.nacks import Refusal, Refusals
 from controlplane.xds.node import Identity, Peer
@@ -30,6 +32,12 @@ apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: web}
 spec: {gatewayClassName: ours, listeners: [{name: http, port: 80, protocol: HTTP}]}
+"""
+ROUTE = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: shop}
+spec: {parentRefs: [{name: web}], rules: [{backendRefs: [{name: shop, port: 80}]}]}
 """
 SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: hush}\n"
 
@@ -96,6 +104,18 @@ async def test_objects_with_their_files_and_conditions(world: World) -> None:
     assert rows["Gateway", "default", "web"].generation == 1
     assert {each["type"] for each in rows["Gateway", "default", "web"].status["conditions"]} >= {"Accepted"}
     assert rows["Secret", "default", "s"].status == {}
+
+
+async def test_conditions_are_about_the_newest_content_of_an_object_with_a_mistake(world: World) -> None:
+    await world.put(CLASS, GATEWAY, ROUTE)
+    await world.put(CLASS, GATEWAY, ROUTE.replace("rules", "rulez"))
+    (row,) = [row for row in world.facts.objects() if row.kind == "HTTPRoute"]
+    (accepted,) = [each for each in row.status["parents"][0]["conditions"] if each["type"] == "Accepted"]
+    assert accepted["status"] == "False" and accepted["observedGeneration"] == row.generation == 2
+    shown = tables.objects([asdict(row)])
+    assert "HTTPRoute  default/shop  Problem" in shown
+    assert "parent web: Accepted=False" in shown and 'did you mean "rules"?' in shown
+    assert "not yet known" not in shown, "of ResolvedRefs nothing more becomes known"
 
 
 async def test_contents_by_kind_in_any_case_without_secrets(world: World) -> None:
