@@ -26,7 +26,7 @@ from controlplane.xds.issuer import Issuer
 log = logging.getLogger("controlplane.xds")
 
 LOST: Final = 10.0
-"""Seconds that a controller which was heard of, or was lost, has to report: then it counts as gone, with its proxies."""
+"""Seconds that a controller which is known, or was lost, has to report: then it counts as gone, with its proxies."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 3.0
 """Seconds between two tries to reach the leader."""
 KEEPALIVE: Final = (5.0, 3.0)
@@ -63,7 +63,7 @@ class Hub:
         self._calls: dict[str, object] = {}
         """The newest call of each that is connected."""
         self._gone: dict[str, None] = {}
-        """Controllers that were waited for and did not report: each process has a name of its own, so they stay gone."""
+        """Controllers that were waited for and did not report: names are of one process, so they stay gone."""
         self._server: grpc.aio.Server | None = None
         self._ended = asyncio.Event()
 
