@@ -338,6 +338,17 @@ def test_a_limit_of_the_backend_is_an_answer(opens: Opens) -> None:
     assert len(proxy.connector.dialled) == 1
 
 
+def test_tunnels_count_among_the_requests_that_a_backend_takes() -> None:
+    proxy = Http1Endpoints(file(ROUTED, route="policies: {limits: {maxRequests: 1}}"))
+    first: TunnelClient = Http1Tunnel(proxy, b"db.test:443")
+    assert first.status == 200
+    second: TunnelClient = Http1Tunnel(proxy, b"db.test:443")
+    assert (second.status, second.is_ended, reason(proxy)) == (503, True, "BackendBusy")
+    assert len(proxy.connector.dialled) == 1
+    first.leave()
+    assert Http1Tunnel(proxy, b"db.test:443").status == 200
+
+
 @CLIENTS
 @pytest.mark.parametrize("version", ["V1", "V2"])
 def test_the_backend_is_told_by_a_proxy_header_who_the_client_is(opens: Opens, version: str) -> None:
