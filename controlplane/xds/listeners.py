@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any, Final
+from urllib.parse import unquote
 
 import grpc
 
@@ -56,7 +57,8 @@ def peer(call: Call) -> Peer:
     address = call.peer()
     metadata = tuple((str(key), value) for key, value in call.invocation_metadata() or ())
     uris = tuple(uri.decode("utf-8", "replace") for uri in call.auth_context().get("peer_uri", ()))
-    return Peer(address, address.startswith("unix:"), metadata, uris)
+    # gRPC escapes the brackets of an IPv6 address; logs show them.
+    return Peer(unquote(address), address.startswith("unix:"), metadata, uris)
 
 
 async def refuse(requests: object, call: DeltaCall) -> None:

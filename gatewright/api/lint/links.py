@@ -76,7 +76,7 @@ def dangling(
                 if key not in cures:
                     cures[key] = _meant(key, part, known) if len(cures) < MOST_CURES else ""
                 severity: Severity = "error" if isinstance(part, _NEEDED) else "warning"
-                yield owner, Advice(path, f"leads nowhere: no {key} in these files{cures[key]}", severity)
+                yield owner, Advice(path, f"target not found: no {key} in these files{cures[key]}", severity)
 
 
 def _meant(key: ObjectKey, reference: Any, known: Collection[ObjectKey]) -> str:

@@ -40,8 +40,8 @@ def test_a_folder_of_both_kinds_of_files(folder: Path) -> None:
         "a.yml:6: info: apps/v1 Pod is not ours: skipped",
         "b.yaml:4: Service default/a: spec.ports[0].port: must be between 1 and 65535, got 0",
         "deep/c.json:1: binds[0].listeners: is required",
-        "deep/p.yaml:5: GatewayPolicy default/p: spec.targetRefs[0]: warning: leads nowhere: no Gateway default/edge in"
-        " these files",
+        "deep/p.yaml:5: GatewayPolicy default/p: spec.targetRefs[0]: warning: target not found:"
+        " no Gateway default/edge in these files",
         "deep/p.yaml:6: GatewayPolicy default/p: spec.traffic.extProc: not supported yet: remove extProc to have the"
         " rest accepted",
         "5 objects in 4 files, 3 errors, 1 warning, 1 not supported yet",
@@ -416,8 +416,9 @@ def test_references_within_a_folder(kind: str, tmp_path: Path) -> None:
     (tmp_path / "route.yaml").write_text(ROUTE.replace("HTTPRoute", kind))
     lines = [str(problem).replace(f"{tmp_path}/", "") for problem in lint_paths([tmp_path]).problems]
     assert lines == [
-        f"route.yaml:5: {kind} default/out: spec.parentRefs[0]: leads nowhere: no Gateway default/edge in these files",
-        f"route.yaml:7: {kind} default/out: spec.rules[0].backendRefs[0]: leads nowhere: no GatewayBackend"
+        f"route.yaml:5: {kind} default/out: spec.parentRefs[0]: target not found:"
+        " no Gateway default/edge in these files",
+        f"route.yaml:7: {kind} default/out: spec.rules[0].backendRefs[0]: target not found: no GatewayBackend"
         " default/anywhere in these files",
     ]
     (tmp_path / "backend.yaml").write_text(FORWARD)
@@ -434,10 +435,10 @@ def test_references_that_mean_something_else(tmp_path: Path) -> None:
         "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: edge}\nspec: {gatewayClassName:"
         " gatewright, listeners: [{name: a, port: 80, protocol: HTTP}]}\n"
     )
-    messages = [problem.message for problem in lint_paths([tmp_path]).problems if "leads nowhere" in problem.message]
+    messages = [problem.message for problem in lint_paths([tmp_path]).problems if "target not found" in problem.message]
     assert messages == [
-        'leads nowhere: no Gateway default/edges in these files; did you mean "edge"?',
-        "leads nowhere: no Service default/auth in these files; there is a GatewayBackend default/auth: write group:"
+        'target not found: no Gateway default/edges in these files; did you mean "edge"?',
+        "target not found: no Service default/auth in these files; there is a GatewayBackend default/auth: write group:"
         ' "gatewright.dev", kind: GatewayBackend',
     ]
 

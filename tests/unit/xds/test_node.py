@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from controlplane.xds import listeners
 from controlplane.xds.node import Identity, Peer, ProtocolError, identify
 from gatewright.wire.external import node_pb2
 
@@ -31,3 +34,8 @@ def test_cluster_of_another_gateway() -> None:
 
 def test_peer_does_not_print_tokens() -> None:
     assert "secret" not in repr(Peer("ipv4:127.0.0.1:5", False, (("authorization", "Bearer secret"),)))
+
+
+def test_an_address_of_ipv6_has_its_brackets() -> None:
+    call = SimpleNamespace(peer=lambda: "ipv6:%5B::1%5D:47410", invocation_metadata=tuple, auth_context=dict)
+    assert listeners.peer(call).address == "ipv6:[::1]:47410"  # type: ignore[arg-type]
