@@ -6,11 +6,12 @@ An API server and its store (`scripts/apiserver`), `gatewright controller --kube
    has the route. Before that nothing but 404.
 2. Attachment: `--routes` routes are created by four clients. How often is the Gateway's status written, is a write
    refused, and how long after the last creation is `attachedRoutes` right?
-3. Memory and CPU: `--large` routes are created at 100 a second, with an edit of another one after every tenth.
+3. Refusal: how long until a listener that a proxy cannot open is in the status, and until it is gone after the mend?
+4. Memory and CPU: `--large` routes are created at 100 a second, with an edit of another one after every tenth.
 
-Demands: mean at most 8 ms and 99 of 100 at most 20 ms; at most 15 writes, none refused, right within 60 ms; at most
-250 MB beside the memory of a controller that has reached the cluster and read nothing. Times count on a machine that
-does nothing else.
+Demands: mean at most 8 ms and 99 of 100 at most 20 ms; at most 15 writes, none refused, right within 60 ms; 2 s for a
+refusal and for its end; at most 250 MB beside the memory of a controller that has reached the cluster and read nothing.
+Times count on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import socket
 import statistics
 import subprocess
 import sys
@@ -86,6 +88,16 @@ class Bench:
     def attached(self) -> int:
         status = self.server.request("GET", GATEWAY).body.get("status") or {}
         return int(next((each["attachedRoutes"] for each in status.get("listeners") or ()), -1))
+
+    def programmed(self, listener: str = "") -> str:
+        """The reason of `Programmed` for the newest content, of the Gateway or one of its listeners; "" for none."""
+        found = self.server.request("GET", GATEWAY).body
+        status = found.get("status") or {}
+        listeners = {each["name"]: each for each in status.get("listeners") or ()}
+        rows = (listeners.get(listener, {}) if listener else status).get("conditions") or ()
+        newest = found["metadata"]["generation"]
+        said = (each for each in rows if each["type"] == "Programmed" and each["observedGeneration"] == newest)
+        return next((str(each["reason"]) for each in said), "")
 
     def metric(self, name: str) -> float:
         for line in self.controller.metrics.splitlines():
@@ -162,6 +174,26 @@ def attachment(bench: Bench, routes: int, before: int) -> Json:
             "controller CPU s": round(bench.seconds() - seconds, 2)}  # fmt: skip
 
 
+def refusal(bench: Bench) -> Json:
+    """A listener on a port that somebody else has: from the API server's answer until the status says so, and from the
+    answer to its removal until the Gateway is well again."""
+    http_ = {"name": "http", "port": bench.port, "protocol": "HTTP"}
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        bad = {"name": "taken", "port": taken.getsockname()[1], "protocol": "HTTP"}
+        began = _listening(bench, http_, bad)
+        _await(lambda: bench.programmed("taken") == "Rejected")
+        shown = time.perf_counter() - began
+        began = _listening(bench, http_)
+        _await(lambda: bench.programmed("http") == bench.programmed() == "Programmed" and not bench.programmed("taken"))
+    return {"shown after ms": round(shown * 1000), "gone after ms": round((time.perf_counter() - began) * 1000)}
+
+
+def _listening(bench: Bench, *listeners: Json) -> float:
+    """When the API server has answered."""
+    apply(bench.server, GATEWAY, "Gateway", {"gatewayClassName": "gatewright", "listeners": [*listeners]})
+    return time.perf_counter()
+
+
 def _await(holds: Callable[[], bool]) -> None:
     wait_until(holds, "the controller is behind")
 
@@ -218,8 +250,10 @@ def main() -> int:
         stack.enter_context(running(folder, "proxy", command)).await_ready()
         _await(lambda: bench.attached() == 0)
         print("propagation", json.dumps(propagation(bench, arguments.changes)), flush=True)
+        print("refusal", json.dumps(refusal(bench)), flush=True)
         print("attachment", json.dumps(attachment(bench, arguments.routes, arguments.changes)), flush=True)
-        print("memory", json.dumps(memory(bench, arguments.large, empty)), flush=True)
+        if arguments.large:
+            print("memory", json.dumps(memory(bench, arguments.large, empty)), flush=True)
     return 0
 
 
