@@ -165,6 +165,13 @@ METRICS = (
     ),
     Metric("held_body_bytes", "gauge", "Bytes of bodies held, for policies and for other tries"),
     Metric("upstream_connections_total", "counter", "Connections tried to upstreams, by outcome", ("outcome",), 16),
+    Metric(
+        "upstream_connection_failures_total",
+        "counter",
+        "Connections to upstreams that failed, by endpoint, name sent in TLS, and the system's or OpenSSL's reason",
+        ("endpoint", "server_name", "reason"),
+        512,
+    ),
     Metric("upstream_connections_active", "gauge", "Connections open to upstreams"),
     Metric(
         "upstream_http2_faults_total",
@@ -192,6 +199,14 @@ METRICS = (
         512,
     ),
     Metric("endpoint_evictions_total", "counter", "Evictions, by backend.health", ("backend", "endpoint"), 512),
+    Metric(
+        "endpoint_unhealthy_percent",
+        "gauge",
+        "How unhealthy an endpoint is, as the worker with the worst view of it has it; 0: healthy, or gone",
+        ("backend", "endpoint"),
+        512,
+        "max",
+    ),
     Metric(
         "backend_limits_exceeded_total",
         "counter",

@@ -145,6 +145,10 @@ class Recorder:
         if outcome == "opened":
             self.slots[self._upstream_active] += 1
 
+    def upstream_failed(self, endpoint: str, server_name: str, reason: str) -> None:
+        """A connection did not come. `server_name`: that of TLS, or ""."""
+        self.slots[self.metrics.counter("upstream_connection_failures_total", endpoint, server_name, reason)] += 1
+
     def upstream_closed(self) -> None:
         self.slots[self._upstream_active] -= 1
 
@@ -171,6 +175,10 @@ class Recorder:
 
     def endpoint_evicted(self, backend: str, endpoint: str) -> None:
         self.slots[self.metrics.counter("endpoint_evictions_total", backend, endpoint)] += 1
+
+    def endpoint_health(self, backend: str, endpoint: str, unhealthy: int) -> None:
+        """`unhealthy`: in percent."""
+        self.slots[self.metrics.gauge("endpoint_unhealthy_percent", backend, endpoint)] = unhealthy
 
     def _bind(self, bind: str) -> tuple[int, int]:
         slots = self._binds.get(bind)

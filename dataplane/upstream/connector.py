@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import socket
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -43,6 +44,9 @@ class Count(Protocol):
     """Who counts connections (`telemetry/requests.Recorder`)."""
 
     def upstream_opened(self, outcome: str) -> None: ...
+
+    def upstream_failed(self, endpoint: str, server_name: str, reason: str) -> None:
+        """A connection did not come. `server_name`: that of TLS, or ""."""
 
     def upstream_closed(self) -> None: ...
 
@@ -175,19 +179,31 @@ class Connector:
                 cause = await opened if opened is not None and version == HTTP2 else ""
         except TimeoutError:
             self.count.upstream_opened("timeout")
+            self._failed(endpoint, "timed out")
             if h2 is None:
                 return f"connect to {endpoint.label} timed out after {tcp.connect_timeout:g} s"
             what = "was not connected" if h2.transport is None else "sent no HTTP/2 SETTINGS"
             cause, outcome = f"timed out: it {what} within {tcp.connect_timeout:g} s", ""
         except HandshakeFailed as error:
             cause, outcome, endpoint.spoken = str(error), "tls", 0
+            self._failed(endpoint, error.reason)
         except OSError as error:
             cause = error.strerror or str(error)
+            self._failed(endpoint, os.strerror(error.errno) if error.errno else type(error).__name__)
         except ValueError as error:  # a name that cannot be asked for: whoever waits must hear of it
             cause = str(error)
+            self._failed(endpoint, "name that cannot be asked for")
         if outcome:
             self.count.upstream_opened(outcome if cause else "opened")
         return f"connect to {endpoint.label} failed: {cause}" if cause else ""
+
+    def _failed(self, endpoint: Pool, reason: str) -> None:
+        """`reason`: never longer or of more kinds than the system, OpenSSL and we have, whatever a server sends."""
+        transport = endpoint.transport
+        tls = transport is not None and transport.tls is not None
+        self.count.upstream_failed(
+            endpoint.label, transport.server_name if transport is not None and tls else "", reason
+        )
 
     def _broke(self, endpoint: Pool, reason: str, detail: str) -> None:
         self.count.upstream_fault(reason)

@@ -146,6 +146,8 @@ class Endpoint(Pool):
         yield from super().retire()
         for pool in self.pools.values():
             yield from pool.retire()
+        for member in (self.members or {}).values():
+            member.forget()
 
     def __repr__(self) -> str:
         return f"Endpoint({self.label}, pending={self.pending}, idle={len(self.idle)})"

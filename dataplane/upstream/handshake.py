@@ -22,7 +22,11 @@ SHOWN: Final = {HTTP1: "HTTP/1.1", HTTP2: "HTTP/2"}
 
 
 class HandshakeFailed(Exception):
-    """Why no request may be sent."""
+    """Why no request may be sent. `reason`: the same without names."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class Handshake:
@@ -59,11 +63,12 @@ class Handshake:
         name = self._pool.transport.server_name if self._pool.transport is not None else ""
         whom = f"TLS handshake with {name or 'it'}"
         if reason:
-            raise HandshakeFailed(f"{whom} failed: {self.check.problem or reason}")
+            why = self.check.problem or reason
+            raise HandshakeFailed(f"{whom} failed: {why}", why)
         version = NAMES.get(self._tls.get_alpn_proto_negotiated().decode("latin-1"), HTTP1)
         if version not in self._versions:
             spoken = " and ".join(SHOWN[each] for each in self._versions)
-            raise HandshakeFailed(f"{whom}: it does not speak {spoken} (ALPN)")
+            raise HandshakeFailed(f"{whom}: it does not speak {spoken} (ALPN)", f"does not speak {spoken} (ALPN)")
         self._pool.last = self._tls
         return version
 

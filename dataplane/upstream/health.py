@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from dataplane.exchange import Exchange
@@ -68,19 +69,39 @@ class Events(Protocol):
 
     def endpoint_evicted(self, backend: str, endpoint: str) -> None: ...
 
+    def endpoint_health(self, backend: str, endpoint: str, unhealthy: int) -> None:
+        """How unhealthy it is now, in percent, as this worker has it."""
+
 
 class Member:
     """What a worker knows of an endpoint as one of a backend's. It lives as long as the endpoint (`Endpoint.members`),
     so it outlives swaps."""
 
-    __slots__ = ("health", "record", "restored")
+    __slots__ = ("_show", "_shown", "health", "record", "restored")
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, show: Callable[[int], None]) -> None:
+        """`show` is told how unhealthy the endpoint is, in percent, when that changes."""
         self.record = record
+        self._show, self._shown = show, 0
         self.health = 1.0
         """Sliding average over responses: 1 all were healthy, 0 none was."""
         self.restored = 0.0
         """The end of the eviction after which `health` was set last."""
+
+    def judged(self, endpoint: Endpoint, health: float) -> None:
+        self.health = health
+        balance.set_health(endpoint, health)
+        if not endpoint.closed:  # of one that is gone nobody would take it back
+            self._told(round((1 - health) * 100))
+
+    def forget(self) -> None:
+        """The endpoint is gone."""
+        self._told(0)
+
+    def _told(self, unhealthy: int) -> None:
+        if unhealthy != self._shown:
+            self._shown = unhealthy
+            self._show(unhealthy)
 
 
 class Watch:
@@ -130,8 +151,7 @@ class Watch:
         member.restored = until
         restore = None if self.rules.eviction is None else self.rules.eviction.restore
         if restore is not None:
-            member.health = restore / 100
-            balance.set_health(endpoint, member.health)
+            member.judged(endpoint, restore / 100)
 
     def answered(self, endpoint: Endpoint, head: ResponseHead, x: Exchange | None) -> None:
         """A response began with `head`. `x`: the exchange that it is for, whose values the condition may read; None:
@@ -147,12 +167,10 @@ class Watch:
         member = self.member(endpoint)
         if not is_unhealthy:
             if member.health < 1.0:
-                member.health = balance.smoothed(member.health, 1.0)
-                balance.set_health(endpoint, member.health)
+                member.judged(endpoint, balance.smoothed(member.health, 1.0))
             member.record.succeeded(self._clock())
             return
-        member.health = balance.smoothed(member.health, 0.0)
-        balance.set_health(endpoint, member.health)
+        member.judged(endpoint, balance.smoothed(member.health, 0.0))
         self._events.endpoint_unhealthy(self._backend, endpoint.label)
         eviction = self.rules.eviction
         if eviction is None:
@@ -168,7 +186,8 @@ class Watch:
             members = endpoint.members = {}
         found = members.get(self._backend)
         if found is None:
-            found = members[self._backend] = Member(self._evictions.record(self._backend, endpoint.label))
+            show = partial(self._events.endpoint_health, self._backend, endpoint.label)
+            found = members[self._backend] = Member(self._evictions.record(self._backend, endpoint.label), show)
         return found
 
     def __repr__(self) -> str:

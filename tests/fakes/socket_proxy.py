@@ -163,6 +163,10 @@ class SocketProxy:
         """A counter or gauge."""
         return int(self._metrics.slots[self._metrics.counter(name, *labels)])
 
+    def counted(self, name: str) -> dict[tuple[str, ...], int]:
+        """All series of a metric, by their labels."""
+        return {each.labels: values[0] for each, values in self._metrics.series() if each.metric.name == name}
+
     def connections(self) -> int:
         """Open to upstreams, in use or idle."""
         slots = self._metrics.slots

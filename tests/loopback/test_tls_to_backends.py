@@ -179,6 +179,11 @@ async def test_a_server_that_is_believed(tls: str, host: str, sent: str | None, 
         assert server.names == [sent]
 
 
+def failures(proxy: SocketProxy) -> dict[tuple[str, ...], int]:
+    """Of connections to upstreams: endpoint, name and reason."""
+    return proxy.counted("upstream_connection_failures_total")
+
+
 BAD = {
     "another name": (f"{{{OURS}, sni: other.example}}", SERVER, "its certificate is not for other.example"),
     "no name that is wanted": (
@@ -208,6 +213,8 @@ async def test_a_server_that_is_not_believed(tls: str, pair: Issued, why: str, t
         line = proxy.log_line()
         assert "reason=ConnectFailed" in line and why in line and f"127.0.0.1:{server.port}" in line, line
         assert not server.heads, "nothing of a request may leave"
+        ((endpoint, name, reason),) = failures(proxy)
+        assert endpoint == f"127.0.0.1:{server.port}" and name in tls + " localhost" and why in reason
 
 
 async def test_a_server_that_speaks_no_tls() -> None:
@@ -232,6 +239,8 @@ async def test_a_server_that_says_nothing() -> None:
     async with server, serving(text) as proxy:
         assert await answered(proxy) == 503
         assert "timed out after 0.05 s" in proxy.log_line()
+        port = server.sockets[0].getsockname()[1]
+        assert failures(proxy) == {(f"127.0.0.1:{port}", "localhost", "timed out"): 1}
 
 
 # --- who speaks it: requests, copies of requests, calls of policies

@@ -140,6 +140,30 @@ def test_without_eviction_5xx_lowers_health_and_evicts_nobody(carrier: Carrier) 
     assert asked(run) == ONE and endpoint.health > 0.29
 
 
+def test_how_unhealthy_an_endpoint_is_can_be_watched(carrier: Carrier) -> None:
+    run = proxy_with(carrier, "{}", ONE)
+
+    def shown() -> list[int]:
+        return list(counted(run, "endpoint_unhealthy_percent").values())
+
+    asked(run)
+    assert shown() == []  # nobody who is well makes a series
+    asked(run, BAD)
+    assert shown() == [30]
+    asked(run, BAD)
+    assert shown() == [51]
+    asked(run)
+    assert shown() == [36]
+    for _ in range(20):
+        asked(run)
+    assert shown() == [0]
+    asked(run, BAD)
+    endpoint = run.arrival.endpoint
+    endpoint.close_idle()  # no table knows it any more
+    assert shown() == [0]
+    assert summary([endpoint], run.memory.context.clock()) != {}
+
+
 def test_later_evictions_in_a_row_last_longer_and_a_healthy_response_ends_the_row(carrier: Carrier) -> None:
     run = proxy_with(carrier, "{eviction: {duration: 2s}}")
     for number in (1, 2, 3):

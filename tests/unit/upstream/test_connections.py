@@ -76,9 +76,13 @@ class Far:
     version: int
     accepted: list[Any] = field(default_factory=list)
     counted: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
     def upstream_opened(self, outcome: str) -> None:
         self.counted.append(outcome)
+
+    def upstream_failed(self, endpoint: str, server_name: str, reason: str) -> None:
+        self.failures.append(reason)
 
     def upstream_closed(self) -> None:
         self.counted.append("closed")

@@ -22,9 +22,13 @@ class Count:
 
     def __init__(self) -> None:
         self.seen: list[str] = []
+        self.failures: list[tuple[str, str, str]] = []
 
     def upstream_opened(self, outcome: str) -> None:
         self.seen.append(outcome)
+
+    def upstream_failed(self, endpoint: str, server_name: str, reason: str) -> None:
+        self.failures.append((endpoint, server_name, reason))
 
     def upstream_closed(self) -> None:
         self.seen.append("closed")
@@ -69,6 +73,7 @@ async def test_nobody_listens() -> None:
     assert connection is None
     assert cause.startswith(f"connect to 127.0.0.1:{port} failed: ")
     assert count.seen == ["failed"]
+    assert count.failures == [(f"127.0.0.1:{port}", "", "Connection refused")]
 
 
 class NameServer:
