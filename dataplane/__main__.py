@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from dataplane import bootstrap
 from dataplane.agent import process
-from dataplane.agent.reader_process import ReaderProcess
+from dataplane.agent.reader_process import COMMAND, ReaderProcess
+from dataplane.agent.stdio_servers import socket_path
 from dataplane.telemetry import process_log
 from gatewright.api.schema.log_level import parse_log_level
 
@@ -40,14 +41,15 @@ WORKER = (sys.executable, "-P", "-m", "dataplane.worker")
 def main(argv: Sequence[str] | None = None, worker_command: Sequence[str] = WORKER) -> int:
     """Run one proxy; answers the exit code. `worker_command` may start a worker with further policies."""
     _hold_standard_files()
-    reader = ReaderProcess()
+    stdio = socket_path()
+    reader = ReaderProcess((*COMMAND, str(stdio)))
     try:
-        return _main(list(sys.argv[1:] if argv is None else argv), worker_command, reader)
+        return _main(list(sys.argv[1:] if argv is None else argv), worker_command, reader, stdio)
     finally:
         reader.rest()
 
 
-def _main(words: Sequence[str], worker_command: Sequence[str], reader: Reader) -> int:
+def _main(words: Sequence[str], worker_command: Sequence[str], reader: Reader, stdio: Path) -> int:
     settings = bootstrap.parse(words, os.environ)
     first = None
     if settings.file is not None:
@@ -64,7 +66,7 @@ def _main(words: Sequence[str], worker_command: Sequence[str], reader: Reader) -
     process_log.configure(settings.logging.format, "agent")
     process_log.set_levels(levels.default, levels.modules)
     _allow_files()
-    return asyncio.run(_run(settings, worker_command, first, reader))
+    return asyncio.run(_run(settings, worker_command, first, reader, stdio))
 
 
 def _hold_standard_files() -> None:
@@ -94,7 +96,7 @@ def _allow_files() -> None:
 
 
 async def _run(
-    settings: bootstrap.Settings, worker_command: Sequence[str], first: Loaded | None, reader: Reader
+    settings: bootstrap.Settings, worker_command: Sequence[str], first: Loaded | None, reader: Reader, stdio: Path
 ) -> int:
     gc.disable()  # nothing that is loaded is garbage; looking through it takes a tenth of the start
     launch = process.by_command(worker_command)
@@ -107,7 +109,7 @@ async def _run(
     from dataplane.agent.agent import Agent
     from dataplane.agent.workers import Pace
 
-    agent = Agent(settings, launch, first, Pace(), lives, reader)
+    agent = Agent(settings, launch, first, Pace(), lives, reader, stdio)
     gc.freeze()
     gc.enable()
     return await agent.run()

@@ -26,6 +26,7 @@ from dataplane.chain.filter import Env, Row
 from dataplane.link import messages
 from dataplane.link.buckets import Buckets
 from dataplane.link.commits import Commits
+from dataplane.link.ended import Ended
 from dataplane.link.evictions import Evictions
 from dataplane.link.last_served import LastServed
 from dataplane.link.loads import Loads
@@ -130,6 +131,7 @@ class Serving:
             clock=host.clock,
             session_key=settings.session_key.value,
             loads=loads,
+            ended=Ended.of(common, hello.index),
             descriptors=lambda: admission.for_connections(host.descriptors(), self._acceptor.listening()),
         )
         self._acceptor = Acceptor(self._context, loop)

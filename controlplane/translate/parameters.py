@@ -51,8 +51,10 @@ def _problems(layer: Layer) -> Iterator[str]:
         yield str(error).removeprefix(f"{layer.source}: ")
     if layer.spec.raw_config:
         text = json.dumps(layer.spec.raw_config)
-        found = standalone.load(text, "spec.rawConfig").problems
-        errors = [each for each in found if each.severity == "error"]
+        loaded = standalone.load(text, "spec.rawConfig")
+        errors = [each for each in loaded.problems if each.severity == "error"]
+        for server in loaded.servers:
+            yield f"spec.rawConfig: target {server.name}: stdio is for the file of a proxy without a controller"
         yield from (f"spec.rawConfig.{each.path}: {each.message}" for each in errors[:_MOST_PROBLEMS])
 
 

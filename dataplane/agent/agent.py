@@ -12,6 +12,7 @@ import os
 import signal
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dataplane.agent import holders, pages
@@ -23,6 +24,7 @@ from dataplane.agent.process import Launch, WorkerProcess
 from dataplane.agent.reports import Reports
 from dataplane.agent.resources import FILE, XDS, Resources
 from dataplane.agent.sockets import Sockets
+from dataplane.agent.stdio_servers import StdioServers
 from dataplane.agent.workers import Pace, Workers
 from dataplane.bootstrap import Address, Settings, WorkerSettings, version
 from dataplane.telemetry import process_log
@@ -45,7 +47,8 @@ ORPHAN_DRAIN = 1.0
 
 class Agent:
     """One proxy. `launch` starts a worker; `first` is the configuration file as read at the start; `lives` are workers
-    that are started already; `reader` reads the file when it changes."""
+    that are started already; `reader` reads the file when it changes; `stdio` is the socket of the MCP servers that are
+    run for it."""
 
     def __init__(
         self,
@@ -55,6 +58,7 @@ class Agent:
         pace: Pace,
         lives: Sequence[WorkerProcess],
         reader: Reader,
+        stdio: Path | None = None,
     ) -> None:
         levels = parse_log_level(settings.logging.level, process_log.MODULES)
         self._settings = settings
@@ -69,6 +73,7 @@ class Agent:
         self._servers: list[asyncio.Server] = []
         self._notifier = Notifier(settings.notify_socket)
         self._journey.on_ready = self._notify_ready
+        self._stdio = None if stdio is None else StdioServers(stdio, settings.logging, settings.xds is None)
         self._file = self._make_file_source(first, reader)
         self._xds = self._make_xds_client()
 
@@ -82,6 +87,7 @@ class Agent:
         self._heed_signals()
         async with asyncio.TaskGroup() as group:
             lives = group.create_task(self._workers.run())
+            servers = None if self._stdio is None else group.create_task(self._stdio.run())
             changes = [group.create_task(self._journey.try_again())]
             changes += [group.create_task(source.run()) for source in (self._file, self._xds) if source is not None]
             minimum, maximum = await self._ending
@@ -91,6 +97,8 @@ class Agent:
             self._sockets.release()
             await self._workers.drain(minimum, maximum)
             lives.cancel()
+            if servers is not None:
+                servers.cancel()
         self._close()
         return OK
 
@@ -141,7 +149,8 @@ class Agent:
         from dataplane.agent.file_source import FileSource
 
         take = partial(self._journey.take, FILE, whole=True)
-        return FileSource(file, first, take, self._metrics, process_log.MODULES, reader)
+        run = None if self._stdio is None else self._stdio.take
+        return FileSource(file, first, take, self._metrics, process_log.MODULES, reader, run)
 
     def _make_xds_client(self) -> XdsClient | None:
         settings = self._settings

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from dataplane.bootstrap import Defaults
+from dataplane.link.commands import Command
 from dataplane.link.messages import Record
 
 Stamp = tuple[int, ...]
@@ -32,6 +33,8 @@ class Loaded:
     """The files of its secrets, as they were before they were read."""
     places: Mapping[str, Place] = field(default_factory=dict, repr=False)
     """Where in the file each resource stands, by its key."""
+    commands: tuple[Command, ...] = field(default=(), repr=False)
+    """MCP servers to run."""
 
 
 @dataclass(frozen=True, slots=True)

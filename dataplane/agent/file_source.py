@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 from dataplane.agent import folder_watch
 from dataplane.agent.file_reading import Loaded, Reader, ReaderLost, Reading, Stamp, have_changed, stamp_of
+from dataplane.link.commands import Command
 from dataplane.link.messages import Record
 from dataplane.telemetry.metrics import Metrics
 from gatewright import files
@@ -86,9 +87,12 @@ class FileSource:
         metrics: Metrics,
         log_modules: Collection[str],
         reader: Reader,
+        run: Callable[[Sequence[Command]], Awaitable[None]] | None = None,
     ) -> None:
+        """`run` sees to it that these commands can be asked."""
         self._file, self._apply, self._metrics = file, apply, metrics
         self._log_modules, self._reader = log_modules, reader
+        self._run = run
         self._good = first
         self._seen = first.text if first is not None else None
         self._stamps = first.stamps if first is not None else {}
@@ -170,6 +174,8 @@ class FileSource:
             self._asked = self._clock()
 
     async def _take(self, loaded: Loaded, before: Loaded | None) -> None:
+        if self._run is not None:
+            await self._run(loaded.commands)
         refused = await self._apply(loaded.records)
         self._count("applied")
         for line in await self._explained(loaded, refused):

@@ -19,24 +19,30 @@ from typing import Any, BinaryIO
 from dataplane.agent.file_contents import Contents
 from dataplane.agent.file_reading import MEMORY, Loaded, Place, Reading
 from dataplane.bootstrap import Defaults
+from dataplane.link.commands import Command
 from dataplane.link.messages import RESOURCE, Record
 from gatewright.api.standalone import standalone
 from gatewright.api.standalone.config import Config
+from gatewright.api.standalone.resources import StdioServer
 from gatewright.aside import NO_MEMORY, limit_memory
 from gatewright.wire.v1 import resource_pb2
 
 
 class LocalReader:
-    """A `Reader` in the process that asks."""
+    """A `Reader` in the process that asks. `socket`: where MCP servers are asked that the proxy runs."""
+
+    def __init__(self, socket: str = "") -> None:
+        self._socket = socket
 
     def interpret(self, text: str, file: Path, log_modules: Collection[str]) -> Reading:
         """See `Reader`."""
         contents = Contents(file.parent)
-        found = standalone.load(text, str(file), log_modules, contents.read, time.time())
+        found = standalone.load(text, str(file), log_modules, contents.read, time.time(), self._socket)
         if found.errors:
             return Reading(None, tuple(map(str, found.errors)), contents.stamps)
         records = tuple(Record(RESOURCE, each.key, _serialised(each)) for each in found.resources)
-        loaded = Loaded(text, records, _defaults(found.settings), contents.stamps, dict(found.places))
+        commands = tuple(map(_command, found.servers))
+        loaded = Loaded(text, records, _defaults(found.settings), contents.stamps, dict(found.places), commands)
         return Reading(loaded, tuple(map(str, found.problems)), contents.stamps)
 
     def refusals(self, text: str, file: Path, refused: Sequence[tuple[Place, str]]) -> Sequence[str]:
@@ -45,6 +51,11 @@ class LocalReader:
 
     def rest(self) -> None:
         """It keeps nothing."""
+
+
+def _command(server: StdioServer) -> Command:
+    stdio = server.stdio
+    return Command(server.digest, server.name, stdio.cmd, stdio.args, dict(stdio.env or {}), server.is_stateless)
 
 
 def _serialised(resource: resource_pb2.Resource) -> bytes:
@@ -66,9 +77,8 @@ def _defaults(config: Config) -> Defaults:
     )
 
 
-def answer_all(questions: BinaryIO, answers: BinaryIO) -> None:
+def answer_all(questions: BinaryIO, answers: BinaryIO, reader: Any) -> None:  # Any: a `Reader`
     """Answer until there are no more questions: each a method of `Reader` and its arguments, pickled."""
-    reader: Any = LocalReader()
     while True:
         try:
             method, arguments = pickle.load(questions)
@@ -85,7 +95,7 @@ def main() -> None:
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         try:
-            answer_all(sys.stdin.buffer, answers)
+            answer_all(sys.stdin.buffer, answers, LocalReader(*sys.argv[1:]))
         except MemoryError:
             os._exit(NO_MEMORY)  # nothing else can be relied on
 

@@ -28,10 +28,15 @@ class TargetPlan:
     """Key of the Backend that has its address."""
     path: bytes
     is_sse: bool = False
+    is_stdio: bool = False
+    """It is a process of this proxy: nothing is said of connections to it."""
     own: Settings = NO_SETTINGS
-    """How it is connected to, by policies of the MCP backend; what its own Backend says wins."""
+    """How it is connected to, by policies that are attached to the MCP backend; what its own Backend says wins."""
     rules: Rules | None = None
     """What they say for its sake."""
+    above: Settings = NO_SETTINGS
+    """What the MCP backend says itself; it wins over the Backend of a target, unless that is a part of it."""
+    rules_above: Rules | None = None
 
 
 @dataclass(slots=True)
@@ -78,4 +83,5 @@ def plan(message: backend_pb2.McpBackend) -> McpPlan:
 
 def _target(target: backend_pb2.McpTarget) -> TargetPlan:
     is_sse = target.protocol == backend_pb2.MCP_PROTOCOL_SSE
-    return TargetPlan(target.name, target.backend, (target.path or _PATHS[is_sse]).encode(), is_sse)
+    is_stdio = target.protocol == backend_pb2.MCP_PROTOCOL_STDIO
+    return TargetPlan(target.name, target.backend, (target.path or _PATHS[is_sse]).encode(), is_sse, is_stdio)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
+from dataplane.link.ended import Ended
 from dataplane.mcp.sessions import UpstreamSession
 
 MOST: Final = 16_384
@@ -20,19 +21,18 @@ class Remembered:
 
     seen: float
     renewed: dict[str, UpstreamSession] = field(default_factory=dict)
-    is_over: bool = False
-    """It was ended: its id is worth nothing any more."""
 
 
 class Memory:
-    """By number of a session."""
+    """By number of a session. `ended` is what all workers know."""
 
-    def __init__(self) -> None:
+    def __init__(self, ended: Ended) -> None:
+        self._ended = ended
         self._known: OrderedDict[bytes, Remembered] = OrderedDict()
 
     def of(self, number: bytes, now: float) -> Remembered:
         found = self._known.get(number)
-        if found is None or (now - found.seen > IDLE and not found.is_over):
+        if found is None or now - found.seen > IDLE:
             found = self._known[number] = Remembered(now)
         found.seen = now
         self._known.move_to_end(number)
@@ -42,6 +42,13 @@ class Memory:
 
     def peek(self, number: bytes) -> Remembered | None:
         return self._known.get(number)
+
+    def end(self, number: bytes) -> None:
+        """The session was ended: its id is worth nothing any more, to no worker."""
+        self._ended.add(number)
+
+    def has_ended(self, number: bytes) -> bool:
+        return number in self._ended
 
     def __len__(self) -> int:
         return len(self._known)

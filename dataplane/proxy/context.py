@@ -14,6 +14,7 @@ from dataplane.http import connection_rules
 from dataplane.http.body import Room
 from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.rules import DEFAULT, HttpRules
+from dataplane.link.ended import Ended
 from dataplane.link.loads import Loads
 from dataplane.net.crowd import Crowd
 from dataplane.table.binds import BindPlan, choose
@@ -144,6 +145,8 @@ class Context:
     """Seals what clients keep for us."""
     _calls: HttpCalls | None = None
     _sealer: Sealer | None = None
+    ended: Ended | None = None
+    """Sessions with MCP servers that were ended, as all workers know it."""
     _mcp_memory: Memory | None = None
     mirrors: InFlight = field(default_factory=InFlight)
     _has_dropped: bool = False
@@ -190,7 +193,7 @@ class Context:
         if self._mcp_memory is None:
             from dataplane.mcp.worker import Memory  # as above
 
-            self._mcp_memory = Memory()
+            self._mcp_memory = Memory(self.ended or Ended.local())
         return self._mcp_memory
 
     def rules(self, bind: str, host: bytes) -> HttpRules:

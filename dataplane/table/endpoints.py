@@ -111,7 +111,7 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
     new = compiler.backend_plan(key, record.message, near, own, swap.of.interns.system_tls, record.secure, rules, far)
     if new.mcp is not None:
         new.mcp.policies = mcp
-        new.mcp.targets = tuple([_with_own(swap, position, record, target) for target in new.mcp.targets])
+        new.mcp.targets = tuple([_with_own(swap, key, position, record, target) for target in new.mcp.targets])
     if old is not None and old.endpoints:
         for endpoint in set(new.endpoints).difference(old.endpoints):
             balance.warm_up(endpoint)
@@ -122,12 +122,15 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
 
 
 def _with_own(
-    swap: Swap, position: tuple[str, str, str, tuple[str, ...]], record: BackendRecord, target: TargetPlan
+    swap: Swap, key: str, position: tuple[str, str, str, tuple[str, ...]], record: BackendRecord, target: TargetPlan
 ) -> TargetPlan:
     """A target with what the policies of its backend say of connecting to it, those that name it alone included."""
     place = (*position[:3], (target.name,))
-    own, rules, _ = policies.of_backend(swap.of.interns, swap.of.store, place, record.inline)
-    return replace(target, own=own, rules=rules)
+    own, rules, _ = policies.of_backend(swap.of.interns, swap.of.store, place, ())
+    if not record.inline or target.backend.startswith(f"{key}/"):  # a part of it has them already
+        return replace(target, own=own, rules=rules)
+    above, rules_above, _ = policies.of_inline(swap.of.interns, record.inline)
+    return replace(target, own=own, rules=rules, above=above, rules_above=rules_above)
 
 
 def _said(plan: BackendPlan) -> tuple[object, ...]:

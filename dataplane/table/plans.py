@@ -261,6 +261,7 @@ class BackendPlan:
     """Of MCP servers behind one endpoint; `kind` is then "mcp"."""
     _under: dict[tuple[Settings, int], BackendPlan] | None = None
     _guarded: dict[int, tuple[Rules, BackendPlan]] | None = None
+    _topped: dict[tuple[Settings, Rules | None], BackendPlan] | None = None
 
     def beneath(self, settings: Settings, rules: Rules | None, version: int = 0) -> BackendPlan:
         """The same where policies above it say this."""
@@ -277,8 +278,21 @@ class BackendPlan:
         made = self._under.get((settings, version))
         if made is None:
             made = self._under[settings, version] = planned(
-                replace(self, guard=None, _under=None, _guarded=None), settings, version
+                replace(self, guard=None, _under=None, _guarded=None, _topped=None), settings, version
             )
+        return made
+
+    def topped(self, settings: Settings, rules: Rules | None) -> BackendPlan:
+        """The same where an MCP backend that names it says this itself, which wins over its own policies. Made once for
+        each."""
+        if self._topped is None:
+            self._topped = {}
+        made = self._topped.get((settings, rules))
+        if made is None:
+            both = rules if rules is None or self.rules is None else rules.over(self.rules)
+            top = replace(self, own=settings.over(self.own), rules=both or self.rules, guard=None)
+            top._under = top._guarded = top._topped = None
+            made = self._topped[settings, rules] = planned(top)
         return made
 
     def guarded(self, rules: Rules) -> BackendPlan:
@@ -293,7 +307,7 @@ class BackendPlan:
         both = rules if self.rules is None else self.rules.over(rules)
         made = self
         if both != self.rules:
-            made = replace(self, kind=GUARDED, rules=both, guard=None, _under=None, _guarded=None)
+            made = replace(self, kind=GUARDED, rules=both, guard=None, _under=None, _guarded=None, _topped=None)
             made.transport = limited(made.transport, _quota(made))
         self._guarded[id(rules)] = rules, made  # kept: its id is nobody else's meanwhile
         return made

@@ -209,7 +209,14 @@ def of_backend(
         return NO_SETTINGS, None, None
     kind, namespace, name, sections = position
     found = [each for _, each in _attached(store, backend_places(kind, namespace, name, *sections))]
-    effective = merge([*found, *inline]).effective
+    return of_inline(interns, (*found, *inline))
+
+
+def of_inline(
+    interns: Interns, attached: tuple[Attached[Built], ...]
+) -> tuple[Settings, Rules | None, McpPolicies | None]:
+    """As `of_backend`, of these alone."""
+    effective = merge(attached).effective
     return settings_of(effective), interns.rules(effective), interns.mcp(effective)
 
 

@@ -21,6 +21,7 @@ MODULES = (
     "dataplane.http",
     "dataplane.proxy",
     "dataplane.server",
+    "dataplane.stdio",
     "dataplane.table",
     "dataplane.telemetry",
     "dataplane.upstream",

@@ -18,7 +18,6 @@ import pytest
 from gatewright.api.standalone import standalone
 from tests.fakes.proxy_process import Proxy, running
 from tests.harness.patience import PATIENCE
-from tests.harness.ports import reserve
 from tests.harness.processes import started
 from tests.harness.waiting import until
 
@@ -59,7 +58,7 @@ async def ask(
     """A request to /mcp on a connection from `source`."""
     reader, writer = await asyncio.open_connection(to, port, local_addr=(source, 0))
     try:
-        fields = {"host": "gateway.test", "connection": "close", "content-length": str(len(body)), **(headers or {})}
+        fields = {"host": "localhost:3000", "connection": "close", "content-length": str(len(body)), **(headers or {})}
         lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         writer.write(f"{method} /mcp HTTP/1.1\r\n{lines}\r\n".encode() + body)
         async with asyncio.timeout(PATIENCE):
@@ -92,10 +91,11 @@ class Example:
         return await self.proxy.logged(f"\trequest\t.*{pattern}")
 
 
-def config(server: int, socket: Path) -> str:
-    """The example's own file with another server, and with another socket."""
+def config(socket: Path) -> str:
+    """The example's own file with another socket, from wherever it is started."""
     text = (EXAMPLE / "config.yaml").read_text()
-    for old, new in ((":19300", f":{server}"), (f"unix:{SOCKET}", f"unix:{socket}")):
+    server = str(EXAMPLE / "server.py")
+    for old, new in (("examples/identity/server.py", server), (f"unix:{SOCKET}", f"unix:{socket}")):
         assert old in text
         text = text.replace(old, new)
     return text
@@ -104,10 +104,10 @@ def config(server: int, socket: Path) -> str:
 @asynccontextmanager
 async def example(folder: Path, workers: int = 1) -> AsyncIterator[Example]:
     """Proxy and server, without daemon."""
-    server, socket = reserve(), folder / "whois.sock"
+    socket = folder / "whois.sock"
     file = folder / "config.yaml"
-    file.write_text(config(server, socket))
-    async with script("backend.py", str(server)), running("-f", str(file), workers=workers) as proxy:
+    file.write_text(config(socket))
+    async with running("-f", str(file), workers=workers) as proxy:
         await proxy.ready()
         yield Example(proxy.at(3000), proxy, socket)
 
@@ -121,19 +121,19 @@ async def test_a_known_client_is_let_in_and_named_in_the_log_and_a_stranger_is_n
     tmp_path: Path, refused: Any
 ) -> None:
     async with example(tmp_path) as run, script("daemon.py", str(run.socket), LAPTOP, "::1=desk,ben@example.com"):
-        headers = {**EVENTS, "origin": "https://app.example"}
+        headers = {**EVENTS, "accept": "text/event-stream", "origin": "http://localhost:6274"}
         answer = await ask(run.port, KNOWN, "POST", headers, json.dumps(INITIALIZE).encode())
         assert answer.status == 200
-        assert re.fullmatch("[0-9a-f]{32}", answer.headers["mcp-session-id"])
+        assert re.fullmatch("[0-9A-Za-z_-]+", answer.headers["mcp-session-id"])
         assert answer.headers["access-control-expose-headers"] == "Mcp-Session-Id"
         data = next(line for line in answer.body.decode().splitlines() if line.startswith("data: "))
-        assert json.loads(data.removeprefix("data: "))["result"]["serverInfo"]["name"] == "stand-in"
+        assert json.loads(data.removeprefix("data: "))["result"]["serverInfo"]["name"] == "everything"
         line = await run.line("http.method=POST")
         assert f" src.addr={KNOWN} " in line  # plain, although the socket is of both families
         assert " listener=default route=default/mcp " in line
-        assert line.endswith(' vpn.node=laptop vpn.email="ann lee@example.com"')
+        assert ' vpn.node=laptop vpn.email="ann lee@example.com"' in line
 
-        answer = await ask(run.port, KNOWN)
+        answer = await ask(run.port, KNOWN, headers={"accept": "*/*"})
         assert (answer.status, answer.body) == (406, b"Not Acceptable: Client must accept text/event-stream")
 
         answer = await ask(run.port, STRANGER, headers=EVENTS)
@@ -144,7 +144,7 @@ async def test_a_known_client_is_let_in_and_named_in_the_log_and_a_stranger_is_n
         assert "vpn." not in line
 
         assert (await ask(run.port, "::1", to="::1")).status == 406
-        assert (await run.line("src.addr=::1")).endswith(" vpn.node=desk vpn.email=ben@example.com")
+        assert " vpn.node=desk vpn.email=ben@example.com" in await run.line("src.addr=::1")
 
         preflight = {"origin": "https://app.example", "access-control-request-method": "POST"}
         answer = await ask(run.port, STRANGER, "OPTIONS", preflight)
@@ -197,14 +197,13 @@ async def whois(socket: str, text: str, host: str = "local-tailscaled.sock") -> 
 
 
 def test_the_file_reads_as_the_specification_has_it() -> None:
-    """Its worked example word for word, but for the backend: a server that the proxy starts is a later release's."""
+    """Its worked example word for word, the server that the proxy starts included."""
     text = (EXAMPLE / "config.yaml").read_text()
-    assert [str(problem) for problem in standalone.load(text, "config.yaml").problems] == []
-    as_specified = text.replace(
-        "- host: 127.0.0.1:19300", "- mcp: {targets: [{name: everything, stdio: {cmd: npx, args: [server]}}]}"
+    loaded = standalone.load(text, "config.yaml")
+    assert [str(problem) for problem in loaded.problems] == []
+    (server,) = loaded.servers
+    assert (server.name, server.stdio.cmd, server.stdio.args) == (
+        *("everything", "python3"),
+        ("examples/identity/server.py",),
     )
-    problems = standalone.load(as_specified, "config.yaml").problems
-    assert [problem.path for problem in problems] == [
-        "binds[0].listeners[0].routes[0].backends[0].mcp.targets[0].stdio"
-    ]
-    assert all(problem.unsupported for problem in problems)
+    assert not [each for each in loaded.resources if "python3" in str(each)], "no resource has the command"

@@ -33,7 +33,7 @@ WAITING = {
     "GatewayPolicy": 436,
     "BackendTLSPolicy": 0,
     "GatewayBackend": 823,
-    STANDALONE: 88,  # what remains of `policies` and `mcp`, one by one, and of the listeners' `traffic`
+    STANDALONE: 86,  # what remains of `policies` and `mcp`, one by one, and of the listeners' `traffic`
 }
 UNSERVED = {
     "InferencePool": 2,

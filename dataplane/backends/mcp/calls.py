@@ -73,6 +73,10 @@ def plan_of(x: McpExchange, mcp: McpPlan, target: TargetPlan, pinned: str = "") 
     plan = x.table.backends.get(target.backend)
     if plan is None:
         raise CallFailed("unresolved", f"{target.backend} is not known")
+    if target.is_stdio:
+        return plan
+    if target.above is not NO_SETTINGS or target.rules_above is not None:
+        plan = plan.topped(target.above, target.rules_above)
     if target.own is not NO_SETTINGS or x.policies.backend is not NO_SETTINGS:
         plan = plan.under(target.own.over(x.policies.backend), 0)
     rules = x.policies.rules if target.rules is None else target.rules.over(x.policies.rules)
@@ -92,7 +96,7 @@ def _pinned(x: McpExchange, plan: BackendPlan, label: str) -> BackendPlan:
         return plan  # it is gone: its session as well, which shows
     if plan.rules is not None:
         x.context.calls.leases.guard(plan, plan.rules)  # counts are the plan's, whichever endpoint is used
-    return replace(plan, endpoints=one, far=(), host=b"", _under=None, _guarded=None)
+    return replace(plan, endpoints=one, far=(), host=b"", _under=None, _guarded=None, _topped=None)
 
 
 def _nothing() -> None:

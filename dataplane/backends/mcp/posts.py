@@ -129,8 +129,7 @@ def _failed(visit: Visit, message: Message, failed: TargetFailed) -> Reply | Non
         return None
     session = visit.session
     if session is not None and visit.plan.several and not visit.plan.fail_open:
-        context = visit.x.context
-        context.mcp_memory.of(session.number, context.clock()).is_over = True
+        visit.x.context.mcp_memory.end(session.number)
     text = f"MCP server {failed.target} is not available"
     return errors.error("McpTargetFailed", INTERNAL_ERROR, text, message.request_id, str(failed))
 

@@ -121,7 +121,7 @@ async def delete(visit: Visit, body: bytes) -> Reply | None:
     assert visit.session is not None  # it was opened
     visit.describe("delete")
     upstreams, context = Upstreams(visit), visit.x.context
-    context.mcp_memory.of(visit.session.number, context.clock()).is_over = True
+    context.mcp_memory.end(visit.session.number)
     await together(visit, [upstreams.delete(target) for target in visit.plan.targets])
     visit.out.whole(_OK, b"", b"")
     return None

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 HELLO_SECONDS: Final = 15.0
 """For the head of a server's answer to `initialize`."""
+START_SECONDS: Final = 60.0
+"""The same, of a server that is started for it."""
 LIST_SECONDS: Final = 30.0
 """For the head of its answer to a list, and to what all servers are asked."""
 GOODBYE_SECONDS: Final = 5.0
@@ -134,7 +136,8 @@ class Upstreams:
 
     async def hello(self, target: TargetPlan, body: bytes) -> Opened:
         """Send `initialize` outside any session. Raises `TargetFailed`."""
-        return await self._ask(target, UpstreamSession(target.name), b"POST", body, _TAKES + _JSON, HELLO_SECONDS)
+        seconds = START_SECONDS if target.is_stdio else HELLO_SECONDS
+        return await self._ask(target, UpstreamSession(target.name), b"POST", body, _TAKES + _JSON, seconds)
 
     def begun(self, target: TargetPlan, opened: Opened) -> UpstreamSession:
         """The session that an answer to `initialize` begins. Raises `TargetFailed` for an id that cannot be kept."""

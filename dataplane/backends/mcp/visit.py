@@ -76,8 +76,7 @@ class Visit:
             return errors.refused("McpSessionMissing")
         context = self.x.context
         found = sessions.opened(text.decode("latin-1"), context.sealer, self.owner, self.now)
-        remembered = None if found is None else context.mcp_memory.peek(found.number)
-        if found is None or (remembered is not None and remembered.is_over):
+        if found is None or context.mcp_memory.has_ended(found.number):
             return errors.refused("McpSessionUnknown")
         self.session = found
         return None

@@ -139,7 +139,6 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "backends[].a2a",
         *(f"backends[].policies.{name}" for name in _CONNECTING),
         *_mcp("backends[]", "backends[].policies"),
-        "-backends[].mcp.targets[].stdio",  # processes
         "binds[].port",
         "binds[].addresses",
         "binds[].listeners[].name",
@@ -156,7 +155,6 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "binds[].listeners[].routes[].backends[].weight",
         *(f"binds[].listeners[].routes[].backends[].policies.{name}" for name in _CONNECTING),
         *_mcp("binds[].listeners[].routes[].backends[]", "binds[].listeners[].routes[].backends[].policies"),
-        "-binds[].listeners[].routes[].backends[].mcp.targets[].stdio",  # processes
         "binds[].listeners[].routes[].policies.mcp",
         *(f"binds[].listeners[].routes[].policies.{name}" for name in _CONNECTING),
         *(f"-binds[].listeners[].routes[].policies.requestMirror.policies.{name}" for name in _NOT_OF_SERVERS),

@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 from gatewright.api.backend.mcp_targets import MCPBackend
 from gatewright.wire.v1 import backend_pb2, policy_pb2
 
+STDIO: Final = "stdio"
+"""Stands for the protocol of servers that the proxy starts, in the standalone file."""
+
 OF_MCP: Final = "backend_mcp"
 """The policy of an MCP backend that is its own; others are for the servers behind it."""
 
@@ -15,6 +18,7 @@ _PROTOCOLS: Final = {
     None: backend_pb2.MCP_PROTOCOL_UNSPECIFIED,
     "StreamableHTTP": backend_pb2.MCP_PROTOCOL_STREAMABLE_HTTP,
     "SSE": backend_pb2.MCP_PROTOCOL_SSE,
+    STDIO: backend_pb2.MCP_PROTOCOL_STDIO,
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gatewright.api.backend.mcp_targets import MCPBackend
 from gatewright.api.checks import certificates
@@ -22,6 +22,7 @@ from gatewright.api.schema.targets import Target, target
 from gatewright.api.standalone.backends import FileBackend
 from gatewright.api.standalone.contents import CONTENTS
 from gatewright.api.standalone.file import FileTcpRoute, PlacedListener, PlacedRoute, PlacedStreamRoute, StandaloneFile
+from gatewright.api.standalone.parts import Stdio
 from gatewright.api.standalone.secrets import ClientValidation, Content, Unreadable
 from gatewright.api.text.places import Path
 from gatewright.wire.v1 import (
@@ -55,6 +56,16 @@ _MODES: Final = {
     "AllowInsecureFallback": tls_pb2.CLIENT_VALIDATION_MODE_ALLOW_INSECURE_FALLBACK,
 }
 
+
+class StdioServer(NamedTuple):
+    """A server that the proxy starts. `digest`: the path by which it is asked for."""
+
+    digest: str
+    name: str
+    stdio: Stdio
+    is_stateless: bool
+
+
 Resolve = Callable[[Content], bytes]
 """The text of a content. Raises `Unreadable`."""
 
@@ -66,8 +77,12 @@ class Resources:
     """The resources of one file. When all were made, `problems` is what could not be read, by path, and `places` where
     in the file the things stand, by resource key; a route's policies have no key of their own."""
 
-    def __init__(self, content: StandaloneFile, resolve: Resolve | None) -> None:
-        """Without `resolve` a secret whose content is not in the file itself is left out: for those who only check."""
+    def __init__(self, content: StandaloneFile, resolve: Resolve | None, socket: str = "") -> None:
+        """Without `resolve` a secret whose content is not in the file itself is left out: for those who only check.
+        `socket`: path of the Unix socket of those `servers` that the proxy starts."""
+        self.servers: dict[str, StdioServer] = {}
+        """By digest."""
+        self._socket = socket or "/nowhere"
         self.problems: list[tuple[Path, str]] = []
         self.places: dict[str, Path] = {_GATEWAY_KEY: ()}
         self._content, self._resolve = content, resolve
@@ -280,7 +295,8 @@ class Resources:
         for index, each in enumerate(mcp.targets):
             server = each.static
             if server is None:
-                continue  # not on the network
+                yield self._started(key, each, mcp.session_routing == "Stateless")
+                continue
             where = (*path, "mcp", "targets", index, "static")
             if server.host is None:
                 yield lowered.McpServer(
@@ -297,6 +313,17 @@ class Resources:
                 policies=lowered.of_servers(policies, own),
             )
             yield lowered.McpServer(each.name, f"{key}/{each.name}", server.path, server.protocol)
+
+    def _started(self, key: str, target: Any, is_stateless: bool) -> lowered.McpServer:  # Any: the file's target
+        """A server that the proxy starts: only where and by which name it is asked for leaves the file. It has no
+        policies: there is no network."""
+        stdio: Stdio = target.stdio
+        content = repr((stdio.cmd, stdio.args, sorted((stdio.env or {}).items()), is_stateless)).encode()
+        digest = blake2b(content, digest_size=16).hexdigest()
+        self.servers[digest] = StdioServer(digest, target.name, stdio, is_stateless)
+        backend = f"{key}/{target.name}"
+        self._backends[backend] = backend_pb2.Backend(static=backend_pb2.StaticBackend(unix_path=self._socket))
+        return lowered.McpServer(target.name, backend, f"/{digest}", lowered.STDIO)
 
     def _authorities(self, path: Path, tls: Any) -> tuple[str, ...]:  # Any: the file's form of BackendTLS
         """Certificates of `caCertificateRefs`. What cannot be read is noted as a problem."""

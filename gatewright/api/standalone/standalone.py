@@ -22,7 +22,7 @@ from gatewright.api.schema import names
 from gatewright.api.schema.log_level import parse_log_level
 from gatewright.api.standalone.config import Config
 from gatewright.api.standalone.file import StandaloneFile
-from gatewright.api.standalone.resources import Resolve, Resources
+from gatewright.api.standalone.resources import Resolve, Resources, StdioServer
 from gatewright.api.text import yaml_text
 from gatewright.api.text.nulls import without_nulls
 from gatewright.api.text.places import Path, Place, Subject
@@ -47,6 +47,8 @@ class Standalone:
     """Where the resources stand in the file, by their keys."""
     certificates: Mapping[Path, bytes] = field(default_factory=dict, repr=False)
     """Those of listeners, with those that signed them, by path."""
+    servers: tuple[StdioServer, ...] = field(default=(), repr=False)
+    """MCP servers that the proxy starts."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -65,10 +67,12 @@ def load(
     log_modules: Collection[str] | None = None,
     resolve: Resolve | None = None,
     now: float | None = None,
+    socket: str = "",
 ) -> Standalone:
     """Read a file. `log_modules` are the names that `config.logging.level` may use; None: any. `resolve` reads the
     secrets that are in other files or in variables; None: nobody looks, and such a secret is missing among the
-    resources. `now`, seconds since the epoch: certificates that expire soon are warned of; None: nobody asks."""
+    resources. `now`, seconds since the epoch: certificates that expire soon are warned of; None: nobody asks.
+    `socket`: path of the Unix socket where servers are to be found that the proxy starts."""
     documents = split_documents(text)
     if len(documents) != 1:
         message = f"must be one document; {_FOR_A_CONTROLLER}"
@@ -87,7 +91,7 @@ def load(
         return Standalone(Config(), (), (subject.problem((), f"must be an object with {', '.join(_TOP_LEVEL)}"),))
     if {"apiVersion", "kind"} <= set(value):
         return Standalone(Config(), (), (subject.problem((), _FOR_A_CONTROLLER),))
-    read = _read(value, subject, log_modules, resolve)
+    read = _read(value, subject, log_modules, resolve, socket)
     return read if now is None else replace(read, problems=(*read.problems, *_expiring(read, subject, now)))
 
 
@@ -105,7 +109,7 @@ def refusal(text: str, file: str, path: Path, reason: str) -> Problem:
 
 
 def _read(
-    value: dict[str, Any], subject: Subject, log_modules: Collection[str] | None, resolve: Resolve | None
+    value: dict[str, Any], subject: Subject, log_modules: Collection[str] | None, resolve: Resolve | None, socket: str
 ) -> Standalone:
     conflicts: list[names.BothSpellings] = []
     document = without_nulls(names.canonical(value, conflicts))
@@ -127,12 +131,13 @@ def _read(
         problems.append(subject.problem(("config", "logging", "level"), str(failure)))
     if problems:
         return Standalone(Config(), (), _sorted(problems, subject), content)
-    resources = Resources(content, resolve)
+    resources = Resources(content, resolve, socket)
     made = tuple(resources.made())
     if resources.problems:
         problems = [subject.problem(path, message) for path, message in resources.problems]
         return Standalone(Config(), (), _sorted(problems, subject), content)
-    return Standalone(content.config, made, (), content, resources.places, resources.certificates)
+    servers = tuple(resources.servers.values())
+    return Standalone(content.config, made, (), content, resources.places, resources.certificates, servers)
 
 
 def _expiring(read: Standalone, subject: Subject, now: float) -> Iterator[Problem]:

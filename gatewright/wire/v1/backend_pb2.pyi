@@ -13,9 +13,11 @@ class McpProtocol(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     MCP_PROTOCOL_UNSPECIFIED: _ClassVar[McpProtocol]
     MCP_PROTOCOL_STREAMABLE_HTTP: _ClassVar[McpProtocol]
     MCP_PROTOCOL_SSE: _ClassVar[McpProtocol]
+    MCP_PROTOCOL_STDIO: _ClassVar[McpProtocol]
 MCP_PROTOCOL_UNSPECIFIED: McpProtocol
 MCP_PROTOCOL_STREAMABLE_HTTP: McpProtocol
 MCP_PROTOCOL_SSE: McpProtocol
+MCP_PROTOCOL_STDIO: McpProtocol
 
 class Backend(_message.Message):
     __slots__ = ("service", "static", "mcp", "a2a", "policies", "refused")

@@ -286,10 +286,10 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         ),
         (
             "host: Backend.example.com:9001\n                weight: 3",
-            "mcp: {targets: [{name: a, stdio: {cmd: a}}]}",
+            "mcp: {targets: [{name: a, static: {host: a, port: 1, policies: {tunnel: {host: 'b:1'}}}}]}",
             [
-                f"{ROUTE.format(16)}backends[0].mcp.targets[0].stdio:"
-                " not supported yet: remove stdio to have the rest accepted"
+                f"{ROUTE.format(16)}backends[0].mcp.targets[0].static.policies.tunnel:"
+                " not supported yet: remove tunnel to have the rest accepted"
             ],
         ),
         (

@@ -313,7 +313,7 @@ def test_bad_policies(policies: str, expected: list[str]) -> None:
             'mcp.targets[0].selector: unknown field; fields here: name, static, stdio'
         ]),
         ("{mcp: {targets: [{name: a, stdio: {args: [1]}}]}}", [
-            "mcp.targets[0].stdio: not supported yet: remove stdio to have the rest accepted",
+            "mcp.targets[0].stdio.cmd: is required",
             "mcp.targets[0].stdio.args[0]: must be a string, got 1: put it in quotes",
         ]),
         ("{mcp: {targets: [{name: a, static: {host: a}}]}}", ["mcp.targets[0].static.port: is required with host"]),

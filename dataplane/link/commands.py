@@ -1,0 +1,40 @@
+"""What the agent tells the process that runs commands (`dataplane/stdio`), and what that one reports: lines of
+JSON, and of words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Final
+
+TAKEN: Final = "taken"
+"""Reported for each table of commands, when it counts."""
+STARTED, ENDED = "started", "ended"
+"""Reported with the number of a process group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """An MCP server that speaks over its standard input and output. `digest` is the path that workers ask for;
+    `keeps_one`: one more process than are used is started ahead."""
+
+    digest: str
+    name: str
+    cmd: str
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict, repr=False)
+    """Beside the proxy's own."""
+    keeps_one: bool = False
+
+
+def written(commands: Sequence[Command]) -> bytes:
+    """A line."""
+    return json.dumps([asdict(each) for each in commands]).encode() + b"\n"
+
+
+def read(line: bytes) -> dict[str, Command]:
+    """By digest."""
+    found = [Command(**{**each, "args": tuple(each["args"])}) for each in json.loads(line)]
+    return {each.digest: each for each in found}

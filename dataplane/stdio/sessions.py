@@ -1,0 +1,230 @@
+"""Sessions with servers that are processes: one process for each, and how many there may be.
+
+A process ends with its session: when that is deleted, when nobody has used it for a while, when place is needed for
+another one. One that ends by itself takes its session with it; whoever asks next opens a new one. A server whose
+processes end again and again is started with growing pauses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Final
+
+from dataplane.link.commands import Command
+from dataplane.mcp.dialogue import Dialogue, TooMuchNoise
+from dataplane.stdio.process import MAX_LINE, ServerProcess
+
+log = logging.getLogger("dataplane.stdio")
+
+MOST: Final = 256
+"""Processes at a time."""
+MOST_OF_ONE: Final = 64
+"""Those of one server."""
+STARTING: Final = 4
+"""Those that have not answered `initialize` yet; others wait."""
+IDLE: Final = 1800.0
+"""Seconds without a request after which a session is over."""
+SETTLED: Final = 10.0
+"""A process that ends sooner counts as one that failed."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0
+"""Seconds before the next start of a server that has failed."""
+
+
+class Unavailable(Exception):
+    """There is no process for a new session. The text says why."""
+
+
+class Session:
+    """`dialogue` hears what the process says."""
+
+    def __init__(self, process: ServerProcess, clock: Callable[[], float]) -> None:
+        self.id = secrets.token_hex(16)
+        self.process = process
+        self.dialogue = Dialogue()
+        self.room = asyncio.Event()
+        """Set when somebody listens, or took what it was given."""
+        self.began = self.used = clock()
+        self.has_settled = False
+        self.is_over = False
+
+    async def listen(self) -> None:
+        """Until the process says no more."""
+        name = {"server": self.process.command.name, "pid": self.process.pid}
+        try:
+            while line := await self.process.line():
+                if line.strip():
+                    self.dialogue.say(line)
+                while self.dialogue.is_full:
+                    self.room.clear()
+                    await self.room.wait()
+        except ValueError:
+            log.error("server wrote a line of more than %d bytes and is ended", MAX_LINE, extra={"fields": name})
+        except TooMuchNoise:
+            log.error("server writes what are no messages and is ended", extra={"fields": name})
+
+
+class Sessions:
+    """All of them. `report` as of `ServerProcess`."""
+
+    def __init__(self, report: Callable[[bool, int], None]) -> None:
+        self._report = report
+        self._clock = asyncio.get_running_loop().time
+        self.commands: dict[str, Command] = {}
+        """By digest."""
+        self._open: dict[str, Session] = {}
+        self._processes: set[ServerProcess] = set()
+        """All that were started and have not ended."""
+        self._spares: dict[str, ServerProcess] = {}
+        self._failures: dict[str, tuple[int, float]] = {}
+        """How often processes of a server failed in a row, and when the next may be started."""
+        self._starting = asyncio.Semaphore(STARTING)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def take(self, commands: dict[str, Command]) -> None:
+        """Sessions of servers that are not there any more end."""
+        self.commands = commands
+        for session in [each for each in self._open.values() if each.process.command.digest not in commands]:
+            self.end(session)
+        for digest in [each for each in self._spares if each not in commands]:
+            self._let_end(self._spares.pop(digest))
+
+    def of(self, digest: str, session_id: str) -> Session | None:
+        session = self._open.get(session_id)
+        if session is None or session.process.command.digest != digest or not session.process.is_alive:
+            return None
+        session.used = self._clock()
+        return session
+
+    async def begin(self, command: Command) -> Session:
+        """A session that nothing was said in yet. `settle` it when its server has answered, or `end` it. Raises
+        `Unavailable`."""
+        await self._starting.acquire()
+        try:
+            process = self._spares.pop(command.digest, None)
+            if process is None or not process.is_alive:
+                process = await self._started(command)
+        except BaseException:
+            self._starting.release()
+            raise
+        session = Session(process, self._clock)
+        self._open[session.id] = session
+        self._spawn(self._follow(session))
+        return session
+
+    def settle(self, session: Session) -> None:
+        """Its server has answered `initialize`."""
+        if session.has_settled:
+            return
+        session.has_settled = True
+        self._starting.release()
+        command = session.process.command
+        if command.keeps_one and command.digest not in self._spares:
+            self._spawn(self._spare(command))
+
+    def end(self, session: Session) -> None:
+        """The session, and its process."""
+        if self._open.pop(session.id, None) is None:
+            return
+        if not session.has_settled:
+            session.has_settled = True
+            self._starting.release()
+        session.is_over = True
+        session.dialogue.end()
+        session.room.set()
+        self._let_end(session.process)
+
+    async def _follow(self, session: Session) -> None:
+        await session.listen()
+        if session.id in self._open:  # nobody has ended it
+            self._note_failure(session)
+            self.end(session)
+
+    def _note_failure(self, session: Session) -> None:
+        command, lived = session.process.command, self._clock() - session.began
+        count, _ = self._failures.get(command.digest, (0, 0.0))
+        if lived < SETTLED:
+            pause = min(FIRST_PAUSE * 2**count, LONGEST_PAUSE)
+            self._failures[command.digest] = count + 1, self._clock() + pause
+        else:
+            pause = 0.0
+            self._failures.pop(command.digest, None)
+        fields = {"server": command.name, "pid": session.process.pid, "after": f"{lived:.1f}s", "pause": f"{pause:g}s"}
+        log.error("server ended unexpectedly", extra={"fields": fields})
+
+    async def _started(self, command: Command) -> ServerProcess:
+        _, until = self._failures.get(command.digest, (0, 0.0))
+        wait = until - self._clock()
+        if wait > 0:
+            raise Unavailable(f"its processes end at once; the next may be started in {wait:.1f} s")
+        self._make_place(command)
+        process = ServerProcess(command, self._report)
+        self._processes.add(process)
+        try:
+            await process.start()
+        except (OSError, ValueError) as error:
+            self._processes.discard(process)
+            why = getattr(error, "strerror", None) or "it cannot be given to the system"
+            log.error("server cannot be started: %s", why, extra={"fields": {"server": command.name}})
+            raise Unavailable(f"it cannot be started: {why}") from None
+        return process
+
+    def _make_place(self, command: Command) -> None:
+        """Where there are as many processes as may be, the session that was idle longest makes place. Raises
+        `Unavailable`."""
+        of_one = sum(each.command.digest == command.digest for each in self._processes)
+        if len(self._processes) < MOST and of_one < MOST_OF_ONE:
+            return
+        same = of_one >= MOST_OF_ONE
+        idle = [
+            each
+            for each in self._open.values()
+            if each.dialogue.is_idle and (not same or each.process.command.digest == command.digest)
+        ]
+        if not idle:
+            raise Unavailable("there are as many processes as there may be, and all are used")
+        oldest = min(idle, key=lambda each: each.used)
+        self.end(oldest)
+
+    async def _spare(self, command: Command) -> None:
+        with suppress(Unavailable):
+            process = await self._started(command)
+            before = self._spares.get(command.digest)
+            if before is not None or command.digest not in self.commands:
+                self._let_end(process)
+            else:
+                self._spares[command.digest] = process
+
+    # --- the end
+
+    def _let_end(self, process: ServerProcess) -> None:
+        self._spawn(self._ended(process))
+
+    async def _ended(self, process: ServerProcess) -> None:
+        await process.end()
+        self._processes.discard(process)
+
+    def sweep(self) -> None:
+        """End what nobody has used for long."""
+        late = self._clock() - IDLE
+        for session in [each for each in self._open.values() if each.used < late and each.dialogue.is_idle]:
+            self.end(session)
+
+    async def close(self) -> None:
+        """End everything."""
+        self.take({})
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def kill(self) -> None:
+        """At once."""
+        for process in self._processes:
+            process.kill()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

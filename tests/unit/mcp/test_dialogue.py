@@ -1,0 +1,158 @@
+"""Who hears what a server says over one channel: answers, progress, its own requests, and what nobody is there for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dataplane.mcp import dialogue, messages
+from dataplane.mcp.dialogue import Busy, Dialogue, TooMuchNoise
+from dataplane.mcp.messages import Malformed
+
+
+class Ear:
+    """A listener."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+        self.has_answer = self.is_over = self.is_behind = False
+
+    def hear(self, text: bytes, last: bool) -> None:
+        self.heard.append(json.loads(text))
+        self.has_answer |= last
+
+    def leave(self) -> None:
+        self.is_over = True
+
+    @property
+    def methods(self) -> list[str]:
+        return [each.get("method", "(answer)") for each in self.heard]
+
+
+def line(**fields: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **fields}).encode()
+
+
+def ask(talk: Dialogue, number: Any, **params: Any) -> Ear:
+    ear = Ear()
+    talk.ask(messages.read(line(id=number, method="tools/call", params=params)), ear)
+    return ear
+
+
+def test_each_answer_goes_to_whoever_asked_whatever_the_order() -> None:
+    talk = Dialogue()
+    ears = {number: ask(talk, number) for number in (1, "1", 2)}
+    for number in ("1", 2, 1):
+        talk.say(line(id=number, result={"of": repr(number)}))
+    for number, ear in ears.items():
+        assert ear.has_answer and [each["result"] for each in ear.heard] == [{"of": repr(number)}]
+    assert talk.is_idle
+
+
+def test_an_id_that_is_not_answered_yet_cannot_be_used_again() -> None:
+    talk = Dialogue()
+    ask(talk, 1)
+    with pytest.raises(Malformed):
+        ask(talk, 1)
+    talk.say(line(id=1, result={}))
+    ask(talk, 1)
+
+
+def test_progress_goes_to_the_request_that_it_is_for() -> None:
+    talk = Dialogue()
+    one, two = ask(talk, 1, _meta={"progressToken": "t"}), ask(talk, 2, _meta={"progressToken": 7})
+    talk.say(line(method="notifications/progress", params={"progressToken": "t", "progress": 1}))
+    talk.say(line(method="notifications/progress", params={"progressToken": 7, "progress": 2}))
+    assert [each["params"]["progress"] for each in (*one.heard, *two.heard)] == [1, 2]
+
+
+def test_requests_of_the_server_go_to_what_it_works_on_and_notes_to_the_stream() -> None:
+    talk = Dialogue()
+    stream = Ear()
+    talk.open(stream)
+    talk.say(line(id=5, method="roots/list"))
+    ear = ask(talk, 1)
+    talk.say(line(id=6, method="sampling/createMessage"))
+    talk.say(line(method="notifications/message", params={}))
+    assert ear.methods == ["sampling/createMessage"]
+    assert stream.methods == ["roots/list", "notifications/message"]
+
+
+def test_what_nobody_was_there_for_is_heard_by_the_next_one_and_is_bounded() -> None:
+    talk = Dialogue()
+    for _ in range(dialogue.MAX_UNHEARD):
+        assert not talk.is_full
+        talk.say(line(method="notifications/message"))
+    assert talk.is_full
+    stream = Ear()
+    talk.open(stream)
+    assert len(stream.heard) == dialogue.MAX_UNHEARD and not talk.is_full
+    large = Dialogue()
+    large.say(line(method="notifications/message", params={"data": "x" * dialogue.MAX_UNHEARD_BYTES}))
+    assert large.is_full
+
+
+def test_a_listener_that_is_behind_makes_the_server_wait() -> None:
+    talk = Dialogue()
+    ear = ask(talk, 1)
+    ear.is_behind = True
+    assert talk.is_full
+    talk.forget(ear)
+    assert not talk.is_full and talk.is_idle
+
+
+def test_a_second_stream_takes_the_place_of_the_first() -> None:
+    talk = Dialogue()
+    first, second = Ear(), Ear()
+    talk.open(first)
+    talk.open(second)
+    talk.say(line(method="notifications/message"))
+    assert first.is_over and first.heard == [] and len(second.heard) == 1
+
+
+def test_a_request_that_was_cancelled_is_waited_for_by_nobody() -> None:
+    talk = Dialogue()
+    ear = ask(talk, 1)
+    talk.cancel(messages.read(line(method="notifications/cancelled", params={"requestId": 1})))
+    assert ear.is_over and talk.is_idle
+    talk.cancel(messages.read(line(method="notifications/cancelled", params={"requestId": [1]})))
+    talk.cancel(messages.read(line(method="notifications/cancelled")))
+
+
+@pytest.mark.parametrize("text", [b"no message", line(id=9, result={}), b"[]", b"{}"])
+def test_noise_without_end_is_an_error_and_one_message_makes_it_good(text: bytes) -> None:
+    talk = Dialogue()
+    for _ in range(dialogue.MAX_NOISE):
+        talk.say(text)
+    talk.say(line(method="notifications/message"))
+    for _ in range(dialogue.MAX_NOISE):
+        talk.say(text)
+    with pytest.raises(TooMuchNoise):
+        talk.say(text)
+
+
+def test_requests_that_are_not_answered_are_bounded() -> None:
+    talk = Dialogue()
+    for number in range(dialogue.MAX_WAITING):
+        ask(talk, number)
+    with pytest.raises(Busy):
+        ask(talk, dialogue.MAX_WAITING)
+
+
+def test_at_its_end_everybody_leaves() -> None:
+    talk = Dialogue()
+    stream, ear = Ear(), ask(talk, 1)
+    talk.open(stream)
+    talk.end()
+    assert stream.is_over and ear.is_over and talk.is_idle
+
+
+@pytest.mark.parametrize("params", [[1], "x", {"_meta": 1}, {"_meta": {"progressToken": {"a": 1}}}, {"_meta": []}])
+def test_params_of_any_form_are_the_servers_to_judge(params: Any) -> None:
+    talk, ear = Dialogue(), Ear()
+    talk.ask(messages.read(line(id=1, method="x", params=params)), ear)
+    talk.say(line(method="notifications/progress", params=params))
+    talk.say(line(id=1, result={}))
+    assert ear.has_answer
