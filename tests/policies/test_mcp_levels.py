@@ -96,7 +96,7 @@ def asked(kind: str, levels: list[int]) -> tuple[str, float | None, float | None
     leases.backends = {name: Seen(row, plans) for name, row in leases.backends.items()}
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
     proxy.ask("/mcp", f"accept: {BOTH}", "content-type: application/json", method="POST", body=json.dumps(message))
-    plan = [each for each in plans if each.mcp is None][0]
+    plan = next(each for each in plans if each.mcp is None)
     tls = None if plan.transport is None else plan.transport.tls
     health = None if plan.rules is None else plan.rules.health
     return (

@@ -163,6 +163,10 @@ BAD: list[tuple[str, str]] = [
     ("{service: {metadata: {labels: {app.kubernetes.io/managed-by: me}}}}", "is set by the controller"),
     ("{serviceAccount: {spec: {metadata: {}}}}", "spec.serviceAccount.spec.metadata: cannot be changed"),
     ("{rawConfig: {binds: 5}}", "spec.rawConfig.binds: "),
+    (
+        "{rawConfig: {backends: [{name: b, mcp: {targets: [{name: t, stdio: {cmd: sh}}]}}], binds: []}}",
+        "spec.rawConfig: target t: stdio is for the file of a proxy without a controller",
+    ),
 ]
 
 
