@@ -19,6 +19,8 @@ FORBIDDEN = {
     "api": ("gatewright/api/checks/__init__.py", "import gatewright.api.objects.kinds"),
     "worker": ("dataplane/table/__init__.py", "import dataplane.filters"),
     "agent": ("dataplane/link/__init__.py", "import dataplane.agent"),
+    "stdio": ("dataplane/mcp/__init__.py", "import dataplane.stdio"),
+    "stdio-apart": ("dataplane/stdio/__init__.py", "import dataplane.table"),
     "agent-and-worker": ("dataplane/agent/__init__.py", "import dataplane.table"),
     "worker-and-agent": ("dataplane/server/__init__.py", "import dataplane.agent"),
     "light-worker": ("dataplane/telemetry/__init__.py", "import pydantic"),
