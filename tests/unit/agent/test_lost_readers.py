@@ -24,6 +24,7 @@ class Unsteady(LocalReader):
     """A reader that is lost at will, and counts."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.is_lost = False
         self.asked = self.rested = 0
 

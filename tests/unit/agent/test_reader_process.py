@@ -149,7 +149,7 @@ def test_questions_are_answered_until_there_are_no_more(tmp_path: Path) -> None:
     pickle.dump(("interpret", (TEXT, FILE, ())), questions)
     pickle.dump(("refusals", (TEXT, FILE, [(("binds", 0), "port 1 is in use")])), questions)
     answers = io.BytesIO()
-    reader.answer_all(io.BytesIO(questions.getvalue()), answers)
+    reader.answer_all(io.BytesIO(questions.getvalue()), answers, LocalReader())
     answers.seek(0)
     assert pickle.load(answers) == LocalReader().interpret(TEXT, FILE, ())
     assert pickle.load(answers) == ["c.yaml:2: binds[0]: port 1 is in use"]
