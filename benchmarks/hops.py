@@ -17,11 +17,10 @@ import statistics
 import sys
 import threading
 import time
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -139,12 +138,11 @@ def read(folder: Path) -> Stamps:
     return {name: sorted(stamps) for name, stamps in found.items()}
 
 
-def table(stamps: Stamps, changes: Sequence[Window], step: int = 1, quickest: float = 1.0) -> list[Row]:
-    """The hops in order, "first 200" at the end; of every `step`-th change, and of these the quickest part: what others
-    do on the machine shows in the slow ones."""
-    ends = [min(begin + LONGEST, following) for (begin, _), (following, _) in pairwise(changes)]
-    ends += [changes[-1][0] + LONGEST]
-    chosen = [(begin, served, end) for (begin, served), end in zip(changes, ends, strict=True)][::step]
+def table(stamps: Stamps, changes: Sequence[Window], writes: Sequence[float], quickest: float = 1.0) -> list[Row]:
+    """The hops in order, "first 200" at the end; of the quickest part of the changes: what others do on the machine
+    shows in the slow ones. `writes`: when each change began, also those that do not count, in order."""
+    ends = [*writes, math.inf]
+    chosen = [(begin, served, min(begin + LONGEST, ends[bisect_right(ends, begin)])) for begin, served in changes]
     chosen.sort(key=lambda each: each[1] - each[0])
     chosen = chosen[: math.ceil(len(chosen) * quickest)]
     rows: list[Row] = []

@@ -44,6 +44,8 @@ class Pair:
         for process in self._processes[1:]:
             process.await_ready()
         self.ports = [process.port(f"BIND_{folder.port}") for process in self._processes[1:]]
+        self.agents = [process.pid for process in self._processes[1:]]
+        """Process ids."""
         self.admins = [process.port("ADMIN") for process in self._processes[1:]]
 
     def _controller(self, stack: ExitStack) -> Process:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 
+from benchmarks.changes import CONNECTIONS, Run
 from benchmarks.pair import WORKERS, Pair
-from benchmarks.propagation import CONNECTIONS, Run
 from benchmarks.route_files import KINDS, SLOW_KINDS, RouteFiles
 from tests.fakes.proxy_process import origin
 from tests.harness.waiting import wait_until
