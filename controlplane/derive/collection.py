@@ -10,6 +10,7 @@ What may visit many keys is a generator that yields after each of them: the call
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 
@@ -74,6 +75,30 @@ class Readers:
         return sum(map(len, self._by_subject.values()))
 
 
+class Agenda:
+    """Which collections of a part of the graph have something to do: a batch concerns a few of two hundred, and a look
+    at each of the others is a look at memory that nothing has touched for a while."""
+
+    __slots__ = ("_due", "changed")
+
+    def __init__(self) -> None:
+        self._due: list[tuple[int, Collection[Any, Any]]] = []  # a heap, by rank
+        self.changed: list[Collection[Any, Any]] = []
+        """Those with changes for their subscribers, in the order in which they were settled."""
+
+    def put(self, collection: Collection[Any, Any]) -> None:
+        """Something is pending in it. Once until it is taken: ranks differ, so collections are never compared."""
+        heappush(self._due, (collection.rank, collection))
+
+    def take(self) -> Collection[Any, Any] | None:
+        """The next one, in reading order."""
+        return heappop(self._due)[1] if self._due else None
+
+    def take_changed(self) -> list[Collection[Any, Any]]:
+        changed, self.changed = self.changed, []
+        return changed
+
+
 class Collection(Generic[K, V]):
     """Values by key. Read-only from outside; see `Source` and `Derived` for who writes.
 
@@ -92,7 +117,9 @@ class Collection(Generic[K, V]):
         self.changes: list[Change[K, V]] = []
         """Of this batch, for the subscribers."""
         self.pending: dict[Any, Any] = {}
-        """What `settle` has to look at, by key; where it is empty nobody has to call it."""
+        """What `settle` has to look at, by key. Whoever fills it when empty puts the collection on the agenda."""
+        self.agenda = Agenda()
+        """Of its part of the graph, once it is declared."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {len(self._values)} values>"
@@ -153,6 +180,8 @@ class Collection(Generic[K, V]):
             else:
                 self._values[key] = new
             if self._subscribers:  # else the old value is freed here, and not all of them at once
+                if not self.changes:
+                    self.agenda.changed.append(self)
                 self.changes.append(Change(key, old, new))
             self._wake(key, old, new)
 
@@ -167,11 +196,14 @@ class Collection(Generic[K, V]):
 class Source(Collection[K, V]):
     """A collection filled from outside. Changes are staged and take effect with the graph's next batch."""
 
-    def put(self, key: K, value: V) -> None:
+    def put(self, key: K, value: V | None) -> None:
+        """None: the key is gone."""
+        if not self.pending:
+            self.agenda.put(self)
         self.pending[key] = value
 
     def remove(self, key: K) -> None:
-        self.pending[key] = None
+        self.put(key, None)
 
     def settle(self) -> Generator[None, None, Failures]:
         staged, self.pending = self.pending, {}

@@ -358,6 +358,8 @@ class Workers:
 
     async def _settled(self, is_done: Callable[[], bool], seconds: float) -> None:
         """Wait until something holds, so long at most."""
+        if is_done():
+            return  # most often: no timer for it
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not is_done():
@@ -376,6 +378,8 @@ class Workers:
         def late() -> list[Slot]:
             return [slot for slot in self.slots if slot.life is None or not is_done(slot.life)]
 
+        if not late():
+            return []
         try:
             async with asyncio.timeout(self._pace.state):
                 while not all(slot.is_failing for slot in late()) and not self._is_draining:

@@ -112,44 +112,38 @@ class XdsClient:
         """Until the other end has said all: true; or until a new stream is wanted: false."""
         for request in self._stream.open():
             await self._write(call, request)
-        while True:
-            data = await self._read(call)
-            if data is grpc.aio.EOF or data is None:
-                return data is not None
-            response = Response.FromString(data)
-            self._received(response, len(data))
-            found = self._stream.receive(response)
-            if isinstance(found, State):
-                for answer in await self._take(found):
-                    await self._write(call, answer)
-            elif found is not None:
-                if found.HasField("error_detail"):
-                    self._count("xds_nacks_total")
-                await self._write(call, found)
+        again = asyncio.ensure_future(self._again.wait())
+        try:
+            while True:
+                data = await _next(call, again)
+                if data is grpc.aio.EOF or data is None:
+                    return data is not None
+                await self._heard(call, data)
+        finally:
+            again.cancel()
+
+    async def _heard(self, call: grpc.aio.StreamStreamCall, data: bytes) -> None:
+        """A response: apply the state that it completes, and answer."""
+        response = Response.FromString(data)
+        self._received(response, len(data))
+        found = self._stream.receive(response)
+        if isinstance(found, State):
+            for answer in await self._take(found):
+                await self._write(call, answer)
+        elif found is not None:
+            if found.HasField("error_detail"):
+                self._count("xds_nacks_total")
+            await self._write(call, found)
 
     async def _write(self, call: grpc.aio.StreamStreamCall, request: Request) -> None:
         self._count("xds_request_bytes_total", _kind(request.type_url), by=request.ByteSize())
         await call.write(request)
 
-    async def _read(self, call: grpc.aio.StreamStreamCall) -> Any:
-        """The next response, EOF, or None when a new stream is wanted; that never disturbs a state being applied."""
-        read = asyncio.ensure_future(call.read())
-        again = asyncio.ensure_future(self._again.wait())
-        try:
-            await asyncio.wait({read, again}, return_when=asyncio.FIRST_COMPLETED)
-            return read.result() if read.done() else None
-        finally:
-            again.cancel()
-            read.cancel()
-
     async def _take(self, state: State) -> list[Request]:
         refused = await self._apply(state.records)
         self.version = state.version
-        for name, reason in refused.items():
-            log.warning("refused %s: %s", name or "state", reason)
-        changed = sum(record.value is not None for record in state.records)
-        fields = {"version": state.version, "changed": changed, "removed": len(state.records) - changed}
-        log.info("state applied", extra={"fields": fields})
+        # Behind the answer, which the control plane waits for: a line costs as much.
+        asyncio.get_running_loop().call_soon(_report, state, refused)
         answers = self._stream.answer(refused)
         for answer in answers:
             self._count("xds_nacks_total" if answer.HasField("error_detail") else "xds_acks_total")
@@ -180,6 +174,24 @@ class XdsClient:
 
     def _count(self, name: str, *labels: str, by: int = 1) -> None:
         self._metrics.slots[self._metrics.counter(name, *labels)] += by
+
+
+async def _next(call: grpc.aio.StreamStreamCall, again: asyncio.Future[Any]) -> Any:
+    """The next response, EOF, or None when a new stream is wanted; that never disturbs a state being applied."""
+    read = asyncio.ensure_future(call.read())
+    try:
+        await asyncio.wait({read, again}, return_when=asyncio.FIRST_COMPLETED)
+        return read.result() if read.done() else None
+    finally:
+        read.cancel()
+
+
+def _report(state: State, refused: Mapping[str, str]) -> None:
+    for name, reason in refused.items():
+        log.warning("refused %s: %s", name or "state", reason)
+    changed = sum(record.value is not None for record in state.records)
+    fields = {"version": state.version, "changed": changed, "removed": len(state.records) - changed}
+    log.info("state applied", extra={"fields": fields})
 
 
 def _kind(type_url: str) -> str:
