@@ -142,7 +142,10 @@ class Live:
         for key, body in changes:
             before = self.objects.pop(key, None)
             if before is not None and (gateway := owner(before)) is not None:
-                self._of[gateway].discard(key)
+                kept = self._of[gateway]
+                kept.discard(key)
+                if not kept:
+                    del self._of[gateway]
                 concerned.add(gateway)
             if body is not None:
                 self.objects[key] = body
@@ -157,7 +160,7 @@ class Live:
 
     def gateways(self) -> list[ObjectKey]:
         """All that have some."""
-        return [gateway for gateway, keys in self._of.items() if keys]
+        return [*self._of]
 
 
 def addresses(objects: Iterable[Json]) -> tuple[tuple[str, str], ...]:

@@ -169,12 +169,12 @@ class Hub:
         """Until the other end leaves, we do not lead any more, or it calls anew."""
         batch: list[Change[AnswerKey, Answer]] = []
         ended = asyncio.ensure_future(self._ended.wait())
+        reading: asyncio.Future[Any] | None = None
         try:
             while True:
                 reading = asyncio.ensure_future(call.read())
                 await asyncio.wait((reading, ended), return_when=asyncio.FIRST_COMPLETED)
                 if not reading.done() or self._calls.get(origin) is not mark:
-                    reading.cancel()
                     await call.abort(grpc.StatusCode.UNAVAILABLE, NOT_LEADING)
                 message = reading.result()
                 if message is grpc.aio.EOF:
@@ -188,6 +188,8 @@ class Hub:
                     batch = []
         finally:
             ended.cancel()
+            if reading is not None:
+                reading.cancel()
 
     async def _read(self, message: bytes, origin: str, call: Call) -> tuple[list[Change[AnswerKey, Answer]], bool]:
         try:
