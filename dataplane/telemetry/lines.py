@@ -33,7 +33,7 @@ class Unwritten(OSError):
 class LineWriter:
     """`write` takes finished lines and may block or raise OSError. `lost(n)` is called for lines that are lost,
     `changed(why, missed)` when that begins (`missed` is 0 then) and, with `why` empty, when it is over; both from
-    either thread. `limit`: bytes that may wait."""
+    either thread. `limit`: bytes that may wait. The thread is there from a line on until `drain`."""
 
     def __init__(
         self,
@@ -48,7 +48,9 @@ class LineWriter:
         self._given = self._gone = 0  # bytes; the first is written by whoever puts, the second by the thread
         self._lock = threading.Lock()
         self._trouble, self._missed, self._last = "", 0, 0.0
-        threading.Thread(target=self._run, name="lines", daemon=True).start()
+        self._has_thread = False
+        self._turn = threading.Lock()
+        """Whoever begins and ends the thread."""
 
     @property
     def is_full(self) -> bool:
@@ -60,7 +62,7 @@ class LineWriter:
             self.refuse(data.count(b"\n"))
             return
         self._given += len(data)
-        self._queue.put(data)
+        self._add(data)
 
     def refuse(self, lines: int, why: str = SLOW) -> None:
         """So many lines are lost."""
@@ -75,8 +77,21 @@ class LineWriter:
     def drain(self, timeout: float) -> bool:
         """Wait until what was put so far is written or lost. Answers whether it came to that."""
         done = threading.Event()
-        self._queue.put(done)
+        self._add(done)
         return done.wait(timeout)
+
+    def _add(self, item: bytes | threading.Event) -> None:
+        with self._turn:
+            self._queue.put(item)
+            if not self._has_thread:
+                self._has_thread = True
+                threading.Thread(target=self._run, name="log lines", daemon=True).start()
+
+    def _is_over(self) -> bool:
+        """Everything is written and nothing is left to be told: the thread ends, and the next line begins another."""
+        with self._turn:
+            self._has_thread = bool(self._trouble) or not self._queue.empty()
+            return not self._has_thread
 
     def _run(self) -> None:
         works = True
@@ -87,7 +102,10 @@ class LineWriter:
                 self._worked()
                 continue
             if isinstance(item, threading.Event):
+                is_over = self._is_over()
                 item.set()
+                if is_over:
+                    return
                 continue
             try:
                 self._write(item)

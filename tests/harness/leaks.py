@@ -51,6 +51,15 @@ def children() -> frozenset[int]:
     return frozenset(found)
 
 
+def threads() -> frozenset[threading.Thread]:
+    """Of the product in this process: writers of log lines, watchers of folders. What libraries keep is theirs."""
+    return frozenset(each for each in threading.enumerate() if each.name.startswith(THREADS))
+
+
+THREADS = ("log lines", "watch ")
+"""How they are named."""
+
+
 def described(fd: int) -> str:
     """A descriptor, for people."""
     with contextlib.suppress(OSError):

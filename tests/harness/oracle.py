@@ -1,6 +1,7 @@
 """The leak oracle, a pytest plugin: after every test nothing of it is left, or this test fails and says what is.
 
-- no child process and no descriptor of this process that was not there before, but those of fixtures of wider scope;
+- no child process, no descriptor and no thread of the product in this process that was not there before, but those of
+  fixtures of wider scope;
 - no task at the end of an event loop (a few turns later: what has ended may come to its end);
 - of a proxy in memory (`MemoryProxy`, `SocketProxy`), whose clients the oracle ends: no connection, exchange, waiting
   step, deadline, pending count, upstream connection in use, or held byte.
@@ -16,6 +17,7 @@ import gc
 import time
 from asyncio import runners
 from collections.abc import Generator
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -34,6 +36,7 @@ class Oracle:
     def __init__(self) -> None:
         self.files: frozenset[int] = frozenset()
         self.children: frozenset[int] = frozenset()
+        self.threads: frozenset[Thread] = frozenset()
         self.found: list[str] = []
         """Of the test that runs."""
         self.is_watching = self.is_known = False
@@ -42,12 +45,14 @@ class Oracle:
         self.found, self.is_watching = [], True
         leaks.of_thread().clear()
         if not self.is_known:  # else nothing has happened since the last test was judged
-            self.files, self.children, self.is_known = leaks.descriptors(), leaks.children(), True
+            self.files, self.children, self.threads = leaks.descriptors(), leaks.children(), leaks.threads()
+            self.is_known = True
 
-    def adopt(self, files: frozenset[int], children: frozenset[int]) -> None:
+    def adopt(self, files: frozenset[int], children: frozenset[int], threads: frozenset[Thread]) -> None:
         """A fixture that outlives the test opened these."""
         self.files |= files
         self.children |= children
+        self.threads |= threads
 
     def end(self) -> list[str]:
         """What is left. Garbage is collected only when something seems to be."""
@@ -59,8 +64,17 @@ class Oracle:
         left = self._left(files)
         self.found += [f"descriptor {leaks.described(fd)}" for fd in left]
         self.found += [f"child process {pid}" for pid in sorted(children - self.children)]
-        self.files, self.children = files, children
+        self.found += [f"thread {each.name}" for each in self._running()]
+        self.files, self.children, self.threads = files, children, leaks.threads()
         return self.found
+
+    def _running(self) -> list[Thread]:
+        """Threads of the test, once those have ended that are about to."""
+        end = time.monotonic() + GRACE
+        found = sorted(leaks.threads() - self.threads, key=lambda each: each.name)
+        for each in found:
+            each.join(max(0.0, end - time.monotonic()))
+        return [each for each in found if each.is_alive()]
 
     def _settled(self) -> frozenset[int]:
         """The descriptors, once threads of libraries have closed what they still close: gRPC's do so behind the end of
@@ -105,9 +119,10 @@ def pytest_runtest_setup() -> Generator[None, None, None]:
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, Any, Any]:
     if fixturedef.scope == "function":
         return (yield)
-    files, children, proxies = leaks.descriptors(), leaks.children(), len(leaks.of_thread())
+    files, children, threads = leaks.descriptors(), leaks.children(), leaks.threads()
+    proxies = len(leaks.of_thread())
     found = yield
-    ORACLE.adopt(leaks.descriptors() - files, leaks.children() - children)
+    ORACLE.adopt(leaks.descriptors() - files, leaks.children() - children, leaks.threads() - threads)
     del leaks.of_thread()[proxies:]
     return found
 

@@ -80,7 +80,8 @@ class Up:
 
     def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "controlplane.cli", *arguments, "--admin", self.admin]
-        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        # Longer than a command that is told to wait itself, so that its own words are seen.
+        return subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
 
     def status(self) -> dict[str, Any]:
         body: dict[str, Any] = json.loads(self.cli("status", "-o", "json").stdout)
@@ -232,7 +233,7 @@ def test_a_gateway_that_appears_gets_its_proxies(up: Up) -> None:
     added.write_text(text.replace("quickstart", "second").replace("8080", str(SECOND)))
     try:
         assert up.cli("wait", "gateway/second", "--timeout", f"{PATIENCE:.0f}s").returncode == 0
-        assert "[second/proxy-1]" in up.output
+        wait_until(lambda: "[second/proxy-1]" in up.output, "what a proxy says is passed on beside what it does")
         assert fetch(f"http://127.0.0.1:{listener}/", {})[0] == 404
     finally:
         added.unlink()

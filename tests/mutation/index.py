@@ -1,8 +1,8 @@
 """Which tests execute a line: written down while the tests run without a fault, and asked first about a fault there.
 
-It only says who is asked first. What none of these notices is asked of all tests, so a line that is read from a cache,
-in another process or at import loses time and no verdict. What is written about a file counts as long as the file stays
-as it was.
+It says who is asked first (tests that execute the line), and which files of tests are asked then (those of which a test
+executes anything of the module): a line that is read from a cache or at import loses time, and mostly no verdict. What
+is written about a file counts as long as the file stays as it was.
 """
 
 from __future__ import annotations
@@ -59,9 +59,13 @@ class Recorder:
             for file, each in lines.items()
         }
         tests = {test: (breadth[test], seconds) for test, seconds in self.seconds.items()}
-        files = {*lines, *(test.partition("::")[0] for test in tests)}
+        executing = {
+            file: sorted({file_of(test) for tests in each.values() for test in tests if test})
+            for file, each in lines.items()
+        }
+        files = {*lines, *map(file_of, tests)}
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps([{file: digest(self.root, file) for file in files}, tests, narrowest]))
+        path.write_text(json.dumps([{file: digest(self.root, file) for file in files}, tests, narrowest, executing]))
 
 
 class Index:
@@ -70,11 +74,14 @@ class Index:
     def __init__(self, root: Path) -> None:
         self.tests: dict[str, tuple[int, float]] = {}
         self.lines: dict[tuple[str, int], set[str]] = defaultdict(set)
+        self.executing: dict[str, set[str]] = defaultdict(set)
+        """Files of tests, by the product's file of which they execute something."""
         for path in (root / FOLDER).glob("*.json"):
-            digests, tests, lines = json.loads(path.read_text())
+            digests, tests, lines, executing = json.loads(path.read_text())
             fresh = {file for file, was in digests.items() if digest(root, file) == was}
-            self.tests |= {test: figures for test, figures in tests.items() if test.partition("::")[0] in fresh}
+            self.tests |= {test: figures for test, figures in tests.items() if file_of(test) in fresh}
             for file in lines.keys() & fresh:
+                self.executing[file] |= fresh.intersection(executing[file])
                 for line, found in lines[file].items():
                     self.lines[file, int(line)] |= self.tests.keys() & found
 
@@ -87,6 +94,10 @@ class Index:
             if left >= 0:
                 chosen.append(test)
         return chosen
+
+
+def file_of(test: str) -> str:
+    return test.partition("::")[0]
 
 
 @cache

@@ -9,11 +9,13 @@ import contextlib
 import json
 import multiprocessing
 import os
+import re
 import resource
 import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,12 +47,23 @@ regions with each other."""
 STACK = 1 << 20
 """Bytes of addresses for each thread: every proxy in memory starts one for its log."""
 WAIT_FACTOR = 4 * SCALE
-"""Seconds by the wall clock for each second of computing that tests may use: those that wait for ever end as well. More
-of them beside other work (GATEWRIGHT_PATIENCE), which would end tests that only wait for their turn."""
+"""Seconds by the wall clock for each second of computing that tests may use, whatever they do. More of them beside
+other work (GATEWRIGHT_PATIENCE), which would end tests that only wait for their turn."""
+IDLE = 30.0
+"""Seconds by the wall clock in which tests neither compute nor wait for a processor: what they wait for does not come.
+A busy machine does not look like that, so this needs no patience."""
+AT_WORK = 0.01
+"""Share of the time that whoever is not idle computes or wants to."""
+LOOK = 2.0
+"""Seconds between two looks at that."""
 COLLECTING = "ERROR collecting "
 """What pytest prints of a file that it cannot import."""
+FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s:]+\.py(?:::[^\s\[]+(?:\[.*?\](?= - |$))?)?)(?= - |$)", re.MULTILINE)
+"""What pytest prints of a test that failed, whose arguments may have spaces; not a line that a test logged."""
 NO_VERDICT, NOT_FOUND, NO_TESTS = -1, 4, 5
 """Codes: ours when a process hung, ran out of memory or crashed; pytest's: there is no such test, there is none."""
+UNPROVEN = -2
+"""Tests failed or hung, but not for the fault alone: it counts as not noticed."""
 
 _server = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(list(LIBRARIES))
@@ -77,14 +90,13 @@ class Outcome:
     @property
     def is_killed(self) -> bool:
         """A file of tests that cannot be imported noticed it, although pytest says that its tests are not there."""
-        return self.code not in (0, NOT_FOUND, NO_TESTS) or COLLECTING in self.output
+        return self.code != UNPROVEN and (self.code not in (0, NOT_FOUND, NO_TESTS) or COLLECTING in self.output)
 
     @property
     def by(self) -> str:
         """The test that failed first."""
-        failed = (line.split()[1] for line in self.output.splitlines() if line.startswith(("FAILED ", "ERROR ")))
-        tests = (word for word in failed if word.partition("::")[0].endswith(".py"))  # not a line that a test logged
-        return next(tests, "no verdict" if self.code == NO_VERDICT else "")
+        first = FAILED.search(self.output)
+        return first[1] if first else "no verdict" if self.code == NO_VERDICT else ""
 
 
 def run(
@@ -99,9 +111,11 @@ def run(
             target=_child, args=(list(map(str, tests)), fault, seconds, str(root), folder, record)
         )
         process.start()
-        process.join(seconds * WAIT_FACTOR)
-        was_cut = process.exitcode in (None, -signal.SIGXCPU)
         assert process.pid is not None
+        watch = _Watch(process.pid, seconds * WAIT_FACTOR)
+        while process.exitcode is None and not watch.is_over():
+            process.join(LOOK)
+        was_cut = process.exitcode in (None, -signal.SIGXCPU)
         with contextlib.suppress(ProcessLookupError):  # what tests started, and the process itself
             os.killpg(process.pid, signal.SIGKILL)
         process.join()
@@ -111,6 +125,32 @@ def run(
             output.read_text("utf-8", "replace") if output.exists() else "",
             was_cut,
         )
+
+
+class _Watch:
+    """Whether a group of processes has had its time, or only waits."""
+
+    def __init__(self, group: int, seconds: float) -> None:
+        self._group = group
+        self._end = time.monotonic() + seconds
+        self._since, self._work = time.monotonic(), 0.0
+
+    def is_over(self) -> bool:
+        now, work = time.monotonic(), busy(self._group)
+        if abs(work - self._work) > AT_WORK * (now - self._since):  # less: one of them ended
+            self._since, self._work = now, work
+        return now > self._end or now - self._since > IDLE
+
+
+def busy(group: int) -> float:
+    """Seconds that the threads of a group of processes have computed, or waited for a processor."""
+    total = 0
+    for process in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it ended
+            if os.getpgid(int(process)) == group:
+                threads = Path(f"/proc/{process}/task").glob("*/schedstat")
+                total += sum(sum(map(int, each.read_text().split()[:2])) for each in threads)
+    return total / 1e9
 
 
 def _child(tests: list[str], fault: Fault | None, seconds: float, root: str, folder: str, record: Path | None) -> None:

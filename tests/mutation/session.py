@@ -22,7 +22,7 @@ from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.index import FOLDER, Index
 from tests.mutation.mutants import Mutant, of_files
 from tests.mutation.planted import module_of
-from tests.mutation.run import NO_VERDICT, Fault, Outcome, run
+from tests.mutation.run import NO_VERDICT, UNPROVEN, Fault, Outcome, run
 from tests.mutation.selection import PLANES, ROOT
 
 WANTED = 0.9
@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
         try:
             if not options.trust:
                 _check_without_a_fault(chosen, pool)
-            outcomes = dict(zip(chosen, pool.map(_asked, chosen), strict=True))
+            outcomes = _all_asked(chosen, pool, is_quick=options.quick)
         except Unsound as error:
             pool.shutdown(cancel_futures=True)
             print(f"{error}\nscripts/mutate: these tests fail without a fault", file=sys.stderr)
@@ -74,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", action="append", default=[], metavar="PACKAGE", help="dataplane.server, or a module")
     parser.add_argument("--jobs", type=int, default=1, help="faults at a time (default 1)")
     parser.add_argument("--list", action="store_true", help="list the sample and run nothing")
+    parser.add_argument("--quick", action="store_true", help="ask only the likeliest tests: some survivors are none")
     parser.add_argument("--trust", action="store_true", help="do not run the tests without a fault first")
     return parser
 
@@ -126,16 +127,14 @@ def _check_without_a_fault(chosen: Sequence[Mutant], pool: ThreadPoolExecutor) -
 
 
 def _check(tests: tuple[Path, ...]) -> None:
-    """Once for the same tests, or twice, where two jobs ask at the same time."""
-    if tests not in _sound:
-        name = hashlib.sha256(repr(tests).encode()).hexdigest()[:16]
+    """A second time where they fail: a busy machine lets some miss a deadline."""
+    name = hashlib.sha256(repr(tests).encode()).hexdigest()[:16]
+    for _ in range(2):
         outcome = run(tests, None, RECORDED, record=ROOT / FOLDER / f"{name}.json")
-        if outcome.code:
-            raise Unsound(outcome.output[-3000:])
-        _sound.add(tests)
-
-
-_sound: set[tuple[Path, ...]] = set()
+        if outcome.code == 0:
+            return
+        print(f"without a fault: {outcome.by}", flush=True)
+    raise Unsound(outcome.output[-3000:])
 
 
 @cache
@@ -143,10 +142,17 @@ def _index() -> Index:
     return Index(ROOT)
 
 
+def _of_the_module(file: str) -> list[Path]:
+    """The files of tests of its package of which something executes a line of the module; those that are named after it
+    or import it first."""
+    executing = _index().executing[file]
+    return [test for test in selection.ranked(file) if str(test.relative_to(ROOT)) in executing]
+
+
 @cache
 def _passes_alone(test: str) -> bool:
-    """Without a fault: some need what others did before. One that hung or crashed has no name, and needs none."""
-    return "::" not in test or run([test], None, LIMIT).code == 0
+    """Without a fault."""
+    return run([test], None, LIMIT).code == 0
 
 
 def asked(mutant: Mutant, tests: Sequence[Path | str], root: Path = ROOT, seconds: float | None = None) -> Outcome:
@@ -162,25 +168,66 @@ def certain(mutant: Mutant, tests: Sequence[Path | str], seconds: float, root: P
     if outcome.code == NO_VERDICT and not outcome.was_cut:
         outcome = asked(mutant, tests, root, seconds)
     if outcome.code == NO_VERDICT and run(tests, None, seconds, root).code:
-        return Outcome(0, outcome.output)
+        return Outcome(UNPROVEN, outcome.output)
     return outcome
 
 
-def _asked(mutant: Mutant) -> Outcome:
-    """Ask the likeliest tests, then, when they noticed nothing, all of its package. That these pass without a fault in
-    this order and number was not seen before."""
+def _all_asked(chosen: Sequence[Mutant], pool: ThreadPoolExecutor, is_quick: bool) -> dict[Mutant, Outcome]:
+    """In no order, so that a run that is interrupted (Ctrl+C) says something of all packages."""
+    mixed = random.Random(len(chosen)).sample(chosen, len(chosen))
+    futures = {mutant: pool.submit(_asked, mutant, is_quick) for mutant in mixed}
+    outcomes = {}
+    try:
+        for mutant, future in futures.items():
+            outcomes[mutant] = future.result()
+    except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)
+        print(f"interrupted: {len(outcomes)} of {len(chosen)} were asked")
+    return outcomes
+
+
+def _asked(mutant: Mutant, is_quick: bool) -> Outcome:
+    """Ask the likeliest tests, then, when they noticed nothing, others; print what became of it."""
     began = time.monotonic()
-    narrow = _index().of(mutant.file, mutant.line)
-    first = selection.ranked(mutant.file)[:FIRST]
-    outcome = certain(mutant, narrow, NARROW) if narrow else certain(mutant, first, LIMIT)
-    if not outcome.is_killed or (narrow and not _passes_alone(outcome.by)):
-        tests = selection.files(package_of(mutant))
-        outcome = certain(mutant, tests, LIMIT)
+    outcome = Outcome(0, "")
+    for tests, seconds in _stages(mutant, is_quick):
+        outcome = _confirmed(mutant, certain(mutant, tests, seconds), is_narrow=seconds == NARROW)
         if outcome.is_killed:
-            _check(tests)
-    word, by = ("killed  ", f"  by {outcome.by}") if outcome.is_killed else ("SURVIVED", "")
-    print(f"{word} {time.monotonic() - began:5.0f} s  {shown(mutant)}{by}", flush=True)
+            break
+    print(f"{_word(outcome)} {time.monotonic() - began:5.0f} s  {shown(mutant)}{_by(outcome)}", flush=True)
     return outcome
+
+
+def _stages(mutant: Mutant, is_quick: bool) -> Iterator[tuple[Sequence[Path | str], float]]:
+    """Who is asked, one after the other, and how long each may take: those that execute the line, those that are named
+    after the module or import it, those of the package that execute something of the module. A line that no test
+    executes, such as a table or a default, may be read by any of the package."""
+    narrow = _index().of(mutant.file, mutant.line)
+    if narrow:
+        yield narrow, NARROW
+    if is_quick or not narrow:
+        yield selection.ranked(mutant.file)[:FIRST], LIMIT
+    if not is_quick:
+        yield _of_the_module(mutant.file) if narrow else selection.files(package_of(mutant)), LIMIT
+
+
+def _confirmed(mutant: Mutant, outcome: Outcome, is_narrow: bool) -> Outcome:
+    """A test's verdict counts when it passes without the fault, by itself: some need what others did before. Where it
+    is not known to execute the line, it has to fail with the fault a second time: a busy machine misses deadlines."""
+    test = outcome.by
+    if not outcome.is_killed or "::" not in test:
+        return outcome
+    if _passes_alone(test) and (is_narrow or asked(mutant, [test]).is_killed):
+        return outcome
+    return Outcome(UNPROVEN, outcome.output)
+
+
+def _word(outcome: Outcome) -> str:
+    return "killed  " if outcome.is_killed else "UNPROVEN" if outcome.code == UNPROVEN else "SURVIVED"
+
+
+def _by(outcome: Outcome) -> str:
+    return f"  by {outcome.by}" if outcome.code else ""
 
 
 # --- the report

@@ -13,7 +13,7 @@ import pytest
 from tests.mutation import index, selection, session
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import Mutant, mutants
-from tests.mutation.run import NO_TESTS, NO_VERDICT, Outcome, run
+from tests.mutation.run import NO_TESTS, NO_VERDICT, UNPROVEN, Outcome, run
 
 pytestmark = pytest.mark.process  # it runs pytest
 
@@ -212,6 +212,27 @@ def test_what_a_test_logged_is_no_test() -> None:
     )
 
 
+def test_arguments_of_a_test_may_have_spaces() -> None:
+    name = "tests/test_a.py::test_b[a - b, c]"
+    assert Outcome(1, f"FAILED {name} - AssertionError: [x] - y").by == Outcome(1, f"FAILED {name}").by == name
+
+
+WAITS = (
+    "import threading\n\n\ndef test_waits():\n    from toy import largest\n    {when} and threading.Event().wait()\n"
+)
+
+
+@pytest.mark.leaves("Python's fork server stays as long as the process")
+def test_who_only_waits_is_ended_long_before_its_time(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.mutation.run.IDLE", 1.0)
+    (mutant,) = (each for each in mutants("toy.py", TOY) if each.after == "return None")
+    (toy / "test_toy.py").write_text(WAITS.format(when="largest([2]) != 2"))
+    outcome = session.certain(mutant, [toy / "test_toy.py"], 200.0, toy)
+    assert (outcome.is_killed, outcome.was_cut) == (True, True)
+    (toy / "test_toy.py").write_text(WAITS.format(when="True"))
+    assert session.certain(mutant, [toy / "test_toy.py"], 200.0, toy).code == UNPROVEN
+
+
 def outcome(code: int) -> Outcome:
     return Outcome(code, "")
 
@@ -266,11 +287,14 @@ def test_the_narrowest_are_asked_as_long_as_there_is_time(tmp_path: Path) -> Non
     digests = {name: index.digest(tmp_path, name) for name in ("a.py", "t.py")}
     figures = {"t.py::wide": [9, 0.1], "t.py::slow": [2, 7.0], "t.py::slower": [3, 2.0], "t.py::narrow": [1, 0.5]}
     (tmp_path / index.FOLDER).mkdir(parents=True)
-    (tmp_path / index.FOLDER / "a.json").write_text(json.dumps([digests, figures, {"a.py": {"5": [*figures]}}]))
+    (tmp_path / index.FOLDER / "a.json").write_text(
+        json.dumps([digests, figures, {"a.py": {"5": [*figures]}}, {"a.py": ["t.py", "gone.py"]}])
+    )
     found = index.Index(tmp_path)
     assert found.of("a.py", 5) == ["t.py::narrow", "t.py::slow"]
     assert found.of("a.py", 12) == found.of("a.py", 5), "a line of the same statement"
     assert found.of("a.py", 13) == found.of("a.py", 4) == []
+    assert found.executing["a.py"] == {"t.py"}
 
 
 def test_tests_of_every_folder_are_asked_by_some_package() -> None:

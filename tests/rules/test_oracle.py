@@ -24,6 +24,8 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -46,6 +48,17 @@ def test_leaves_a_descriptor():
 
 def test_leaves_a_child():
     KEPT.append(subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(1e6)"]))
+
+
+def test_leaves_a_thread():
+    KEPT.append(threading.Event())
+    threading.Thread(target=KEPT[-1].wait, name="log lines", daemon=True).start()
+
+
+def test_ends_its_thread():
+    KEPT.pop().set()
+    thread = threading.Thread(target=time.sleep, args=(0.05,), daemon=True)
+    thread.start()  # it ends a moment later
 
 
 def test_closes_its_descriptor_and_child():
@@ -133,6 +146,7 @@ def test_fails_for_its_own_reason():
 EXPECTED = {
     "a_descriptor": r"descriptor \d+ \(/dev/null\)",
     "a_child": r"child process \d+",
+    "a_thread": "thread log lines",
     "a_task": r"task <coroutine object Event\.wait",
     "an_exchange": "exchanges: 1",
     "buffered_bytes": "buffered_bytes: 5",

@@ -43,6 +43,7 @@ def findings(failure: ValidationError, model: type[BaseModel], document: Any, *,
     """All errors of `failure`, raised by validating `document` for `model`, and the rules between fields that pydantic
     did not come to. `secret`: show no values."""
     found: list[Finding] = []
+    endings: dict[Path, str] = {}
     for error in failure.errors(include_url=False):
         path: Path = tuple(error["loc"])
         if error["type"] == BROKEN_RULES:
@@ -53,7 +54,10 @@ def findings(failure: ValidationError, model: type[BaseModel], document: Any, *,
         elif len(found) >= MOST_SHOWN:
             found.append(Finding(_shown(path), "has a mistake", error["type"] == "extra_forbidden"))
         elif error["type"] == "extra_forbidden":
-            found.append(Finding(path, f"unknown field{meant(model, path)}", True))
+            fields = tuple(part for part in path if isinstance(part, str))  # the same in each item of a list
+            if fields not in endings:
+                endings[fields] = meant(model, path)
+            found.append(Finding(path, f"unknown field{endings[fields]}", True))
         else:
             found.append(Finding(_shown(path), _message(error, model, secret)))
     found += [Finding(rule.path, rule.message) for rule in broken_rules(model, document)]

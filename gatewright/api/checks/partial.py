@@ -37,41 +37,56 @@ def _part(model: type[BaseModel], value: Any, path: Path, broken: list[Broken]) 
         pass
     if not isinstance(value, dict):
         return _Wrong()
-    attributes = {}
-    for name, field in model.model_fields.items():
-        alias = field.alias or name
-        attributes[name] = _field(model, name, value.get(alias, PydanticUndefined), (*path, alias), broken)
+    attributes, written, is_sound = _absent(model).copy(), set(), True
+    for name, alias in _names(model):
+        raw = value.get(alias, PydanticUndefined)
+        if raw is not PydanticUndefined:
+            written.add(name)
+            attributes[name], field_is_sound = _field(model, name, raw, (*path, alias), broken)
+            is_sound = is_sound and field_is_sound
+    for name in _required(model) - written:
+        attributes[name], is_sound = _Wrong(), False
     instance = model.__new__(model)
-    object.__setattr__(instance, "__dict__", {name: part for name, (part, _) in attributes.items()})
-    written = {name for name, field in model.model_fields.items() if (field.alias or name) in value}
+    object.__setattr__(instance, "__dict__", attributes)
     object.__setattr__(instance, "__pydantic_fields_set__", written)
-    if isinstance(instance, RuledModel) and all(sound for _, sound in attributes.values()):
+    if is_sound and isinstance(instance, RuledModel):
         broken += (rule._replace(path=(*path, *rule.path)) for rule in _asked(instance))
     return instance
 
 
 def _field(model: type[BaseModel], name: str, raw: Any, path: Path, broken: list[Broken]) -> tuple[Any, bool]:
-    """The value of a field, and whether it is sound: valid, or a part whose errors are its own."""
-    field = model.model_fields[name]
-    substitute = _Wrong() if field.is_required() else _default(model, name)
-    if raw is PydanticUndefined:
-        return substitute, not field.is_required()
+    """The value of a field that is there, and whether it is sound: valid, or a part whose errors are its own."""
     try:
         return _adapter(model, name).validate_python(raw), True
     except ValidationError:
         pass
-    inner = model_in(field.annotation)
+    inner = model_in(model.model_fields[name].annotation)
     if inner is not None and isinstance(raw, dict):
         return _part(inner, raw, path, broken), True
     if inner is not None and isinstance(raw, list):
         return tuple(_part(inner, item, (*path, index), broken) for index, item in enumerate(raw)), True
-    return substitute, False
+    return _Wrong() if name in _required(model) else _absent(model)[name], False
+
+
+# What a model says of its fields, made once: asking it for each of many parts was most of what they cost.
 
 
 @cache
-def _default(model: type[BaseModel], name: str) -> Any:
-    """Made once: rules only read, and copies for each of many parts were a good part of what they cost."""
-    return model.model_fields[name].get_default(call_default_factory=True, validated_data={})
+def _names(model: type[BaseModel]) -> tuple[tuple[str, str], ...]:
+    """Each field, and how users write it."""
+    return tuple((name, field.alias or name) for name, field in model.model_fields.items())
+
+
+@cache
+def _required(model: type[BaseModel]) -> frozenset[str]:
+    return frozenset(name for name, field in model.model_fields.items() if field.is_required())
+
+
+@cache
+def _absent(model: type[BaseModel]) -> dict[str, Any]:
+    """What fields are that nobody has to write. Rules only read them."""
+    optional = ((name, field) for name, field in model.model_fields.items() if not field.is_required())
+    return {name: field.get_default(call_default_factory=True, validated_data={}) for name, field in optional}
 
 
 @cache

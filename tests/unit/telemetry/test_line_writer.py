@@ -13,8 +13,12 @@ import pytest
 from dataplane.telemetry import lines
 from dataplane.telemetry.lines import ATOMIC, QUIET, SLOW, LineWriter, Unwritten, file_writer
 from tests.harness.patience import PATIENCE
+from tests.harness.waiting import wait_until
 
 FULL = "No space left on device"
+
+
+pytestmark = pytest.mark.leaves("a writer in trouble waits for its end, which some of these never see")
 
 
 class Log:
@@ -59,6 +63,21 @@ def test_what_waits_has_a_limit_and_what_comes_above_it_is_counted() -> None:
     log.may_write.set()
     assert log.writer.drain(PATIENCE) and not log.writer.is_full
     assert log.written == [b"aaaa\n", b"bbbb\n", b"c\n"]
+
+
+def test_the_thread_is_there_only_while_there_is_something_to_write() -> None:
+    others = threading.active_count()
+    log = Log()
+    assert threading.active_count() == others
+    for rows in ((b"a\n",), (b"b\n", b"c\n")):
+        log.may_write.clear()
+        for data in rows:
+            log.writer.put(data)
+        assert threading.active_count() == others + 1
+        log.may_write.set()
+        log.put()
+        wait_until(lambda: threading.active_count() == others, "its thread has ended")
+    assert log.written == [b"a\n", b"b\n", b"c\n"]
 
 
 def test_its_end_is_told_once_when_nothing_was_lost_for_a_while() -> None:
