@@ -36,7 +36,11 @@ def malformed(found: Malformed) -> Reply:
     return error(reason, found.code, str(found), found.request_id)
 
 
-def wrong_version(asked: str, request_id: Id | None) -> Reply:
-    supported = [*versions.LEGACY] if asked == modern.REVISION else [*versions.LEGACY, modern.REVISION]
+def wrong_version(asked: str, request_id: Id | None, is_modern: bool = False) -> Reply:
+    """`is_modern`: the client asks as only the revision without sessions does, so no other would help it."""
+    if is_modern:
+        supported = [modern.REVISION]
+    else:
+        supported = [*versions.LEGACY] if asked == modern.REVISION else [*versions.LEGACY, modern.REVISION]
     data = {"supported": supported, "requested": asked[:64]}
     return error("McpBadVersion", UNSUPPORTED_VERSION, "unsupported protocol version", request_id, data=data)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Raw
 
 from dataplane.mcp import messages
-from dataplane.mcp.messages import INVALID_REQUEST, METHOD_NOT_FOUND, Malformed
+from dataplane.mcp.messages import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Malformed
 from dataplane.mcp.methods import METHODS
 
 if TYPE_CHECKING:
     from dataplane.http.heads import Head
-    from dataplane.mcp.messages import Message
+    from dataplane.mcp.messages import Message, Object
 
 REVISION: Final = "2026-07-28"
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
@@ -42,13 +42,25 @@ def check(message: Message, head: Head) -> None:
     if not message.is_request:
         return
     params = messages.object_of(message.params)
-    meta = messages.object_of(params.get("_meta", Raw(b"{}")))
-    if messages.text_of(meta.get(VERSION_KEY)) != REVISION:
+    meta = _meta(params)
+    if VERSION_KEY not in meta:
+        raise Malformed(INVALID_PARAMS, f"params._meta must have {VERSION_KEY}", request_id)
+    if messages.text_of(meta[VERSION_KEY]) != REVISION:
         raise Malformed(HEADER_MISMATCH, f"params._meta does not say {VERSION_KEY} as the header does", request_id)
     if _one(head, b"mcp-method") != method:
         raise Malformed(HEADER_MISMATCH, "header Mcp-Method is not the method of the message", request_id)
     if method in NAMED and _one(head, b"mcp-name") != messages.text_of(params.get(METHODS[method].key)):
         raise Malformed(HEADER_MISMATCH, "header Mcp-Name is not what params name", request_id)
+
+
+def _meta(params: Object) -> Object:
+    """Raises `Malformed`."""
+    return messages.object_of(params.get("_meta", Raw(b"{}")))
+
+
+def is_meant(message: Message) -> bool:
+    """Whether a message says its revision by itself, as none of the older ones do. Raises `Malformed`."""
+    return message.is_request and VERSION_KEY in _meta(messages.object_of(message.params))
 
 
 def _one(head: Head, name: bytes) -> str | None:

@@ -62,7 +62,7 @@ async def _message(visit: Visit, message: Message, body: bytes) -> Reply | None:
     asked = visit.version()
     visit.is_modern = asked == modern.REVISION
     if asked and asked not in versions.KNOWN and not visit.is_modern:
-        return errors.wrong_version(asked, message.request_id)
+        return errors.wrong_version(asked, message.request_id, modern.is_meant(message))
     if visit.is_modern:
         modern.check(message, visit.head)
     method = "" if message.method is UNSET else message.method
@@ -292,7 +292,8 @@ def _missing(visit: Visit, message: Message, method: Method, name: str, why: str
     """What a client is told of an item that is not there, or not for it: the same (decisions, Refused MCP call)."""
     if visit.is_modern:  # MCP 2026-07-28, Transports: status of a JSON-RPC error
         text = method.missing + name
-        return errors.error("McpItemUnknown", INVALID_PARAMS, text, message.request_id, why)
+        data = {"uri": name} if method.kind == "resource" else None
+        return errors.error("McpItemUnknown", INVALID_PARAMS, text, message.request_id, why, data)
     visit.x.detail = why
     visit.x.reason = "McpDenied"
     visit.give(messages.error(message.request_id, INVALID_PARAMS, method.missing + name))
@@ -346,6 +347,8 @@ async def _reference(visit: Visit, upstreams: Upstreams, message: Message, body:
 
 async def _other(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     """A method that is not known here: the only target may know it."""
+    if visit.plan.several and visit.is_modern:
+        raise Malformed(METHOD_NOT_FOUND, "Method not found", message.request_id)
     if visit.plan.several:
         visit.give(messages.error(message.request_id, METHOD_NOT_FOUND, "Method not found"))
         return None
@@ -413,6 +416,8 @@ async def _discover(visit: Visit, upstreams: Upstreams, message: Message, body: 
     for target, each in zip(visit.plan.targets, found, strict=True):
         if isinstance(each, TargetFailed):
             continue
+        if each.result is UNSET and _code(each) == INVALID_PARAMS:
+            return errors.error("McpBadMessage", INVALID_PARAMS, "params are refused", message.request_id)
         if each.result is UNSET:
             return errors.wrong_version(modern.REVISION, message.request_id)
         answers.append((target.name, each.result))
@@ -423,6 +428,14 @@ async def _discover(visit: Visit, upstreams: Upstreams, message: Message, body: 
     result = await guarding.result(visit, message, guarding.names(visit), result)
     visit.give(messages.result(message.request_id, result))
     return None
+
+
+def _code(answer: Message) -> Any:
+    return messages.value_of(messages.object_of(answer.error).get("code"), _CODE)
+
+
+_CODE: Final = 32
+"""Bytes of a code."""
 
 
 async def _notify(visit: Visit, upstreams: Upstreams, method: str, body: bytes) -> Reply | None:

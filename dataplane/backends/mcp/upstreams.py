@@ -186,6 +186,8 @@ class Upstreams:
                     parts.append(data)
                     continue
                 for event in reader.feed(data):
+                    if not event.data:
+                        continue  # the first event of a stream that can be resumed is an id alone (MCP 2025-11-25)
                     message = messages.read(event.data)
                     if message.is_response and message.request_id == request_id:
                         return message
