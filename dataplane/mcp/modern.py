@@ -23,7 +23,12 @@ VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 HEADER_MISMATCH: Final = -32020
 
-REMOVED: Final = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+REMOVED: Final = frozenset(
+    (
+        *("initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"),
+        *("tasks/list", "tasks/result"),
+    )
+)
 """Methods of older revisions."""
 NAMED: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 """Methods whose item is named in a header."""
