@@ -11,7 +11,7 @@ import pytest
 
 from tests.fakes.mcp_suites import run
 from tests.fakes.proxy_process import running
-from tests.harness.ports import reserved_port
+from tests.harness.ports import reserve
 from tests.harness.processes import started
 from tests.harness.waiting import until
 
@@ -40,7 +40,7 @@ binds:
 async def world(tool: Callable[[str], str], folder: Path) -> AsyncIterator[tuple[str, str]]:
     """URLs of the server itself and of the proxy, without paths."""
     async with AsyncExitStack() as stack:
-        port = stack.enter_context(reserved_port())
+        port = reserve()
         command = [tool("mcp-server-everything"), "streamableHttp"]
         server = await stack.enter_async_context(started(folder, "server", command, environment={"PORT": str(port)}))
         await until(lambda: "listening on port" in server.log(), server.log)

@@ -21,7 +21,7 @@ from dataplane.backends.mcp.upstreams import (
     together,
 )
 from dataplane.backends.mcp.visit import SESSION, Visit
-from dataplane.mcp import accept, errors, merging, messages, modern, names, sessions, versions
+from dataplane.mcp import accept, errors, merging, messages, modern, names, sessions, spellings, versions
 from dataplane.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -245,14 +245,12 @@ async def _item(visit: Visit, upstreams: Upstreams, message: Message, body: byte
         return _missing(visit, message, method, name, "it names no target")
     if visit.plan.several and visit.policies.guardrails is not None:
         found = await _guarded_item(visit, message, method, found)
+    visit.item(method.kind, found.target.name, found.name)
     if visit.policies.rules:
         arguments = _arguments(visit, found.params, message)
-        visit.item(method.kind, found.target.name, found.name, arguments)
-        denied = visit.policies.for_calls(visit.x)  # type: ignore[arg-type]  # the exchange is the context
+        denied = _denied(visit, method.kind, found, arguments)
         if denied is not None:
             return _missing(visit, message, method, name, denied)
-    else:
-        visit.item(method.kind, found.target.name, found.name)
     if visit.is_modern:
         visit.name_line = modern.name_line(found.name)
     if visit.plan.several or visit.policies.rules:  # what was looked at is written anew
@@ -278,12 +276,27 @@ def _addressed(visit: Visit, kind: str, name: str, params: Object, key: str) -> 
     return None if target is None else _Addressed(target, own, {**params, key: messages.raw(own)})
 
 
+def _denied(visit: Visit, kind: str, found: _Addressed, arguments: Any = None) -> str | None:
+    """Why rules refuse an item, whichever way its server may read its name; None: they do not."""
+    for name in spellings.spelled(kind, found.name):
+        visit.item(kind, found.target.name, name, arguments)
+        denied = visit.policies.for_calls(visit.x)  # type: ignore[arg-type]  # the exchange is the context
+        if denied is not None:
+            break
+    visit.item(kind, found.target.name, found.name, arguments)
+    return denied
+
+
 def _arguments(visit: Visit, params: Object, message: Message) -> Any:
-    """As expressions read them; None where none does. Raises `Malformed`."""
-    if not visit.policies.reads_arguments or "arguments" not in params:
-        return None
+    """As expressions read them, and from now on the server; None where none does. Raises `Malformed`, also for keys that
+    the server may take for others."""
     try:
-        return messages.value_of(params["arguments"], MAX_ARGUMENTS)
+        if not visit.policies.reads_arguments or "arguments" not in params:
+            return None
+        value = messages.value_of(params["arguments"], MAX_ARGUMENTS)
+        spellings.check_values(value)
+        params["arguments"] = messages.raw(value)
+        return value
     except Malformed as error:
         raise Malformed(error.code, f"params.arguments: {error}", message.request_id) from None
 
@@ -337,7 +350,7 @@ async def _reference(visit: Visit, upstreams: Upstreams, message: Message, body:
         kind, _, own, _ = _referred(message, params)
     visit.item(kind, found.target.name, own)
     if visit.policies.rules:
-        denied = visit.policies.for_calls(visit.x)  # type: ignore[arg-type]  # as above
+        denied = _denied(visit, kind, _Addressed(found.target, own, params))
         if denied is not None:
             return _missing(visit, message, method, name, denied)
     if visit.plan.several or visit.policies.rules:
@@ -347,7 +360,7 @@ async def _reference(visit: Visit, upstreams: Upstreams, message: Message, body:
 
 async def _other(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     """A method that is not known here: the only target may know it."""
-    if visit.plan.several and visit.is_modern:
+    if (visit.plan.several and visit.is_modern) or (visit.is_judged and spellings.is_disguised(str(message.method))):
         raise Malformed(METHOD_NOT_FOUND, "Method not found", message.request_id)
     if visit.plan.several:
         visit.give(messages.error(message.request_id, METHOD_NOT_FOUND, "Method not found"))

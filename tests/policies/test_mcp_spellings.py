@@ -1,0 +1,134 @@
+"""Nothing that a rule or a guardrail refuses reaches a server in another spelling: of keys, methods, names, envelopes.
+The servers here read what lenient ones read: the first of two keys, keys in any case, URIs made normal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.carriers import Carrier
+from tests.policies.test_backend_mcp import opened, rule
+
+DENY = rule('mcp.tool.name == "drop" || mcp.resource.name == "file:///a/b"', action="Deny")
+ENVELOPE = '"jsonrpc":"2.0","id":7'
+CALL = '"method":"tools/call","params":{"name":"drop"}'
+
+
+def first_of_two(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        found.setdefault(key.casefold(), value)
+    return found
+
+
+def last_of_two(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {key.casefold(): value for key, value in pairs}
+
+
+READERS = (first_of_two, last_of_two)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{{{ENVELOPE},{CALL}}}",
+        f'{{{ENVELOPE},{CALL},"method":"ping"}}',
+        f'{{{ENVELOPE},"method":"ping",{CALL}}}',
+        f'{{{ENVELOPE},{CALL},"method":"tools/list"}}',
+        f'{{{ENVELOPE},{CALL},"method":"notifications/initialized"}}',
+        f'{{{ENVELOPE},{CALL},"params":{{"name":"add"}}}}',
+        f'{{{ENVELOPE},"method":"ping","Method":"tools/call","params":{{"name":"drop"}}}}',
+        f'{{{ENVELOPE},"METHOD":"tools/call","params":{{"name":"drop"}},"result":{{}}}}',
+        f'{{{ENVELOPE},"method":"ping","PARAMS":{{"name":"drop"}}}}',
+        f'{{{ENVELOPE},"method":"tools/call","params":{{"name":"add"}},"Params":{{"name":"drop"}}}}',
+        f'{{{ENVELOPE},"method":"tools/call","params":{{"name":"drop","name":"add"}}}}',
+        f'{{{ENVELOPE},"method":"tools/call","params":{{"name":"add","Name":"drop"}}}}',
+        f'{{{ENVELOPE},"method":"tools/call","params":{{"NAME":"drop","name":"add"}}}}',
+        f'{{{ENVELOPE},"method":"tools/call","params":{{"\\u006eame":"drop"}}}}',
+        f'{{{ENVELOPE},"m\\u0065thod":"tools\\/call","params":{{"name":"dro\\u0070"}}}}',
+        f'{{{ENVELOPE},"method":"Tools/Call","params":{{"name":"drop"}}}}',
+        f'{{{ENVELOPE},"method":"tools/call ","params":{{"name":"drop"}}}}',
+        f'{{{ENVELOPE},"method":"tools/call\\u0000","params":{{"name":"drop"}}}}',
+        f'{{{ENVELOPE},"method":"tool\\u017f/call","params":{{"name":"drop"}}}}',
+        f'{{"jsonrpc":"2.0",{CALL}}}',
+        f'{{"jsonrpc":"2.0","id":null,{CALL}}}',
+        f'{{"jsonrpc":"2.0",{CALL},"id":7,"ID":8}}',
+        f"[{{{ENVELOPE},{CALL}}}]",
+        f'\ufeff{{{ENVELOPE},{CALL}}}',
+    ],
+)
+def test_a_tool_that_is_denied_is_called_in_no_spelling(body: str, carrier: Carrier) -> None:
+    client = opened(carrier, DENY)
+    before = len(client.run.arrivals)
+    client.post(body.encode())
+    for arrival in client.run.arrivals[before:]:
+        sent = arrival.received.body
+        for reader in READERS:
+            message = json.loads(sent, object_pairs_hook=reader)
+            method = message.get("method", "").casefold().strip("\0 ")
+            assert method != "tools/call" or message["params"]["name"] != "drop", sent
+    assert client.result("tools/call", {"name": "sub"}), "what is not denied still works"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:///a/b",
+        "FILE:///a/b",
+        "file:///a/./b",
+        "file:///a/c/../b",
+        "file:///x/../../a/b",
+        "file:///a/%62",
+        "file:///%61/b",
+        "file:///a/%2e/b",
+        "file:///a/c/%2E%2e/b",
+        "file:///a/\nb",
+        " file:///a/b",
+        "fi\tle:///a/b",
+    ],
+)
+@pytest.mark.parametrize("method", ["resources/read", "resources/subscribe"])
+def test_a_resource_that_is_denied_is_read_in_no_spelling(method: str, uri: str, carrier: Carrier) -> None:
+    client = opened(carrier, DENY)
+    assert client.error(method, {"uri": uri})[:2] == (200, -32602)
+    assert method not in client.toys["127.0.0.1:9001"].methods_got()
+
+
+def test_a_completion_about_it_neither(carrier: Carrier) -> None:
+    client = opened(carrier, DENY)
+    ref = {"type": "ref/resource", "uri": "FILE:///a/b"}
+    assert client.error("completion/complete", {"ref": ref, "argument": {}})[:2] == (200, -32602)
+    twice = {"type": "ref/resource", "uri": "file:///a", "URI": "file:///a/b"}
+    assert client.error("completion/complete", {"ref": twice, "argument": {}})[:2] == (400, -32602)
+
+
+ARGUMENTS = rule('mcp.tool.arguments.path == "/etc"', action="Deny")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"path":"/etc"}',
+        '{"path":"/etc","path":"/ok"}',
+        '{"path":"/ok","Path":"/etc"}',
+        '{"path":"/ok"},"Arguments":{"path":"/etc"}',
+        '{"path":"/etc"},"arguments":{"path":"/ok"}',
+    ],
+)
+def test_arguments_that_are_denied_arrive_in_no_spelling(arguments: str, carrier: Carrier) -> None:
+    client = opened(carrier, ARGUMENTS)
+    before = len(client.run.arrivals)
+    client.post(f'{{{ENVELOPE},"method":"tools/call","params":{{"name":"add","arguments":{arguments}}}}}'.encode())
+    assert all(b"/etc" not in arrival.received.body for arrival in client.run.arrivals[before:])
+    assert client.result("tools/call", {"name": "add", "arguments": {"path": "/ok", "n": 123456789012345678901234}})
+    sent = json.loads(client.run.arrivals[-1].received.body)["params"]["arguments"]
+    assert sent == {"path": "/ok", "n": 123456789012345678901234}
+
+
+def test_without_policies_messages_pass_as_they_were_written(carrier: Carrier) -> None:
+    client = opened(carrier, "{}")
+    body = b'{ "jsonrpc":"2.0", "id":7, "method":"ping", "x":1 }'
+    client.post(body)
+    assert client.run.arrivals[-1].received.body == body
