@@ -106,6 +106,7 @@ def object_of(raw: Raw | UnsetType) -> Object:
     if raw is UNSET:
         return {}
     try:
+        _check_size(bytes(raw))
         return _object(raw)
     except _NOT_READABLE:
         raise Malformed(INVALID_PARAMS, "params must be an object") from None
@@ -118,13 +119,63 @@ def exact(value: Object, *names: str) -> None:
     for key in value:
         if key not in names and key.casefold() in folded:
             raise Malformed(INVALID_PARAMS, "a name in other letters than the protocol's")
+MANY_BYTES: Final = 65_536
+"""Bytes of an object below which its keys are not counted."""
+MANY_KEYS: Final = 10_000
+
+
+MANY_BRACES: Final = 200_000
+MANY_ITEMS: Final = 50_000
+"""Items of a list, and objects within it, which are cheaper to count."""
+
+
+class _Any(msgspec.Struct):
+    """An object, passed over."""
+
+
+_objects = msgspec.json.Decoder(list[_Any]).decode
+
+
+class _Large(msgspec.Struct):
+    """The parts of MCP's objects that may be long."""
+
+    arguments: Raw = Raw()
+    tools: Raw = Raw()
+    prompts: Raw = Raw()
+    resources: Raw = Raw()
+    resourceTemplates: Raw = Raw()
+    tasks: Raw = Raw()
+    contents: Raw = Raw()
+    content: Raw = Raw()
+    structuredContent: Raw = Raw()
+    messages: Raw = Raw()
+    inputResponses: Raw = Raw()
+    inputRequests: Raw = Raw()
+    task: Raw = Raw()
+
+
+_large = msgspec.json.Decoder(_Large).decode
+
+
+def _check_size(text: bytes) -> None:
+    """Raises `Malformed` for an object of thousands of keys: each costs, where scanning does not. Those within its long
+    parts are not looked at here."""
+    if len(text) <= MANY_BYTES or text.count(b'":') <= MANY_KEYS:
+        return
+    parts = _large(text)
+    rest = len(text) - sum(len(bytes(getattr(parts, name))) for name in parts.__struct_fields__)
+    if rest > MANY_BYTES:
+        raise Malformed(INVALID_PARAMS, "an object has too many keys")
 
 
 def items_of(raw: Raw | None) -> list[Raw]:
-    """The items of a list that was scanned. Raises `Malformed`."""
+    """The items of a list that was scanned; of a long one objects, of a bounded number. Raises `Malformed`."""
     if raw is None:
         return []
     try:
+        text = bytes(raw)
+        if len(text) > MANY_BYTES and (text.count(b"{") > MANY_BRACES or len(_objects(text)) > MANY_ITEMS):
+            raise Malformed(INTERNAL_ERROR, "the list has too many items")
         return _items(raw)
     except _NOT_READABLE:
         raise Malformed(INTERNAL_ERROR, "the list is not readable") from None

@@ -14,13 +14,16 @@ from urllib.parse import unquote_to_bytes
 from dataplane.mcp.messages import INVALID_PARAMS, Malformed
 from dataplane.mcp.methods import METHODS
 
+MAX_NAME: Final = 8192
+"""Characters of names that are compared with others."""
+
 _METHODS: Final = frozenset(name.casefold() for name in METHODS)
 _NO_LETTERS: Final = re.compile(r"[^a-z/]")
 
 
 def is_disguised(method: str) -> bool:
-    """Whether a method is a known one but for case, spaces and the like. Of one that is known: not."""
-    return method not in METHODS and _NO_LETTERS.sub("", method.casefold()) in _METHODS
+    """Whether a method that is not known is a known one but for case, spaces and the like, or too long to say."""
+    return len(method) > MAX_NAME or _NO_LETTERS.sub("", method.casefold()) in _METHODS
 
 
 def check_values(value: Any) -> None:
@@ -52,9 +55,12 @@ def normal(uri: str) -> str:
 
 
 def spelled(kind: str, name: str) -> Iterable[str]:
-    """The names that an item may be known by: the one that it has, and where a server may read it as another one, that."""
+    """The names that an item may be known by: the one that it has, and where a server may read it as another one, that.
+    Raises `Malformed`."""
     if kind != "resource":
         return (name,)
+    if len(name) > MAX_NAME:
+        raise Malformed(INVALID_PARAMS, f"a URI has more than {MAX_NAME} characters")
     other = normal(name)
     return (name,) if other == name else (name, other)
 

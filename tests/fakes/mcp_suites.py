@@ -26,7 +26,7 @@ from tests.harness.waiting import until
 
 REVISIONS = ("2025-11-25", "2026-07-28")
 
-SCENARIO_MS = 8_000
+SCENARIO_MS = 20_000
 """Milliseconds after which a scenario has failed."""
 
 Verdicts = dict[str, dict[str, str]]

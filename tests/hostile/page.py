@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from tests.hostile.streams import ROWS, Row
+from tests.hostile.rows import ROWS
+from tests.hostile.streams import Row
 from tests.hostile.world import Found
 
 HEAD: Final = """# Hostile streams

@@ -13,7 +13,8 @@ from dataplane.net.turns import Turns
 from tests.harness import yardstick
 from tests.hostile.page import labels, page
 from tests.hostile.peers import Peer
-from tests.hostile.streams import CLIENT, GET, H1, H2, ROWS, Row
+from tests.hostile.rows import ROWS
+from tests.hostile.streams import CLIENT, GET, H1, H2, Row
 from tests.hostile.world import POLITE_PEER, Found, Polite, World, measure
 
 LIMIT = 0.050

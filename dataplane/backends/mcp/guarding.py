@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import calls
 from dataplane.backends.mcp.relay import JSON, STREAM, Rewrite, kind_of, passed_lines, relay, whole
-from dataplane.backends.mcp.upstreams import MAX_ANSWER, Opened, TargetFailed
+from dataplane.backends.mcp.upstreams import MAX_ANSWER, Opened, TargetFailed, events
 from dataplane.backends.mcp.visit import EVENTS, Visit
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head
@@ -191,7 +191,7 @@ async def _relay_events(visit: Visit, opened: Opened, rewrite: Rewrite | None, m
     reader, out = EventReader(MAX_ANSWER), visit.out
     try:
         while data := await opened.call.receive():
-            for event in reader.feed(data):
+            async for event in events(reader, data):
                 shown = await _shown(visit, event.data, rewrite, message, target) if event.data else b""
                 if shown is not None:
                     out.give(write(Event(shown, event.type, None, event.retry)))
@@ -228,7 +228,7 @@ async def relay_unasked(visit: Visit, opened: Opened, rewrite: Rewrite | None, t
     reader, out = EventReader(MAX_ANSWER), visit.out
     try:
         while data := await opened.call.receive():
-            for event in reader.feed(data):
+            async for event in events(reader, data):
                 if not event.data or messages.read(event.data).is_response:
                     continue
                 text = event.data if rewrite is None else rewrite.message(event.data)

@@ -84,8 +84,7 @@ class Outlet:
         self._consumer = None
         if self._work is not None:
             self._work.cancel()
-        else:
-            self._free()
+        self._free()  # here, since work that is cancelled before its first turn never runs its `finally`
 
     def discard(self) -> None:
         self.reset()

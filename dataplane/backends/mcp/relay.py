@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp.upstreams import MAX_ANSWER, Opened, TargetFailed
+from dataplane.backends.mcp.upstreams import MAX_ANSWER, Opened, TargetFailed, events
 from dataplane.backends.mcp.visit import EVENTS, JSON_LINES, Visit
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head, without_named
@@ -195,7 +195,7 @@ async def relay_events(visit: Visit, opened: Opened, rewrite: Rewrite) -> None:
     reader, out = EventReader(MAX_ANSWER), visit.out
     try:
         while data := await opened.call.receive():
-            for event in reader.feed(data):
+            async for event in events(reader, data):
                 out.give(_readable(rewrite.event, event, rewrite.target))
             await out.ready()
     except CallFailed as error:

@@ -4,6 +4,7 @@ forgotten them, opened where there are none yet.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -11,13 +12,13 @@ import msgspec
 from dataplane.backends.mcp import calls
 from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.chain.calls import CallFailed, CallRequest
-from dataplane.http.sse import EventReader, EventTooLarge
+from dataplane.http.sse import Event, EventReader, EventTooLarge
 from dataplane.mcp import messages
 from dataplane.mcp.messages import Malformed, Message
 from dataplane.mcp.sessions import MAX_UPSTREAM_ID, UpstreamSession
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import AsyncIterator, Coroutine, Sequence
 
     from dataplane.backends.mcp.calls import TargetCall
     from dataplane.chain.calls import CallAnswer
@@ -55,6 +56,19 @@ class Opened(NamedTuple):
     answer: CallAnswer
     target: str
     """Its name."""
+
+
+SLICE: Final = 16_384
+"""Bytes of events that are looked at in one turn of the loop: thousands of them may be there at once."""
+
+
+async def events(reader: EventReader, data: bytes) -> AsyncIterator[Event]:
+    """Events that end in `data`, in slices. Raises `EventTooLarge`."""
+    for start in range(0, len(data), SLICE):
+        for event in reader.feed(data[start : start + SLICE]):
+            yield event
+        if len(data) > SLICE:
+            await asyncio.sleep(0)
 
 
 class Upstreams:
@@ -185,7 +199,7 @@ class Upstreams:
                 if not is_stream:
                     parts.append(data)
                     continue
-                for event in reader.feed(data):
+                async for event in events(reader, data):
                     if not event.data:
                         continue  # the first event of a stream that can be resumed is an id alone (MCP 2025-11-25)
                     message = messages.read(event.data)

@@ -1,0 +1,9 @@
+"""All rows of hostile peers, in the order of the page."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.hostile import agents, streams
+
+ROWS: Final = (*streams.ROWS, *agents.ROWS)
