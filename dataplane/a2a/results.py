@@ -17,6 +17,9 @@ MAX_ANSWER: Final = 262_144
 MAX_PART: Final = 65_536
 """Bytes of one event, or one message of a stream, that are looked at."""
 
+MAX_LINES: Final = 8192
+"""Lines of one piece of a stream that are looked at: events have a few hundred bytes each."""
+
 STATES: Final = (
     *("submitted", "working", "completed", "failed", "canceled", "input-required", "rejected", "auth-required"),
 )
@@ -74,6 +77,9 @@ class _Events:
 
     def content(self, data: bytes) -> None:
         if self._reader is None:
+            return
+        if data.count(b"\n") > MAX_LINES:
+            self._reader = None  # all others would wait while they are read
             return
         try:
             events = self._reader.feed(data)

@@ -119,11 +119,11 @@ def exact(value: Object, *names: str) -> None:
     for key in value:
         if key not in names and key.casefold() in folded:
             raise Malformed(INVALID_PARAMS, "a name in other letters than the protocol's")
+
+
 MANY_BYTES: Final = 65_536
 """Bytes of an object below which its keys are not counted."""
 MANY_KEYS: Final = 10_000
-
-
 MANY_BRACES: Final = 200_000
 MANY_ITEMS: Final = 50_000
 """Items of a list, and objects within it, which are cheaper to count."""

@@ -1,7 +1,6 @@
-"""Other spellings of what policies judge. Readers of JSON differ: some take the first of two equal keys, some take `Name`
-for `name`; some servers make a URI normal before they look for it. What a policy has judged must be what the server
-reads, so where there are rules or guardrails, messages are written anew, and what could be read as something else is
-refused, or judged as both.
+"""Other spellings of what policies judge: of methods, of names in arguments, of URIs, which some servers make normal
+before they look for them. What is judged must be what the server reads, so what could be read as something else is
+refused, or judged as both. Keys that MCP knows are checked in `messages.exact`.
 """
 
 from __future__ import annotations

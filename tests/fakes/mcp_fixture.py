@@ -1,7 +1,7 @@
 """The server that the MCP conformance suites ask for, on the official SDK: `python -m tests.fakes.mcp_fixture [STEM]`.
 
 It listens on a port of its own, which it prints. Tools and prompts are named `test_...`; with STEM `test_` they leave
-that out, so that behind an endpoint of several servers, as the target `test`, they have the names that the suites ask for.
+that out, so that behind an endpoint of several servers, as the target `test`, they have the names that suites ask for.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ async def sampling(context: Context, params: Any) -> Json:
 
 async def ask(context: Context, method: str, params: Json) -> Json:
     """A request to the client, within the stream of the request that is served."""
-    return await context.session._request_outbound.send_raw_request(method, params)  # noqa: SLF001  # as JSON, not as models
+    return await context.session._request_outbound.send_raw_request(method, params)  # as JSON, not as models
 
 
 def eliciting(message: str, properties: Json, required: list[str]) -> Callable[[Context, Any], Awaitable[Json]]:

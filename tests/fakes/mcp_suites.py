@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-
 import httpx2
 import uvicorn
 from starlette.applications import Starlette
@@ -101,7 +100,8 @@ async def naming(url: str, target: str) -> AsyncIterator[str]:
     async def passed(request: Request) -> StreamingResponse:
         headers = [(key, value) for key, value in request.headers.raw if key not in (b"content-length", b"connection")]
         headers = [
-            (key, named[1:-7] + value if value.startswith(b"test://") else value.strip(b" \t")) for key, value in headers
+            (key, named[1:-7] + value if value.startswith(b"test://") else value.strip(b" \t"))
+            for key, value in headers
         ]
         body = (await request.body()).replace(plain, named)
         asked = web.build_request(request.method, url, headers=headers, content=body)
@@ -130,5 +130,3 @@ async def naming(url: str, target: str) -> AsyncIterator[str]:
             server.should_exit = True
             await task
             listening.close()
-
-

@@ -6,7 +6,6 @@ from itertools import chain, repeat
 from typing import Final
 
 import dataplane.backends.mcp.outlet  # noqa: F401  # loaded with the first request for MCP of a worker: 50 ms, once
-
 from tests.hostile.streams import (
     CLIENT,
     COMMAS,
@@ -42,7 +41,7 @@ binds:
 """
 _RULES: Final = (
     "mcp: {authorization: {action: Deny, policy: {matchExpressions: ["
-    "'mcp.tool.name == \"x\" || mcp.resource.name == \"y\" || mcp.tool.arguments.path == \"z\"']}}}"
+    '\'mcp.tool.name == "x" || mcp.resource.name == "y" || mcp.tool.arguments.path == "z"\']}}}'
 )
 _ONE: Final = "mcp: {targets: [{name: one, static: {host: 127.0.0.1, port: %d}}]}"
 _TWO: Final = (

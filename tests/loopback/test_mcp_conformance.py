@@ -81,7 +81,9 @@ DIFFERS: dict[tuple[str, str], dict[str, str]] = {
 LOST: dict[tuple[str, str], set[str]] = {
     ("several", "2025-11-25"): {"json-schema-2020-12"},
     ("several", "2026-07-28"): {"json-schema-2020-12"},
-    ("stateless", "2025-11-25"): {each for each, why in DIFFERS["stateless", "2025-11-25"].items() if why == NO_SESSION},
+    ("stateless", "2025-11-25"): {
+        scenario for scenario, why in DIFFERS["stateless", "2025-11-25"].items() if why == NO_SESSION
+    },
 }
 """Scenarios that pass direct alone."""
 SCENARIOS = {"2025-11-25": 33, "2026-07-28": 40}

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from signal import SIGKILL
 
 import pytest
 
@@ -42,7 +43,11 @@ async def world(tool: Callable[[str], str], folder: Path) -> AsyncIterator[tuple
     async with AsyncExitStack() as stack:
         port = reserve()
         command = [tool("mcp-server-everything"), "streamableHttp"]
-        server = await stack.enter_async_context(started(folder, "server", command, environment={"PORT": str(port)}))
+        server = await stack.enter_async_context(
+            started(
+                folder, "server", command, end=SIGKILL, environment={"PORT": str(port)}
+            )  # asked, it waits for clients
+        )
         await until(lambda: "listening on port" in server.log(), server.log)
         file = folder / "config.yaml"
         file.write_text(FILE.format(port=port))

@@ -56,7 +56,7 @@ READERS = (first_of_two, last_of_two)
         f'{{"jsonrpc":"2.0","id":null,{CALL}}}',
         f'{{"jsonrpc":"2.0",{CALL},"id":7,"ID":8}}',
         f"[{{{ENVELOPE},{CALL}}}]",
-        f'\ufeff{{{ENVELOPE},{CALL}}}',
+        f"\ufeff{{{ENVELOPE},{CALL}}}",
     ],
 )
 def test_a_tool_that_is_denied_is_called_in_no_spelling(body: str, carrier: Carrier) -> None:
