@@ -45,7 +45,7 @@ async def world(folder: Path) -> AsyncIterator[tuple[Proxy, int]]:
         short = await stack.enter_async_context(fixture(folder, "short", "test_"))
         file = folder / "config.yaml"
         file.write_text(FILE.format(whole=whole, short=short))
-        proxy = await stack.enter_async_context(running("-f", str(file)))
+        proxy = await stack.enter_async_context(running("-f", str(file), workers=1))  # who ended a session knows it
         await proxy.ready()
         yield proxy, whole
 

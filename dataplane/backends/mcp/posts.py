@@ -288,8 +288,8 @@ def _denied(visit: Visit, kind: str, found: _Addressed, arguments: Any = None) -
 
 
 def _arguments(visit: Visit, params: Object, message: Message) -> Any:
-    """As expressions read them, and from now on the server; None where none does. Raises `Malformed`, also for keys that
-    the server may take for others."""
+    """As expressions read them, and from now on the server; None where none does. Raises `Malformed`, also for names
+    that the server may take for others."""
     try:
         if not visit.policies.reads_arguments or "arguments" not in params:
             return None
