@@ -20,7 +20,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from dataplane.backends.registry import ROWS as backends
+from dataplane.backends import registry
 from dataplane.bootstrap import WorkerSettings
 from dataplane.chain.filter import Env, Row
 from dataplane.link import messages
@@ -115,7 +115,7 @@ class Serving:
             current=self._current,
             deadlines=Deadlines(host.clock, loop.call_at),
             leases=Leases(
-                backends,
+                registry.ROWS,
                 self._connector,
                 self._resolver,
                 random.random,
@@ -137,7 +137,8 @@ class Serving:
         self._acceptor = Acceptor(self._context, loop)
         self._connector.before_opening = partial(admission.spare_descriptor, self._context)
         recorder.held = lambda: self._context.room.used
-        self._applier = Applier(rows, _env(self._context, buckets, loop), self._current, settings.zone)
+        env = _env(self._context, buckets, loop)
+        self._applier = Applier(rows, env, self._current, settings.zone, registry.load)
         self._applier.remains.wake = self._tidy_soon
         self._records: deque[Record] = deque()
         self._is_tidying = False

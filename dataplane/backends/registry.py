@@ -6,11 +6,15 @@ calls `lease_ready` with that. Of an exchange, what has to wait runs by `Exchang
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp.backend import Mcp
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dataplane.upstream.lease import Backend, BackendPlan, Lease, Leases
 
 
@@ -69,3 +73,28 @@ ROWS: Final[dict[str, Backend]] = {
     # of those that forward, with policies for their sake (`upstream/guards`)
     "guarded": Guarded(),
 }
+
+LOADED_LATE: Final[dict[str, tuple[str, ...]]] = {
+    # Workers without such a backend need no memory for it. In this order none takes much longer than the others: the
+    # loop serves between two of them.
+    "mcp": (
+        "msgspec",
+        "cryptography.hazmat.primitives.ciphers.aead",
+        "dataplane.mcp.spellings",
+        "dataplane.backends.mcp.visit",
+        "dataplane.backends.mcp.upstreams",
+        "dataplane.backends.mcp.relay",
+        "dataplane.backends.mcp.guarding",
+        "dataplane.backends.mcp.posts",
+        "dataplane.backends.mcp.outlet",
+    ),
+}
+
+
+def load(kind: str) -> Iterator[None]:
+    """Load what a kind of backends needs, in steps, before a table has one: else its first request would hold all
+    others of the worker for that long."""
+    for name in LOADED_LATE.get(kind, ()):
+        if name not in sys.modules:
+            import_module(name)
+            yield

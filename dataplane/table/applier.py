@@ -34,6 +34,7 @@ from dataplane.table.table import Table
 SLICE = 0.001
 """Seconds of work between two yields."""
 
+Load = Callable[[str], Iterator[None]]
 Handler = Callable[[Swap, str, "bytes | None"], None]
 Groups = dict[str, deque[Change]]
 
@@ -41,13 +42,21 @@ ENDPOINT, UNKNOWN = "/endpoint", "/unknown"
 """Groups of changes whose names do not begin with a kind; no kind looks like these."""
 
 
+def _nothing(_kind: str) -> Iterator[None]:
+    yield from ()
+
+
 class Applier:
     """One per worker. `rows`: the registry of policies, in order. `env.carryover` is replaced by the table's own."""
 
-    def __init__(self, rows: Iterable[Row], env: Env, current: Current | None = None, zone: str = "") -> None:
-        """`zone`: where this proxy runs; "": nobody has said."""
+    def __init__(
+        self, rows: Iterable[Row], env: Env, current: Current | None = None, zone: str = "", load: Load = _nothing
+    ) -> None:
+        """`zone`: where this proxy runs; "": nobody has said. `load`: the code of a kind of backends, in steps, before
+        a table has one."""
         self.current = Current() if current is None else current
         self.zone = zone
+        self.load = load
         self.carryover = Carryover()
         self.store = Store()
         self.outcome = Outcome()

@@ -110,6 +110,7 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
     own, rules, mcp = policies.of_backend(swap.of.interns, store, position, record.inline)
     new = compiler.backend_plan(key, record.message, near, own, swap.of.interns.system_tls, record.secure, rules, far)
     if new.mcp is not None:
+        yield from swap.of.load(new.where.kind)
         new.mcp.policies = mcp
         new.mcp.targets = tuple([_with_own(swap, key, position, record, target) for target in new.mcp.targets])
     if old is not None and old.endpoints:

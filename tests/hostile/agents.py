@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain, repeat
 from typing import Final
 
-import dataplane.backends.mcp.outlet  # noqa: F401  # loaded with the first request for MCP of a worker: 50 ms, once
+import dataplane.backends.mcp.outlet  # noqa: F401  # workers have it before a table has MCP servers
 from tests.hostile.streams import (
     CLIENT,
     COMMAS,

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from types import SimpleNamespace
@@ -197,6 +197,28 @@ async def test_a_resource_that_it_cannot_use_is_refused_and_the_rest_serves() ->
         assert isinstance(prepared, messages.Prepared) and list(prepared.refused) == ["route/httproute/default/all/0"]
         agent.commit(2)
         assert (await ask(agent.port)).body == "hello"
+
+
+@moved
+async def test_what_a_kind_of_backends_needs_is_loaded_before_its_first_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kinds: list[str] = []
+
+    def load(kind: str) -> Iterator[None]:
+        kinds.append(kind)
+        yield
+
+    monkeypatch.setattr(serving.registry, "load", load)
+    async with origin() as upstream, linked() as (agent, _):
+        text = config(8080, upstream)
+        await agent.serve(text)
+        assert kinds == []
+        agent.heard.clear()
+        tools = "mcp: {targets: [{name: a, static: {host: 127.0.0.1, port: 1}}]}"
+        agent.state(2, text.replace(f'host: "127.0.0.1:{upstream}"', tools))
+        await agent.hears(messages.Prepared)
+        assert kinds == ["mcp"]
 
 
 @moved

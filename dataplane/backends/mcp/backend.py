@@ -1,4 +1,4 @@
-"""The row of MCP servers: it ends the request itself. What it needs is loaded with the first request for one."""
+"""The row of MCP servers: it ends the request itself. A table with one has loaded what it needs."""
 
 from __future__ import annotations
 
