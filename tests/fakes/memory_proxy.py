@@ -372,6 +372,7 @@ class MemoryProxy:
             self.advance(max(mirrors.SECONDS, retries.DRAIN_TIME) + STEP)
         clients, self.clients = self.clients, []
         self.connector.refuse = ""
+        self.context.access_log.close()
         return leaks.of_context(self.context, (client.protocol for client in clients))
 
     @property
