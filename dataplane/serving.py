@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("dataplane.worker")
 
 STDOUT = 1
+ENDING = 10
+"""Turns of the loop that connections which were cut have to hear of it, so that the log has their last lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,10 @@ class Serving:
     async def close(self) -> None:
         """Let go of everything."""
         self._acceptor.cut()
+        for _ in range(ENDING):
+            if not self._context.connections:
+                break
+            await asyncio.sleep(0)
         self._watches.stop()
         self._context.deadlines.close()
         await self._tasks.end()

@@ -213,6 +213,7 @@ async def test_what_is_open_at_the_maximum_is_cut(tmp_path: Path, caplog: pytest
         assert "1 connections were still open at the end of the drain and are cut" in caplog.text
         (outcome,) = await asyncio.gather(asking, return_exceptions=True)
         assert isinstance(outcome, ConnectionError) or outcome.status == 0
+    assert b" http.status=499 " in b"".join(proxy.launch.born[0].lines)  # what was cut has its line in the log
 
 
 @moved
