@@ -30,6 +30,7 @@ from a2a.types import a2a_pb2 as types
 from a2a.types import a2a_pb2_grpc
 from starlette.applications import Starlette
 
+from tests.fakes.event_streams import end_watchers
 from tests.fakes.proxy_process import Proxy, running
 from tests.harness.patience import PATIENCE
 
@@ -129,9 +130,7 @@ async def agent() -> AsyncIterator[tuple[int, int]]:
         server.should_exit = True
         await serving
         await far.stop(0)
-        for task in asyncio.all_tasks():  # the library of event streams leaves one for each loop, for ever
-            if getattr(task.get_coro(), "__name__", "") == "_shutdown_watcher":
-                task.cancel()
+        end_watchers()
 
 
 def summary(event: types.StreamResponse) -> tuple[str, ...]:

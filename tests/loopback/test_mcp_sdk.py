@@ -22,6 +22,7 @@ from mcp.types import CreateMessageResult, ElicitResult, ListRootsResult, Root, 
 from pydantic import BaseModel
 
 from dataplane.http.sse import EventReader
+from tests.fakes.event_streams import end_watchers
 from tests.fakes.proxy_process import Proxy, running
 from tests.harness.patience import PATIENCE
 
@@ -113,6 +114,7 @@ async def world(
 ) -> AsyncIterator[tuple[Proxy, Running, Running]]:
     first, second = Running("first", answers_json), Running("second", answers_json)
     async with AsyncExitStack() as stack:
+        stack.callback(end_watchers)
         for each in (first, second):
             await each.start()
             stack.push_async_callback(each.stop)
