@@ -86,6 +86,9 @@ class _Log:
     def __init__(self) -> None:
         self.count = 0
 
+    def close(self) -> None:
+        """Nothing waits."""
+
     def record(self, x: Any, seconds: float) -> None:
         self.count += 1
         text = access_log._text_line("now", x, seconds)
