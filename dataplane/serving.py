@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("dataplane.worker")
 
 STDOUT = 1
-
+"""The descriptor that the access log is written to."""
 ENDING = 10
 """Turns of the loop that connections which were cut have to hear of it, so that the log has their last lines."""
 
