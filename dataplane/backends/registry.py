@@ -85,6 +85,7 @@ LOADED_LATE: Final[dict[str, tuple[str, ...]]] = {
         "dataplane.backends.mcp.upstreams",
         "dataplane.backends.mcp.relay",
         "dataplane.backends.mcp.guarding",
+        "dataplane.backends.mcp.sending",
         "dataplane.backends.mcp.posts",
         "dataplane.backends.mcp.outlet",
     ),

@@ -1,0 +1,134 @@
+"""What servers say of themselves, to a client as one: `initialize`, which begins a session, and `server/discover`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, Raw
+
+from dataplane.backends.mcp import guarding
+from dataplane.backends.mcp.relay import relay
+from dataplane.backends.mcp.sending import OK, asked
+from dataplane.backends.mcp.upstreams import TargetFailed, Upstreams, together
+from dataplane.backends.mcp.visit import SESSION, Visit
+from dataplane.mcp import errors, merging, messages, modern, sessions, versions
+from dataplane.mcp.messages import INVALID_PARAMS, Malformed, Message, Object
+
+if TYPE_CHECKING:
+    from dataplane.chain.reply import Reply
+    from dataplane.mcp.plans import TargetPlan
+
+
+async def initialize(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
+    """`initialize`: a session with each target, of which the client gets one. Raises `TargetFailed`."""
+    params = messages.object_of(message.params)
+    hello = b"{}" if message.params is UNSET else bytes(message.params)
+    visit.session = None if visit.plan.stateless else visit.new_session(hello)
+    if visit.plan.several:
+        return await _initialize_all(visit, upstreams, message, params, body)
+    (target,) = visit.plan.targets
+    opened = await upstreams.hello(target, body)
+    try:
+        lines = b""
+        if opened.answer.status == OK and visit.session is not None:
+            visit.session.upstreams.append(upstreams.begun(target, opened))
+            lines = _session_line(visit)
+        elif opened.answer.status == OK:
+            upstreams.begun(target, opened)
+        if guarding.reads_any_answers(visit):
+            await guarding.relay_shown(visit, opened, None, message, target.name, lines)
+        else:
+            await relay(visit, opened, lines)
+    finally:
+        opened.call.cancel()
+    return None
+
+
+def _session_line(visit: Visit) -> bytes:
+    """The header that gives the client its session. Raises `TargetFailed` where that is too long."""
+    assert visit.session is not None  # there is one while it is made
+    try:
+        text = sessions.sealed(visit.session, visit.x.context.sealer, visit.owner)
+    except sessions.TooLong as error:
+        raise TargetFailed("all", str(error)) from None
+    visit.describe("initialize")
+    return b"%b: %b\r\n" % (SESSION, text.encode())
+
+
+async def _initialize_all(
+    visit: Visit, upstreams: Upstreams, message: Message, params: Object, body: bytes
+) -> Reply | None:
+    targets = visit.plan.targets
+    found = await together(visit, [_hello(upstreams, target, message, body) for target in targets])
+    failures = [each for each in found if isinstance(each, TargetFailed)]
+    if failures and (not visit.plan.fail_open or len(failures) == len(targets)):
+        raise failures[0]
+    answers: list[tuple[str, Raw]] = []
+    for target, each in zip(targets, found, strict=True):
+        if isinstance(each, TargetFailed):
+            made = sessions.UpstreamSession(target.name, lost=True)
+        else:
+            made, result = each
+            answers.append((target.name, result))
+        if visit.session is not None:
+            visit.session.upstreams.append(made)
+    version = messages.text_of(params.get("protocolVersion")) or versions.UNSPOKEN
+    try:
+        result = merging.hello(version, answers, visit.plan.stateless, VERSION_OF_OURS)
+    except Malformed as error:
+        raise TargetFailed("one of them", f"its answer is not readable: {error}") from None
+    result = await guarding.result(visit, message, guarding.names(visit), result)
+    lines = b"" if visit.session is None else _session_line(visit)
+    visit.give(messages.result(message.request_id, result), lines)
+    return None
+
+
+VERSION_OF_OURS: Final = "1"
+
+
+async def _hello(
+    upstreams: Upstreams, target: TargetPlan, message: Message, body: bytes
+) -> tuple[sessions.UpstreamSession, Raw]:
+    opened = await upstreams.hello(target, body)
+    try:
+        if opened.answer.status != OK:
+            raise TargetFailed(target.name, f"it answered initialize with {opened.answer.status}")
+        answer = await upstreams.read(opened, message.request_id, target.name)
+        if answer.result is UNSET:
+            raise TargetFailed(target.name, "it answered initialize with an error")
+        return upstreams.begun(target, opened), answer.result
+    finally:
+        opened.call.cancel()
+
+
+async def discover(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
+    """What all servers are, as one. When one of them does not know this revision, the client gets the
+    revisions in which all of them can be had."""
+    found = await together(visit, [asked(upstreams, target, message, body) for target in visit.plan.targets])
+    failures = [each for each in found if isinstance(each, TargetFailed)]
+    if failures and (not visit.plan.fail_open or len(failures) == len(found)):
+        raise failures[0]
+    answers: list[tuple[str, Raw]] = []
+    for target, each in zip(visit.plan.targets, found, strict=True):
+        if isinstance(each, TargetFailed):
+            continue
+        if each.result is UNSET and _code(each) == INVALID_PARAMS:
+            return errors.error("McpBadMessage", INVALID_PARAMS, "params are refused", message.request_id)
+        if each.result is UNSET:
+            return errors.wrong_version(modern.REVISION, message.request_id)
+        answers.append((target.name, each.result))
+    try:
+        result = merging.discovered(answers, VERSION_OF_OURS)
+    except Malformed as error:
+        raise TargetFailed("one of them", f"its answer is not readable: {error}") from None
+    result = await guarding.result(visit, message, guarding.names(visit), result)
+    visit.give(messages.result(message.request_id, result))
+    return None
+
+
+def _code(answer: Message) -> Any:
+    return messages.value_of(messages.object_of(answer.error).get("code"), _CODE)
+
+
+_CODE: Final = 32
+"""Bytes of a code."""
