@@ -9,6 +9,7 @@ What may visit many keys is a generator that yields after each of them: the call
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -99,7 +100,7 @@ class Agenda:
         return changed
 
 
-class Collection(Generic[K, V]):
+class Collection(ABC, Generic[K, V]):
     """Values by key. Read-only from outside; see `Source` and `Derived` for who writes.
 
     Laws: a value is never None and never mutated; equal values are the same value, so replacing one by its equal is no
@@ -117,7 +118,7 @@ class Collection(Generic[K, V]):
         self.changes: list[Change[K, V]] = []
         """Of this batch, for the subscribers."""
         self.pending: dict[Any, Any] = {}
-        """What `settle` has to look at, by key. Whoever fills it when empty puts the collection on the agenda."""
+        """What `settle` has to look at, by key."""
         self.agenda = Agenda()
         """Of its part of the graph, once it is declared."""
 
@@ -155,9 +156,15 @@ class Collection(Generic[K, V]):
         self._indexes.append(index)
         return index
 
+    @abstractmethod
     def settle(self) -> Generator[None, None, Failures]:
         """Bring the values up to date, key by key; answers the transforms that failed."""
-        raise NotImplementedError
+
+    def await_settling(self, key: Any, value: Any = None) -> None:
+        """`settle` has to look at this key: the collection is on the agenda from its first one on."""
+        if not self.pending:
+            self.agenda.put(self)
+        self.pending[key] = value
 
     def deliver(self) -> None:
         """Hand the changes of the batch, of which there are some, to the subscribers and forget them."""
@@ -198,9 +205,7 @@ class Source(Collection[K, V]):
 
     def put(self, key: K, value: V | None) -> None:
         """None: the key is gone."""
-        if not self.pending:
-            self.agenda.put(self)
-        self.pending[key] = value
+        self.await_settling(key, value)
 
     def remove(self, key: K) -> None:
         self.put(key, None)

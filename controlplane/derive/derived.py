@@ -89,9 +89,7 @@ class Derived(Collection[K, V], Generic[IK, IV, K, V]):
         over.inputs_of.append(self)
 
     def mark(self, key: IK) -> None:
-        if not self.pending:
-            self.agenda.put(self)
-        self.pending[key] = None
+        self.await_settling(key)
 
     def settle(self) -> Generator[None, None, Failures]:
         dirty, self.pending = self.pending, {}
@@ -183,9 +181,7 @@ class Groups(Collection[G, Literal[True]]):
             index.presence_of.append(self)
 
     def mark(self, key: G) -> None:
-        if not self.pending:
-            self.agenda.put(self)
-        self.pending[key] = None
+        self.await_settling(key)
 
     def settle(self) -> Generator[None, None, Failures]:
         dirty, self.pending = self.pending, {}
