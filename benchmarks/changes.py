@@ -30,7 +30,7 @@ WATCHED = 5
 CONNECTIONS = 100
 """New ones after the first 200, half to each proxy."""
 CENSUS = 50
-"""Every so many routes the connections are kept until each worker has told how many of them it has."""
+"""Every so many routes the connections are kept until each worker has reported how many of them it has."""
 
 
 class Lost(Exception):

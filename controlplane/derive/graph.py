@@ -133,8 +133,8 @@ class Graph:
 
 
 def _settled(agenda: Agenda) -> Generator[None, None, list[tuple[str, Any, Exception]]]:
-    """Brings the collections of a part up to date that have to be, and tells their subscribers; the transforms that
-    failed."""
+    """Brings the collections of a part up to date that have to be, and calls their subscribers; answers the
+    transforms that failed."""
     failures: list[tuple[str, Any, Exception]] = []
     while (collection := agenda.take()) is not None:
         failures += [(collection.name, key, error) for key, error in (yield from collection.settle())]

@@ -1,5 +1,5 @@
 """The process that runs MCP servers of the standalone file (`dataplane/stdio`): started with the first of them, again
-when it ends, told of each change, ended with the agent.
+when it ends, informed of each change, ended with the agent.
 
 Commands are the file's alone: they are no resources, so nothing that a control plane says can name one. Beside a
 control plane none is run.

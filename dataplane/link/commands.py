@@ -1,4 +1,4 @@
-"""What the agent tells the process that runs commands (`dataplane/stdio`), and what that one reports: lines of
+"""What the agent sends to the process that runs commands (`dataplane/stdio`), and what that process reports: lines of
 JSON, and of words.
 """
 

@@ -42,7 +42,7 @@ class Unread(Exception):
 
 
 class ServerProcess:
-    """`report` is told of its group: STARTED or ENDED of `link/commands`, and the number."""
+    """`report` is called for its group: STARTED or ENDED of `link/commands`, and the number."""
 
     def __init__(self, command: Command, report: Callable[[bool, int], None]) -> None:
         self.command = command

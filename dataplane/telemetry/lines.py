@@ -88,7 +88,7 @@ class LineWriter:
                 threading.Thread(target=self._run, name="log lines", daemon=True).start()
 
     def _is_over(self) -> bool:
-        """Everything is written and nothing is left to be told: the thread ends, and the next line begins another."""
+        """Everything is written and nothing is left to report: the thread ends, and the next line begins another."""
         with self._turn:
             self._has_thread = bool(self._trouble) or not self._queue.empty()
             return not self._has_thread

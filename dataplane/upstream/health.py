@@ -80,7 +80,7 @@ class Member:
     __slots__ = ("_show", "_shown", "health", "record", "restored")
 
     def __init__(self, record: Record, show: Callable[[int], None]) -> None:
-        """`show` is told how unhealthy the endpoint is, in percent, when that changes."""
+        """`show` is called with how unhealthy the endpoint is, in percent, when that changes."""
         self.record = record
         self._show, self._shown = show, 0
         self.health = 1.0

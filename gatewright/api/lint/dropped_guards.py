@@ -34,7 +34,7 @@ class _Level(NamedTuple):
 
 
 def dropped_guards(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]:
-    """Where a setting without a guard replaces one with it; each place is told once of each guard."""
+    """Where a setting without a guard replaces one with it; each place is named once for each guard."""
     for kind, guards in GUARDS.items():
         backends = [item for item in objects.values() if isinstance(item, GatewayBackend) and getattr(item.spec, kind)]
         for guard in guards if backends else ():
