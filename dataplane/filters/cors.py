@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHook
+from dataplane.chain.origins import NAMED
 from dataplane.chain.reply import Reply
 from dataplane.http.heads import is_name, without_named
 from dataplane.http.uri import MAX_ORIGIN, SCHEME_PORTS
@@ -63,16 +64,18 @@ IsAllowed = Callable[[bytes], bool]
 def build(config: traffic_pb2.Cors, env: Env) -> Filter:
     """Raises `Refused` for an origin, method or header that none can be."""
     allowed = _allowed(config)
-    any_origin = "*" in config.allow_origins and not config.allow_credentials
+    names_them = "*" not in config.allow_origins
+    any_origin = not names_them and not config.allow_credentials
     credentials = CREDENTIALS if config.allow_credentials else b""
     exposed = _names(config.expose_headers, "exposeHeaders")
     lists_exposed = exposed == b"*" and config.allow_credentials
     expose = b"" if lists_exposed else _line(b"expose-headers", exposed)
     fixed = credentials + expose
     key = f"cors?{env.origin.key}"
+    origins = _Origins(allowed, any_origin, names_them)
     return Filter(
         NAME,
-        request=_request_hook(key, allowed, any_origin, fixed, _preflight(config, credentials, expose)),
+        request=_request_hook(key, origins, fixed, _preflight(config, credentials, expose)),
         response=_response_hook(key, lists_exposed),
     )
 
@@ -99,16 +102,26 @@ def _allowed(config: traffic_pb2.Cors) -> IsAllowed:
     return lambda origin: origin in exact or matches(origin) is not None
 
 
-def _request_hook(key: str, allowed: IsAllowed, any_origin: bool, fixed: bytes, preflight: Preflight) -> RequestHook:
+@dataclass(frozen=True, slots=True)
+class _Origins:
+    """Which origins are allowed. `any_origin`: all, without credentials; `names_them`: by names or patterns."""
+
+    allowed: IsAllowed
+    any_origin: bool
+    names_them: bool
+
+
+def _request_hook(key: str, origins: _Origins, fixed: bytes, preflight: Preflight) -> RequestHook:
     """Answers preflights; of other requests with an allowed origin it leaves the response's lines at `key`."""
+    names_them = origins.names_them
     for_any = _both(VARY + _line(b"allow-origin", b"*") + fixed)
 
     @lru_cache(REMEMBERED)
     def lines_for(origin: bytes) -> Lines:
         """Those that tell the browser that this origin may read the response."""
-        if not allowed(origin.lower()):
+        if not origins.allowed(origin.lower()):
             return NOT_ALLOWED
-        return for_any if any_origin else _both(VARY + _line(b"allow-origin", origin) + fixed)
+        return for_any if origins.any_origin else _both(VARY + _line(b"allow-origin", origin) + fixed)
 
     def check(x: Exchange) -> Reply | None:
         head = x.request
@@ -123,6 +136,8 @@ def _request_hook(key: str, allowed: IsAllowed, any_origin: bool, fixed: bytes, 
             return preflight.answer(lines[0], method, head)
         if lines is not NOT_ALLOWED:
             x.leave(key, lines)
+            if names_them:
+                x.leave(NAMED, True)
         return None
 
     return check

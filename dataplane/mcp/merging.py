@@ -49,7 +49,7 @@ def discovered(answers: Iterable[tuple[str, Raw]], own_version: str) -> Raw:
         for raw in messages.items_of(fields.get("supportedVersions")):
             version = messages.text_of(raw) or ""
             common[version] = common.get(version, 0) + 1
-        _add_capabilities(capabilities, messages.object_of(fields.get("capabilities", Raw(b"{}"))), True)
+        _add_capabilities(capabilities, messages.object_of(fields.get("capabilities", Raw(b"{}"))), False)
         said = messages.text_of(fields.get("instructions"))
         if said:
             instructions.append(f"[{target}]\n{said}")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-ITEM, LIST, ALL, REFERENCE = "item", "list", "all", "reference"
+ITEM, LIST, ALL, REFERENCE, LISTEN = "item", "list", "all", "reference", "listen"
 """Forms of a method: about an item that one target has; a list that all give a part of; for all of them; about an item
-within `ref`."""
+within `ref`; a stream of notices, of which all give a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ METHODS: Final[dict[str, Method]] = {
     "tasks/update": Method(ITEM, "task", "taskId", missing="Unknown task: "),
     "ping": Method(ALL),
     "logging/setLevel": Method(ALL),
+    "subscriptions/listen": Method(LISTEN),
 }
 
 OTHER: Final = Method("other")

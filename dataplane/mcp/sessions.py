@@ -17,6 +17,8 @@ MAX_HELLO: Final = 16_384
 """Bytes of what a client said of itself at `initialize`, as it is kept for servers that have to hear it again."""
 MAX_UPSTREAM_ID: Final = 1024
 """Characters of the session id of a server."""
+MAX_CONTENT: Final = 262_144
+"""Bytes of what an id says: a short one may say much, and whoever has the key may have made it."""
 
 
 class UpstreamSession(msgspec.Struct, array_like=True, frozen=True):
@@ -62,8 +64,10 @@ class TooLong(Exception):
 
 def sealed(session: Session, sealer: Sealer, owner: bytes) -> str:
     """The id of a session. `owner`: backend and caller. Raises `TooLong`."""
-    content = zlib.compress(msgspec.msgpack.encode(session), 1)
-    text = sealer.seal(content, b"mcp session\0" + owner)
+    content = msgspec.msgpack.encode(session)
+    if len(content) > MAX_CONTENT:
+        raise TooLong(f"a session of {len(content)} bytes")
+    text = sealer.seal(zlib.compress(content, 1), b"mcp session\0" + owner)
     if len(text) > MAX_SEALED:
         raise TooLong(f"a session id of {len(text)} characters")
     return text
@@ -75,13 +79,54 @@ def opened(text: str, sealer: Sealer, owner: bytes, now: float) -> Session | Non
     if content is None:
         return None
     try:
-        session = _decode(zlib.decompress(content))
+        session = _decode(_inflated(content))
     except (zlib.error, msgspec.MsgspecError):
         return None
     return session if session.created <= now + _SKEW and now - session.created < LIFETIME else None
 
 
 _SKEW: Final = 300.0
+
+
+def _inflated(content: bytes) -> bytes:
+    """What was compressed, within its bound: beyond it nothing is made. Raises `zlib.error`."""
+    reader = zlib.decompressobj()
+    found = reader.decompress(content, MAX_CONTENT + 1)
+    if len(found) > MAX_CONTENT or not reader.eof:
+        raise zlib.error(f"more than {MAX_CONTENT} bytes, or cut off")
+    return found
+
+
+class Question(msgspec.Struct, array_like=True, frozen=True):
+    """A request that a server has for a client without a session: the session in which the server waits."""
+
+    session: UpstreamSession
+    request_id: str | int
+
+
+_decode_question = msgspec.msgpack.Decoder(Question).decode
+
+
+def sealed_question(question: Question, sealer: Sealer, owner: bytes) -> str | None:
+    """The id that the client sees; None where it would be too long."""
+    if isinstance(question.request_id, str) and len(question.request_id) > MAX_UPSTREAM_ID:
+        return None
+    try:
+        text = sealer.seal(msgspec.msgpack.encode(question), b"mcp question\0" + owner)
+    except OverflowError:
+        return None  # a number that no id should be
+    return text if len(text) <= MAX_SEALED else None
+
+
+def opened_question(text: str, sealer: Sealer, owner: bytes) -> Question | None:
+    """None for what was not sealed for this owner."""
+    content = sealer.open(text, b"mcp question\0" + owner)
+    if content is None:
+        return None
+    try:
+        return _decode_question(content)
+    except msgspec.MsgspecError:
+        return None
 
 
 class Cursor(msgspec.Struct, array_like=True, frozen=True):

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 MAX_LOOK: Final = 65_536
 """Bytes of a request that are looked at for the log, where no policy read more."""
 OK: Final = 200
+PART: Final = 206
+_WITHOUT_CONTENT: Final = frozenset((204, 205))
+_NO_SUCCESS: Final = 300
 
 _is_authority = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?").fullmatch
 
@@ -161,7 +164,7 @@ class AgentCall:
         assert self._call is not None  # it is understood by now
         block = Head(head.block, head.low)
         content_type = block.get(b"content-type") or b""
-        if self._rewrite is not None and head.status == OK and not content_type.startswith(b"text/event-stream"):
+        if self._rewrite is not None and _may_have_card(head.status):
             self._begin_card(head, block, first, end)
             return
         if block.get(b"content-encoding") is None:
@@ -217,6 +220,8 @@ class AgentCall:
             self._send(b"")
         elif encoding is not None and encoding.strip().lower() != b"identity":
             self._refuse("compressed, although that was not asked for")
+        elif head.status == PART or (block.get(b"content-type") or b"").lower().startswith(b"text/event-stream"):
+            self._refuse("a part of it, or a stream of events")
         elif head.length > cards.MAX_CARD:
             self._refuse(f"more than {cards.MAX_CARD} bytes")
         else:
@@ -263,3 +268,8 @@ class AgentCall:
             x.asked_target.partition(b"?")[0].decode("latin-1"),
             self._path(),
         )
+
+
+def _may_have_card(status: int) -> bool:
+    """Whether clients take the content of such an answer for what they asked: all successes."""
+    return OK <= status < _NO_SUCCESS and status not in _WITHOUT_CONTENT

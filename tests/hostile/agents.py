@@ -103,7 +103,12 @@ LONG: Final = b"tools/call" + b" " * 1_900_000
 
 def stream(event: bytes) -> Source:
     """An answer of events without end."""
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+    return after(b"", event)
+
+
+def after(first: bytes, event: bytes) -> Source:
+    """The same, with another event at its beginning."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + first
     many = event * max(1, MIB // len(event))
     return lambda: chain((head,), repeat(many))
 
@@ -120,6 +125,15 @@ TOOLS: Final = b'{"tools":[' + b",".join(b'{"name":"t%d","inputSchema":{}}' % n 
 TINY: Final = b'{"tools":[' + b",".join([b'{"name":"t"}'] * 300_000) + b"]}"
 NOTE: Final = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}\n\n'
 ASKING: Final = b'data: {"jsonrpc":"2.0","id":1,"method":"ping"}\n\n'
+UPDATED: Final = b'data: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:b"}}\n\n'
+DOTTED: Final = b"file:///" + b"a/../" * 1600
+URIS: Final = b",".join(b'"one+%b%d"' % (DOTTED, number) for number in range(220))
+ASKS: Final = b'"notifications":{"resourceSubscriptions":[%b]}'
+LISTEN: Final = mcp(b"subscriptions/listen", ASKS % b'"a:b"')
+LISTEN_OF_ONE: Final = mcp(b"subscriptions/listen", ASKS % b'"one+a:b"')
+HEARD: Final = b'data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":%b}\n\n' % (
+    b'{"notifications":{"resourceSubscriptions":["a:b"]}}'
+)
 CARD: Final = b'{"url":"http://x/","skills":[' + b",".join([b'{"id":"s"}'] * 20_000) + b"]}"
 STATE: Final = (
     b'data: {"jsonrpc":"2.0","id":1,"result":{"kind":"status-update","taskId":"t","status":{"state":"working"}}}\n\n'
@@ -184,7 +198,25 @@ ROWS: Final = (
         numbered(lambda n: posted(b'{"jsonrpc":"2.0","id":1,"method":"ping"}', b"Mcp-Session-Id: %08000d\r\n" % n)),
         MCP,
     ),
+    Row(
+        "MCP subscriptions to 220 resources of 8 KB",
+        CLIENT,
+        H1,
+        again(mcp(b"subscriptions/listen", ASKS % URIS)),
+        SEVERAL,
+    ),
+    Row(
+        "MCP subscriptions to 190,000 resources",
+        CLIENT,
+        H1,
+        again(mcp(b"subscriptions/listen", ASKS % b",".join([b'"a:b"'] * 190_000))),
+        JUDGED,
+    ),
     # --- servers of MCP
+    Row("MCP notices without end for rules", ENDPOINT, H1, stream(UPDATED), EVIL_JUDGED, asks=SMALL),
+    Row("MCP notices of a subscription without end", ENDPOINT, H1, after(HEARD, UPDATED), EVIL_JUDGED, asks=LISTEN),
+    Row("MCP acknowledgements without end", ENDPOINT, H1, stream(HEARD), EVIL_SEVERAL, asks=LISTEN_OF_ONE),
+    Row("MCP subscriptions without acknowledgement", ENDPOINT, H1, stream(b":\n\n"), EVIL_JUDGED, asks=LISTEN),
     Row("MCP events without end", ENDPOINT, H1, stream(NOTE), EVIL, asks=SMALL),
     Row("MCP events without end for rules", ENDPOINT, H1, stream(NOTE), EVIL_JUDGED, asks=SMALL),
     Row(

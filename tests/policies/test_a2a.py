@@ -89,6 +89,21 @@ def test_the_card_leads_through_the_gateway(path: str, carrier: Carrier) -> None
     assert " a2a.method=agent/getCard " in seen.line
 
 
+@pytest.mark.parametrize("status", [201, 203, 299])
+def test_a_card_is_rewritten_with_each_status_of_success(status: int, carrier: Carrier) -> None:
+    response = Response(status, [JSON], json.dumps(OLD).encode())
+    seen = proxy(carrier).carry(get("/.well-known/agent-card.json"), response)
+    assert seen.answer.status == status
+    assert json.loads(seen.answer.body)["url"] == "http://gw.example:8080/rpc"
+
+
+def test_the_extended_card_as_a_stream_of_events_is_not_passed(carrier: Carrier) -> None:
+    content = event(result(OLD))
+    response = Response(200, [("content-type", "text/event-stream")], content)
+    seen = proxy(carrier).carry(rpc("agent/getAuthenticatedExtendedCard"), response)
+    assert (seen.answer.status, seen.reason) == (502, "AgentCardInvalid")
+
+
 def test_a_card_of_version_1(carrier: Carrier) -> None:
     card = json.loads(proxy(carrier).carry(get("/.well-known/agent-card.json"), answering(NEW)).answer.body)
     first, second = card["supportedInterfaces"]
@@ -131,6 +146,9 @@ def test_policies_see_the_rewritten_card(carrier: Carrier) -> None:
         (Response(200, [JSON], b"x" * 262_145), "more than"),
         (Response(200, [JSON], [b"x" * 131_072] * 3, sized=False), "more than"),
         (Response(200, [JSON, ("content-encoding", "gzip")], gzip.compress(json.dumps(OLD).encode())), "compressed"),
+        (Response(200, [("content-type", "Text/Event-Stream")], b"data: " + json.dumps(OLD).encode()), "events"),
+        (Response(206, [JSON, ("content-range", "bytes 0-9/10")], json.dumps(OLD).encode()), "a part"),
+        (Response(201, [JSON], b"[]"), "no JSON object"),
     ],
 )
 def test_a_card_that_cannot_be_rewritten_is_not_passed(response: Response, why: str, carrier: Carrier) -> None:
@@ -139,7 +157,7 @@ def test_a_card_that_cannot_be_rewritten_is_not_passed(response: Response, why: 
     assert why in seen.line
 
 
-@pytest.mark.parametrize(("method", "status"), [("GET", 404), ("GET", 304), ("HEAD", 200)])
+@pytest.mark.parametrize(("method", "status"), [("GET", 404), ("GET", 304), ("GET", 302), ("HEAD", 200)])
 def test_what_is_no_card_passes(method: str, status: int, carrier: Carrier) -> None:
     request = Request(method, "/.well-known/agent-card.json", authority=CLIENT)
     body = b"" if method == "HEAD" or status == 304 else b"no"

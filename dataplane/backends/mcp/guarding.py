@@ -232,6 +232,8 @@ async def relay_unasked(visit: Visit, opened: Opened, rewrite: Rewrite | None, t
                 if not event.data or messages.read(event.data).is_response:
                     continue
                 text = event.data if rewrite is None else rewrite.message(event.data)
+                if text is None:
+                    continue
                 out.give(write(Event(text, event.type, None, event.retry)))
             await out.ready()
     except (CallFailed, EventTooLarge, Malformed) as error:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding
-from dataplane.backends.mcp.relay import relay
-from dataplane.backends.mcp.sending import OK, asked
+from dataplane.backends.mcp.relay import relay, relay_rewritten
+from dataplane.backends.mcp.sending import OK, asked, rewriting
 from dataplane.backends.mcp.upstreams import TargetFailed, Upstreams, together
 from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.mcp import errors, merging, messages, modern, sessions, versions
@@ -35,8 +35,11 @@ async def initialize(visit: Visit, upstreams: Upstreams, message: Message, body:
             lines = _session_line(visit)
         elif opened.answer.status == OK:
             upstreams.begun(target, opened)
+        rewrite = rewriting(visit, upstreams, message, target)
         if guarding.reads_any_answers(visit):
-            await guarding.relay_shown(visit, opened, None, message, target.name, lines)
+            await guarding.relay_shown(visit, opened, rewrite, message, target.name, lines)
+        elif rewrite is not None:
+            await relay_rewritten(visit, opened, rewrite, lines)
         else:
             await relay(visit, opened, lines)
     finally:

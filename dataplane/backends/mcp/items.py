@@ -57,7 +57,8 @@ async def item(visit: Visit, upstreams: Upstreams, message: Message, body: bytes
         visit.name_line = modern.name_line(found.name)
     if visit.plan.several or visit.policies.rules:  # what was looked at is written anew
         body = messages.encode(Message("2.0", message.id, message.method, messages.raw(found.params)))
-    return await passed_on(visit, upstreams, found.target, message, body, rewriting(visit, message, found.target))
+    rewrite = rewriting(visit, upstreams, message, found.target)
+    return await passed_on(visit, upstreams, found.target, message, body, rewrite)
 
 
 async def _guarded_item(visit: Visit, message: Message, method: Method, found: _Addressed) -> _Addressed:
@@ -157,4 +158,5 @@ async def reference(visit: Visit, upstreams: Upstreams, message: Message, body: 
             return _missing(visit, message, method, name, denied)
     if visit.plan.several or visit.policies.rules:
         body = messages.encode(Message("2.0", message.id, message.method, messages.raw(params)))
-    return await passed_on(visit, upstreams, found.target, message, body, rewriting(visit, message, found.target))
+    rewrite = rewriting(visit, upstreams, message, found.target)
+    return await passed_on(visit, upstreams, found.target, message, body, rewrite)

@@ -40,7 +40,8 @@ class Outlet:
         self._parts: list[bytes] = []
         self._size = 0
         self._work: Work | None = None
-        self._blocked: Future | None = None
+        self._blocked: list[Future] = []
+        """Of those who wait until the client takes more: several streams may be one."""
         self._is_paused = False
 
     # --- the request (`carriers.Upstream`)
@@ -78,7 +79,8 @@ class Outlet:
 
     def resume(self) -> None:
         self._is_paused = False
-        _wake(self._blocked)
+        for each in tuple(self._blocked):
+            _wake(each)
 
     def reset(self) -> None:
         self._consumer = None
@@ -105,11 +107,12 @@ class Outlet:
     async def ready(self) -> None:
         """Wait until the client takes more."""
         while self._is_paused and self._consumer is not None:
-            self._blocked = self.x.context.make_future()
+            blocked = self.x.context.make_future()
+            self._blocked.append(blocked)
             try:
-                await self._blocked
+                await blocked
             finally:
-                self._blocked = None
+                self._blocked.remove(blocked)
 
     def head(self, status: int, lines: bytes, length: int = UNKNOWN, first: bytes = b"", end: bool = False) -> None:
         """The answer begins; `lines`: its header lines."""
@@ -149,6 +152,6 @@ class Outlet:
 _NO_CONTENT: Final = 204
 
 
-def _wake(future: Future | None) -> None:
-    if future is not None and not future.done():
+def _wake(future: Future) -> None:
+    if not future.done():
         future.set_result(None)

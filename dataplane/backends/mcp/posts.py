@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp import guarding, hello, items, lists
-from dataplane.backends.mcp.sending import ACCEPTED, acknowledged, asked, notified, passed_on
+from dataplane.backends.mcp import guarding, hello, items, listening, lists
+from dataplane.backends.mcp.sending import ACCEPTED, acknowledged, asked, notified, passed_on, rewriting
 from dataplane.backends.mcp.upstreams import TargetFailed, Upstreams, together
 from dataplane.backends.mcp.visit import Visit
-from dataplane.mcp import accept, errors, messages, modern, names, spellings, versions
+from dataplane.mcp import accept, errors, messages, modern, names, sessions, spellings, versions
 from dataplane.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -24,7 +24,7 @@ from dataplane.mcp.messages import (
     Malformed,
     Message,
 )
-from dataplane.mcp.methods import ALL, ITEM, LIST, METHODS, OTHER, REFERENCE
+from dataplane.mcp.methods import ALL, ITEM, LIST, LISTEN, METHODS, OTHER, REFERENCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -131,13 +131,18 @@ async def _other(visit: Visit, upstreams: Upstreams, message: Message, body: byt
     if visit.plan.several:
         visit.give(messages.error(message.request_id, METHOD_NOT_FOUND, "Method not found"))
         return None
-    return await passed_on(visit, upstreams, visit.plan.targets[0], message, body, None)
+    return await _to_the_only_one(visit, upstreams, message, body)
+
+
+async def _to_the_only_one(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
+    (target,) = visit.plan.targets
+    return await passed_on(visit, upstreams, target, message, body, rewriting(visit, upstreams, message, target))
 
 
 async def _all(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     """`ping` and what else is for all servers: their answers are one."""
     if not visit.plan.several:
-        return await passed_on(visit, upstreams, visit.plan.targets[0], message, body, None)
+        return await _to_the_only_one(visit, upstreams, message, body)
     found = await together(visit, [asked(upstreams, target, message, body) for target in visit.plan.targets])
     failures = [each for each in found if isinstance(each, TargetFailed)]
     if failures and (not visit.plan.fail_open or len(failures) == len(found)):
@@ -177,6 +182,8 @@ def _is_lost(upstreams: Upstreams, target: TargetPlan) -> bool:
 
 async def _respond(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     """The client's answer to a request of a server."""
+    if visit.plan.stateless:
+        return await _respond_without_session(visit, upstreams, message)
     if not visit.plan.several:
         return await acknowledged(visit, await upstreams.post(visit.plan.targets[0], body))
     found = names.untagged(message.id)
@@ -187,10 +194,22 @@ async def _respond(visit: Visit, upstreams: Upstreams, message: Message, body: b
     return await acknowledged(visit, await upstreams.post(target, messages.encode(message)))
 
 
+async def _respond_without_session(visit: Visit, upstreams: Upstreams, message: Message) -> Reply | None:
+    """It goes to the session that was opened for the request of the client which the server works on."""
+    asked = str(message.id) if isinstance(message.id, str) else ""
+    found = sessions.opened_question(asked, visit.x.context.sealer, visit.owner)
+    target = None if found is None else visit.plan.by_name.get(found.session.target)
+    if found is None or target is None:
+        raise Malformed(INVALID_PARAMS, "the id is that of no request", message.request_id)
+    message.id = found.request_id
+    return await acknowledged(visit, await upstreams.answer(target, found.session, messages.encode(message)))
+
+
 _FORMS: Final[dict[str, Callable[[Visit, Upstreams, Message, bytes], Awaitable[Reply | None]]]] = {
     ITEM: items.item,
     LIST: lists.merged,
     ALL: _all,
     REFERENCE: items.reference,
+    LISTEN: listening.listen,
     OTHER.form: _other,
 }

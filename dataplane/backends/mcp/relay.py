@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import UNSET, Raw
 
@@ -18,9 +18,15 @@ from dataplane.mcp import merging, messages, names
 from dataplane.mcp.messages import Malformed, Message
 
 _OK: Final = 200
+_NO_SUCCESS: Final = 300
 _NOT_PASSED: Final = {b"mcp-session-id", b"content-length", b"connection", b"keep-alive", b"transfer-encoding"}
 STREAM: Final = b"text/event-stream"
 JSON: Final = b"application/json"
+
+WhatT, AsT = TypeVar("WhatT"), TypeVar("AsT")
+Tag = Callable[[str, messages.Id], str]
+"""Target and id of a request that it has for the client, to the id that the client sees."""
+_CANCELLED: Final = "notifications/cancelled"
 
 
 def kind_of(opened: Opened) -> bytes:
@@ -85,37 +91,75 @@ async def whole(opened: Opened) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """How messages of one target become those of the endpoint: ids of its requests and of its events name it, and so do
-    resources."""
+    """How messages of one target become those of the endpoint. `renames`, with several: ids of its events name it, and
+    so do resources. `tag` makes the ids of its requests ours, so that answers find it; None: they stay. `hides`, with
+    rules: notices of items that they refuse are left out."""
 
     target: str
     request_id: messages.Id | None
     method: str
+    renames: bool = True
+    tag: Tag | None = names.tagged
+    hides: Callable[[str, str, str], bool] | None = None
 
-    def message(self, text: bytes) -> bytes:
-        """Raises `Malformed`."""
+    def message(self, text: bytes) -> bytes | None:
+        """None: it is not for this client. Raises `Malformed`."""
         message = messages.read(text)
         if message.is_request:
-            message.id = names.tagged(self.target, message.request_id or 0)
-        elif message.is_response:
-            if message.request_id != self.request_id or message.result is UNSET:
+            if self.tag is None:
                 return text
-            change = _RESULTS.get(self.method)
-            if change is None:
+            message.id = self.tag(self.target, message.request_id or 0)
+        elif message.is_response:
+            change = _RESULTS.get(self.method) if self.renames else None
+            if change is None or message.request_id != self.request_id or message.result is UNSET:
                 return text
             message.result = change(message.result, self.target)
+        elif message.method == _CANCELLED:
+            if self.tag is None:
+                return text
+            message.params = _request_renamed(message.params, self.target, self.tag)
         elif message.method in _NOTES:
-            message.params = _NOTES[str(message.method)](message.params, self.target)
+            if not self._noticed(message):
+                return None
         else:
             return text
         return messages.encode(message)
 
+    def _noticed(self, message: Message) -> bool:
+        """Make a notice ours; whether it is for this client. Raises `Malformed`."""
+        method = str(message.method)
+        named = _NAMED.get(method)
+        if named is not None and self.hides is not None:
+            kind, key = named
+            fields = messages.object_of(_object(message.params))
+            name = messages.text_of(fields.get(key))
+            if name is None or self.hides(kind, self.target, name):
+                return False
+            message.params = messages.raw(fields)  # as it was judged: with one of each key
+        if self.renames:
+            message.params = _NOTES[method](message.params, self.target)
+        return True
+
     def event(self, event: Event) -> bytes:
-        event_id = event.id
-        if event_id:
+        """b"": none of it is for this client."""
+        event_id, data = event.id, event.data
+        if event_id and self.renames:
             event_id = self.target.encode() + b":" + event_id
-        data = self.message(event.data) if event.data else b""
+        if data:
+            found = self.message(data)
+            if found is None:
+                return b""
+            data = found
         return write(replace(event, data=data, id=event_id))
+
+
+def rewrite_of(
+    visit: Visit, target: str, request_id: messages.Id | None = None, method: str = "", tag: Tag | None = None
+) -> Rewrite:
+    """Of answers of a target, or with no request of a stream of what it has to say. `tag` in place of the usual one."""
+    several = visit.plan.several
+    hides = visit.hides if visit.policies.rules else None
+    return Rewrite(target, request_id, method, several, tag or (names.tagged if several else None), hides)
 
 
 def _task_renamed(result: Raw, target: str) -> Raw:
@@ -144,7 +188,7 @@ def _uri_renamed(params: Raw | object, target: str) -> Raw:
     return merging.renamed(_object(params), "uri", "resource", target)
 
 
-def _request_renamed(params: Raw | object, target: str) -> Raw:
+def _request_renamed(params: Raw | object, target: str, tag: Tag) -> Raw:
     """A server withdraws a request that it had for the client."""
     fields = messages.object_of(_object(params))
     raw = fields.get("requestId")
@@ -152,7 +196,7 @@ def _request_renamed(params: Raw | object, target: str) -> Raw:
         return messages.raw(fields)
     value = messages.value_of(raw, _ID)
     if isinstance(value, str | int) and not isinstance(value, bool):
-        fields["requestId"] = messages.raw(names.tagged(target, value))
+        fields["requestId"] = messages.raw(tag(target, value))
     return messages.raw(fields)
 
 
@@ -169,23 +213,34 @@ def _status_renamed(params: Raw | object, target: str) -> Raw:
 
 _NOTES: Final[dict[object, Callable[[Raw | object, str], Raw]]] = {
     "notifications/resources/updated": _uri_renamed,
-    "notifications/cancelled": _request_renamed,
     "notifications/tasks/status": _status_renamed,
 }
+_NAMED: Final = {
+    "notifications/resources/updated": ("resource", "uri"),
+    "notifications/tasks/status": ("task", "taskId"),
+}
+"""Notices that name an item: its kind, and where."""
 
 
-async def relay_rewritten(visit: Visit, opened: Opened, rewrite: Rewrite) -> None:
-    """Pass an answer on, message by message."""
-    if opened.answer.status != _OK:
-        await relay(visit, opened)
+async def relay_rewritten(visit: Visit, opened: Opened, rewrite: Rewrite, lines: bytes = b"") -> None:
+    """Pass an answer on, message by message; `lines`: further headers."""
+    status, kind = opened.answer.status, kind_of(opened)
+    if status != _OK and not (rewrite.hides is not None and status < _NO_SUCCESS and kind == STREAM):
+        await relay(visit, opened, lines)
         return
-    kind = kind_of(opened)
+    is_plain = not rewrite.renames and (kind == JSON or rewrite.hides is None)
+    if kind != STREAM and is_plain:
+        await relay(visit, opened, lines)  # one message, which is the answer
+        return
     if kind == JSON:
-        visit.give(_readable(rewrite.message, await whole(opened), rewrite.target))
+        text = _readable(rewrite.message, await whole(opened), rewrite.target)
+        if text is None:
+            raise TargetFailed(rewrite.target, "it answered what was not asked")
+        visit.give(text, lines)
         return
     if kind != STREAM:
         raise TargetFailed(rewrite.target, "its answer is neither JSON nor a stream of events")
-    visit.out.head(_OK, EVENTS)
+    visit.out.head(_OK, EVENTS + lines)
     await relay_events(visit, opened, rewrite)
     visit.out.end()
 
@@ -204,11 +259,21 @@ async def relay_events(visit: Visit, opened: Opened, rewrite: Rewrite) -> None:
         raise TargetFailed(rewrite.target, str(error)) from None
 
 
-def _readable(change: Callable[..., bytes], what: object, target: str) -> bytes:
+def _readable(change: Callable[[WhatT], AsT], what: WhatT, target: str) -> AsT:
     try:
         return change(what)
     except Malformed as error:
         raise TargetFailed(target, f"its answer is not readable: {error}") from None
 
 
-__all__ = ["JSON_LINES", "Message", "Rewrite", "kind_of", "relay", "relay_events", "relay_rewritten", "whole"]
+__all__ = [
+    "JSON_LINES",
+    "Message",
+    "Rewrite",
+    "kind_of",
+    "relay",
+    "relay_events",
+    "relay_rewritten",
+    "rewrite_of",
+    "whole",
+]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import guarding
-from dataplane.backends.mcp.relay import Rewrite, relay, relay_rewritten
-from dataplane.backends.mcp.upstreams import LIST_SECONDS, Opened, Upstreams
+from dataplane.backends.mcp.relay import Rewrite, relay, relay_rewritten, rewrite_of
+from dataplane.backends.mcp.upstreams import LIST_SECONDS, Opened, TargetFailed, Upstreams
 from dataplane.backends.mcp.visit import Visit
-from dataplane.mcp.messages import Message
+from dataplane.mcp import sessions
+from dataplane.mcp.messages import Id, Message
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
@@ -19,9 +20,43 @@ ACCEPTED: Final = 202
 NO_CONTENT: Final = 204
 
 
-def rewriting(visit: Visit, message: Message, target: TargetPlan) -> Rewrite | None:
-    """What has to change in the answer: with several targets, names and ids."""
-    return Rewrite(target.name, message.request_id, str(message.method)) if visit.plan.several else None
+MAX_ASKED: Final = 256
+"""Requests of one server for which ids are remembered while it answers one of the client's."""
+
+
+class _Tags:
+    """Ids of requests for a client that has no session: who waits for the answer is sealed in them, so that any worker
+    can carry it. An id that is asked for again is the same: the server may withdraw its request."""
+
+    def __init__(self, visit: Visit, upstreams: Upstreams) -> None:
+        self._visit, self._upstreams = visit, upstreams
+        self._known: dict[Id, str] = {}
+
+    def __call__(self, target: str, request_id: Id) -> str:
+        """Raises `TargetFailed` for an id that is too long."""
+        found = self._known.get(request_id)
+        if found is None:
+            found = self._known[request_id] = self._made(target, request_id)
+            if len(self._known) > MAX_ASKED:
+                del self._known[next(iter(self._known))]
+        return found
+
+    def _made(self, target: str, request_id: Id) -> str:
+        session = self._upstreams.of(target) or sessions.UpstreamSession(target)
+        visit = self._visit
+        text = sessions.sealed_question(sessions.Question(session, request_id), visit.x.context.sealer, visit.owner)
+        if text is None:
+            raise TargetFailed(target, "its request has too long an id")
+        return text
+
+
+def rewriting(visit: Visit, upstreams: Upstreams, message: Message, target: TargetPlan) -> Rewrite | None:
+    """What has to change in the answer: with several targets names and ids, with rules notices of what they refuse,
+    without sessions ids of the server's requests."""
+    tag = _Tags(visit, upstreams) if visit.plan.stateless and not visit.is_modern else None
+    if tag is None and not visit.plan.several and not visit.policies.rules:
+        return None
+    return rewrite_of(visit, target.name, message.request_id, str(message.method), tag)
 
 
 async def passed_on(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import posts, streams
 from dataplane.backends.mcp.visit import Visit, policies_of
+from dataplane.chain.origins import NAMED
 from dataplane.http.heads import Head
 from dataplane.mcp import errors, rebinding
 
@@ -54,7 +55,7 @@ def _tricked(visit: Visit) -> Reply | None:
     address = x.client.local.rpartition(b":")[0].strip(b"[]").decode("ascii", "replace")
     if not rebinding.is_loopback(address) or x.plan.is_named or x.listener.hostname:
         return None
-    host = x.asked_host
-    if rebinding.is_tricked(host, visit.head.get(b"origin")):
+    is_named = (x.attributes or {}).get(NAMED) is True
+    if rebinding.is_tricked(x.asked_host, None if is_named else visit.head.get(b"origin")):
         return errors.refused("McpOriginNotAllowed")
     return None

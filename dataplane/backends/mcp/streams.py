@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import guarding
-from dataplane.backends.mcp.relay import Rewrite, kind_of, relay, relay_events
+from dataplane.backends.mcp.relay import kind_of, relay, relay_events, rewrite_of
 from dataplane.backends.mcp.upstreams import Opened, TargetFailed, Upstreams, together
 from dataplane.backends.mcp.visit import EVENTS, Visit
 from dataplane.mcp import accept, errors, versions
@@ -40,10 +40,10 @@ async def get(visit: Visit, body: bytes) -> Reply | None:
         (target,) = visit.plan.targets
         opened = await upstreams.get(target, last)
         try:
-            if is_shown and opened.answer.status < _NO_SUCCESS:
+            if (is_shown or visit.policies.rules) and opened.answer.status < _NO_SUCCESS:
                 guarding.check_stream(opened)
                 visit.out.head(_OK, EVENTS)
-                await guarding.relay_unasked(visit, opened, None, target.name)
+                await _stream(visit, target, opened)
                 visit.out.end()
             else:
                 await relay(visit, opened)
@@ -105,7 +105,7 @@ async def _open(upstreams: Upstreams, target: TargetPlan, last: bytes | None) ->
 
 
 async def _stream(visit: Visit, target: TargetPlan, opened: Opened) -> None:
-    rewrite = Rewrite(target.name, None, "")
+    rewrite = rewrite_of(visit, target.name)
     if guarding.reads_any_answers(visit):
         await guarding.relay_unasked(visit, opened, rewrite, target.name)
     else:

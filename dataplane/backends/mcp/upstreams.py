@@ -13,7 +13,7 @@ from dataplane.backends.mcp import calls
 from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.sse import Event, EventReader, EventTooLarge
-from dataplane.mcp import messages
+from dataplane.mcp import messages, versions
 from dataplane.mcp.messages import Malformed, Message
 from dataplane.mcp.sessions import MAX_UPSTREAM_ID, UpstreamSession
 
@@ -60,13 +60,17 @@ class Opened(NamedTuple):
 
 SLICE: Final = 16_384
 """Bytes of events that are looked at in one turn of the loop: thousands of them may be there at once."""
+MANY: Final = 64
+"""Events of them: rules may be asked about each."""
 
 
 async def events(reader: EventReader, data: bytes) -> AsyncIterator[Event]:
     """Events that end in `data`, in slices. Raises `EventTooLarge`."""
     for start in range(0, len(data), SLICE):
-        for event in reader.feed(data[start : start + SLICE]):
+        for count, event in enumerate(reader.feed(data[start : start + SLICE]), 1):
             yield event
+            if not count % MANY:
+                await asyncio.sleep(0)
         if len(data) > SLICE:
             await asyncio.sleep(0)
 
@@ -100,6 +104,11 @@ class Upstreams:
         if last_event:
             lines += b"last-event-id: %b\r\n" % last_event
         return await self._within(target, b"GET", b"", lines, calls.FOR_EVER)
+
+    async def answer(self, target: TargetPlan, known: UpstreamSession, body: bytes) -> Opened:
+        """Send an answer of the client to a request of a server, within the session that the server asked in. Raises
+        `TargetFailed`."""
+        return await self._ask(target, known, b"POST", body, _TAKES + _JSON, LIST_SECONDS)
 
     async def delete(self, target: TargetPlan) -> None:
         """End the session there, if there is one. Whether that worked does not matter to the client."""
@@ -166,7 +175,8 @@ class Upstreams:
     async def renew(self, target: TargetPlan) -> UpstreamSession:
         """Open a session as the client did, which does not notice. Raises `TargetFailed`."""
         session = self.visit.session
-        hello = msgspec.Raw(session.hello if session is not None and session.hello else _ANONYMOUS)
+        said = b"" if session is None else session.hello
+        hello = msgspec.Raw(said or self._anonymous())
         opened = await self.hello(target, messages.request("initialize", "gw-initialize", hello))
         try:
             if opened.answer.status != _OK:
@@ -183,6 +193,20 @@ class Upstreams:
             context = self.visit.x.context
             context.mcp_memory.of(session.number, context.clock()).renewed[target.name] = made
         return made
+
+    def _anonymous(self) -> bytes:
+        """What a client without a session has said of itself, as far as it can be known: its revision. What it can do
+        is not, so servers may ask for what clients answer by themselves, with an error where they cannot. Roots are
+        asked for beside requests, where a client without a session hears nothing."""
+        version = self.visit.version()
+        able: dict[str, object] = {"sampling": {}, "elicitation": {"form": {}, "url": {}}}
+        return messages.encode(
+            {
+                "protocolVersion": version if version in versions.KNOWN else versions.UNSPOKEN,
+                "capabilities": able if self.visit.plan.stateless else {},
+                "clientInfo": {"name": "gatewright", "version": "1"},
+            }
+        )
 
     async def read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message:
         """The response to a request, read whole, from JSON or a stream of events. Other messages of the stream are left
@@ -225,9 +249,6 @@ class Upstreams:
 
 
 _OK: Final = 200
-_ANONYMOUS: Final = messages.encode(
-    {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "gatewright", "version": "1"}}
-)
 
 
 async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:

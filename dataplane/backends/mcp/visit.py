@@ -10,7 +10,8 @@ from dataplane.backends.mcp import calls
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.sse import Event, write
-from dataplane.mcp import accept, errors, sessions
+from dataplane.mcp import accept, errors, sessions, spellings
+from dataplane.mcp.messages import Malformed
 from dataplane.mcp.methods import METHODS
 from dataplane.mcp.policies import NO_POLICIES
 from gatewright.cel.values import Redacted
@@ -97,6 +98,26 @@ class Visit:
             part["arguments"] = arguments
         self.x.leave(f"mcp.{kind}", part)
         self._described[kind] = part
+
+    def hides(self, kind: str, target: str, name: str) -> bool:
+        """Whether rules refuse an item that a message names beside the one that is asked for, as a notice does. They
+        see that one alone; the log goes on with what was asked for."""
+        if not self.policies.rules:
+            return False
+        x, described, attributes = self.x, self._described, self.x.attributes
+        self._described = {key: value for key, value in described.items() if not isinstance(value, dict)}
+        x.attributes = {key: value for key, value in (attributes or {}).items() if not key.startswith("mcp.")}
+        x.leave("mcp", self._described)
+        try:
+            for each in spellings.spelled(kind, name):
+                self.item(kind, target, each)
+                if self.policies.for_calls(x) is not None:  # type: ignore[arg-type]  # the exchange is the context
+                    return True
+            return False
+        except Malformed:
+            return True  # too long to be judged
+        finally:
+            self._described, x.attributes = described, attributes
 
     def no_item(self, kind: str) -> None:
         """None is any more."""

@@ -1,0 +1,77 @@
+"""Ids of sessions: what they say is bounded, whatever is sealed in them."""
+
+from __future__ import annotations
+
+import zlib
+
+import msgspec
+import pytest
+
+from dataplane.mcp import sessions
+from dataplane.mcp.sealing import Sealer
+from dataplane.mcp.sessions import MAX_CONTENT, Question, Session, UpstreamSession
+
+SEALER = Sealer(bytes(32))
+OWNER = b"backend\0caller"
+PURPOSE = b"mcp session\0" + OWNER
+
+
+def session(hello: bytes = b"{}", upstreams: int = 1) -> Session:
+    theirs = [UpstreamSession(f"t{each}", "id", "1.2.3.4:5") for each in range(upstreams)]
+    return Session(b"8 bytes.", 1000, hello, theirs)
+
+
+def sealed(content: bytes) -> str:
+    return SEALER.seal(content, PURPOSE)
+
+
+def test_a_session_is_opened_as_it_was_sealed() -> None:
+    text = sessions.sealed(session(b"x" * 16_384, 32), SEALER, OWNER)
+    found = sessions.opened(text, SEALER, OWNER, 1001)
+    assert found is not None and found.hello == b"x" * 16_384 and len(found.upstreams) == 32
+    assert sessions.opened(text, SEALER, b"another", 1001) is None
+    assert sessions.opened(text, SEALER, OWNER, 1000 + sessions.LIFETIME) is None
+
+
+@pytest.mark.parametrize("size", [MAX_CONTENT - 100, MAX_CONTENT + 1, 3_000_000])
+def test_what_an_id_says_is_bounded_when_it_is_opened(size: int) -> None:
+    content = msgspec.msgpack.encode(session(bytes(size)))
+    text = sealed(zlib.compress(content))
+    assert len(text) < sessions.MAX_SEALED, "a short text"
+    assert (sessions.opened(text, SEALER, OWNER, 1001) is None) is (len(content) > MAX_CONTENT)
+
+
+def test_content_of_exactly_the_bound_is_opened() -> None:
+    size = MAX_CONTENT - len(msgspec.msgpack.encode(session(bytes(70_000)))) + 70_000
+    content = msgspec.msgpack.encode(session(bytes(size)))
+    assert len(content) == MAX_CONTENT
+    assert sessions.opened(sealed(zlib.compress(content)), SEALER, OWNER, 1001) is not None
+
+
+def test_a_session_that_could_not_be_opened_is_not_sealed() -> None:
+    with pytest.raises(sessions.TooLong):
+        sessions.sealed(session(bytes(MAX_CONTENT)), SEALER, OWNER)
+
+
+@pytest.mark.parametrize("cut", [1, 5, 20])
+def test_content_that_is_cut_off_is_none(cut: int) -> None:
+    content = zlib.compress(msgspec.msgpack.encode(session()))
+    assert sessions.opened(sealed(content[:-cut]), SEALER, OWNER, 1001) is None
+    assert sessions.opened(sealed(b"no zlib"), SEALER, OWNER, 1001) is None
+
+
+# --- ids of requests of servers, for clients without sessions
+
+
+@pytest.mark.parametrize("request_id", [0, -1, 2**62, "a", "", "x" * 1024])
+def test_a_question_is_opened_as_it_was_sealed(request_id: str | int) -> None:
+    question = Question(UpstreamSession("one", "id", "1.2.3.4:5"), request_id)
+    text = sessions.sealed_question(question, SEALER, OWNER)
+    assert text is not None and sessions.opened_question(text, SEALER, OWNER) == question
+    assert sessions.opened_question(text, SEALER, b"another") is None
+    assert sessions.opened(text, SEALER, OWNER, 1001) is None, "it is no session"
+
+
+@pytest.mark.parametrize("request_id", ["x" * 1025, "x" * 4_000_000, 2**70])
+def test_a_question_with_an_id_that_none_should_be_has_no_text(request_id: str | int) -> None:
+    assert sessions.sealed_question(Question(UpstreamSession("one"), request_id), SEALER, OWNER) is None
