@@ -11,7 +11,7 @@ Whether a method or header is allowed is the browser's to compare: the preflight
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -63,16 +63,16 @@ IsAllowed = Callable[[bytes], bool]
 
 def build(config: traffic_pb2.Cors, env: Env) -> Filter:
     """Raises `Refused` for an origin, method or header that none can be."""
-    allowed = _allowed(config)
-    names_them = "*" not in config.allow_origins
-    any_origin = not names_them and not config.allow_credentials
+    allowed = _allowed(config.allow_origins)
+    named = _allowed([each for each in config.allow_origins if not _is_of_any_host(each)])
+    any_origin = "*" in config.allow_origins and not config.allow_credentials
     credentials = CREDENTIALS if config.allow_credentials else b""
     exposed = _names(config.expose_headers, "exposeHeaders")
     lists_exposed = exposed == b"*" and config.allow_credentials
     expose = b"" if lists_exposed else _line(b"expose-headers", exposed)
     fixed = credentials + expose
     key = f"cors?{env.origin.key}"
-    origins = _Origins(allowed, any_origin, names_them)
+    origins = _Origins(allowed, named, any_origin)
     return Filter(
         NAME,
         request=_request_hook(key, origins, fixed, _preflight(config, credentials, expose)),
@@ -80,13 +80,17 @@ def build(config: traffic_pb2.Cors, env: Env) -> Filter:
     )
 
 
-def _allowed(config: traffic_pb2.Cors) -> IsAllowed:
+def _is_of_any_host(origin: str) -> bool:
+    return origin == "*" or origin.partition("://")[2].partition(":")[0] == "*"
+
+
+def _allowed(origins: Sequence[str]) -> IsAllowed:
     """Whether an origin, in lower case, is one of those of the configuration."""
-    if "*" in config.allow_origins:
+    if "*" in origins:
         return lambda origin: True
     exact = set()
     patterns = []
-    for index, text in enumerate(config.allow_origins):
+    for index, text in enumerate(origins):
         match = _PATTERN(text.lower().encode())
         if match is None:
             raise Refused(f"allowOrigins[{index}]: {text!r} is not an origin")
@@ -104,24 +108,26 @@ def _allowed(config: traffic_pb2.Cors) -> IsAllowed:
 
 @dataclass(frozen=True, slots=True)
 class _Origins:
-    """Which origins are allowed. `any_origin`: all, without credentials; `names_them`: by names or patterns."""
+    """Which origins are allowed; `named`: those of them that are so by more than `*`. `any_origin`: all, without
+    credentials."""
 
     allowed: IsAllowed
+    named: IsAllowed
     any_origin: bool
-    names_them: bool
 
 
 def _request_hook(key: str, origins: _Origins, fixed: bytes, preflight: Preflight) -> RequestHook:
     """Answers preflights; of other requests with an allowed origin it leaves the response's lines at `key`."""
-    names_them = origins.names_them
     for_any = _both(VARY + _line(b"allow-origin", b"*") + fixed)
 
     @lru_cache(REMEMBERED)
-    def lines_for(origin: bytes) -> Lines:
-        """Those that tell the browser that this origin may read the response."""
-        if not origins.allowed(origin.lower()):
-            return NOT_ALLOWED
-        return for_any if origins.any_origin else _both(VARY + _line(b"allow-origin", origin) + fixed)
+    def lines_for(origin: bytes) -> tuple[Lines, bool]:
+        """Those that tell the browser that this origin may read the response; whether it is named."""
+        low = origin.lower()
+        if not origins.allowed(low):
+            return NOT_ALLOWED, False
+        lines = for_any if origins.any_origin else _both(VARY + _line(b"allow-origin", origin) + fixed)
+        return lines, origins.named(low)
 
     def check(x: Exchange) -> Reply | None:
         head = x.request
@@ -131,12 +137,12 @@ def _request_hook(key: str, origins: _Origins, fixed: bytes, preflight: Prefligh
             return None
         start += 9
         origin = head.block[start : low.find(b"\r\n", start)].strip(b" \t")
-        lines = lines_for(origin) if len(origin) <= MAX_ORIGIN else NOT_ALLOWED
+        lines, is_named = lines_for(origin) if len(origin) <= MAX_ORIGIN else (NOT_ALLOWED, False)
         if x.method == b"OPTIONS" and (method := head.get(b"access-control-request-method")):
             return preflight.answer(lines[0], method, head)
         if lines is not NOT_ALLOWED:
             x.leave(key, lines)
-            if names_them:
+            if is_named:
                 x.leave(NAMED, True)
         return None
 

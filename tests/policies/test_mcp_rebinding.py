@@ -74,7 +74,10 @@ def test_an_origin_that_cors_names_may_ask(origin: str) -> None:
     assert status("localhost:8080", "https://evil.example", policies=NAMED) == REFUSED
 
 
+@pytest.mark.parametrize("origins", ["'*'", "'https://*'", "'https://*', 'http://*:8080'"])
 @pytest.mark.parametrize("more", ["", ", allowCredentials: true"])
-def test_that_cors_allows_any_origin_names_none(more: str) -> None:
-    policies = f"policies: {{cors: {{allowOrigins: ['*']{more}}}}}"
+def test_that_cors_allows_any_origin_names_none(origins: str, more: str) -> None:
+    policies = f"policies: {{cors: {{allowOrigins: [{origins}]{more}}}}}"
     assert status("localhost:8080", "https://app.example", policies=policies) == REFUSED
+    policies = f"policies: {{cors: {{allowOrigins: [{origins}, 'https://app.example']{more}}}}}"
+    assert status("localhost:8080", "https://app.example", policies=policies) == PASSED
