@@ -196,8 +196,8 @@ async def _respond(visit: Visit, upstreams: Upstreams, message: Message, body: b
 
 async def _respond_without_session(visit: Visit, upstreams: Upstreams, message: Message) -> Reply | None:
     """It goes to the session that was opened for the request of the client which the server works on."""
-    asked = str(message.id) if isinstance(message.id, str) else ""
-    found = sessions.opened_question(asked, visit.x.context.sealer, visit.owner)
+    text = message.id if isinstance(message.id, str) else ""
+    found = sessions.opened_question(text, visit.x.context.sealer, visit.owner)
     target = None if found is None else visit.plan.by_name.get(found.session.target)
     if found is None or target is None:
         raise Malformed(INVALID_PARAMS, "the id is that of no request", message.request_id)

@@ -98,9 +98,9 @@ class Rewrite:
     target: str
     request_id: messages.Id | None
     method: str
-    renames: bool = True
-    tag: Tag | None = names.tagged
-    hides: Callable[[str, str, str], bool] | None = None
+    renames: bool
+    tag: Tag | None
+    hides: Callable[[str, str, str], bool] | None
 
     def message(self, text: bytes) -> bytes | None:
         """None: it is not for this client. Raises `Malformed`."""
