@@ -79,5 +79,7 @@ def test_an_origin_that_cors_names_may_ask(origin: str) -> None:
 def test_that_cors_allows_any_origin_names_none(origins: str, more: str) -> None:
     policies = f"policies: {{cors: {{allowOrigins: [{origins}]{more}}}}}"
     assert status("localhost:8080", "https://app.example", policies=policies) == REFUSED
+    if origins == "'*'":
+        return  # nothing may stand beside it
     policies = f"policies: {{cors: {{allowOrigins: [{origins}, 'https://app.example']{more}}}}}"
     assert status("localhost:8080", "https://app.example", policies=policies) == PASSED

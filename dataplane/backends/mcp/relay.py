@@ -23,7 +23,8 @@ _NOT_PASSED: Final = {b"mcp-session-id", b"content-length", b"connection", b"kee
 STREAM: Final = b"text/event-stream"
 JSON: Final = b"application/json"
 
-WhatT, AsT = TypeVar("WhatT"), TypeVar("AsT")
+WhatT = TypeVar("WhatT")
+AsT = TypeVar("AsT")
 Tag = Callable[[str, messages.Id], str]
 """Target and id of a request that it has for the client, to the id that the client sees."""
 _CANCELLED: Final = "notifications/cancelled"
