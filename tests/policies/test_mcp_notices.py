@@ -10,7 +10,7 @@ import pytest
 
 from tests.carriers import Answer, Carrier, Request, Response
 from tests.carriers.contract import Arrival, Conversation
-from tests.fakes.mcp_toys import BOTH, MODERN, Client, response
+from tests.fakes.mcp_toys import BOTH, HELLO, MODERN, Client, response
 from tests.policies.test_backend_mcp import TARGETS, TEXT, opened, rule
 
 EVENTS = Response(200, [("content-type", "text/event-stream")])
@@ -18,6 +18,7 @@ DENY = rule('mcp.resource.name == "file:///secret"', action="Deny")
 CALLABLE = rule('mcp.tool.name == "add"')
 """An Allow: what is no tool is allowed to nobody."""
 ID = "io.modelcontextprotocol/subscriptionId"
+RESULT = b'{"jsonrpc":"2.0","id":5,"result":{}}'
 SECRET = "file:///secret"
 
 
@@ -84,6 +85,72 @@ def test_a_notice_beside_an_answer_is_judged_and_is_not_what_was_called(carrier:
     assert b"file:///a" not in asked.answer.body and b"taskId" not in asked.answer.body
     line = client.run.log_lines()[-1]
     assert " gen_ai.tool.name=add " in line and "mcp.resource" not in line, "the log has what was called"
+    series = client.run.memory.metrics.series()
+    found = {each.labels: values[0] for each, values in series if each.metric.name == "mcp_requests_total"}
+    assert found[("tools/call", "one", "add", "answered")] == 1, "and so has the metric"
+
+
+@pytest.mark.parametrize("status", [200, 201, 206])
+@pytest.mark.parametrize("method", ["tools/call", "ping", "experimental/thing"])
+def test_no_answer_of_whatever_status_has_a_notice_of_what_is_denied(
+    method: str, status: int, carrier: Carrier
+) -> None:
+    client = opened(carrier, DENY)
+    asked = call(client, method, {"name": "add"})
+    client.run.arrival.head(Response(status, EVENTS.headers))
+    client.run.arrival.content(updated(SECRET) + updated("file:///a"))
+    client.run.arrival.content(event({"id": 5, "result": {}}))
+    client.run.arrival.end()
+    assert b"secret" not in asked.answer.body and b"file:///a" in asked.answer.body
+    assert response(asked.answer)["result"] == {}
+
+
+def test_an_error_passes_as_it_is(carrier: Carrier) -> None:
+    client = opened(carrier, DENY)
+    asked = call(client, "tools/call", {"name": "add"})
+    client.run.arrival.answer(Response(503, [("content-type", "text/plain")], b"busy"))
+    assert (asked.answer.status, asked.answer.body) == (503, b"busy")
+
+
+def test_what_a_server_says_before_it_has_a_session_is_judged(carrier: Carrier) -> None:
+    client = Client(carrier.proxy(TEXT % ("{}", TARGETS[0], DENY)), {})
+    asked = call(client, "initialize", HELLO)
+    client.run.arrival.head(EVENTS)
+    client.run.arrival.content(updated(SECRET) + event({"id": 5, "result": {"protocolVersion": "2025-06-18"}}))
+    client.run.arrival.end()
+    assert b"secret" not in asked.answer.body and asked.answer.headers["mcp-session-id"]
+    assert response(asked.answer)["result"] == {"protocolVersion": "2025-06-18"}
+
+
+def test_a_resource_that_is_too_long_to_be_judged_is_in_no_notice(carrier: Carrier) -> None:
+    client = opened(carrier, DENY)
+    asked = get(client)
+    client.run.arrival.head(EVENTS)
+    client.run.arrival.content(updated("file:///" + "x" * 8192) + updated("file:///a"))
+    assert b"xxx" not in asked.answer.body and b"file:///a" in asked.answer.body
+    client.run.arrival.end()
+
+
+def test_a_request_that_the_only_server_withdraws_keeps_its_id(carrier: Carrier) -> None:
+    client = opened(carrier, DENY)
+    asked = get(client)
+    client.run.arrival.head(EVENTS)
+    client.run.arrival.content(event({"id": 3, "method": "roots/list"}))
+    client.run.arrival.content(event({"method": "notifications/cancelled", "params": {"requestId": 3}}))
+    asking, withdrawn = seen(asked.answer)
+    assert asking["id"] == 3 and withdrawn["params"] == {"requestId": 3}
+    client.run.arrival.end()
+
+
+def test_resources_of_several_servers_are_subscribed_to_where_they_are(carrier: Carrier) -> None:
+    client = opened(carrier, DENY, several=True)
+    for method in ("resources/subscribe", "resources/unsubscribe"):
+        asked = call(client, method, {"uri": "two+file:///a"})
+        received = client.run.arrival.received
+        assert received.authority == "127.0.0.2:9001" and json.loads(received.body)["params"] == {"uri": "file:///a"}
+        client.run.arrival.answer(Response(200, [("content-type", "application/json")], RESULT))
+        assert response(asked.answer) == {"jsonrpc": "2.0", "id": 5, "result": {}}
+        assert client.error(method, {"uri": f"one+{SECRET}"}) == (200, -32602, f"Unknown resource: one+{SECRET}")
 
 
 def test_without_rules_a_stream_passes_as_it_is(carrier: Carrier) -> None:
@@ -259,6 +326,24 @@ def test_with_fail_open_the_others_go_on(carrier: Carrier) -> None:
     assert len(seen(asked.answer)) == 2
     two.reset()
     assert not asked.answer.ended and asked.answer.reset, "the last one broke off, and so does this"
+
+
+def test_with_fail_open_the_end_of_one_is_not_the_end(carrier: Carrier) -> None:
+    client = listening(carrier, more=", failureMode: FailOpen")
+    asked = listen(client, toolsListChanged=True)
+    one, two = client.run.arrivals
+    grant(one, toolsListChanged=True)
+    grant(two, toolsListChanged=True)
+    two.content(event({"id": "other", "result": {}}))
+    end(one)
+    assert not asked.answer.ended and not two.is_cancelled
+    two.content(event({"method": "notifications/tools/list_changed"}))
+    end(two)
+    assert [each.get("method", "result") for each in seen(asked.answer)][1:] == [
+        "notifications/tools/list_changed",
+        "result",
+    ]
+    assert asked.answer.ended
 
 
 def test_with_fail_closed_a_dead_server_fails_it(carrier: Carrier) -> None:

@@ -46,6 +46,9 @@ def test_content_of_exactly_the_bound_is_opened() -> None:
     content = msgspec.msgpack.encode(session(bytes(size)))
     assert len(content) == MAX_CONTENT
     assert sessions.opened(sealed(zlib.compress(content)), SEALER, OWNER, 1001) is not None
+    more = msgspec.msgpack.encode(session(bytes(size + 1)))
+    assert len(more) == MAX_CONTENT + 1
+    assert sessions.opened(sealed(zlib.compress(more)), SEALER, OWNER, 1001) is None
 
 
 def test_a_session_that_could_not_be_opened_is_not_sealed() -> None:
