@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sys
 import tempfile
@@ -150,6 +151,38 @@ async def test_a_known_client_is_let_in_and_named_in_the_log_and_a_stranger_is_n
         answer = await ask(run.port, STRANGER, "OPTIONS", preflight)
         assert answer.status < 300  # a preflight cannot say who it is
         assert answer.headers["access-control-allow-origin"] == "*"
+
+
+CURL = re.compile(r"^    (curl -i --interface (?:.*\\\n)*.*(?:\n {9,}.*)*)", re.MULTILINE)
+"""Commands of the page, each with the lines that it goes on in."""
+
+
+@pytest.mark.needs("curl")
+async def test_the_curl_lines_of_the_page_answer_what_it_says(tmp_path: Path) -> None:
+    """Byte for byte, but for the port, with curl's own `Accept: */*` where the page gives none."""
+    initialize, get = CURL.findall((EXAMPLE / "README.md").read_text())
+    async with example(tmp_path) as run, script("daemon.py", str(run.socket), LAPTOP):
+
+        async def curl(command: str) -> str:
+            assert ":3000/" in command
+            process = await asyncio.create_subprocess_shell(
+                command.replace(":3000/", f":{run.port}/"),
+                stdout=asyncio.subprocess.PIPE,
+                env={**os.environ, "no_proxy": "*", "NO_PROXY": "*"},
+            )
+            output, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
+            return output.decode()
+
+        answer = await curl(initialize)
+        assert answer.startswith("HTTP/1.1 200 OK\r\n")
+        assert re.search(r"^mcp-session-id: \S+\r$", answer, re.MULTILINE | re.IGNORECASE)
+        assert '"serverInfo"' in answer
+        answer = await curl(get)
+        assert answer.startswith("HTTP/1.1 406 Not Acceptable\r\n")
+        assert answer.endswith("\r\n\r\nNot Acceptable: Client must accept text/event-stream")
+        answer = await curl(get.replace(f"--interface {KNOWN} ", ""))
+        assert answer.startswith("HTTP/1.1 403 Forbidden\r\n")
+        assert answer.endswith("\r\n\r\nexternal authorization failed")
 
 
 @pytest.mark.claims("errors: Socket of the daemon missing")
