@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -34,6 +35,8 @@ Verdicts = dict[str, dict[str, str]]
 _RUN = re.compile(r"^server-|-\d{4}-\d\d-\d\dT[\d-]+Z$")
 """What the suite adds to the name of a scenario."""
 _WORST = ("FAILURE", "WARNING", "SKIPPED", "INFO", "SUCCESS")
+_TELLING = ("FAILURE", "WARNING", "SUCCESS", "SKIPPED", "INFO")
+"""A scenario's server makes some checks for each kind of request, and no client makes all of them."""
 
 
 @asynccontextmanager
@@ -63,13 +66,27 @@ async def judged(program: str, url: str, revision: str, folder: Path) -> Verdict
     folder.mkdir()
     options = ["--requirements", revision, "--timeout", str(SCENARIO_MS), "-o", str(folder)]
     _, output = await run([program, "server", "--url", url, *options])
+    return _verdicts(folder, output)
+
+
+async def judged_as_client(program: str, scenario: str, revision: str, way: str, folder: Path) -> dict[str, str]:
+    """What a scenario's server says of a client (`mcp_driver`), by check."""
+    folder.mkdir(parents=True)
+    client = shlex.join([sys.executable, "-W", "ignore", "-m", "tests.fakes.mcp_driver", str(folder), way])
+    asked = ["--scenario", scenario, "--spec-version", revision, "--timeout", str(2 * SCENARIO_MS)]
+    _, output = await run([program, "client", "--command", client, *asked, "-o", str(folder)])
+    (checks,) = _verdicts(folder, output, _TELLING).values()
+    return checks
+
+
+def _verdicts(folder: Path, output: str, order: Sequence[str] = _WORST) -> Verdicts:
     found: Verdicts = {}
     for file in folder.rglob("checks.json"):
         scenario = _RUN.sub("", file.parent.name)
         checks = found.setdefault(scenario, {})
         for check in json.loads(file.read_text()):
             before = checks.get(check["id"], "SUCCESS")
-            checks[check["id"]] = min(before, check["status"], key=_WORST.index)
+            checks[check["id"]] = min(before, check["status"], key=order.index)
     assert found, output
     return found
 

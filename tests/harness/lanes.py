@@ -54,7 +54,7 @@ class Lane:
 MEMORY = Lane("memory", "not process and not slow", 1, 700)
 PROCESS = Lane("process", "process and not slow", 2, 1300)
 """Real processes: mostly waiting, so more workers than cores."""
-SLOW = Lane("slow", "slow", 1, 700)
+SLOW = Lane("slow", "slow", 1, 760)
 ROUNDS: Sequence[Sequence[Lane]] = ((MEMORY,), (PROCESS, SLOW))
 """Lanes of a round run at the same time. The in-memory lane needs all cores; the others wait for each other's sake."""
 
