@@ -1,7 +1,7 @@
 """The few functions of OpenSSL that pyOpenSSL has in its binding and does not offer, each wrapped once, with types; and
 `Records`, which reads and writes what flows on an open connection without an allocation or an exception for each call.
 
-`lacks` says what of them is missing in the library that is installed; tests ask it, and so does a worker that starts.
+`lacks` says what of them is missing in the library that is installed; tests ask it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ TAKEN: Final = 65_536
 """Bytes that are taken at a time of what OpenSSL has written."""
 _WANT_READ: Final = _binding.SSL_ERROR_WANT_READ
 
-_NAMES = ("SSL_CTX_set1_curves_list", "SSL_session_reused", "SSL_get0_group_name", "SSL_CTX_use_certificate_chain_file")
+_NAMES = (
+    "SSL_CTX_set1_curves_list",
+    "SSL_session_reused",
+    "SSL_get0_group_name",
+    "SSL_CTX_use_certificate_chain_file",
+    "SSL_get0_alpn_selected",
+    "SSL_do_handshake",
+)
 
 
 def lacks() -> list[str]:
@@ -46,6 +53,23 @@ class Records:
         self._ssl: Any = connection._ssl
         self._into_ssl: Any = connection._into_ssl
         self._from_ssl: Any = connection._from_ssl
+
+    def shake(self) -> bool:
+        """Go on with the handshake; whether it is done. False: more has to come. Raises `SSL.Error`, and what a
+        callback of the context raised."""
+        result = _binding.SSL_do_handshake(self._ssl)
+        if result != 1 and _binding.SSL_get_error(self._ssl, result) == _WANT_READ:
+            return False
+        self._connection._raise_ssl_error(self._ssl, result)
+        return True
+
+    def agreed(self) -> tuple[str, str, str, bytes]:
+        """Version, cipher suite, group and protocol (ALPN) of a handshake that is done; "" and b"" for none."""
+        ssl = self._ssl
+        cipher = _binding.SSL_CIPHER_get_name(_binding.SSL_get_current_cipher(ssl))
+        _binding.SSL_get0_alpn_selected(ssl, _protocol, _length)
+        protocol = _memory.buffer(_protocol[0], _length[0])[:] if _length[0] else b""
+        return _text(_binding.SSL_get_version(ssl)), _text(cipher), _text(_binding.SSL_get0_group_name(ssl)), protocol
 
     def feed(self, data: bytes) -> None:
         """What came from the peer. The memory takes all of it."""
@@ -81,6 +105,13 @@ class Records:
 _start: Any = _memory.new("char *[1]")
 """Where `BIO_get_mem_data` says where the bytes are; nobody asks."""
 _buffer: Any = _memory.new("char[]", TAKEN)
+_protocol: Any = _memory.new("unsigned char **")
+_length: Any = _memory.new("unsigned int *")
+
+
+def _text(words: Any) -> str:
+    """Of OpenSSL's own; "" where it has none."""
+    return _memory.string(words).decode() if words else ""
 
 
 def set_groups(context: SSL.Context, names: Sequence[str]) -> bool:

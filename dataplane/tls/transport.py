@@ -150,11 +150,9 @@ class TlsTransport:
         if self._state != HANDSHAKE:
             return
         try:
-            self._shake_hands()
-            self.info = self._described()
-        except SSL.WantReadError:
-            self._flush()
-            self._read_below(True)
+            done = self._shake_hands()
+            if done:
+                self.info = self._described()
         except NoProtocol:
             self.fail("no application protocol in common")
         except SSL.Error as error:
@@ -164,19 +162,19 @@ class TlsTransport:
             self.fail(f"internal error: {type(error).__name__}")
         else:
             self._flush()
-            self._open()
+            if done:
+                self._open()
+            else:
+                self._read_below(True)
 
-    def _shake_hands(self) -> None:
-        """Raises as OpenSSL does; WantReadError when all that came is used up."""
+    def _shake_hands(self) -> bool:
+        """Whether it is done; False: all that came is used up. Raises as OpenSSL does."""
         while True:
             self._feed()
-            try:
-                self._tls.do_handshake()
-            except SSL.WantReadError:
-                if not self._came:
-                    raise
-            else:
-                return
+            if self._records.shake():
+                return True
+            if not self._came:
+                return False
 
     def _feed(self) -> None:
         """Give OpenSSL the next piece of what came."""
@@ -187,7 +185,7 @@ class TlsTransport:
 
     def _open(self) -> None:
         self._state = OPEN
-        self._has_more = True
+        self._has_more = bool(self._came) or self._records.has_more()
         owner, self._owner = self._owner, None
         assert owner is not None  # it hears of the end once
         owner.secured(self)
@@ -197,11 +195,12 @@ class TlsTransport:
     def _described(self) -> TlsInfo:
         tls = self._tls
         certificate = tls.get_peer_certificate()  # not read: OpenSSL takes some that the library does not
+        version, cipher, group, alpn = self._records.agreed()
         return TlsInfo(
-            version=tls.get_protocol_version_name(),
-            cipher=tls.get_cipher_name() or "",
-            group=tls.get_group_name() or "",
-            alpn=tls.get_alpn_proto_negotiated(),
+            version=version,
+            cipher=cipher,
+            group=group,
+            alpn=alpn,
             sni=self.sni,
             certificate=b"" if certificate is None else crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate),
             is_proven=certificate is not None

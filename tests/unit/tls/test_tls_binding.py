@@ -1,0 +1,86 @@
+"""What is asked of OpenSSL directly: it has these functions, and says the same as pyOpenSSL where both can be asked."""
+
+from __future__ import annotations
+
+import pytest
+from OpenSSL import SSL
+
+from dataplane.tls import binding
+from dataplane.tls.binding import Records
+from dataplane.tls.contexts import NoProtocol, accepting, client_context, connecting, load, server_context
+from dataplane.tls.settings import TLS_1_2, TLS_1_3, Identity, TlsSettings, Verification
+from tests.fakes.certificates import EC, RSA, Authority
+
+AUTHORITY = Authority()
+
+
+def identity(kind: str) -> Identity:
+    issued = AUTHORITY.issue("shop.example", kind=kind)
+    return Identity(issued.chain, issued.key)
+
+
+IDENTITIES = {kind: load(identity(kind)) for kind in (EC, RSA)}
+
+
+def sides(client: TlsSettings, server: TlsSettings, kind: str = EC) -> tuple[SSL.Connection, SSL.Connection]:
+    of_client = client_context(client, Verification())
+    return connecting(of_client, "shop.example"), accepting(server_context(server, [IDENTITIES[kind]]))
+
+
+def shaken(*connections: SSL.Connection) -> list[Records]:
+    """Both ends after their handshake, which needs no more than three rounds."""
+    ends = [Records(each) for each in connections]
+    for _ in range(3):
+        for here, there in (ends, ends[::-1]):
+            here.shake()
+            there.feed(here.take())
+    return ends
+
+
+def test_the_library_has_what_is_used_of_it() -> None:
+    assert binding.lacks() == []
+
+
+@pytest.mark.parametrize("kind", [EC, RSA])
+@pytest.mark.parametrize("version", [TLS_1_2, TLS_1_3])
+@pytest.mark.parametrize("alpn", [(), (b"h2", b"http/1.1"), (b"http/1.1",)])
+@pytest.mark.parametrize("group", ["X25519_MLKEM768", "X25519", "P-384"])
+def test_what_was_agreed_on_is_what_pyopenssl_says(
+    kind: str, version: int, alpn: tuple[bytes, ...], group: str
+) -> None:
+    groups = (group, "P-256")
+    settings = TlsSettings(alpn=alpn, minimum=version, maximum=version, groups=groups)
+    pair = sides(settings, settings, kind)
+    for tls, records in zip(pair, shaken(*pair), strict=True):
+        assert records.shake()
+        assert records.agreed() == (
+            tls.get_protocol_version_name(),
+            tls.get_cipher_name(),
+            tls.get_group_name() or "",
+            tls.get_alpn_proto_negotiated(),
+        )
+        assert records.agreed()[3] == (alpn[0] if alpn else b"")
+
+
+def test_a_handshake_that_waits_is_no_error_and_one_that_fails_is() -> None:
+    client, server = sides(TlsSettings(alpn=(b"h3",)), TlsSettings())
+    ends = Records(client), Records(server)
+    assert not ends[1].shake() and not ends[0].shake()  # nothing came
+    ends[1].feed(ends[0].take())
+    with pytest.raises(NoProtocol):  # of a callback, which OpenSSL calls
+        ends[1].shake()
+    ends[0].feed(ends[1].take())
+    with pytest.raises(SSL.Error, match="no application protocol"):
+        ends[0].shake()
+
+
+def test_bytes_of_the_next_record_are_known_before_it_is_read() -> None:
+    pair = sides(TlsSettings(), TlsSettings())
+    client, server = shaken(*pair)
+    server.read()
+    assert not server.has_more()
+    one, two = client.seal(b"one"), client.seal(b"two")
+    server.feed(one + two[:3])
+    assert (server.read(), server.has_more(), server.read()) == (b"one", True, None)
+    server.feed(two[3:])
+    assert (server.read(), server.has_more()) == (b"two", False)
