@@ -30,7 +30,7 @@ class Row:
     name: str
     preface: bytes
     make: Callable[[ConnectionPlan], Any]
-    """A connection: asyncio's protocol by shape, and a `Successor`."""
+    """A connection: asyncio's protocol by shape; of one with requests also a `Successor`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

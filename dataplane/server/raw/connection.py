@@ -32,7 +32,7 @@ LINGER: Final = 60.0
 
 
 class RawConnection:
-    """asyncio's protocol by shape, and a `server.plan.Successor`."""
+    """asyncio's protocol by shape. A phase hands a connection over by `carry`."""
 
     __slots__ = (
         "__weakref__",
@@ -90,11 +90,6 @@ class RawConnection:
         if not transport.is_closing():
             bind = context.bind_of(self.bind)
             self._begin(None if bind is None else bind.default, "tcp", b"")
-
-    def take_over(self, transport: Any, peer: Peer, data: bytes) -> None:
-        """As `server.plan.Successor`, of a bind whose listener needs no server name."""
-        bind = self.context.current.table.binds.get(self.bind)
-        self.carry(transport, peer, data, None if bind is None else bind.default)
 
     def carry(
         self,

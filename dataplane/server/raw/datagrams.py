@@ -351,7 +351,7 @@ class Session:
             else:
                 sock.of.dropped("ClientFull", self._record.peer)
 
-    def end(self, reason: str = "", detail: str = "") -> None:
+    def end(self, reason: str, detail: str = "") -> None:
         """It is over; the first reason counts."""
         if self._is_over:
             return

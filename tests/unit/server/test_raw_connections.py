@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from dataplane.server.protocols import plan_of
 from dataplane.server.raw.connection import IDLE_TIMEOUT, LINGER
+from dataplane.table.store import RESOURCE_TYPE, Change
 from dataplane.telemetry import connections
 from dataplane.telemetry.connections import ConnectionRecord
 from gatewright.api.standalone import standalone
+from gatewright.wire.v1 import resource_pb2
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
 
 
@@ -247,6 +251,109 @@ def test_policies_beside_a_backend_of_a_route_act_on_its_connections() -> None:
     assert (transport.tls.sni, transport.tcp.connect_timeout) == ("db.test", 2.0)
     first.lose()
     assert len(proxy.connector.dialled) == 2
+
+
+def test_who_comes_when_there_is_no_room_reaches_nobody() -> None:
+    proxy = MemoryProxy(config(more="frontendPolicies: {limits: {maxConnections: 1}}\n"))
+    first, second = proxy.connect(), proxy.connect()
+    assert (first.open, second.aborted, len(proxy.connector.dialled)) == (True, True, 1)
+    first.send(b"still")
+    assert proxy.upstream.take() == b"still"
+    assert not proxy.log_lines()  # it never began
+
+
+def test_a_drain_cuts_no_connection(proxy: MemoryProxy) -> None:
+    client = proxy.connect()
+    for connection in list(proxy.context.connections):
+        connection.drain()
+        assert "192.0.2.7 -> -, over=False" in repr(connection)
+    client.send(b"a")
+    proxy.upstream.send(b"b")
+    assert (proxy.upstream.take(), client.take()) == (b"a", b"b")
+
+
+def test_rules_about_heads_that_change_are_nothing_to_connections_without_heads(proxy: MemoryProxy) -> None:
+    client = proxy.connect()
+    proxy.load(config(more="frontendPolicies: {http: {http1MaxHeaders: 10}}\n"))
+    client.send(b"GET / HTTP/1.1\r\n\r\n")
+    assert proxy.upstream.take() == b"GET / HTTP/1.1\r\n\r\n"
+
+
+@pytest.mark.parametrize("side", ["client", "endpoint"])
+def test_where_a_side_cannot_be_told_of_an_end_both_are_closed(proxy: MemoryProxy, side: str) -> None:
+    client = proxy.connect()
+    ends: tuple[FakeTransport, FakeTransport] = (client, proxy.upstream)
+    ending, other = ends if side == "client" else ends[::-1]
+    other.can_write_eof = lambda: False  # type: ignore[method-assign]
+    ending.half_close()
+    assert not client.open and not proxy.upstream.open and not other.eof
+    assert end_of(proxy) == "protocol=tcp received.bytes=0 sent.bytes=0"
+
+
+def test_an_endpoint_that_closes_both_ways_at_once_is_named(proxy: MemoryProxy) -> None:
+    client = proxy.connect()
+    proxy.upstream.send(b"bye")
+    proxy.upstream.lose()
+    assert (client.take(), client.open, client.aborted) == (b"bye", False, False)
+    assert end_of(proxy) == "protocol=tcp received.bytes=0 sent.bytes=3 reason=UpstreamClosed"
+
+
+def test_a_client_that_leaves_while_its_connection_is_opened_leaves_nothing(proxy: MemoryProxy) -> None:
+    proxy.connector.hold = True
+    client = proxy.connect()
+    client.send(b"early")
+    client.lose()
+    assert end_of(proxy) == "protocol=tcp received.bytes=5 sent.bytes=0"
+    proxy.connector.release()
+    assert proxy.upstream.aborted and not proxy.upstream.received
+    assert proxy.metrics.slots[proxy.metrics.counter("upstream_connections_active")] == 0
+
+
+def test_a_bind_that_is_gone_when_its_client_is_there_has_no_listener(proxy: MemoryProxy) -> None:
+    (bind,) = proxy.applier.current.table.binds
+    accepted = plan_of(proxy.context, bind).open()
+    proxy.load("binds: []")
+    client = FakeTransport(accepted)
+    assert client.aborted
+    (line,) = proxy.log_lines()
+    assert "gateway=- listener=- src.addr=192.0.2.7 protocol=tcp" in line and "reason=ListenerNotFound" in line
+
+
+def _invalid(resource: resource_pb2.Resource) -> None:
+    for each in resource.tcp_route.backends:
+        each.invalid.reason = "RefNotPermitted other/db"
+
+
+def _gone(resource: resource_pb2.Resource) -> None:
+    for each in resource.tcp_route.backends:
+        each.backend = "backend/service/other/db/5432"
+
+
+def _refused(resource: resource_pb2.Resource) -> None:
+    if resource.HasField("backend"):
+        resource.backend.refused = "its TLS cannot be applied"
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason", "detail"),
+    [
+        (_invalid, "InvalidBackend", "RefNotPermitted other/db"),
+        (_gone, "InvalidBackend", "backend/service/other/db/5432"),
+        (_refused, "BackendRefused", "its TLS cannot be applied"),
+    ],
+)
+def test_a_backend_that_may_not_be_sent_to_is_named(
+    proxy: MemoryProxy, edit: Callable[[resource_pb2.Resource], None], reason: str, detail: str
+) -> None:
+    resources = standalone.load(config(), "config.yaml").resources
+    for resource in resources:
+        edit(resource)
+    for _ in proxy.applier.apply([Change(RESOURCE_TYPE, each.key, each.SerializeToString()) for each in resources]):
+        pass
+    client = proxy.connect()
+    assert client.aborted and not proxy.connector.dialled
+    line = end_of(proxy)
+    assert line.endswith(f"reason={reason}") and detail in line
 
 
 @pytest.mark.parametrize("policies", ["http: {version: HTTP2}", "auth: {key: a}", "mcp: {}"])
