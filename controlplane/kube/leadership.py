@@ -55,7 +55,7 @@ class Leadership:
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
         """Until cancelled: waits for the Lease, runs `work` while we hold it, waits again. `work` runs until it is
-        cancelled. When all of this is cancelled the Lease is given back."""
+        cancelled. When all of this is cancelled, or `work` fails, the Lease is given back."""
         while True:
             await self._acquire()
             running = asyncio.ensure_future(work())
@@ -66,9 +66,11 @@ class Leadership:
             finally:
                 self.is_leader = False
                 running.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await running
-                await self._give_back()
+                try:
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await running  # raises where it failed
+                finally:
+                    await self._give_back()
             log.warning("this controller leads no more")
 
     async def _acquire(self) -> None:
@@ -81,7 +83,6 @@ class Leadership:
         while self._clock() - renewed < leases.RENEW:
             done, _ = await asyncio.wait((running,), timeout=leases.RETRY)
             if done:
-                running.result()
                 return
             if await self._try():
                 renewed = self._clock()

@@ -117,6 +117,19 @@ async def test_who_is_driven_out_stops_at_once() -> None:
     assert holder(server) == "two"
 
 
+async def test_whose_work_fails_says_why_and_gives_the_lease_back() -> None:
+    server = ApiServer()
+    leadership = Leadership(server, "system", "one", Clock())
+
+    async def work() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("no status can be written")
+
+    with pytest.raises(ValueError, match="no status can be written"):
+        await leadership.lead(work)
+    assert holder(server) == "" and not leadership.is_leader
+
+
 async def test_without_permission_the_reason_is_told() -> None:
     server, clock = ApiServer(), Clock()
     server.refuse.extend(ApiError(403, "Forbidden", "leases is forbidden") for _ in range(10_000))
