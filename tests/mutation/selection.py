@@ -1,7 +1,8 @@
 """Which tests are asked about a fault: those of its package and of the packages around it.
 
-All of them speak to the product in memory. What needs many processes and sockets (tests/loopback, tests/faults) is not
-asked, so that a run of 200 faults takes an hour and not a day.
+Most of them speak to the product in memory; of tests/loopback those are asked whose product is in their own process,
+with real sockets. What starts processes (the rest of tests/loopback, tests/faults) is not asked, so that a run of 200
+faults takes an hour and not a day.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ CORPUS = "tests/fuzz/test_fuzz_corpus.py"
 SERVER = "tests/loopback/test_xds_server.py"
 """The controller's gRPC server has no other front door than a socket; its tests start it in their own process."""
 CONTROLLER = "tests/loopback/test_controller_app.py"
+WATCHES = "tests/loopback/test_cluster_watches.py"
+STREAMS = tuple(f"tests/loopback/test_{name}.py" for name in ("udp_routes", "tcp_routes", "tls_passthrough"))
+TLS = tuple(f"tests/loopback/test_{name}.py" for name in ("tls_clients", "tls_to_backends"))
+"""Datagrams, streams and TLS end to end, in the test's process: the parts alone say little of the whole."""
 MERGES = "tests/histories/test_policy_merges.py"
 VERDICTS = tuple(f"tests/rules/test_verdict_{name}.py" for name in ("table", "citations"))
 VERDICTS += ("tests/rules/test_claimed_limits.py", "tests/rules/test_always_rejected.py")
@@ -39,7 +44,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     "controlplane.cli": ("cli", "app", "api", "lint", "admin", CONTROLLER),
     "controlplane.deploy": ("deploy", "kube", "translate"),
     "controlplane.derive": ("derive", "translate", "app"),
-    "controlplane.kube": ("kube", "app", "cli"),
+    "controlplane.kube": ("kube", "app", "cli", WATCHES),
     "controlplane.lint": ("lint", "cli", "app", LINT_CODES, "tests/rules/test_attachment_page.py", "tests/outside"),
     "controlplane.snapshot": ("snapshot", "xds", "translate", "admin"),
     "controlplane.sources": ("sources", "app", "api"),
@@ -67,7 +72,20 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     "dataplane.mcp": ("mcp", POLICIES, REPRS),
     "dataplane.net": ("net", "agent", "server", "upstream"),
     "dataplane.proxy": ("proxy", "server", "server_h2", "upstream", "chain", "filters", POLICIES, CORPUS),
-    "dataplane.server": ("server", "tls", "server_h2", "proxy", "filters", "upstream", "net", POLICIES, CORPUS),
+    "dataplane.server": (
+        "server",
+        "tls",
+        "server_h2",
+        "proxy",
+        "filters",
+        "upstream",
+        "net",
+        POLICIES,
+        CORPUS,
+        *STREAMS,
+    ),
+    "dataplane.server.raw": ("server", "net", "table", *STREAMS, POLICIES),
+    "dataplane.stdio": ("stdio", "agent/test_stdio_servers.py", "mcp/test_dialogue.py"),
     "dataplane.table": (
         "table",
         "filters",
@@ -79,8 +97,8 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
         HISTORIES,
     ),
     "dataplane.telemetry": ("telemetry", "server", "agent", "filters", "upstream", POLICIES, OPERATIONS),
-    "dataplane.upstream": ("upstream", "server", "server_h2", "proxy", "credentials", POLICIES, CORPUS),
-    "dataplane.tls": ("tls", "server", "table", POLICIES, REPRS),
+    "dataplane.upstream": ("upstream", "server", "server_h2", "proxy", "credentials", POLICIES, CORPUS, *TLS, *STREAMS),
+    "dataplane.tls": ("tls", "server", "table", POLICIES, REPRS, *TLS),
     "gatewright": ("api", "cli", "variables", "files"),
     "gatewright.api": (
         "api",

@@ -1,0 +1,142 @@
+"""One process of a server: small programs of the shell that read, write, complain and do not want to end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from dataplane.link.commands import Command
+from dataplane.stdio import process as module
+from dataplane.stdio.process import ServerProcess, Unread
+from tests.harness.patience import PATIENCE
+from tests.harness.waiting import until
+
+pytestmark = pytest.mark.process
+
+
+class Running:
+    def __init__(self, script: str) -> None:
+        self.reported: list[tuple[bool, int]] = []
+        command = Command("d1", "own", "/bin/sh", ("-c", script), {"MINE": "a b"})
+        self.process = ServerProcess(command, lambda begins, pid: self.reported.append((begins, pid)))
+
+    async def says(self) -> bytes:
+        async with asyncio.timeout(PATIENCE):
+            return await self.process.line()
+
+    async def ends(self) -> None:
+        async with asyncio.timeout(PATIENCE):
+            await self.process.end()
+
+
+@asynccontextmanager
+async def running(script: str) -> AsyncIterator[Running]:
+    made = Running(script)
+    assert not made.process.is_alive and made.process.pid == 0
+    await made.process.start()
+    try:
+        yield made
+    finally:
+        if made.process.is_alive:
+            made.process.kill()
+        await made.ends()
+
+
+def is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_lines_go_in_and_come_out_and_the_end_of_its_input_ends_it() -> None:
+    async with running('echo "$MINE"; exec cat') as made:
+        assert made.process.is_alive and made.reported == [(True, made.process.pid)]
+        assert await made.says() == b"a b\n"
+        made.process.send(b'{"id": 1}')
+        made.process.send(b'{"id": 2}')
+        assert [await made.says(), await made.says()] == [b'{"id": 1}\n', b'{"id": 2}\n']
+        ending = made.process.end()
+        assert not made.process.is_alive and made.process.end() is ending
+        await made.ends()
+        assert await made.says() == b""
+        assert made.reported[1:] == [(False, made.process.pid)] and not is_there(made.process.pid)
+        with pytest.raises(Unread):
+            made.process.send(b"{}")
+
+
+@pytest.mark.parametrize(
+    ("script", "last"),
+    [
+        ("trap 'echo asked; exit' TERM; echo ready; while :; do sleep 0.05; done", b"asked\n"),
+        ("trap '' TERM; echo ready; while :; do sleep 0.05; done", b""),
+    ],
+    ids=["a word", "a signal that nobody can ignore"],
+)
+async def test_one_that_does_not_end_is_asked_and_then_killed(
+    script: str, last: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CLOSING_SECONDS", 0.05)
+    monkeypatch.setattr(module, "TERM_SECONDS", PATIENCE if last else 0.2)
+    async with running(script) as made:
+        assert await made.says() == b"ready\n"
+        await made.ends()
+        assert await made.says() == last and not is_there(made.process.pid)
+
+
+async def test_what_it_started_ends_with_it() -> None:
+    async with running("sleep 1000 & echo $!; cat") as made:
+        child = int(await made.says())
+        assert is_there(child)
+        await made.ends()
+        await until(lambda: not is_there(child), "the end of what it started")
+
+
+async def test_one_that_reads_nothing_is_sent_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_UNREAD", 10_000)
+    async with running("sleep 1000") as made:
+        made.process.send(b"x" * 200_000)  # more than a pipe takes
+        with pytest.raises(Unread):
+            made.process.send(b"{}")
+
+
+async def test_a_line_that_is_too_long_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_LINE", 1000)
+    async with running("head -c 5000 /dev/zero | tr '\\0' x; echo; cat") as made:
+        with pytest.raises(ValueError, match="limit"):
+            await made.says()
+
+
+async def test_its_complaints_are_in_the_log_in_measure(caplog: pytest.LogCaptureFixture) -> None:
+    lines = f'i=0; while [ $i -lt {module.LOG_LINES + 3} ]; do t="$t line-$i\n"; i=$((i+1)); done'
+    with caplog.at_level(logging.INFO, "dataplane.stdio"):
+        async with running(f"{lines}; printf '%s' \"$t\" >&2; printf 'a\\001b' >&2") as made:
+            await until(lambda: "a b" in caplog.text, lambda: caplog.text)
+            pid = made.process.pid
+    said = [each.getMessage() for each in caplog.records]
+    assert said[0] == "server says:  line-0" and f"server says:  line-{module.LOG_LINES - 1}" in said
+    assert f"server says:  line-{module.LOG_LINES}" not in said and "server says: (3 lines more)" in said
+    assert said[-1] == "server says: a b"
+    assert caplog.records[0].__dict__["fields"] == {"server": "own", "pid": pid}
+
+
+async def test_a_long_complaint_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "dataplane.stdio"):
+        async with running("(head -c 5000 /dev/zero | tr '\\0' x; echo) >&2; exec cat"):
+            await until(lambda: "server says" in caplog.text, "a line")
+    (line,) = caplog.messages
+    assert line == "server says: " + "x" * module.MAX_LOG_LINE
+
+
+async def test_a_command_that_is_not_there() -> None:
+    made = ServerProcess(Command("d1", "own", "/nonexistent/server"), lambda *_: None)
+    with pytest.raises(FileNotFoundError):
+        await made.start()
+    await made.end()
+    made.kill()

@@ -1,0 +1,336 @@
+"""Sessions with servers that are processes: how many there are, when they end, and what happens where they fail."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dataplane.link.commands import Command
+from dataplane.mcp import dialogue, messages
+from dataplane.stdio import sessions as module
+from dataplane.stdio.sessions import Session, Sessions, Unavailable
+from tests.fakes.memory_servers import MemoryServers
+from tests.fakes.moved_loop import moved
+
+OWN, OTHER = Command("d1", "own", "/own"), Command("d2", "other", "/other")
+SPARE = Command("d3", "spare", "/spare", keeps_one=True)
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> MemoryServers:
+    made = MemoryServers()
+    monkeypatch.setattr(module, "ServerProcess", made.make)
+    return made
+
+
+def sessions_of(servers: MemoryServers, *commands: Command) -> Sessions:
+    made = Sessions(servers.report)
+    made.take({each.digest: each for each in commands or (OWN, OTHER, SPARE)})
+    return made
+
+
+async def settled(sessions: Sessions, command: Command = OWN) -> Session:
+    session = await sessions.begin(command)
+    sessions.settle(session)
+    return session
+
+
+async def turns() -> None:
+    await asyncio.sleep(0.01)
+
+
+class Ear:
+    """Listens, and takes whatever comes."""
+
+    is_behind = False
+
+    def __init__(self) -> None:
+        self.heard: list[bytes] = []
+
+    def hear(self, text: bytes, last: bool) -> None:
+        self.heard.append(text)
+
+    def leave(self) -> None:
+        self.heard.append(b"(over)")
+
+
+def use(session: Session) -> Ear:
+    """A request that is not answered: the session is not idle."""
+    ear = Ear()
+    session.dialogue.ask(messages.read(b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}'), ear)
+    return ear
+
+
+@moved
+async def test_a_session_is_of_its_server_and_lives_as_long_as_its_process(servers: MemoryServers) -> None:
+    sessions = sessions_of(servers)
+    session, others = await settled(sessions), await settled(sessions, OTHER)
+    assert sessions.of("d1", session.id) is session and sessions.of("d2", others.id) is others
+    assert session.id != others.id and len(session.id) == 32
+    assert [sessions.of("d2", session.id), sessions.of("d1", ""), sessions.of("", session.id)] == [None] * 3
+    servers.made[0].is_alive = False
+    assert sessions.of("d1", session.id) is None
+    await sessions.close()
+
+
+@moved
+async def test_what_is_deleted_ends_with_its_process_and_for_whoever_listens(servers: MemoryServers) -> None:
+    sessions = sessions_of(servers)
+    session, stays = await settled(sessions), await settled(sessions)
+    ear = use(session)
+    sessions.end(session)
+    sessions.end(session)
+    assert session.is_over and ear.heard == [b"(over)"] and sessions.of("d1", session.id) is None
+    await turns()
+    assert servers.reported == [(True, 1), (True, 2), (False, 1)] and servers.alive == [2]
+    assert not stays.is_over
+    await sessions.close()
+
+
+@moved
+async def test_a_table_without_a_command_ends_its_sessions_alone(servers: MemoryServers) -> None:
+    sessions = sessions_of(servers)
+    gone, stays = await settled(sessions), await settled(sessions, OTHER)
+    await settled(sessions, SPARE)
+    await turns()
+    assert servers.alive == [1, 2, 3, 4], "one more of those that keep one"
+    sessions.take({"d2": OTHER})
+    await turns()
+    assert gone.is_over and not stays.is_over and servers.alive == [2]
+    await sessions.close()
+    assert stays.is_over and servers.alive == []
+
+
+@moved
+async def test_only_so_many_begin_at_a_time(servers: MemoryServers) -> None:
+    sessions = sessions_of(servers)
+    begun = [await sessions.begin(OWN) for _ in range(module.STARTING)]
+    waiting = [asyncio.create_task(sessions.begin(OWN)) for _ in range(3)]
+    await turns()
+    assert len(servers.made) == module.STARTING and not any(each.done() for each in waiting)
+    sessions.settle(begun[0])
+    sessions.settle(begun[0])
+    await turns()
+    assert [each.done() for each in waiting] == [True, False, False], "settled once is a place once"
+    sessions.end(begun[0])
+    await turns()
+    assert [each.done() for each in waiting] == [True, False, False], "its place was given already"
+    sessions.end(begun[1])
+    sessions.end(begun[2])
+    await turns()
+    assert all(each.done() for each in waiting)
+    await sessions.close()
+
+
+@moved
+async def test_what_cannot_be_started_takes_no_place(servers: MemoryServers, caplog: pytest.LogCaptureFixture) -> None:
+    sessions = sessions_of(servers)
+    servers.refuse["own"] = FileNotFoundError(2, "No such file or directory")
+    for _ in range(2 * module.STARTING):
+        with pytest.raises(Unavailable, match="it cannot be started: No such file or directory"):
+            await sessions.begin(OWN)
+    servers.refuse["own"] = ValueError("embedded null byte")
+    with pytest.raises(Unavailable, match="it cannot be given to the system"):
+        await sessions.begin(OWN)
+    assert not (await settled(sessions, OTHER)).is_over
+    await sessions.close()
+    assert caplog.text.count("server cannot be started: No such file or directory") == 2 * module.STARTING
+
+
+@moved
+async def test_whoever_is_not_used_for_half_an_hour_ends(servers: MemoryServers) -> None:
+    sessions = sessions_of(servers)
+    idle, used, busy = [await settled(sessions) for _ in range(3)]
+    use(busy)
+    await asyncio.sleep(module.IDLE - 1)
+    assert sessions.of("d1", used.id) is used
+    sessions.sweep()
+    assert not (idle.is_over or used.is_over or busy.is_over)
+    await asyncio.sleep(2)
+    sessions.sweep()
+    assert [idle.is_over, used.is_over, busy.is_over] == [True, False, False]
+    await asyncio.sleep(module.IDLE)
+    sessions.sweep()
+    assert [used.is_over, busy.is_over] == [True, False]
+    await sessions.close()
+
+
+async def dying(sessions: Sessions, servers: MemoryServers, after: float = 0.0) -> None:
+    """A session whose process ends `after` seconds."""
+    session = await settled(sessions)
+    await asyncio.sleep(after)
+    servers.made[-1].dies()
+    await asyncio.sleep(0.0001)
+    assert session.is_over
+
+
+@moved
+async def test_a_server_that_fails_is_started_with_growing_pauses(
+    servers: MemoryServers, caplog: pytest.LogCaptureFixture
+) -> None:
+    sessions = sessions_of(servers)
+    for pause in (0.25, 0.5, 1, 2, 4, 8, 16, 30, 30):
+        await dying(sessions, servers)
+        assert f"pause={pause:g}s" in fields_of(caplog)
+        await asyncio.sleep(pause * 0.98)
+        with pytest.raises(Unavailable, match=r"its processes end at once; the next may be started in \d\.\d s"):
+            await sessions.begin(OWN)
+        assert not (await settled(sessions, OTHER)).is_over, "other servers do not wait"
+        await asyncio.sleep(pause * 0.02)
+    await dying(sessions, servers, after=module.SETTLED)
+    assert "pause=0s" in fields_of(caplog)
+    await dying(sessions, servers, after=module.SETTLED - 0.1)
+    assert "pause=0.25s" in fields_of(caplog), "all is forgiven"
+    await sessions.close()
+
+
+def fields_of(caplog: pytest.LogCaptureFixture) -> str:
+    """Of the last line."""
+    assert caplog.records[-1].message == "server ended unexpectedly"
+    return " ".join(f"{name}={value}" for name, value in caplog.records[-1].__dict__["fields"].items())
+
+
+@moved
+async def test_one_that_was_deleted_has_not_failed(servers: MemoryServers, caplog: pytest.LogCaptureFixture) -> None:
+    sessions = sessions_of(servers)
+    sessions.end(await settled(sessions))
+    await turns()
+    assert not (await settled(sessions)).is_over
+    await sessions.close()
+    assert caplog.text == ""
+
+
+@moved
+async def test_of_many_sessions_of_one_server_the_one_idle_longest_makes_place(
+    servers: MemoryServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_OF_ONE", 3)
+    sessions = sessions_of(servers)
+    others = await settled(sessions, OTHER)
+    await asyncio.sleep(1)
+    busy, first, second = [await settled(sessions) for _ in range(3)]
+    use(busy)
+    await asyncio.sleep(1)
+    assert sessions.of("d1", first.id) is first
+    await settled(sessions)
+    assert [each.is_over for each in (others, busy, first, second)] == [False, False, False, True]
+    await sessions.close()
+
+
+@moved
+async def test_where_all_are_used_there_is_no_place(servers: MemoryServers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OF_ONE", 2)
+    sessions = sessions_of(servers)
+    for _ in range(2):
+        use(await settled(sessions))
+    with pytest.raises(Unavailable, match="there are as many processes as there may be, and all are used"):
+        await sessions.begin(OWN)
+    assert not (await settled(sessions, OTHER)).is_over
+    await sessions.close()
+
+
+@moved
+async def test_of_all_processes_any_makes_place(servers: MemoryServers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST", 2)
+    sessions = sessions_of(servers)
+    others = await settled(sessions, OTHER)
+    await asyncio.sleep(1)
+    first = await settled(sessions)
+    await settled(sessions)
+    assert others.is_over and not first.is_over
+    await sessions.close()
+
+
+@moved
+async def test_one_that_was_started_ahead_is_taken(servers: MemoryServers) -> None:
+    sessions = sessions_of(servers)
+    first = await settled(sessions, SPARE)
+    await turns()
+    second = await sessions.begin(SPARE)
+    assert [first.process.pid, second.process.pid] == [1, 2] and len(servers.made) == 2
+    await turns()
+    assert len(servers.made) == 2, "not before the session has settled"
+    sessions.settle(second)
+    await turns()
+    assert servers.alive == [1, 2, 3]
+    servers.made[2].is_alive = False
+    third = await settled(sessions, SPARE)
+    assert third.process.pid == 4, "one that ended meanwhile is no use"
+    await turns()
+    await settled(sessions)
+    await turns()
+    assert len(servers.made) == 6, "others keep none"
+    await sessions.close()
+    assert servers.alive == []
+
+
+@moved
+async def test_one_started_ahead_for_a_command_that_went_meanwhile_ends(servers: MemoryServers) -> None:
+    sessions = sessions_of(servers)
+    session = await sessions.begin(SPARE)
+    sessions.settle(session)
+    sessions.take({})
+    await turns()
+    assert len(servers.made) == 2 and servers.alive == []
+    await sessions.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ([ValueError("too long")], "server wrote a line of more than 4194304 bytes and is ended"),
+        ([b"what\n"] * (dialogue.MAX_NOISE + 1), "server writes what are no messages and is ended"),
+    ],
+    ids=["a line that is too long", "noise"],
+)
+@moved
+async def test_a_server_that_speaks_nonsense_is_ended_and_named(
+    said: list[bytes | Exception], why: str, servers: MemoryServers, caplog: pytest.LogCaptureFixture
+) -> None:
+    sessions = sessions_of(servers)
+    session = await settled(sessions)
+    for each in said:
+        servers.made[0].writes(each)
+    await turns()
+    assert session.is_over and servers.alive == []
+    await sessions.close()
+    assert why in caplog.text
+
+
+@moved
+async def test_empty_lines_are_no_noise(servers: MemoryServers) -> None:
+    sessions = sessions_of(servers)
+    session = await settled(sessions)
+    for _ in range(2 * dialogue.MAX_NOISE):
+        servers.made[0].writes(b" \r\n")
+    await turns()
+    assert not session.is_over and servers.made[0].unread == 0
+    await sessions.close()
+
+
+@moved
+async def test_whom_nobody_hears_is_not_read_until_somebody_does(servers: MemoryServers) -> None:
+    sessions = sessions_of(servers)
+    session, server = await settled(sessions), servers.made[0]
+    for number in range(dialogue.MAX_UNHEARD + 10):
+        server.says(method="notifications/message", params={"data": number})
+    await turns()
+    assert server.unread == 10
+    ear = use(session)
+    session.room.set()
+    await turns()
+    assert server.unread == 0 and len(ear.heard) == dialogue.MAX_UNHEARD + 10
+    await sessions.close()
+
+
+@moved
+async def test_at_the_end_all_are_waited_for_or_killed(servers: MemoryServers) -> None:
+    sessions = sessions_of(servers)
+    for _ in range(2):
+        await settled(sessions)
+    sessions.kill()
+    assert [each.was_killed for each in servers.made] == [True, True]
+    await sessions.close()
+    assert servers.reported[2:] == [(False, 1), (False, 2)]
+    sessions.kill()
