@@ -28,7 +28,7 @@ OWN_FOLDERS = (os.environ.get("GATEWRIGHT_TOOLS"), f"{ROOT}/.tools/bin", f"{ROOT
 TOOL_FOLDERS = (*OWN_FOLDERS, os.environ.get("PATH"), "/usr/sbin")
 TOOL_PATH = os.pathsep.join(folder for folder in TOOL_FOLDERS if folder)
 
-pytest_plugins = ("tests.harness.seeds",)
+pytest_plugins = ("tests.harness.seeds", "tests.harness.lane_files")
 
 # Deadlines, and the complaint that examples are slow to draw, would measure the machine.
 hypothesis.settings.register_profile(
@@ -180,18 +180,6 @@ class Skips:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     for reason, count in sorted(Counter(config.stash[Reports].values()).items()):
         terminalreporter.write_line(f"skipped ({count}): {reason}")
-
-
-# Lanes (tests/harness/lanes).
-
-PROCESS_FOLDERS = tuple(str(ROOT / "tests" / name) for name in ("loopback", "faults", "cluster"))
-"""Everything below them starts servers; elsewhere a test says so with the marker `process`."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if str(item.path).startswith(PROCESS_FOLDERS):
-            item.add_marker("process")
 
 
 # Garbage: ten thousand tests and what they import stay for ever, and a collection that looks at them takes a second.

@@ -54,10 +54,14 @@ class Oracle:
         self.children |= children
         self.threads |= threads
 
-    def end(self) -> list[str]:
-        """What is left. Garbage is collected only when something seems to be."""
+    def end(self, is_forgiven: bool = False) -> list[str]:
+        """What is left. Garbage is collected, and what ends is waited for, only when something seems to be; never for
+        a test that may leave something."""
         self.is_watching = False
         files, children = leaks.descriptors(), leaks.children()
+        if is_forgiven:
+            self.files, self.children, self.threads = files, children, leaks.threads()
+            return []
         if files - self.files:
             gc.collect()
             files = self._settled()
@@ -139,8 +143,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     yield
     leaks.of_thread().clear()
-    found = ORACLE.end()
-    if found and not list(item.iter_markers("leaves")) and not item.stash.get(_failed, False):
+    found = ORACLE.end(is_forgiven=item.get_closest_marker("leaves") is not None)
+    if found and not item.stash.get(_failed, False):
         pytest.fail("the test left something behind:\n  " + "\n  ".join(found), pytrace=False)
 
 

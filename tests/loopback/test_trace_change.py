@@ -53,8 +53,10 @@ class World:
         return dict(found)
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One for all: only one test edits it, and the others do not look at what it edits."""
+    tmp_path = tmp_path_factory.mktemp("world")
     objects = tmp_path / "objects"
     objects.mkdir()
     (objects / "web.yaml").write_text(OBJECTS.format(port=8080, upstream=9) + route("shop", "/a") + KEYS)

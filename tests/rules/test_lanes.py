@@ -6,10 +6,12 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from tests.harness import lanes, yardstick
+from tests.harness import lane_files, lanes, yardstick
 from tests.harness.lanes import MEMORY, PROCESS, ROUNDS, SLOW, Outcome
 
 pytestmark = pytest.mark.process  # it runs pytest
@@ -25,6 +27,31 @@ def test_every_test_is_in_one_lane() -> None:
         for slow in (False, True):
             names = {"process": process, "slow": slow}
             assert [eval(lane.marks, {}, names) for lane in (MEMORY, PROCESS, SLOW)].count(True) == 1
+
+
+def test_a_lane_reads_no_file_that_has_none_of_its_tests(root: Path, tmp_path: Path) -> None:
+    assert set(lane_files.FILES) == {lane.marks for lane in (MEMORY, PROCESS, SLOW)}
+    marked = {"fast": "", "process": "@pytest.mark.process", "slow": "pytestmark = pytest.mark.slow"}
+    for name, text in marked.items():
+        (tmp_path / f"test_{name}.py").write_text(f"{text}\n# mark.processes, slow\n")
+    read = {
+        lane.name: [name for name in marked if lane_files.FILES[lane.marks](tmp_path / f"test_{name}.py")]
+        for lane in (MEMORY, PROCESS, SLOW)
+    }
+    assert read == {"memory": [*marked], "process": ["process"], "slow": ["slow"]}
+    kills = root / "tests/faults/test_kills.py"
+    assert [lane_files.FILES[lane.marks](kills) for lane in (MEMORY, PROCESS, SLOW)] == [False, True, False]
+    assert lane_files.may_be_slow(root / "tests/policies/test_cors.py")
+
+
+@pytest.mark.parametrize("name", ["process", "slow"])
+def test_a_file_that_does_not_say_what_its_tests_are_ends_the_run(name: str, tmp_path: Path) -> None:
+    """It would be left out of its lane, and nobody would miss it."""
+    file = tmp_path / "test_it.py"
+    file.write_text("from somewhere import mark_of_mine\n")
+    item = SimpleNamespace(path=file, nodeid="test_it", get_closest_marker=lambda asked: asked == name or None)
+    with pytest.raises(pytest.UsageError, match=f"test_it is marked {name}, which the text of its file does not say"):
+        lane_files.pytest_collection_modifyitems([cast(pytest.Item, item)])
 
 
 @pytest.mark.parametrize(

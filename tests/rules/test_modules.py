@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -30,9 +30,18 @@ def modules() -> list[Path]:
     return sorted(path for path in paths if "wire" not in path.parts and path.stat().st_size)
 
 
+BEFORE = frozenset((tokenize.ENCODING, tokenize.COMMENT, tokenize.NL))
+
+
+def opens_with_text(path: Path) -> bool:
+    """Whether the first statement is a text. Files are not parsed to their ends: there are hundreds."""
+    with path.open("rb") as file:
+        first = next(each for each in tokenize.tokenize(file.readline) if each.type not in BEFORE)
+    return first.type == tokenize.STRING and bool(first.string.strip("rR\"' \n"))
+
+
 def test_every_module_opens_with_what_it_is() -> None:
-    silent = [str(path) for path in modules() if not ast.get_docstring(ast.parse(path.read_bytes()))]
-    assert silent == []
+    assert [str(path) for path in modules() if not opens_with_text(path)] == []
 
 
 @pytest.mark.parametrize("module", ["dataplane.worker"])
