@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from typing import Any, TypeVar
 
 from controlplane.derive.collection import Agenda, Collection, G, GraphError, Index, K, Source, V
@@ -46,16 +46,17 @@ class Graph:
         self._parts: list[list[Collection[Any, Any]]] = [[]]
         self._agendas = [Agenda()]
         """Of each part."""
-        self._count = 0
+        self._positions = count()
+        """In reading order."""
         self._busy = False
 
     def source(self, name: str) -> Source[Any, Any]:
         """A collection filled from outside; annotate the variable with its key and value types."""
-        return self._declare(Source(name, self._count))
+        return self._declare(Source(name, next(self._positions)))
 
     def derive(self, name: str, over: Collection[IK, IV], transform: Transform[IK, IV, K, V]) -> Derived[IK, IV, K, V]:
         """Outputs by key for each entry of `over`. Two entries must never answer the same output key."""
-        return self._declare(Derived(name, self._count, over, transform))
+        return self._declare(Derived(name, next(self._positions), over, transform))
 
     def map(
         self,
@@ -72,12 +73,12 @@ class Graph:
             return {} if output is None else {key: output}
 
         spares = None if spare is None else partial(_at_own_key, spare)
-        return self._declare(Derived(name, self._count, over, outputs, spares))
+        return self._declare(Derived(name, next(self._positions), over, outputs, spares))
 
     def groups(self, name: str, *indexes: Index[G, Any, Any]) -> Groups[G]:
         """The groups of an index, or of several, as a collection of their own, so that something can be computed once
         a group."""
-        return self._declare(Groups(name, self._count, indexes))
+        return self._declare(Groups(name, next(self._positions), indexes))
 
     def part_ends(self) -> None:
         """What is declared from now on is settled after the subscribers of everything before it were called."""
@@ -128,7 +129,6 @@ class Graph:
         collection.agenda = self._agendas[-1]
         if collection.pending:
             collection.agenda.put(collection)
-        self._count += 1
         return collection
 
 

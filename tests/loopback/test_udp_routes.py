@@ -130,7 +130,11 @@ async def test_silent_sessions_end_with_a_line_in_the_log() -> None:
         assert (proxy.connections(), proxy.pending()) == (0, 0)
         line = proxy.log_line()
         assert "listener=dns route=default/all route_rule=0 endpoint=127.0.0.1:" in line
-        assert "protocol=udp received.bytes=3 sent.bytes=8 duration=" in line and "reason" not in line
+        assert (
+            "protocol=udp received.bytes=3 sent.bytes=8 duration=" in line
+            and "reason" not in line
+            and "detail" not in line
+        )
 
 
 async def test_ten_thousand_peers_are_bounded_and_a_client_that_is_there_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -356,6 +356,35 @@ def test_deadlines(timeout: str, policy: str, due: float | None, carrier: Carrie
     assert asked.answer.headers["grpc-status"] == "4" and run.arrival.is_cancelled
 
 
+OF_A_LISTENER = """
+binds:
+- port: 8080
+  listeners:
+  - policies: {timeouts: {request: 1s}}
+    routes:
+    - matches: [{grpc: {}}]
+      policies: {http: {version: HTTP1}}
+      backends: [{host: "127.0.0.1:9000"}]
+"""
+
+
+@pytest.mark.parametrize(("timeout", "due"), [(None, None), ("2S", 2.0), ("1x", None)])
+def test_a_timeout_of_http_routes_does_not_concern_grpc_routes(
+    timeout: str | None, due: float | None, carrier: Carrier
+) -> None:
+    """One that a listener has for all its routes: `timeouts` is for HTTPRoutes only."""
+    run = carrier.proxy(OF_A_LISTENER)
+    asked = run.send(call(*([("grpc-timeout", timeout)] if timeout else [])))
+    run.advance(1.9 if due else 10_000)
+    assert asked.answer.status is None
+    if due:
+        run.advance(0.2)
+        assert asked.answer.headers["grpc-status"] == "4"
+    else:
+        run.serve()
+        assert asked.answer.status == 200
+
+
 def test_a_request_that_is_no_call_has_no_such_deadline(carrier: Carrier) -> None:
     run = carrier.proxy(PLAIN)
     asked = run.send(call(("grpc-timeout", "1S"), content_type="application/json"))

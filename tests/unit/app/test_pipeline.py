@@ -92,6 +92,36 @@ async def test_nothing_is_published_while_the_source_goes_on() -> None:
     assert not world.pipeline.ready.is_set()
 
 
+async def test_a_start_that_takes_long_lets_no_proxy_in_with_half_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "LONGEST_HOLD", -1.0)
+    world = World()
+    for file, text in sorted(world.texts.items()):
+        await world.pipeline.take(world.changes(file, text))
+    assert world.published == []
+    assert not world.pipeline.ready.is_set()
+
+
+async def test_later_a_source_that_goes_on_reading_keeps_changes_for_a_moment_only(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One batch while the source reads; but what it has read by then is served when that takes too long."""
+    text, seen = world.texts["routes.yaml"], world.pipeline.program.runs()["HTTPRoute translations"]
+    await world.pipeline.take(world.changes("routes.yaml", text.replace("x-served-by", "x-served-with")))
+    await world.settle()
+    assert world.pipeline.program.runs()["HTTPRoute translations"] == seen and len(world.published) == 1
+    monkeypatch.setattr(pipeline, "LONGEST_HOLD", -1.0)
+    await world.pipeline.take(world.changes("routes.yaml", text.replace("x-served-by", "x-served-from")))
+    await world.settle()
+    assert world.pipeline.program.runs()["HTTPRoute translations"] == seen + 1 and len(world.published) == 2
+
+
+async def test_what_became_of_the_objects_of_a_gateway_is_news_for_whoever_writes_statuses(world: World) -> None:
+    told: list[int] = []
+    world.pipeline.changed = lambda: told.append(1)
+    await world.pipeline.provisioned({GATEWAY: None})
+    assert told == [1]
+
+
 async def test_a_cold_start_translates_each_route_once_whatever_the_order() -> None:
     world = World()
     for file, text in sorted(world.texts.items(), key=lambda item: item[0] != "routes.yaml"):

@@ -114,6 +114,24 @@ def test_time_in_which_the_machine_did_something_else_does_not_count(monkeypatch
     assert clocks.now > 0.1
 
 
+def test_the_clock_is_read_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading it costs as much as some ten steps."""
+    looks: list[float] = []
+
+    def look() -> float:
+        looks.append(0.0)
+        return 1.0
+
+    monkeypatch.setattr(budget, "monotonic", look)
+    spent = [*budget.START]
+    for _ in range(90_000):
+        budget.steps(spent, 1)
+    assert len(looks) == 90_000 // (budget.EVERY_STEPS + 1)
+    for _ in range(90_000):
+        budget.built(spent, 100)
+    assert len(looks) < 90_000 // budget.EVERY_STEPS + 9_000_000 // budget.EVERY_BUILT + 2
+
+
 def test_the_budget_is_of_one_evaluation() -> None:
     program = compile_expression("l.map(a, a).size()", ENVIRONMENT)
     assert [program.evaluate(CONTEXT) for _ in range(500)] == [300] * 500

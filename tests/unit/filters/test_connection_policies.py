@@ -43,6 +43,11 @@ def test_what_is_unset_is_as_the_specification_says() -> None:
     assert frontend_http.build(frontend_pb2.FrontendHttp(), ENV).connection == ConnectionRules()
 
 
+@pytest.mark.parametrize("size", [16_384, 16_385, 2**24 - 1])
+def test_frame_sizes_of_rfc_9113_are_taken(size: int) -> None:
+    assert frontend_http.build(frontend_pb2.FrontendHttp(http2_frame_size=size), ENV).connection.frame_size == size
+
+
 def test_the_strictest_of_several() -> None:
     one = ConnectionRules(idle_timeout=5, stream_window=100, ping_interval=30)
     other = ConnectionRules(idle_timeout=9, stream_window=10, max_duration=60, lowers_names=True)

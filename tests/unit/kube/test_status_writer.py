@@ -119,6 +119,7 @@ async def test_what_is_refused_is_told_and_left_until_it_changes(caplog: pytest.
         world.want(2)
         await world.holds(lambda: world.status == {"number": 2})
         assert world.server.asked.count(("PATCH", f"{ROUTES}/cart/status")) == 2
+        assert (world.writer.failures, world.writer.count, world.writer.conflicts) == (1, 1, 0)
 
 
 async def test_an_object_that_is_gone_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:

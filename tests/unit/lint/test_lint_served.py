@@ -214,6 +214,18 @@ def test_an_override_on_a_gateway_from_elsewhere(controller: str, tmp_path: Path
     ]
 
 
+@pytest.mark.parametrize("locked", [0, 1])
+def test_an_override_on_a_rule_concerns_that_rule_alone(locked: int, tmp_path: Path) -> None:
+    """Also beside one without a name."""
+    own = "timeouts: {request: 2s}, backendRefs: [{name: shop, port: 80}]"
+    named = ["name: x, ", ""] if locked == 0 else ["", "name: x, "]
+    rules = "}, {".join(f"{name}matches: [{{path: {{value: /{n}}}}}], {own}" for n, name in enumerate(named))
+    lock = policy("timeouts: {request: 1s}", "name: shop, sectionName: x").replace("kind: Gateway,", "kind: HTTPRoute,")
+    lock = lock.replace("spec:", "spec:\n  strategy: {inheritance: Override}")
+    problems = found(tmp_path, CLASS, gateway(A), SERVICE, route(rule=rules), lock)
+    assert [each.partition(": ")[0] for each in problems] == [f"no-effect warning spec.rules[{locked}].timeouts"]
+
+
 def test_a_folder_of_a_gateway_alone_lacks_its_class(tmp_path: Path) -> None:
     assert [each.partition(" ")[0] for each in found(tmp_path, gateway(A))] == ["unknown-class"]
 

@@ -154,8 +154,10 @@ async def test_a_drain_takes_connections_for_a_while_and_waits_for_those_under_w
         writer.write(GET[:-2])
         await asyncio.sleep(0.5)
         assert made.open == 2
+        assert not made.acceptor.datagrams.is_draining, "sessions of UDP begin as long as connections do"
         await asyncio.sleep(1)
         assert await made.is_refused() and await idle.read() == b""
+        assert made.acceptor.datagrams.is_draining
         await asyncio.sleep(20)
         assert not draining.done() and made.open == 1
         writer.write(b"\r\n")

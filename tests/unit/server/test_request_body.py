@@ -148,6 +148,14 @@ class TestTime:
         proxy.upstream.answer(OK)
         assert client.received == OK
 
+    def test_is_a_second_longer_for_each_16_kib(self) -> None:
+        proxy = MemoryProxy(GUARDED)
+        client = sent(proxy, 100_000, b"x" * 16_384)
+        proxy.advance(60.9)
+        assert client.received == b""
+        proxy.advance(0.2)
+        assert client.received.startswith(b"HTTP/1.1 408 ")
+
     def test_does_not_go_on_once_the_body_is_here(self) -> None:
         proxy = MemoryProxy(GUARDED)
         client = sent(proxy, 10, b"x" * 5)

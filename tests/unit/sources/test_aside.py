@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.sources import aside, directory, tree
+from controlplane.sources import apart, aside, directory, tree
 from controlplane.sources.decode import decode
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
@@ -158,6 +158,18 @@ async def test_other_edits_act_while_a_file_waits_and_its_last_state_stays(tmp_p
         slow.may.set()
         await seen.until(lambda: seen.objects == {"a": "2", "b": "2"})
         assert slow.asked == [LONG]
+
+
+async def test_who_is_closed_waits_for_no_file_any_more() -> None:
+    slow, ready = Slow(), list[str]()
+    pieces = aside.Pieces(test_directory.decode, lambda: 0.0)
+    waiting = apart.Apart(pieces, slow, ready.append)
+    waiting.decode("a.yaml", [LONG])
+    waiting.decode("b.yaml", [LONG])
+    await until(lambda: bool(slow.asked))
+    slow.may.set()
+    await waiting.close()
+    assert not waiting and ready == []
 
 
 async def test_a_long_file_in_error_is_named_and_its_removal_heals(tmp_path: Path) -> None:

@@ -18,6 +18,14 @@ def test_one_endpoint_needs_no_draw() -> None:
     assert balance.choose([only], lambda: 1 / 0) is only
 
 
+def test_where_all_are_well_the_two_draws_decide_and_no_clock_is_read() -> None:
+    """Each request asks: what health and slow start cost is for those that have a share below the whole."""
+    one, other = endpoints(2)
+    draws = iter((0.0, 0.0))
+    assert balance.choose([one, other], lambda: next(draws), lambda: 1 / 0) is one
+    assert next(draws, None) is None
+
+
 def test_the_less_busy_of_two_is_taken(dice: random.Random) -> None:
     one, other = endpoints(2)
     one.pending = 1

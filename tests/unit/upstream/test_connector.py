@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from dataplane.net.writes import Writes
-from dataplane.upstream.connector import Connector, Resolver
+from dataplane.upstream.connector import SESSION_TIME, SWEEP, Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.h1 import UpstreamConnection
+from dataplane.upstream.settings import PLAIN_TCP, Transport
+from tests.fakes.moved_loop import moved
 
 
 class Count:
@@ -74,6 +76,23 @@ async def test_nobody_listens() -> None:
     assert cause.startswith(f"connect to 127.0.0.1:{port} failed: ")
     assert count.seen == ["failed"]
     assert count.failures == [(f"127.0.0.1:{port}", "", "Connection refused")]
+
+
+@moved
+async def test_a_transport_whose_connections_never_came_is_forgotten_as_others_are() -> None:
+    """Each certificate that is renewed makes one, also while nobody can be reached."""
+    loop = asyncio.get_running_loop()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        endpoint = Endpoint("127.0.0.1", free.getsockname()[1])
+    connector, causes = Connector(loop, Writes(loop.call_soon), Count()), list[str]()
+    pool = endpoint.pool(Transport(PLAIN_TCP, None, ""))
+    connector.connect(pool, lambda _, cause: causes.append(cause))
+    await asyncio.sleep(SESSION_TIME)
+    assert len(causes) == 1 and causes[0] and list(endpoint.pools.values()) == [pool]
+    await asyncio.sleep(3 * SWEEP)
+    assert not endpoint.pools and pool.closed
+    await connector.close()
 
 
 class NameServer:
