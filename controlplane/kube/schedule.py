@@ -1,7 +1,8 @@
 """When a status is written, and with which version: pure, told what happens and what time it is.
 
 Of each object the latest counts, and one write at a time is under way. A write waits for a moment of quiet, because a
-burst of routes changes one Gateway's status with each of them, and for half a second at most while the burst lasts.
+burst of routes changes one Gateway's status with each of them, and for half a second at most while the burst lasts;
+where nothing but counts of attached routes change, `bursts` says how long.
 """
 
 from __future__ import annotations
@@ -11,12 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.kube.bursts import LONGEST, QUIET, Bursts, only_counts_differ
 from controlplane.translate.statuses import StatusKey, StatusWrite
 
-QUIET: Final = 0.025
-"""Seconds without a further change of an object's status after which it is written."""
-LONGEST: Final = 0.5
-"""Seconds that a status waits at most."""
 FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0
 """Seconds until a write that failed is tried again, doubled each time; up to half of it is taken off at random."""
 
@@ -24,14 +22,30 @@ FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0
 @dataclass(slots=True)
 class _Entry:
     write: StatusWrite
-    since: float
-    due: float
+    since: float = 0.0
+    """When it began to wait."""
+    quiet: float = QUIET
+    longest: float = LONGEST
+    due: float = 0.0
+    is_count: bool = False
+    """Nothing but counts changed since the last write, or since the one under way."""
     failures: int = 0
     is_under_way: bool = False
+    was_quiet: bool = False
+    """The write under way waited for quiet, not as long as it may."""
     taken_for: str = ""
     """The version of the fact that the write under way was made of."""
     is_stale: bool = False
     """The object has another version than we know: whatever it is, a fact about it is on its way."""
+
+    @property
+    def latest(self) -> float:
+        """When it is due, whatever changes."""
+        return self.since + self.longest
+
+    def wait(self, now: float) -> None:
+        """Since something changed now."""
+        self.due = min(now + self.quiet, self.latest)
 
 
 class Schedule:
@@ -42,6 +56,7 @@ class Schedule:
         self._heap: list[tuple[float, StatusKey]] = []
         self._versions: dict[StatusKey, tuple[str, str]] = {}
         """The version that a write was made for, and the one that it made."""
+        self._bursts = Bursts()
         self._random = random
 
     def __len__(self) -> int:
@@ -58,15 +73,43 @@ class Schedule:
             self._versions.pop(key, None)
             return
         if entry is None:
-            entry = self._entries[key] = _Entry(write, now, now + QUIET)
-        else:
-            if not entry.is_stale and entry.failures == 0:
-                entry.due = min(now + QUIET, entry.since + LONGEST)
-            elif entry.is_stale:
-                entry.since, entry.due, entry.failures, entry.is_stale = now, now + QUIET, 0, False
-            entry.write = write
+            entry = self._entries[key] = _Entry(write)
+            self._start(key, entry, now, self._is_count(key, write, now))
+        elif entry.is_stale:
+            entry.failures, entry.is_stale = 0, False
+            self._start(key, entry, now, is_count=False)
+        elif write.body != entry.write.body:
+            self._changed(key, entry, write, now)
+        entry.write = write
         if not entry.is_under_way:
             heapq.heappush(self._heap, (entry.due, key))
+
+    def _is_count(self, key: StatusKey, write: StatusWrite, now: float) -> bool:
+        """Whether a status that begins to wait differs from the one written last, not long ago, in counts alone."""
+        burst = self._bursts.of(key, now)
+        if burst is None or not only_counts_differ(burst.body, write.body):
+            return False
+        burst.note(now)
+        return True
+
+    def _start(self, key: StatusKey, entry: _Entry, now: float, is_count: bool) -> None:
+        """It begins to wait."""
+        burst = self._bursts.of(key, now) if is_count else None
+        entry.since, entry.is_count = now, burst is not None
+        entry.quiet, entry.longest = (QUIET, LONGEST) if burst is None else (burst.quiet, burst.longest(now))
+        entry.wait(now)
+
+    def _changed(self, key: StatusKey, entry: _Entry, write: StatusWrite, now: float) -> None:
+        """Another one is wanted while it waits."""
+        if only_counts_differ(entry.write.body, write.body):
+            burst = self._bursts.of(key, now)
+            if burst is not None:
+                burst.note(now)
+        elif entry.is_count:
+            entry.is_count, entry.quiet = False, QUIET
+            entry.longest = min(entry.longest, now - entry.since + LONGEST)
+        if entry.failures == 0:
+            entry.wait(now)
 
     def next_due(self) -> float | None:
         """When the next write is due; None: there is none."""
@@ -86,6 +129,7 @@ class Schedule:
         _, key = heapq.heappop(self._heap)
         entry = self._entries[key]
         entry.is_under_way, entry.taken_for = True, entry.write.resource_version
+        entry.is_count, entry.was_quiet = True, entry.due < entry.latest
         asked, made = self._versions.get(key, ("", ""))
         version = made if entry.write.resource_version == asked else entry.write.resource_version
         return key, entry.write._replace(resource_version=version)
@@ -95,10 +139,14 @@ class Schedule:
         entry = self._entries[key]
         asked = entry.write.resource_version
         self._versions[key] = (asked, version)
+        burst = self._bursts.wrote(key, write.body, entry.since, now, was_quiet=entry.was_quiet)
         if entry.is_stale or entry.write.body == write.body:
             del self._entries[key]
         else:  # it changed meanwhile
-            self._again(key, entry, now, now + QUIET)
+            if burst is not None and entry.is_count:
+                burst.note(now)
+            entry.failures = 0
+            self._again(key, entry, now, entry.is_count)
 
     def conflicted(self, key: StatusKey, now: float) -> None:
         """The object has another version than the write was made for: wait for the fact that has it, unless that came
@@ -108,7 +156,7 @@ class Schedule:
         if entry.is_stale:  # the object has what it should have
             del self._entries[key]
         elif entry.write.resource_version != entry.taken_for:
-            self._again(key, entry, now, now + QUIET)
+            self._again(key, entry, now, is_count=False)
         else:
             entry.is_under_way, entry.is_stale = False, True
 
@@ -123,10 +171,12 @@ class Schedule:
         longest = min(FIRST_WAIT * 2.0 ** min(entry.failures, 10), LONGEST_WAIT)
         wait = longest * (1 - self._random() / 2)
         entry.failures += 1
-        self._again(key, entry, now, now + wait)
+        self._again(key, entry, now, is_count=False)
+        entry.due = now + wait
+        heapq.heappush(self._heap, (entry.due, key))
         return wait
 
-    def _again(self, key: StatusKey, entry: _Entry, now: float, due: float) -> None:
+    def _again(self, key: StatusKey, entry: _Entry, now: float, is_count: bool) -> None:
         entry.is_under_way = False
-        entry.since, entry.due = now, due
-        heapq.heappush(self._heap, (due, key))
+        self._start(key, entry, now, is_count)
+        heapq.heappush(self._heap, (entry.due, key))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from controlplane.kube.schedule import FIRST_WAIT, LONGEST, LONGEST_WAIT, QUIET, Schedule
+from controlplane.kube.bursts import LONGEST, QUIET
+from controlplane.kube.schedule import FIRST_WAIT, LONGEST_WAIT, Schedule
 from controlplane.translate.statuses import StatusWrite
 
 KEY = ("Gateway", "shop", "web")

@@ -1,0 +1,217 @@
+"""Counts of attached routes change a Gateway's status a thousand times, and are written a few times: soon after the
+last change, and never at the cost of anything else in the status."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from controlplane.kube.bursts import ENDS, LONGEST, LONGEST_OF_COUNTS, QUIET, QUIET_AFTER, Bursts, only_counts_differ
+from controlplane.kube.schedule import Schedule
+from controlplane.translate.statuses import StatusKey, StatusWrite
+
+KEY: StatusKey = ("Gateway", "shop", "web")
+TICK = 0.001
+ANSWER = 0.004
+"""Seconds until the API server has answered a write."""
+MOST = 15
+
+
+def body(attached: int, programmed: str = "True") -> dict[str, Any]:
+    conditions = [{"type": "Programmed", "status": programmed}]
+    return {"conditions": conditions, "listeners": [{"name": "http", "attachedRoutes": attached}]}
+
+
+class Clock:
+    """A Gateway whose status changes at given times, the schedule, and an API server that answers after a while."""
+
+    def __init__(self, answer: Callable[[], float] = lambda: ANSWER) -> None:
+        self.schedule = Schedule(lambda: 0.0)
+        self.written: list[tuple[float, dict[str, Any]]] = []
+        """When a write was sent, and of what."""
+        self._answer = answer
+        self._under_way: tuple[float, StatusKey, StatusWrite] | None = None
+
+    def run(self, changes: Iterable[tuple[float, dict[str, Any]]], until: float = 0.0) -> None:
+        """All changes, then until nothing is to be written."""
+        for at, wanted in changes:
+            self._advance(at)
+            self.schedule.want(KEY, StatusWrite(wanted, "1"), at)
+        self._advance(until or float("inf"))
+
+    def _advance(self, end: float) -> None:
+        """Everything that is due before `end`."""
+        while (due := self._next()) is not None and due < end:
+            if self._under_way is not None:
+                _, key, write = self._under_way
+                self._under_way = None
+                self.schedule.written(key, write, str(len(self.written)), due)
+                continue
+            taken = self.schedule.take(due)
+            assert taken is not None
+            self.written.append((due, dict(taken[1].body)))
+            self._under_way = (due + self._answer(), *taken)
+
+    def _next(self) -> float | None:
+        return self._under_way[0] if self._under_way is not None else self.schedule.next_due()
+
+
+def counted(times: Iterable[float]) -> list[tuple[float, dict[str, Any]]]:
+    return [(at, body(number)) for number, at in enumerate(times, 1)]
+
+
+def spaced(gap: float, count: int) -> list[float]:
+    return [number * gap for number in range(count)]
+
+
+@pytest.mark.parametrize("seconds", [1.0, 3.0, 5.0, 8.0, 12.0, 17.0])
+def test_a_thousand_routes_cost_fifteen_writes_at_most(seconds: float) -> None:
+    clock = Clock()
+    clock.run(counted(spaced(seconds / 1000, 1000)))
+    assert len(clock.written) <= MOST - len(QUIET_AFTER) + 1
+    assert clock.written[-1][1] == body(1000)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_thousand_routes_that_come_unevenly_cost_fifteen_writes_at_most(seed: int) -> None:
+    """Pauses of creator, API server and controller of any length below the end of a burst, in the worst places."""
+    draw = random.Random(seed)
+    times, now = [], 0.0
+    for left in range(1000, 0, -1):
+        times.append(now)
+        pause = draw.choice([0.0, 0.001, draw.uniform(0.02, ENDS - TICK)])
+        if now + pause < 17.0 - left * 0.001:
+            now += pause
+    clock = Clock(lambda: draw.uniform(0.001, 0.2))
+    clock.run(counted(times))
+    assert len(clock.written) <= MOST, [at for at, _ in clock.written]
+    assert clock.written[-1][1] == body(1000)
+
+
+def test_pauses_that_are_just_too_long_each_time_do_not_get_past_it() -> None:
+    """Whoever knows how long is waited pauses a bit longer after each change."""
+    clock, times, now = Clock(), [], 0.0
+    for pause in itertools.chain((each + 0.01 for each in QUIET_AFTER[:-1]), itertools.repeat(0.3)):
+        if now > 17.0:
+            break
+        times.append(now)
+        now += pause
+    clock.run(counted(times))
+    assert len(clock.written) <= MOST
+
+
+@pytest.mark.parametrize("gap", [0.001, 0.005, 0.02])
+@pytest.mark.parametrize("count", [2, 100, 1000])
+def test_a_count_is_written_as_soon_as_a_steady_burst_is_over(gap: float, count: int) -> None:
+    clock, times = Clock(), spaced(gap, count)
+    clock.run(counted(times))
+    at, last = clock.written[-1]
+    assert last == body(count)
+    assert at <= times[-1] + QUIET + 2 * ANSWER
+
+
+def test_two_pauses_in_a_burst_do_not_delay_its_end() -> None:
+    times = [*spaced(0.004, 50), *(0.3 + each for each in spaced(0.004, 50)), *(0.6 + each for each in spaced(0.004, 9))]
+    clock = Clock()
+    clock.run(counted(times))
+    assert clock.written[-1][0] <= times[-1] + QUIET + 2 * ANSWER
+
+
+def test_what_is_wanted_is_written_half_a_second_later_at_first() -> None:
+    clock = Clock()
+    clock.run(counted(spaced(0.005, 300)))
+    assert [round(at, 1) for at, _ in clock.written[:3]] == [0.5, 1.0, 1.5]
+
+
+def test_a_burst_without_end_is_written_again_and_again() -> None:
+    clock = Clock()
+    clock.run(counted(spaced(0.02, 6000)))
+    times = [at for at, _ in clock.written]
+    assert max(later - sooner for sooner, later in itertools.pairwise(times)) <= LONGEST_OF_COUNTS + 2 * ANSWER + 0.02
+    assert len(times) <= 24  # in two minutes
+
+
+def test_a_condition_does_not_wait_for_the_end_of_a_burst_of_counts() -> None:
+    """The refusal of a proxy is in the status within two seconds, whatever else changes."""
+    changes = [(at, body(number, "True" if at < 20.0 else "False")) for number, at in enumerate(spaced(0.02, 2000))]
+    clock = Clock()
+    clock.run(changes)
+    shown = next(at for at, each in clock.written if each["conditions"][0]["status"] == "False")
+    assert shown <= 20.0 + LONGEST + ANSWER + 0.02
+
+
+def test_a_condition_that_changes_while_counts_are_written_does_not_wait_either() -> None:
+    draw = random.Random(3)
+    clock = Clock(lambda: 0.5)
+    changes = [(at, body(number, str(int(at) % 2 == 0))) for number, at in enumerate(spaced(0.02, 1000))]
+    clock.run(changes)
+    for second in draw.sample(range(1, 19), 8):
+        shown = next(at for at, each in clock.written if at >= second and each["conditions"] == body(0, str(second % 2 == 0))["conditions"])
+        assert shown <= second + LONGEST + 2 * 0.5 + 0.02
+
+
+def test_after_a_rest_everything_begins_anew() -> None:
+    clock = Clock()
+    uneven = [number * 0.03 for number in range(60)]
+    later = uneven[-1] + ENDS + 0.1
+    clock.run(counted([*uneven, later]))
+    assert clock.written[-1] == (pytest.approx(later + QUIET), body(61))
+
+
+def test_changes_that_come_and_go_leave_nothing() -> None:
+    """A route that is attached and detached: the status is what is written there already."""
+    clock = Clock()
+    clock.run([(0.0, body(1))], until=1.0)
+    clock.schedule.want(KEY, StatusWrite(body(2), "2"), 1.0)
+    clock.schedule.want(KEY, None, 1.01)
+    assert (len(clock.schedule), clock.schedule.next_due()) == (0, None)
+
+
+def test_a_write_that_failed_is_not_a_burst() -> None:
+    schedule = Schedule(lambda: 0.0)
+    schedule.want(KEY, StatusWrite(body(1), "1"), 0.0)
+    assert schedule.take(1.0) is not None
+    wait = schedule.failed(KEY, 1.0)
+    schedule.want(KEY, StatusWrite(body(2), "1"), 1.01)
+    assert schedule.next_due() == 1.0 + wait
+    taken = schedule.take(1.0 + wait)
+    assert taken == (KEY, StatusWrite(body(2), "1"))
+    schedule.want(KEY, StatusWrite(body(3), "1"), 2.0)
+    schedule.written(KEY, taken[1], "2", 2.0)
+    schedule.want(KEY, StatusWrite(body(4), "2"), 2.01)  # its failures are over: it moves the write again
+    assert schedule.next_due() == pytest.approx(2.01 + QUIET)
+
+
+def test_what_is_remembered_of_bursts_is_bounded_by_the_last_moments() -> None:
+    bursts = Bursts()
+    for number in range(10_000):
+        now = number * 0.01
+        bursts.wrote(("Gateway", "shop", str(number)), body(1), now, now, was_quiet=True)
+    assert len(bursts) <= ENDS / 0.01 + 2
+
+
+def test_only_statuses_with_listeners_have_bursts() -> None:
+    bursts = Bursts()
+    assert bursts.wrote(("HTTPRoute", "shop", "cart"), {"parents": []}, 0.0, 0.0, was_quiet=True) is None
+    assert len(bursts) == 0
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        (body(2), True),
+        (body(1, "False"), False),
+        ({**body(2), "addresses": []}, False),
+        ({**body(2), "listeners": []}, False),
+        ({**body(2), "listeners": [{"name": "https", "attachedRoutes": 2}]}, False),
+        ({**body(2), "listeners": [{"name": "http", "attachedRoutes": 2, "conditions": []}]}, False),
+        ({**body(2), "listeners": [*body(2)["listeners"], {"name": "b", "attachedRoutes": 0}]}, False),
+    ],
+)
+def test_what_is_a_change_of_counts_alone(other: dict[str, Any], expected: bool) -> None:
+    assert only_counts_differ(body(1), other) is expected
+    assert only_counts_differ(other, body(1)) is expected
