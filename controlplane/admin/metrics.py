@@ -84,6 +84,7 @@ METRICS: Final = (
     Metric("status_writes_pending", "gauge", "Statuses that are to be written"),
     Metric("provisioning_writes_total", "counter", "Objects of Gateways written or removed, by outcome", ("outcome",)),
     Metric("provisioning_pending", "gauge", "Gateways whose objects are to be looked at"),
+    Metric("provisioning_altered", "gauge", "Objects of Gateways that the API server made something else of"),
     Metric("cluster_namespaces", "gauge", "Namespaces that are read, where a selector says which"),
     Metric("peers", "gauge", "Other controllers that this one hears while it leads, by state", ("state",)),
     Metric("peer_messages_total", "counter", "Reports on proxies between controllers, by direction", ("direction",)),

@@ -148,6 +148,9 @@ class Deployer:
 
     async def _seen(self, changes: Sequence[LiveChange]) -> None:
         concerned = self.live.take(changes)
+        for key, body in changes:
+            if body is None:  # removed by whomever, the garbage collector most of all
+                self._settled.pop(key, None)
         await self._tell(concerned)
         self._want(concerned)
 
@@ -284,7 +287,9 @@ class Deployer:
         self.writes += 1
         log.info("%s was applied", key)
         self._keep(key, before, made)
-        if not differences.is_as_wanted(made, body):
+        if differences.is_as_wanted(made, body):
+            self._settled.pop(key, None)
+        else:
             mark = str(body["metadata"]["annotations"][differences.APPLIED])
             self._settled[key] = mark, differences.settled(made)
 
@@ -319,7 +324,6 @@ class Deployer:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
         self.removals += 1
-        self._settled.pop(key, None)
         log.info("%s is not wanted any more, and was removed", key)
 
     # What others ask
@@ -332,6 +336,7 @@ class Deployer:
                 ("removed",): self.removals,
                 ("failed",): self.failures,
             },
+            "provisioning_altered": {(): len(self._settled)},
             "provisioning_pending": {(): len(self._pending)},
         }
 

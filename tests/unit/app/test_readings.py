@@ -19,7 +19,7 @@ ALL = ("default/web",)
 
 OF_CLUSTERS = {
     *("leader", "cluster_relists_total", "cluster_unreadable", "status_writes_total", "status_writes_pending"),
-    *("provisioning_writes_total", "provisioning_pending", "cluster_namespaces"),
+    *("provisioning_writes_total", "provisioning_pending", "provisioning_altered", "cluster_namespaces"),
     *("peers", "peer_messages_total", "peer_failures_total"),
     *("token_reviews_total", "token_reviews_pending", "token_reviews_kept"),
 }

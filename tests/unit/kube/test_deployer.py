@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
 
 import pytest
 
 from controlplane.deploy.render import rendered
-from controlplane.deploy.request import Defaults, Request, ServicePort
+from controlplane.deploy.request import Defaults, Request, ServicePort, WantedKey
 from controlplane.derive import Change, Outlet
 from controlplane.kube.access import APPLY, ApiError
 from controlplane.kube.deployer import Deployer
@@ -266,3 +267,62 @@ async def test_an_address_that_comes_before_the_answer_is_not_lost() -> None:
         await world.holds(lambda: world.has("Deployment"))
         await world.idle()
         assert world.outcomes == {"shop/web": expected}
+
+
+class Altering(Server):
+    """A webhook that has a value of its own for a field that we apply."""
+
+    def _applied(self, known: dict[str, Any] | None, body: dict[str, Any]) -> dict[str, Any]:
+        made = super()._applied(known, body)
+        if made.get("kind") == "Deployment":
+            made["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 7
+        return made
+
+
+DEPLOYMENT = WantedKey("Deployment", "shop", "web")
+
+
+def altered(world: World) -> float:
+    return world.deployer.numbers()["provisioning_altered"][()]
+
+
+async def test_what_the_api_server_makes_something_else_of_is_applied_once_and_forgotten_when_it_is_gone() -> None:
+    world = World()
+    server = world.server = Altering()
+    for path in PATHS.values():
+        server.define(path)
+    world.deployer = Deployer(server, world.feed, world._report, world.elsewhere.__contains__, lambda: 0.9)
+    async with leading(world):
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        await world.idle()
+        assert altered(world) == 1
+        before = world.writes()
+        server.put(PATHS["Deployment"], server.objects[PATHS["Deployment"]]["web"])  # a status, say
+        version = str(server.version)
+        await world.holds(lambda: world.deployer.live.objects[DEPLOYMENT]["metadata"]["resourceVersion"] == version)
+        await world.idle()
+        assert world.writes() == before
+        world.want(None)  # the Gateway is gone, and the garbage collector takes its objects
+        await world.idle()
+        for path in PATHS.values():
+            for name in [*server.objects[path]]:
+                server.delete(path, name)
+        await world.holds(lambda: not world.deployer.live.objects)
+        assert altered(world) == 0
+        assert world.writes() == before
+
+
+async def test_what_is_as_wanted_again_is_no_longer_altered() -> None:
+    world = World()
+    server = world.server = Altering()
+    for path in PATHS.values():
+        server.define(path)
+    world.deployer = Deployer(server, world.feed, world._report, world.elsewhere.__contains__, lambda: 0.9)
+    async with leading(world):
+        world.want(wanted(80))
+        await world.holds(lambda: altered(world) == 1)
+        server.__class__ = Server  # type: ignore[assignment]  # the webhook is gone
+        found = server.objects[PATHS["Deployment"]]["web"]
+        server.put(PATHS["Deployment"], {**found, "spec": {**found["spec"], "replicas": 9, "paused": True}})
+        await world.holds(lambda: altered(world) == 0)
